@@ -1,0 +1,1 @@
+"""One device grid, one view per module: plans, meshes, parameter layouts, exchange."""

@@ -1,0 +1,64 @@
+"""Collectives over runs of grid axes; over no axes each is the identity.
+
+Thus one code path serves every plan and the single device. All are called inside a fully manual
+`jax.shard_map` with `check_vma=True`, whose types make the transposes right.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import jax
+from jax import lax
+
+Tree = TypeVar("Tree")
+Axes = tuple[str, ...]
+
+
+def all_gather(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+    """Concatenate the shards of `x` along `dim`: `[.., n, ..]` to `[.., n * degree, ..]`."""
+    return lax.all_gather(x, axes, axis=dim, tiled=True) if axes else x
+
+
+def reduce_scatter(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+    """Sum over `axes` and keep this rank's slice of `dim`; the transpose of `all_gather`."""
+    return lax.psum_scatter(x, axes, scatter_dimension=dim, tiled=True) if axes else x
+
+
+def psum(x: Tree, axes: Axes) -> Tree:
+    """Sum of every leaf over `axes`; the result is the same on all of them."""
+    return lax.psum(x, axes) if axes else x
+
+
+def pmax(x: jax.Array, axes: Axes) -> jax.Array:
+    """Elementwise maximum over `axes`; not differentiable."""
+    return lax.pmax(x, axes) if axes else x
+
+
+def axis_index(axes: Axes) -> jax.Array | int:
+    """This rank's number along `axes`, the first axis slowest."""
+    return lax.axis_index(axes) if axes else 0
+
+
+def axis_size(axes: Axes) -> int:
+    """Number of ranks along `axes`."""
+    return math.prod(lax.axis_size(axis) for axis in axes)
+
+
+def shard_slice(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+    """This rank's slice along `dim` of an array that is whole on every rank of `axes`."""
+    if not axes:
+        return x
+    size = x.shape[dim] // axis_size(axes)
+    return lax.dynamic_slice_in_dim(x, axis_index(axes) * size, size, dim)
+
+
+def vary(tree: Tree, axes: Axes) -> Tree:
+    """Mark every leaf as varying over `axes` (it may already vary over some of them)."""
+
+    def leaf(x: jax.Array) -> jax.Array:
+        missing = tuple(axis for axis in axes if axis not in jax.typeof(x).mat.varying)
+        return lax.pcast(x, missing, to="varying") if missing else x
+
+    return jax.tree.map(leaf, tree)

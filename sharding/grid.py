@@ -1,0 +1,211 @@
+"""The joint grid: one device mesh that every module's plan is a view of.
+
+Each plan writes the device number in mixed radix, data slowest and tensor fastest. The grid is the
+common refinement of all plans: its axes are fine enough that every plan's axis is a run of grid
+axes. Sixteen devices, decoder data 2 x stage 4 x tensor 2, encoder data 8 x tensor 2::
+
+    grid       data 2   stage 4   tensor 2
+    decoder    [data ]  [stage ]  [tensor]
+    encoder    [     data     ]   [tensor]
+
+Where a plan's boundary falls inside an axis of the decoder, that axis is split: decoder tensor 4
+and encoder data 2 x tensor 2 give the grid ``tensor0 2, tensor1 2``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import jax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from sharding.plan import AXES, ParallelPlan, PlanError, factorizations
+
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """A plan's axes as runs of grid axes; `View()` is a single device.
+
+    Attributes:
+        data, fsdp, stage, context, expert, tensor: mesh axis names, slowest first.
+        sizes: `(name, size)` of every grid axis, those of other modules included.
+    """
+
+    data: Axes = ()
+    fsdp: Axes = ()
+    stage: Axes = ()
+    context: Axes = ()
+    expert: Axes = ()
+    tensor: Axes = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def batch(self) -> Axes:
+        """Axes over which the rows of a batch are dealt."""
+        return self.data + self.fsdp
+
+    @property
+    def all(self) -> Axes:
+        """Every axis of the grid."""
+        return tuple(name for name, _ in self.sizes)
+
+    def degree(self, axes: Axes) -> int:
+        """Number of devices along `axes`."""
+        sizes = dict(self.sizes)
+        return math.prod(sizes[axis] for axis in axes)
+
+    def rows(self, rank_of: int) -> PartitionSpec:
+        """Layout of an array `[rows, ...]` with `rank_of` dimensions, dealt over `batch`."""
+        return PartitionSpec(self.batch or None, *[None] * (rank_of - 1))
+
+
+@dataclass(frozen=True)
+class JointGrid:
+    """The common refinement of the plans of all modules.
+
+    Attributes:
+        axes: `(name, size)` from the slowest to the fastest.
+        plans: module name to plan; `"decoder"` gives the axes their names.
+        views: module name to its `View`.
+    """
+
+    axes: tuple[tuple[str, int], ...]
+    plans: Mapping[str, ParallelPlan]
+    views: Mapping[str, View] = field(repr=False)
+
+    @classmethod
+    def build(cls, plans: Mapping[str, ParallelPlan]) -> JointGrid:
+        """Refine `plans`, which must contain `"decoder"`.
+
+        Raises:
+            PlanError: the plans cover different numbers of devices, or two boundaries do not
+                divide one another; the message lists the plans that would do.
+        """
+        decoder = plans["decoder"]
+        cuts = set(_boundaries(decoder))
+        for name, plan in plans.items():
+            _check_device_count(name, plan, decoder)
+            _check_refines(name, plan, cuts, decoder)
+            cuts |= set(_boundaries(plan))
+        axes = _name_axes(sorted(cuts), decoder)
+        return cls(axes, dict(plans), {name: _view(plan, axes) for name, plan in plans.items()})
+
+    @property
+    def decoder(self) -> View:
+        """View of the decoder."""
+        return self.views["decoder"]
+
+    @property
+    def devices(self) -> int:
+        """Devices of the grid."""
+        return math.prod(size for _, size in self.axes)
+
+    def mesh(self, devices: Sequence[jax.Device] | None = None) -> Mesh:
+        """The one mesh of the program.
+
+        Raises:
+            PlanError: the number of devices differs from the grid's.
+        """
+        found = len(devices) if devices is not None else jax.device_count()
+        if found != self.devices:
+            raise PlanError(
+                f"the plans cover {self.devices} devices but {found} are present; "
+                f"choose plans whose degrees multiply to {found}"
+            )
+        names, sizes = zip(*self.axes, strict=True)
+        kinds = (AxisType.Auto,) * len(names)
+        return jax.make_mesh(sizes, names, axis_types=kinds, devices=devices)
+
+    def __str__(self) -> str:
+        lines = ["grid     " + " x ".join(f"{name} {size}" for name, size in self.axes)]
+        for name, plan in self.plans.items():
+            view = self.views[name]
+            parts = [
+                f"{axis}=({', '.join(getattr(view, axis))})"
+                for axis in AXES
+                if getattr(view, axis) and getattr(plan, axis) > 1
+            ]
+            lines.append(f"{name:<8} {' '.join(parts) or 'replicated'}")
+        return "\n".join(lines)
+
+
+def refining_plans(decoder: ParallelPlan) -> list[ParallelPlan]:
+    """Data x tensor plans that an encoder can have beside `decoder`, widest data first."""
+    cuts = set(_boundaries(decoder))
+    plans = [ParallelPlan(data=d, tensor=t) for d, t in factorizations(decoder.devices, 2)]
+    return [plan for plan in reversed(plans) if _clash(cuts | set(_boundaries(plan))) is None]
+
+
+def shardings(mesh: Mesh, specs: object) -> object:
+    """`specs` (a tree of PartitionSpec) as NamedShardings on `mesh`."""
+    return jax.tree.map(
+        lambda spec: NamedSharding(mesh, spec),
+        specs,
+        is_leaf=lambda leaf: isinstance(leaf, PartitionSpec),
+    )
+
+
+def _boundaries(plan: ParallelPlan) -> list[int]:
+    """Products of the fastest degrees: data 2 x tensor 4 gives 1, 4, 8."""
+    cuts = [1]
+    for degree in reversed(plan.degrees):
+        cuts.append(cuts[-1] * degree)
+    return cuts
+
+
+def _clash(cuts: set[int]) -> tuple[int, int] | None:
+    """The first two neighbouring boundaries that do not divide one another."""
+    return next(((a, b) for a, b in pairwise(sorted(cuts)) if b % a), None)
+
+
+def _check_device_count(name: str, plan: ParallelPlan, decoder: ParallelPlan) -> None:
+    if plan.devices != decoder.devices:
+        raise PlanError(
+            f"{name}: {plan} covers {plan.devices} devices but the decoder's plan covers "
+            f"{decoder.devices}; every module lives on all devices, so choose degrees that "
+            f"multiply to {decoder.devices}"
+        )
+
+
+def _check_refines(name: str, plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> None:
+    clash = _clash(cuts | set(_boundaries(plan)))
+    if clash is not None:
+        valid = "; ".join(str(p) for p in refining_plans(decoder))
+        raise PlanError(
+            f"{name}: {plan} does not refine with the other plans: groups of {clash[0]} and of "
+            f"{clash[1]} neighbouring devices overlap without one containing the other; "
+            f"beside decoder {decoder} these fit: {valid}"
+        )
+
+
+def _name_axes(cuts: list[int], decoder: ParallelPlan) -> tuple[tuple[str, int], ...]:
+    """Grid axes, slowest first, named after the decoder's axis that they refine."""
+    axes: list[tuple[str, int]] = []
+    high = decoder.devices
+    for axis, degree in zip(AXES, decoder.degrees, strict=True):
+        low = high // degree
+        inner = [c for c in cuts if low <= c <= high]
+        pieces = [b // a for a, b in pairwise(inner)][::-1]
+        names = [axis] if len(pieces) == 1 else [f"{axis}{i}" for i in range(len(pieces))]
+        axes += zip(names, pieces, strict=True)
+        high = low
+    return tuple(axes) or (("data", 1),)
+
+
+def _view(plan: ParallelPlan, axes: tuple[tuple[str, int], ...]) -> View:
+    """Deal the grid's axes, slowest first, to the plan's axes."""
+    runs: dict[str, Axes] = {}
+    left = list(axes)
+    for axis, degree in zip(AXES, plan.degrees, strict=True):
+        run: list[str] = []
+        while degree > 1:
+            name, size = left.pop(0)
+            run.append(name)
+            degree //= size
+        runs[axis] = tuple(run)
+    return View(**runs, sizes=axes)

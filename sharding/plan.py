@@ -1,0 +1,72 @@
+"""The parallel plan of one module: how many ways each axis splits it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: Plan axes from the slowest (across hosts) to the fastest (neighbouring devices).
+AXES = ("data", "fsdp", "stage", "context", "expert", "tensor")
+
+
+class PlanError(ValueError):
+    """A plan, or a set of plans, that cannot be laid on the devices."""
+
+
+class ParallelPlan(BaseModel):
+    """Degrees of parallelism of one module (the decoder or one encoder).
+
+    Args:
+        data: replicas that see different samples and hold all parameters.
+        fsdp: replicas that see different samples and share the parameters (ZeRO-3).
+        stage: pipeline stages.
+        context: splits of one sequence.
+        expert: splits of the experts of a mixture-of-experts layer.
+        tensor: splits of heads, hidden widths and vocabulary (Megatron-LM, with sequence
+            parallelism between the blocks).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data: int = Field(1, ge=1)
+    fsdp: int = Field(1, ge=1)
+    stage: int = Field(1, ge=1)
+    context: int = Field(1, ge=1)
+    expert: int = Field(1, ge=1)
+    tensor: int = Field(1, ge=1)
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """Degrees in the order of `AXES`."""
+        return tuple(getattr(self, axis) for axis in AXES)
+
+    @property
+    def devices(self) -> int:
+        """Devices that the plan covers."""
+        return math.prod(self.degrees)
+
+    @property
+    def batch(self) -> int:
+        """Number of different shares of the batch: data x fsdp."""
+        return self.data * self.fsdp
+
+    def __str__(self) -> str:
+        parts = [f"{axis} {n}" for axis, n in zip(AXES, self.degrees, strict=True) if n > 1]
+        return " x ".join(parts) or "one device"
+
+
+def divisors(n: int) -> list[int]:
+    """Divisors of `n` in increasing order; ``divisors(6) == [1, 2, 3, 6]``."""
+    return [k for k in range(1, n + 1) if n % k == 0]
+
+
+def factorizations(n: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """All ordered ways to write `n` as a product of `parts` factors."""
+    if parts == 1:
+        yield (n,)
+        return
+    for first in divisors(n):
+        for rest in factorizations(n // first, parts - 1):
+            yield (first, *rest)

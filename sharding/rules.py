@@ -1,0 +1,107 @@
+"""Parameter layouts: logical axes of a leaf to axes of a module's view.
+
+=========  ========  ==========================================================
+logical    plan      meaning
+=========  ========  ==========================================================
+layers     stage     stacked layers
+embed      fsdp      the model width; gathered before use (ZeRO-3)
+heads      tensor    attention heads
+kv_heads   tensor    key and value heads
+mlp        tensor    hidden width
+vocab      tensor    rows of the embedding, columns of the head
+None       -         whole on every rank
+=========  ========  ==========================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.sharding import PartitionSpec
+
+from sharding.collectives import all_gather
+from sharding.grid import Axes, View
+
+RULES = {
+    "layers": "stage",
+    "embed": "fsdp",
+    "heads": "tensor",
+    "kv_heads": "tensor",
+    "mlp": "tensor",
+    "vocab": "tensor",
+}
+
+LogicalAxes = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one parameter lies on the grid; a leaf of the tree of layouts.
+
+    Attributes:
+        axes: logical axis of every dimension.
+        view: view of the module that owns the parameter.
+    """
+
+    axes: LogicalAxes
+    view: View
+
+    @property
+    def mesh_axes(self) -> tuple[Axes, ...]:
+        """Grid axes that shard each dimension."""
+        return tuple(mesh_axes(name, self.view) for name in self.axes)
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """For example `("layers", "embed", "mlp")` gives `P(None, ("fsdp",), ("tensor",))`."""
+        return PartitionSpec(*[axes or None for axes in self.mesh_axes])
+
+    @property
+    def sharded(self) -> Axes:
+        """All grid axes that shard the parameter."""
+        return tuple(axis for axes in self.mesh_axes for axis in axes)
+
+    @property
+    def replicated(self) -> Axes:
+        """The other grid axes: every rank along them holds the same values."""
+        return tuple(axis for axis in self.view.all if axis not in self.sharded)
+
+
+def is_axes(node: object) -> bool:
+    """Whether `node` is a leaf of a tree of logical axes."""
+    return isinstance(node, tuple)
+
+
+def mesh_axes(name: str | None, view: View) -> Axes:
+    """Grid axes over which a dimension with logical axis `name` is sharded.
+
+    Raises:
+        ValueError: `name` has no rule.
+    """
+    if name is None:
+        return ()
+    if name not in RULES:
+        raise ValueError(f"logical axis {name!r} has no rule; valid: {', '.join(RULES)}")
+    return getattr(view, RULES[name])
+
+
+def layouts(axes: Any, view: View) -> Any:
+    """A tree of logical axes as a tree of `Layout`."""
+    return jax.tree.map(lambda leaf: Layout(leaf, view), axes, is_leaf=is_axes)
+
+
+def gather_parameters(params: Any, axes: Any, view: View) -> Any:
+    """Local shards to shards that are whole along fsdp.
+
+    Args:
+        params: tree of local arrays.
+        axes: tree of logical axes, one tuple a leaf, without `"layers"` where a scan has taken it.
+        view: view of the module that owns the parameters.
+    """
+
+    def leaf(names: LogicalAxes, x: jax.Array) -> jax.Array:
+        return all_gather(x, view.fsdp, names.index("embed")) if "embed" in names else x
+
+    return jax.tree.map(leaf, axes, params, is_leaf=is_axes) if view.fsdp else params

@@ -1,0 +1,72 @@
+"""The exchange equals a plain lookup, forward and backward, for any pair of plans."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from sharding.collectives import psum
+from sharding.exchange import exchange
+from sharding.grid import JointGrid
+from sharding.plan import ParallelPlan
+
+ROWS, OUTPUTS, TOKENS, WIDTH = 8, 4, 16, 3
+
+PAIRS = [
+    (ParallelPlan(data=2, tensor=2), ParallelPlan(data=4)),
+    (ParallelPlan(data=2, tensor=2), ParallelPlan(data=2, tensor=2)),
+    (ParallelPlan(data=4), ParallelPlan(data=2, tensor=2)),
+    (ParallelPlan(fsdp=4), ParallelPlan(tensor=4)),
+    (ParallelPlan(tensor=4), ParallelPlan(data=2, fsdp=2)),
+    (ParallelPlan(tensor=8), ParallelPlan(data=2, fsdp=2, tensor=2)),
+    (ParallelPlan(data=2, fsdp=2, tensor=2), ParallelPlan(data=8)),
+    (ParallelPlan(), ParallelPlan()),
+]
+
+
+def make_case(decoder: ParallelPlan, encoder: ParallelPlan) -> tuple[np.ndarray, ...]:
+    """Outputs and an index that stays inside the larger of the two shares of rows."""
+    rng = np.random.default_rng(0)
+    block = ROWS // min(decoder.batch, encoder.batch)
+    outputs = rng.normal(size=(ROWS, OUTPUTS, WIDTH)).astype(np.float32)
+    first = np.arange(ROWS)[:, None] // block * block * OUTPUTS
+    index = first + rng.integers(0, block * OUTPUTS, (ROWS, TOKENS))
+    index = np.where(rng.random(index.shape) < 0.5, index, -1).astype(np.int32)
+    weights = rng.normal(size=(ROWS, TOKENS, WIDTH)).astype(np.float32)
+    return outputs, index, weights
+
+
+def lookup(outputs: np.ndarray, index: np.ndarray) -> np.ndarray:
+    flat = outputs.reshape(-1, WIDTH)
+    return np.where((index >= 0)[..., None], flat[np.maximum(index, 0)], 0)
+
+
+@pytest.mark.parametrize(("decoder", "encoder"), PAIRS, ids=lambda plan: str(plan))
+def test_equals_a_lookup_with_its_gradient(decoder, encoder):
+    grid = JointGrid.build({"decoder": decoder, "vision": encoder})
+    source, target = grid.views["vision"], grid.decoder
+    mesh = grid.mesh(jax.devices()[: grid.devices])
+
+    def body(outputs, index, weights):
+        def loss(outputs):
+            moved = exchange(outputs, index, source, target)
+            return psum(jnp.sum(moved * weights), target.all), moved
+
+        return jax.grad(loss, has_aux=True)(outputs)
+
+    sent = P(source.batch or None, source.tensor or None)
+    got = P(target.batch or None, target.tensor or None)
+    run = jax.shard_map(
+        body,
+        mesh=mesh,
+        in_specs=(sent, P(target.batch or None), got),
+        out_specs=(sent, got),
+    )
+    outputs, index, weights = make_case(decoder, encoder)
+    gradient, moved = jax.jit(run)(outputs, index, weights)
+
+    np.testing.assert_array_equal(moved, lookup(outputs, index))
+    expected = np.zeros((ROWS * OUTPUTS, WIDTH), np.float32)
+    np.add.at(expected, index[index >= 0], weights[index >= 0])
+    np.testing.assert_allclose(gradient.reshape(-1, WIDTH), expected, rtol=1e-6, atol=1e-6)

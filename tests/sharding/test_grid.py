@@ -1,0 +1,102 @@
+"""The joint grid: every plan is a view of one mesh, or the combination is refused."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharding.grid import JointGrid, View, refining_plans
+from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
+
+
+@st.composite
+def plans_of(draw: st.DrawFn, devices: int) -> ParallelPlan:
+    degrees, left = {}, devices
+    for axis in AXES[:-1]:
+        degrees[axis] = draw(st.sampled_from(divisors(left)))
+        left //= degrees[axis]
+    return ParallelPlan(**degrees, tensor=left)
+
+
+@st.composite
+def plan_pairs(draw: st.DrawFn) -> tuple[ParallelPlan, ParallelPlan]:
+    devices = draw(st.sampled_from([1, 2, 4, 6, 8, 12, 24]))
+    return draw(plans_of(devices)), draw(plans_of(devices))
+
+
+def ranks(grid: JointGrid, view: View, axis: str) -> np.ndarray:
+    """Rank of every device along `axis` of `view`, by device number."""
+    sizes = [size for _, size in grid.axes]
+    coordinates = np.stack(np.unravel_index(np.arange(grid.devices), sizes))
+    rank = np.zeros(grid.devices, int)
+    for name, size, coordinate in zip(
+        [name for name, _ in grid.axes], sizes, coordinates, strict=True
+    ):
+        if name in getattr(view, axis):
+            rank = rank * size + coordinate
+    return rank
+
+
+@given(plan_pairs())
+def test_each_view_numbers_the_devices_as_its_plan_does(pair):
+    decoder, encoder = pair
+    try:
+        grid = JointGrid.build({"decoder": decoder, "vision": encoder})
+    except PlanError:
+        return
+    assert math.prod(size for _, size in grid.axes) == decoder.devices
+    for plan, view in ((decoder, grid.decoder), (encoder, grid.views["vision"])):
+        expected = np.unravel_index(np.arange(plan.devices), plan.degrees)
+        for axis, rank in zip(AXES, expected, strict=True):
+            if getattr(plan, axis) > 1:
+                assert view.degree(getattr(view, axis)) == getattr(plan, axis)
+                np.testing.assert_array_equal(ranks(grid, view, axis), rank)
+
+
+@given(plan_pairs())
+def test_a_pair_is_refused_only_when_groups_overlap_partly(pair):
+    def cuts(plan: ParallelPlan) -> list[int]:
+        return [math.prod(plan.degrees[i:]) for i in range(len(AXES) + 1)]
+
+    nested = all(max(a, b) % min(a, b) == 0 for a in cuts(pair[0]) for b in cuts(pair[1]))
+    try:
+        JointGrid.build({"decoder": pair[0], "vision": pair[1]})
+        assert nested
+    except PlanError as error:
+        assert not nested
+        assert "does not refine" in str(error)
+
+
+@pytest.mark.parametrize("devices", [1, 6, 8, 12])
+def test_the_plans_that_the_message_offers_are_accepted(devices):
+    for degrees in factorizations(devices, 3):
+        decoder = ParallelPlan(data=degrees[0], fsdp=degrees[1], tensor=degrees[2])
+        offered = refining_plans(decoder)
+        assert offered
+        for plan in offered:
+            JointGrid.build({"decoder": decoder, "vision": plan})
+
+
+def test_example_of_the_module_docstring():
+    grid = JointGrid.build(
+        {
+            "decoder": ParallelPlan(data=2, stage=4, tensor=2),
+            "encoder": ParallelPlan(data=8, tensor=2),
+        }
+    )
+    assert grid.axes == (("data", 2), ("stage", 4), ("tensor", 2))
+    assert grid.views["encoder"].data == ("data", "stage")
+    assert "encoder  data=(data, stage) tensor=(tensor)" in str(grid)
+
+
+def test_refusals_name_the_module_and_the_valid_choices():
+    decoder = ParallelPlan(data=2, tensor=3)
+    with pytest.raises(PlanError, match=re.escape("vision: data 3 x tensor 2 does not refine")):
+        JointGrid.build({"decoder": decoder, "vision": ParallelPlan(data=3, tensor=2)})
+    with pytest.raises(PlanError, match=r"audio: data 4 covers 4 devices .* multiply to 6"):
+        JointGrid.build({"decoder": decoder, "audio": ParallelPlan(data=4)})
+    with pytest.raises(PlanError, match="cover 3 devices but 8 are present"):
+        JointGrid.build({"decoder": ParallelPlan(data=3)}).mesh()
