@@ -59,9 +59,9 @@ class View:
         sizes = dict(self.sizes)
         return math.prod(sizes[axis] for axis in axes)
 
-    def rows(self, rank_of: int) -> PartitionSpec:
-        """Layout of an array `[rows, ...]` with `rank_of` dimensions, dealt over `batch`."""
-        return PartitionSpec(self.batch or None, *[None] * (rank_of - 1))
+    def rows(self) -> PartitionSpec:
+        """Layout of an array `[rows, ...]` whose rows are dealt over `batch`."""
+        return PartitionSpec(self.batch or None)
 
 
 @dataclass(frozen=True)
@@ -208,4 +208,6 @@ def _view(plan: ParallelPlan, axes: tuple[tuple[str, int], ...]) -> View:
             run.append(name)
             degree //= size
         runs[axis] = tuple(run)
+    # A single device's grid has one axis of size 1: nothing is dealt, yet it is dealt over "data".
+    runs["data"] += tuple(name for name, _ in left)
     return View(**runs, sizes=axes)

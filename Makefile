@@ -1,0 +1,77 @@
+# Needs only Python 3.11 or newer and make. `make help` lists the targets.
+
+CONFIG ?= configs/demo.yaml
+ARGS ?=
+# The first Python that is new enough and can make environments; override with PYTHON=...
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PINS := pyproject.toml constraints.txt
+# Each stamp stands for installed extras; newer pins install them anew.
+CREATED := $(VENV)/.created
+DEMO := $(VENV)/.installed-demo
+TEST := $(VENV)/.installed-test
+ALL := $(VENV)/.installed-all
+LINT := $(VENV)/.installed-lint
+# --no-compile: bytecode is made for the modules that are imported, not for all that are installed.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	--only-binary :all: --constraint constraints.txt --editable
+# make's jobs would install into one environment at the same time.
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help train test test-all lint bench clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@echo
+	@echo "  PYTHON=python3.12       the Python of a new .venv"
+	@echo "  CONFIG=configs/my.yaml  the experiment of train and bench"
+	@echo "  ARGS='train.steps=10'   more arguments for train, bench (overrides) and test (pytest)"
+
+train: $(DEMO) ## Train the demo and evaluate it: text, images and speech on 4 emulated devices
+	$(BIN)/python launch.py train --config $(CONFIG) $(ARGS)
+
+test: $(TEST) ## Run the tests that take minutes
+	$(BIN)/python -m pytest -m "not slow and not gpu and not tpu_compile" $(ARGS)
+
+test-all: $(ALL) ## Run every test, the slow ones too
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(LINT) ## Check style, formatting, types and the floors of the design
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(DEMO) ## Measure the data pipeline and the train step
+	$(BIN)/python launch.py bench --config $(CONFIG) $(ARGS)
+
+clean: ## Remove .venv and every cache; runs/ stays
+	rm -rf $(VENV) .cache build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(CREATED):
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; set PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: $(PYTHON) is older than 3.11 or does not run; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(DEMO): $(CREATED) $(PINS)
+	$(INSTALL) ".[demo]"
+	@touch $@
+
+$(TEST): $(CREATED) $(PINS)
+	$(INSTALL) ".[demo,test]"
+	@touch $@
+
+$(ALL): $(CREATED) $(PINS)
+	$(INSTALL) ".[demo,test,compile]"
+	@touch $@
+
+$(LINT): $(CREATED) $(PINS)
+	$(INSTALL) ".[demo,test,lint]"
+	@touch $@

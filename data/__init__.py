@@ -1,0 +1,35 @@
+"""Samples, packing and the deterministic loader (numpy only, no jax here).
+
+Reading order: `sample.py` (what a sample is), `processor.py` (tokens, patches, log-mel frames),
+`packing.py` (which sample goes to which row), `plan.py` (the stream of step plans), `assemble.py`
+(plan -> arrays), `loader.py` (all of it as one Grain pipeline).
+"""
+
+from data.config import DataConfig
+from data.evaluation import PromptBatch, Slot, prompt_batches
+from data.loader import Loader, Step, StepStats
+from data.modality import Modality
+from data.plan import LoaderState
+from data.processor import Processor, make_processor
+from data.sample import DataError, SampleError
+from data.sources import Source, make_source
+from data.suggest import suggest_budgets
+
+__all__ = [
+    "DataConfig",
+    "DataError",
+    "Loader",
+    "LoaderState",
+    "Modality",
+    "Processor",
+    "PromptBatch",
+    "SampleError",
+    "Slot",
+    "Source",
+    "Step",
+    "StepStats",
+    "make_processor",
+    "make_source",
+    "prompt_batches",
+    "suggest_budgets",
+]

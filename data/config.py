@@ -1,0 +1,98 @@
+"""Typed configuration of the data pipeline (the `data:` section of an experiment file)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DemoSource(_Section):
+    """Handwritten digit strips and spoken digit strings; see `data/sources/demo.py`."""
+
+    kind: Literal["demo"] = "demo"
+    seed: int = 0
+    train: PositiveInt = 65536  # samples in an epoch, half images and half speech
+    heldout: PositiveInt = 400  # held-out samples, half images and half speech
+    clips: PositiveInt = 6144  # distinct synthesised training clips
+    variants: PositiveInt = 60  # augmented copies of each training scan
+    digits: Annotated[int, Field(ge=1, le=8)] = 8  # longest string
+    pairs: Annotated[float, Field(ge=0, le=1)] = 0.15  # share of image samples with two images
+
+
+class LlavaSource(_Section):
+    """LLaVA-style conversations with a media folder; see `data/sources/llava.py`."""
+
+    kind: Literal["llava"]
+    path: Path  # .json (a list) or .jsonl, the training split
+    media: Path | None = None  # folder of images and clips; default: the folder of `path`
+    heldout: Path | None = None  # same format, the evaluation split
+
+
+class ImageConfig(_Section):
+    """How images become patches.
+
+    With `height`, an image is scaled to that many pixels of height and padded to whole patch
+    blocks (text strips: width carries the content). Without, it is scaled down, aspect kept, until
+    its patch grid holds at most `max_patches` patches, and rounded to whole blocks (NaFlex).
+    """
+
+    height: PositiveInt | None = None
+    max_patches: PositiveInt = 1024
+    max_pixels: PositiveInt = 89_478_485  # larger files are refused as decompression bombs
+    mean: tuple[float, ...] = (0.5,)  # per channel, or one for all, of pixels in [0, 1]
+    std: tuple[Annotated[float, Field(gt=0)], ...] = (0.5,)
+    placeholder: str = "<image>"
+
+
+class AudioConfig(_Section):
+    """How clips become log-mel frames; the defaults are Whisper's (25 ms windows each 10 ms)."""
+
+    sample_rate: PositiveInt = 16000  # Hz; a clip of another rate is refused, never resampled
+    hop: PositiveInt = 160  # samples from one frame to the next
+    window: Annotated[int, Field(ge=2)] = 400  # samples of a Hann window and of its FFT
+    placeholder: str = "<audio>"
+
+
+class ChatConfig(_Section):
+    """Strings around the turns; `end` must be one token, it ends an answer."""
+
+    system: str = "<|im_start|>system\n"
+    user: str = "<|im_start|>user\n"
+    assistant: str = "<|im_start|>assistant\n"
+    end: str = "<|im_end|>"
+    separator: str = "\n"  # after `end`, not learnt
+
+
+class DataConfig(_Section):
+    """The `data:` section.
+
+    `budgets` are capacities of one row: `tokens` of the decoder, `segments` (samples of a decoder
+    row, and media of an encoder row), and for each encoder its input positions (patches, frames),
+    a multiple of that encoder's reduction. `data.suggest.suggest_budgets` computes good ones.
+    """
+
+    source: Annotated[DemoSource | LlavaSource, Field(discriminator="kind")] = DemoSource()
+    rows: PositiveInt = 8
+    budgets: dict[str, PositiveInt]
+    lookahead: PositiveInt = 384  # samples to choose from when a step is packed
+    workers: Annotated[int, Field(ge=0)] = 0  # 0: a thread of this process
+    prefetch: PositiveInt = 2  # steps made ahead (per worker)
+    on_error: Literal["skip", "raise"] = "skip"
+    tokenizer: str = "demo"  # "demo", "bytes" or the path of a tokenizer.json
+    chat: ChatConfig | None = None  # None: the tokenizer's own, ChatML for a tokenizer.json
+    image: ImageConfig = ImageConfig()
+    audio: AudioConfig = AudioConfig()
+    cache: Path = Path(".cache/mllm_jax")  # folder for synthesised speech
+
+    @model_validator(mode="after")
+    def _required_budgets(self) -> DataConfig:
+        missing = sorted({"tokens", "segments"} - set(self.budgets))
+        if missing:
+            raise ValueError(f"data.budgets lacks {', '.join(missing)}")
+        return self

@@ -1,0 +1,213 @@
+"""The loader: plans -> samples -> batches as one Grain pipeline.
+
+    StepPlans (custom IterDataset) -> map(assemble) -> thread prefetch     data.workers: 0
+                                                    -> mp_prefetch         data.workers: N
+
+Worker k of N makes every plan (from measurements, cheap) and assembles steps k, k + N, ...; Grain
+hands the steps out in turn, so the batches are the same for any number of workers. Each step
+carries the state after it: that, and not Grain's own state, is what a checkpoint saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import grain
+import numpy as np
+from absl import flags
+
+from data.assemble import Assembler, Batch, Rows
+from data.config import DataConfig
+from data.packing import Capacity, make_capacity
+from data.plan import LoaderState, Planner, Skip, StepPlan, used_lengths
+from data.processor import Processor
+from data.sample import DataError
+from data.sources import Source
+
+
+@dataclass(frozen=True)
+class StepStats:
+    """The global step, the same on all hosts.
+
+    samples: placed; used, capacity: positions per modality ("tokens" and each encoder);
+    lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays.
+    """
+
+    samples: int
+    used: dict[str, int]
+    capacity: dict[str, int]
+    lengths: dict[str, np.ndarray]
+
+    @property
+    def padding(self) -> dict[str, float]:
+        """Share of unused positions per modality."""
+        return {name: 1 - self.used[name] / self.capacity[name] for name in self.capacity}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the training loop takes: see `data.assemble` for the batch.
+
+    skipped: samples found unusable in making this step (at planning: reported by every host; at
+    reading: by the hosts that read them); state: continues after this step.
+    """
+
+    batch: Batch
+    stats: StepStats
+    skipped: tuple[Skip, ...]
+    state: LoaderState
+
+
+class _PlanIterator(grain.DatasetIterator):
+    """Steps `offset`, `offset + stride`, ... of a planner."""
+
+    def __init__(self, planner: Planner, offset: int, stride: int) -> None:
+        super().__init__()
+        self._planner, self._ahead, self._stride = planner, offset, stride
+
+    def __next__(self) -> StepPlan:
+        for _ in range(self._ahead):
+            self._planner.plan()
+        self._ahead = self._stride - 1
+        return self._planner.plan()
+
+    def get_state(self) -> dict[str, Any]:
+        """Only Grain's own prefetching asks; resuming goes through `LoaderState`."""
+        return {"step": self._planner.state.step}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Refused: a new `Loader(state=...)` is how to go elsewhere."""
+        if state != self.get_state():
+            raise ValueError("a loader does not seek; make a new one with `state`")
+
+
+class _StepPlans(grain.IterDataset):
+    """The stream of plans; Grain's workers slice it by `set_slice`."""
+
+    def __init__(
+        self,
+        source: Source,
+        processor: Processor,
+        config: DataConfig,
+        capacity: Capacity,
+        state: LoaderState,
+    ) -> None:
+        super().__init__()
+        self._arguments = (source, processor, config, capacity, state)
+        self._offset, self._stride = 0, 1
+
+    def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
+        """Keep only steps start, start + step, ... (called by Grain inside a worker)."""
+        if sequential_slice or sl.stop is not None:
+            raise ValueError(f"an endless stream cannot be cut into {sl}")
+        self._offset, self._stride = sl.start, sl.step
+
+    def __iter__(self) -> _PlanIterator:
+        return _PlanIterator(Planner(*self._arguments), self._offset, self._stride)
+
+
+class _Assemble:
+    """The map of the pipeline: a plan to a step."""
+
+    def __init__(self, assembler: Assembler, capacity: Capacity, rows: int) -> None:
+        self._assembler, self._capacity, self._rows = assembler, capacity, rows
+
+    def __call__(self, plan: StepPlan) -> dict[str, Any]:
+        # A dict and not a Step: Grain moves arrays through shared memory only if it sees them.
+        batch, bad = self._assembler(plan.placements)
+        stats = step_stats(plan, self._capacity, self._rows)
+        return {"batch": batch, "rest": _Rest(stats, plan.skipped + bad, plan.state)}
+
+
+@dataclass(frozen=True)
+class _Rest:
+    stats: StepStats
+    skipped: tuple[Skip, ...]
+    state: LoaderState
+
+
+def step_stats(plan: StepPlan, capacity: Capacity, rows: int) -> StepStats:
+    """Statistics of the global step from its plan."""
+    lengths = used_lengths(plan.placements, capacity.modalities)
+    used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
+    limit = dict(zip(capacity.resources, capacity.limits, strict=True))
+    return StepStats(len(plan.placements), used, {k: rows * limit[k] for k in used}, lengths)
+
+
+class Loader(Iterator[Step]):
+    """Endless, resumable iterator over training steps; close it (or use `with`).
+
+    rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
+    "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there.
+
+    Raises:
+        DataError: budgets that do not fit the encoders, an unusable source, a state of another
+            seed. ValueError: impossible `rows`. SampleError (from `next`): a bad sample, with
+            `data.on_error: raise`.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        processor: Processor,
+        config: DataConfig,
+        seed: int,
+        rows: Rows,
+        state: LoaderState | None = None,
+    ) -> None:
+        state = state or LoaderState(seed)
+        if state.seed != seed:
+            raise DataError(f"the saved loader state has seed {state.seed}, the run {seed}")
+        if not len(source):
+            raise DataError("the data source is empty")
+        capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+        assembler = Assembler(source, processor, config, capacity, rows)
+        plans = _StepPlans(source, processor, config, capacity, state)
+        steps = plans.map(_Assemble(assembler, capacity, config.rows))
+        self._workers = config.workers
+        prefetched = _prefetched(steps, config.workers, config.prefetch)
+        self._iterator: Any = prefetched.__iter__()
+
+    def __next__(self) -> Step:
+        element = next(self._iterator)
+        batch, rest = element["batch"], element["rest"]
+        if self._workers:
+            # Grain unmaps shared memory with its array; what JAX may alias must not live there.
+            batch = _copied(batch)
+        return Step(batch, rest.stats, rest.skipped, rest.state)
+
+    def close(self) -> None:
+        """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
+        close = getattr(self._iterator, "close", None)
+        if close is not None:
+            close()
+        # Grain's iterators close again in __del__, which must not wait for the interpreter's end.
+        self._iterator = iter(())
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _prefetched(steps: grain.IterDataset, workers: int, ahead: int) -> grain.IterDataset:
+    if workers:
+        # Grain's worker processes read absl flags, which nobody parses in this program.
+        if not flags.FLAGS.is_parsed():
+            flags.FLAGS.mark_as_parsed()
+        options = grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=ahead)
+        return steps.mp_prefetch(options)
+    return grain.experimental.ThreadPrefetchIterDataset(steps, prefetch_buffer_size=ahead)
+
+
+def _copied(batch: Batch) -> Batch:
+    return {k: _copied(v) if isinstance(v, dict) else np.array(v) for k, v in batch.items()}

@@ -1,0 +1,102 @@
+"""Packing: which sample goes to which row, under several budgets at once.
+
+A row offers a capacity in every resource (decoder tokens, each encoder's input positions, decoder
+segments, each encoder's segments); a sample needs some of each. Samples are offered oldest first
+and each goes to the fullest row that still takes it (best fit), so small young samples fill what
+large old ones leave. The oldest sample meets empty rows, hence is always placed, hence a sample
+with k older ones waits at most k steps.
+
+    rows of 10 tokens, needs 6 5 4 5:      row 0 |666666|4444|   row 1 |55555|55555|
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.modality import Modality
+from data.sample import DataError, Lengths
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What one row holds: `limits` in the order of `resources`."""
+
+    resources: tuple[str, ...]
+    limits: tuple[int, ...]
+    modalities: tuple[Modality, ...]
+
+    def needs(self, lengths: Lengths) -> tuple[int, ...]:
+        """What a sample takes of each resource; media spans are whole multiples of the reduction.
+
+        Raises nothing: whether it fits is `misfit`'s question.
+        """
+        spans = [spans_of(m, lengths.media.get(m.name, ())) for m in self.modalities]
+        segments = [len(lengths.media.get(m.name, ())) for m in self.modalities]
+        return (lengths.tokens, *map(sum, spans), 1, *segments)
+
+    def misfit(self, lengths: Lengths) -> str | None:
+        """Why a sample fits in no row, or None."""
+        for name, need, limit in zip(self.resources, self.needs(lengths), self.limits, strict=True):
+            if need > limit:
+                return f"needs {need} {name}, above data.budgets' {limit} for a row"
+        return None
+
+
+def spans_of(modality: Modality, lengths: Sequence[int]) -> list[int]:
+    """Input positions that media occupy, rounded up to whole outputs."""
+    return [modality.outputs(length) * modality.reduction for length in lengths]
+
+
+def make_capacity(budgets: Mapping[str, int], modalities: Sequence[Modality]) -> Capacity:
+    """Check `data.budgets` against the encoders.
+
+    Raises:
+        DataError: a budget is missing, of an unknown encoder, or not a multiple of the reduction.
+    """
+    names = [m.name for m in modalities]
+    wanted = ["tokens", *names, "segments"]
+    if sorted(budgets) != sorted(wanted):
+        raise DataError(
+            f"data.budgets has {sorted(budgets)}; valid: exactly {wanted} "
+            "(data.suggest_budgets computes good values)"
+        )
+    for modality in modalities:
+        if budgets[modality.name] % modality.reduction:
+            raise DataError(
+                f"data.budgets.{modality.name} = {budgets[modality.name]} is not a multiple of "
+                f"the encoder's reduction {modality.reduction}"
+            )
+    segments = budgets["segments"]
+    limits = (budgets["tokens"], *(budgets[n] for n in names), *[segments] * (1 + len(names)))
+    resources = ("tokens", *names, "segments", *(f"{n} segments" for n in names))
+    return Capacity(resources, limits, tuple(modalities))
+
+
+def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> list[int | None]:
+    """The row of each sample, or None for samples that must wait. `needs` is oldest first."""
+    left = np.tile(np.array(limits, np.int64), (rows, 1))
+    scale = 1.0 / np.array(limits)
+    most = left.max(0).tolist()
+    placed: list[int | None] = []
+    for need in needs:
+        # Most samples of a long look-ahead fail here, without touching an array.
+        fits = all(n <= m for n, m in zip(need, most, strict=True))
+        row = _fullest(left, np.array(need), scale) if fits else None
+        placed.append(row)
+        if row is not None:
+            left[row] -= need
+            most = left.max(0).tolist()
+    return placed
+
+
+def _fullest(left: NDArray[np.int64], need: NDArray[np.int64], scale: NDArray) -> int | None:
+    """The row that takes `need` and has least left, counted in resources that `need` uses."""
+    rows = np.flatnonzero((left >= need).all(1))
+    if not len(rows):
+        return None
+    rest = (left[rows] * scale) @ (need > 0)
+    return int(rows[np.argmin(rest)])

@@ -1,0 +1,228 @@
+"""The endless stream of step plans, a pure function of (source, lengths, seed).
+
+Stream position p is sample shuffle(p) of epoch p // len(source). A step fills a pool of
+`lookahead` samples (those carried over first, then new ones), packs what fits and carries the
+rest. Plans come from measurements alone, so that all hosts and workers make the same ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import grain
+import numpy as np
+
+from data.config import DataConfig
+from data.modality import Modality
+from data.packing import Capacity, pack, spans_of
+from data.processor import Processor
+from data.sample import DataError, Lengths, SampleError
+from data.sources import Source
+
+Skip = tuple[str, str]  # (sample name, reason)
+
+
+@dataclass(frozen=True)
+class LoaderState:
+    """All that is needed to continue: independent of hosts, workers and budgets.
+
+    step: the next step; position: the next stream position to read; carry: stream positions of
+    samples read before but not yet placed, oldest first.
+    """
+
+    seed: int
+    step: int = 0
+    position: int = 0
+    carry: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, int | list[int]]:
+        """A JSON-able dict."""
+        return {
+            "seed": self.seed,
+            "step": self.step,
+            "position": self.position,
+            "carry": list(self.carry),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> LoaderState:
+        """Inverse of `to_json`.
+
+        Raises:
+            DataError: a key is missing or unknown, or a value is not an integer (list).
+        """
+        numbers = [value.get(key) for key in ("seed", "step", "position")]
+        carry = value.get("carry")
+        whole = all(type(n) is int for n in numbers)
+        if not whole or not isinstance(carry, list | tuple) or len(value) != 4:
+            raise DataError(f"not a loader state: {json.dumps(value, default=str)[:200]}")
+        seed, step, position = numbers
+        return cls(seed, step, position, tuple(int(p) for p in carry))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a sample goes.
+
+    index: in the source; row: global row; start: first decoder position; segment: its number in
+    the decoder row, from 1; media: encoder -> ((first input position, segment number), ...).
+    """
+
+    index: int
+    row: int
+    start: int
+    segment: int
+    lengths: Lengths
+    media: dict[str, tuple[tuple[int, int], ...]]
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """One step: placements in the order of age, samples found unusable, state after the step."""
+
+    placements: tuple[Placement, ...]
+    skipped: tuple[Skip, ...]
+    state: LoaderState
+
+
+def lay_out(
+    samples: list[tuple[int, Lengths]], rows: list[int | None], modalities: tuple[Modality, ...]
+) -> tuple[Placement, ...]:
+    """Positions of packed samples (index, lengths) in their rows, each row filled from the left."""
+    tokens: dict[int, list[int]] = {}  # row -> [next position, next segment]
+    inputs: dict[tuple[int, str], list[int]] = {}
+    placements = []
+    for (index, lengths), row in zip(samples, rows, strict=True):
+        if row is None:
+            continue
+        media = {}
+        for modality in modalities:
+            cursor = inputs.setdefault((row, modality.name), [0, 1])
+            spans = spans_of(modality, lengths.media.get(modality.name, ()))
+            media[modality.name] = tuple(_advance(cursor, span) for span in spans)
+        start, segment = _advance(tokens.setdefault(row, [0, 1]), lengths.tokens)
+        placements.append(Placement(index, row, start, segment, lengths, media))
+    return tuple(placements)
+
+
+def _advance(cursor: list[int], span: int) -> tuple[int, int]:
+    start, segment = cursor
+    cursor[:] = start + span, segment + 1
+    return start, segment
+
+
+Measured = tuple[int, Lengths, tuple[int, ...]]  # index in the source, lengths, needs
+
+
+class Measurer:
+    """Memoised lengths of a source's samples: each is measured once in a process.
+
+    What is remembered of an unusable sample is the reason.
+    """
+
+    def __init__(self, source: Source, processor: Processor, capacity: Capacity) -> None:
+        self._source, self._processor, self._capacity = source, processor, capacity
+        self._known: dict[int, Measured | SampleError] = {}
+
+    def __call__(self, index: int) -> Measured:
+        """Lengths and needs of sample `index`.
+
+        Raises:
+            SampleError: it is unusable or fits in no row.
+        """
+        known = self._known.get(index)
+        if known is None:
+            known = self._known[index] = self._measure(index)
+        if isinstance(known, SampleError):
+            raise SampleError(known.name, known.reason)
+        return known
+
+    def _measure(self, index: int) -> Measured | SampleError:
+        try:
+            lengths = self._processor.measure(self._source[index])
+        except SampleError as error:
+            return error
+        misfit = self._capacity.misfit(lengths)
+        if misfit:
+            return SampleError(self._source.name(index), misfit)
+        return index, lengths, self._capacity.needs(lengths)
+
+
+class Planner:
+    """Makes the plan of step after step; `state` is where it stands.
+
+    Raises (from `plan`):
+        SampleError: an unusable sample, with `data.on_error: raise`.
+        DataError: the source is empty, or a whole epoch has no usable sample.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        processor: Processor,
+        config: DataConfig,
+        capacity: Capacity,
+        state: LoaderState,
+    ) -> None:
+        if not len(source):
+            raise DataError("the data source is empty")
+        self.state = state
+        self._config = config
+        self._capacity = capacity
+        self._size = len(source)
+        self._measure = Measurer(source, processor, capacity)
+        # Of indices, not of samples: planning must not read them again on every look.
+        self._stream = grain.MapDataset.range(self._size).shuffle(seed=state.seed).repeat()
+        self._pool: list[tuple[int, Measured]] = []  # with their stream positions
+        self._skipped: list[Skip] = []
+        for position in state.carry:
+            self._take(position)
+
+    def plan(self) -> StepPlan:
+        """The plan of step `state.step`; advances the state."""
+        position = self._fill()
+        needs = [need for _, (_, _, need) in self._pool]
+        rows = pack(needs, self._config.rows, self._capacity.limits)
+        samples = [(index, lengths) for _, (index, lengths, _) in self._pool]
+        placements = lay_out(samples, rows, self._capacity.modalities)
+        self._pool = [item for item, row in zip(self._pool, rows, strict=True) if row is None]
+        carry = tuple(position for position, _ in self._pool)
+        self.state = LoaderState(self.state.seed, self.state.step + 1, position, carry)
+        skipped, self._skipped = tuple(self._skipped), []
+        return StepPlan(placements, skipped, self.state)
+
+    def _fill(self) -> int:
+        """Read into the pool up to the look-ahead; the next position."""
+        position, failed = self.state.position, 0
+        while len(self._pool) < self._config.lookahead and failed < self._size:
+            failed = 0 if self._take(position) else failed + 1
+            position += 1
+        if not self._pool:
+            name, reason = self._skipped[-1]
+            raise DataError(f"no sample of {self._size} is usable; the last: {name}: {reason}")
+        return position
+
+    def _take(self, position: int) -> bool:
+        """Measure the sample at a stream position into the pool, or note it as skipped."""
+        index = int(self._stream[position])
+        try:
+            self._pool.append((position, self._measure(index)))
+        except SampleError as error:
+            if self._config.on_error == "raise":
+                raise
+            self._skipped.append((error.name, error.reason))
+            return False
+        return True
+
+
+def used_lengths(
+    placements: tuple[Placement, ...], modalities: tuple[Modality, ...]
+) -> dict[str, np.ndarray]:
+    """Segment lengths per tower: "decoder" and every encoder, int64."""
+    lengths = {"decoder": [p.lengths.tokens for p in placements]}
+    for modality in modalities:
+        media = [p.lengths.media.get(modality.name, ()) for p in placements]
+        lengths[modality.name] = [n for item in media for n in item]
+    return {name: np.array(values, np.int64) for name, values in lengths.items()}

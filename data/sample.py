@@ -1,0 +1,121 @@
+"""Samples before processing (`Sample`), after (`Example`), and their lengths (`Lengths`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Role = Literal["system", "user", "assistant"]
+
+
+class DataError(Exception):
+    """A data set that cannot be used at all."""
+
+
+class MediaError(Exception):
+    """An image or clip that cannot be used; `Processor` turns it into a `SampleError`."""
+
+
+class SampleError(Exception):
+    """One unusable sample: skipped and counted, or raised with `data.on_error: raise`."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        # Both in args, so that the error survives the pickling out of a worker process.
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"sample {self.name}: {self.reason}"
+
+
+class Image(ABC):
+    """A picture that is read late."""
+
+    @abstractmethod
+    def size(self) -> tuple[int, int]:
+        """(height, width) in pixels, from metadata alone. Raises MediaError."""
+
+    @abstractmethod
+    def load(self, channels: int) -> NDArray[np.uint8]:
+        """Pixels [height, width, channels]. Raises MediaError."""
+
+
+class Audio(ABC):
+    """A clip that is read late."""
+
+    @abstractmethod
+    def info(self) -> tuple[int, int]:
+        """(samples, sample rate in Hz), from metadata alone. Raises MediaError."""
+
+    @abstractmethod
+    def load(self) -> NDArray[np.float32]:
+        """Mono waveform [samples] in [-1, 1]. Raises MediaError."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One utterance; its text holds one placeholder for each medium of the sample."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A conversation with its media, in the order of their placeholders."""
+
+    name: str
+    turns: tuple[Turn, ...]
+    images: tuple[Image, ...] = ()
+    audios: tuple[Audio, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """What a sample occupies: decoder tokens, and input positions of each of its media."""
+
+    tokens: int
+    media: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.tokens} tokens, media {self.media}"
+
+
+@dataclass(frozen=True)
+class Medium:
+    """An image or clip as encoder input.
+
+    inputs: [n, F] float32; positions: [n, 2] (row, column) of images, [n] of clips, int32;
+    grid: (rows, columns) of the image's patches, None for clips.
+    """
+
+    inputs: NDArray[np.float32]
+    positions: NDArray[np.int32]
+    grid: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """A processed sample.
+
+    tokens, targets: [n] int32; loss_weight: [n] float32, 1 where `targets` is the assistant's;
+    media: encoder name -> its media in order; slots: encoder name -> [outputs] int32, the token
+    positions at which the outputs of these media land.
+    """
+
+    tokens: NDArray[np.int32]
+    targets: NDArray[np.int32]
+    loss_weight: NDArray[np.float32]
+    media: dict[str, tuple[Medium, ...]]
+    slots: dict[str, NDArray[np.int32]]
+
+    @property
+    def lengths(self) -> Lengths:
+        """Lengths actually produced, to compare with `Processor.measure`."""
+        media = {k: tuple(len(m.inputs) for m in v) for k, v in self.media.items()}
+        return Lengths(len(self.tokens), media)

@@ -1,0 +1,38 @@
+"""Sources: random access to samples by index."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from data.config import DataConfig, DemoSource
+from data.sample import Sample
+
+Split = Literal["train", "heldout"]
+
+
+class Source(Protocol):
+    """A finite list of samples, the same in every process; it must be picklable."""
+
+    def __len__(self) -> int:
+        """Number of samples."""
+
+    def __getitem__(self, index: int) -> Sample:
+        """Sample `index`, without reading its media. Raises SampleError if it is malformed."""
+
+    def name(self, index: int) -> str:
+        """What messages call sample `index`."""
+
+
+def make_source(config: DataConfig, split: Split = "train") -> Source:
+    """The configured source.
+
+    Raises:
+        DataError: the source does not exist, cannot be read, or lacks what it needs.
+    """
+    if isinstance(config.source, DemoSource):
+        from data.sources.demo import DemoSet  # needs the `demo` extra
+
+        return DemoSet(config, split)
+    from data.sources.llava import LlavaSet
+
+    return LlavaSet(config, split)

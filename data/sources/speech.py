@@ -1,0 +1,219 @@
+"""Spoken digit strings, synthesised by eSpeak NG and cached as one array of samples.
+
+eSpeak NG is a C library with global state, so all of it is behind `_synthesise`, under a lock, in
+synchronous mode; everything else reads the cache. The cache is a folder whose name is a
+fingerprint of all that decides its contents; it is written under another name and then renamed,
+so that a reader sees a whole cache or none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from math import gcd
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.sample import Audio, DataError
+
+WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+VOICES = (
+    "en-us",
+    "en-us+m3",
+    "en-us+f2",
+    "en-gb-x-rp",
+    "en-gb-x-rp+f4",
+    "en-gb-scotland",
+    "en-gb-x-gbclan+m7",
+    "en-029",
+)
+SPEEDS = (190, 220, 255, 300)  # words per minute
+_SYNCHRONOUS, _CHARS_UTF8, _RATE, _PITCH = 2, 1, 1, 3  # constants of speak_lib.h
+_VERSION = 1  # of the contents of the cache
+_LOCK = threading.Lock()
+_Callback = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
+)
+
+
+def is_heldout(voice: int, speed: int) -> bool:
+    """Whether the combination of these indices is kept out of training (one in four).
+
+    Every voice and every speed occurs in training, but not together in these combinations.
+    """
+    return (voice + speed) % len(SPEEDS) == 0
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """What is said and how: a string of digits, a voice, words per minute, pitch 0..100."""
+
+    digits: str
+    voice: str
+    speed: int
+    pitch: int
+
+
+def make_utterances(heldout: bool, count: int, longest: int, seed: int) -> list[Utterance]:
+    """`count` random digit strings of 1 to `longest` digits in the split's voices and speeds."""
+    rng = np.random.default_rng((seed, 2, int(heldout)))
+    styles = [
+        (voice, speed)
+        for v, voice in enumerate(VOICES)
+        for s, speed in enumerate(SPEEDS)
+        if is_heldout(v, s) == heldout
+    ]
+    utterances = []
+    for i in range(count):
+        voice, speed = styles[int(rng.integers(len(styles)))]
+        length = 1 + i % longest
+        digits = "".join(map(str, rng.integers(0, 10, length)))
+        utterances.append(Utterance(digits, voice, speed, int(rng.integers(30, 71))))
+    return utterances
+
+
+def _check(code: int, call: str, value: object) -> None:
+    if code != 0:
+        raise DataError(f"eSpeak NG: {call}({value!r}) failed with code {code}")
+
+
+@contextmanager
+def _espeak() -> Iterator[tuple[ctypes.CDLL, int]]:
+    """The initialised library and its sample rate in Hz."""
+    try:
+        import espeakng_loader
+    except ImportError as error:
+        message = "the demo set needs the espeakng-loader wheel: pip install mllm_jax[demo]"
+        raise DataError(message) from error
+    library = ctypes.CDLL(espeakng_loader.get_library_path())
+    folder = espeakng_loader.get_data_path()
+    rate = library.espeak_Initialize(_SYNCHRONOUS, 0, folder.encode(), 0)
+    if rate <= 0:
+        raise DataError(f"eSpeak NG cannot start with the voices in {folder}: code {rate}")
+    try:
+        yield library, rate
+    finally:
+        library.espeak_Terminate()
+
+
+def _speaker(library: ctypes.CDLL) -> Callable[[Utterance], NDArray[np.int16]]:
+    """A function from an utterance to its samples at eSpeak's rate."""
+    pieces: list[NDArray[np.int16]] = []
+
+    @_Callback
+    def collect(wave: object, count: int, _events: object) -> int:
+        if wave and count > 0:
+            pieces.append(np.ctypeslib.as_array(wave, (count,)).copy())
+        return 0
+
+    library.espeak_SetSynthCallback(collect)
+
+    def speak(utterance: Utterance, _keep: object = collect) -> NDArray[np.int16]:
+        pieces.clear()
+        text = " ".join(WORDS[int(d)] for d in utterance.digits).encode() + b"\0"
+        voice = library.espeak_SetVoiceByName(utterance.voice.encode())
+        _check(voice, "espeak_SetVoiceByName", utterance.voice)
+        _check(library.espeak_SetParameter(_RATE, utterance.speed, 0), "speed", utterance.speed)
+        _check(library.espeak_SetParameter(_PITCH, utterance.pitch, 0), "pitch", utterance.pitch)
+        size = ctypes.c_size_t(len(text))
+        code = library.espeak_Synth(text, size, 0, 0, 0, _CHARS_UTF8, None, None)
+        _check(code, "espeak_Synth", utterance.digits)
+        if not pieces:
+            raise DataError(f"eSpeak NG made no sound for {utterance}")
+        return np.concatenate(pieces)
+
+    return speak
+
+
+def _synthesise(utterances: Sequence[Utterance], rate: int) -> list[NDArray[np.int16]]:
+    """Waveforms of the utterances at `rate` Hz, polyphase-resampled from eSpeak's rate."""
+    from scipy.signal import resample_poly
+
+    waves = []
+    with _LOCK, _espeak() as (library, native):
+        speak = _speaker(library)
+        common = gcd(native, rate)
+        for utterance in utterances:
+            wave = speak(utterance).astype(np.float32)
+            wave = resample_poly(wave, rate // common, native // common)
+            waves.append(np.clip(np.round(wave), -32768, 32767).astype(np.int16))
+    return waves
+
+
+def _fingerprint(utterances: Sequence[Utterance], rate: int) -> str:
+    contents = [_VERSION, rate, [list(asdict(u).values()) for u in utterances]]
+    return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
+
+
+def _write_cache(folder: Path, waves: Sequence[NDArray[np.int16]]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
+    try:
+        np.save(draft / "waves.npy", np.concatenate(waves))
+        np.save(draft / "ends.npy", np.cumsum([len(wave) for wave in waves]))
+        os.replace(draft, folder)
+    except OSError:
+        shutil.rmtree(draft, ignore_errors=True)
+        # Another process may have put the same contents there first.
+        if not (folder / "ends.npy").is_file():
+            raise
+
+
+class Clips:
+    """The clips of one split, synthesised once and then mapped from the cache.
+
+    Raises:
+        DataError: the eSpeak NG wheel is missing or fails, or the cache folder is unwritable.
+    """
+
+    def __init__(self, utterances: Sequence[Utterance], rate: int, cache: Path) -> None:
+        self.utterances = tuple(utterances)
+        self.rate = rate
+        self._folder = cache / f"speech-{_fingerprint(utterances, rate)}"
+        if not self._folder.is_dir():
+            try:
+                _write_cache(self._folder, _synthesise(utterances, rate))
+            except OSError as error:
+                raise DataError(f"data.cache: cannot write {self._folder}: {error}") from error
+        self._waves = np.load(self._folder / "waves.npy", mmap_mode="r")
+        self._ends = np.load(self._folder / "ends.npy")
+
+    def __len__(self) -> int:
+        return len(self.utterances)
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        """Start and end of clip `index` in samples."""
+        return (int(self._ends[index - 1]) if index else 0), int(self._ends[index])
+
+    def wave(self, index: int) -> NDArray[np.float32]:
+        """Waveform [samples] of clip `index` in [-1, 1]."""
+        start, end = self.bounds(index)
+        return np.asarray(self._waves[start:end], np.float32) / 32768
+
+
+@dataclass(frozen=True)
+class Clip(Audio):
+    """One clip of `Clips`."""
+
+    clips: Clips
+    index: int
+
+    def info(self) -> tuple[int, int]:
+        """(samples, rate in Hz)."""
+        start, end = self.clips.bounds(self.index)
+        return end - start, self.clips.rate
+
+    def load(self) -> NDArray[np.float32]:
+        """Waveform [samples]."""
+        return self.clips.wave(self.index)

@@ -1,0 +1,66 @@
+"""Budgets that fit a source: padding is least when all budgets run out together."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from data.processor import Processor
+from data.sample import DataError, SampleError
+from data.packing import spans_of
+from data.sources import Source
+
+_ROUND = 8  # accelerators and sequence-sharded plans like multiples of 8
+
+
+def suggest_budgets(
+    source: Source, processor: Processor, rows: int, samples_per_step: int, probe: int = 2048
+) -> dict[str, int]:
+    """`data.budgets` for about `samples_per_step` samples in `rows` rows.
+
+    The stream's means fix the ratio of the budgets: the scarcest one sets the pace, and what the
+    others have beyond the ratio is padding. Budgets are multiples of 8 encoder outputs (8 tokens),
+    so among the scales within 15 % of `samples_per_step` the one that rounds best is taken.
+    Lengths come from `probe` samples spread over the source.
+
+    Raises:
+        DataError: none of the probed samples is usable.
+    """
+    needs, segments = _probe(source, processor, probe)
+    names = [name for name, (values, _) in needs.items() if values.any()]
+    means = np.array([needs[name][0].mean() for name in names])
+    largest = np.array([needs[name][0].max() for name in names])
+    units = np.array([needs[name][1] for name in names])
+    scales = samples_per_step / rows * np.linspace(0.85, 1.15, 61)
+    tables = np.maximum(scales[:, None] * means, largest) / units
+    ratios = np.ceil(tables) * units / (scales[:, None] * means)
+    best = int(np.argmin(ratios.max(1) / ratios.min(1)))
+    chosen = (np.ceil(tables[best]) * units).astype(int).tolist()
+    unused = {name: int(unit) for name, (_, unit) in needs.items() if name not in names}
+    most = max(2, ceil(2 * scales[best] * segments))
+    return dict(zip(names, chosen, strict=True)) | unused | {"segments": most}
+
+
+def _probe(
+    source: Source, processor: Processor, probe: int
+) -> tuple[dict[str, tuple[np.ndarray, int]], float]:
+    """Needs of samples per budget with its rounding unit, and segments per sample."""
+    rows: list[list[int]] = []
+    media: list[int] = []
+    modalities = tuple(processor.modalities.values())
+    for index in np.linspace(0, len(source) - 1, min(probe, len(source))).astype(int).tolist():
+        try:
+            lengths = processor.measure(source[index])
+        except SampleError:
+            continue  # not lost: the loader will meet, count and report it
+        spans = [spans_of(m, lengths.media.get(m.name, ())) for m in modalities]
+        rows.append([lengths.tokens, *map(sum, spans)])
+        media.append(max(map(len, spans), default=1))
+    if not rows:
+        raise DataError("no usable sample to suggest budgets from")
+    table = np.array(rows)
+    units = {"tokens": _ROUND} | {m.name: _ROUND * m.reduction for m in modalities}
+    return {n: (table[:, i], unit) for i, (n, unit) in enumerate(units.items())}, max(
+        1.0, float(np.mean(media))
+    )

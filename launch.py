@@ -1,0 +1,234 @@
+"""The one entry point: `launch.py COMMAND --config FILE [section.key=value ...]`.
+
+Commands read the configuration first, then choose the devices, and only then load what computes:
+no environment variable is needed, and a mistake in the configuration is told in a second.
+Exit codes: 0 done, 1 a check failed, 2 bad input, 130 interrupted (progress is saved).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mllm_jax.config import ExperimentConfig
+
+OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+EPILOG = """\
+Any key of the configuration can be set behind the options, values in YAML:
+  launch.py train --config configs/demo.yaml train.steps=10 run.name=trial
+`launch.py config --keys` lists all keys.
+"""
+
+Command = Callable[[argparse.Namespace, "ExperimentConfig", "Console"], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    args = _parse(sys.argv[1:] if argv is None else argv)
+    from mllm_jax.console import log_to, open_console
+
+    console = open_console(as_json=args.json)
+    log_to(console)
+    try:
+        return _run(args, console)
+    except _bad_input() as error:
+        console.print(f"error: {error}", style="red", markup=False)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        console.print("interrupted")
+        return INTERRUPTED
+
+
+def _run(args: argparse.Namespace, console: Console) -> int:
+    from mllm_jax.config import load
+
+    if getattr(args, "keys", False):
+        return _keys(console)
+    config = load(args.config, args.overrides)
+    command: Command = args.command
+    return command(args, config, console)
+
+
+def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Train, or go on where the run of this name stopped; evaluate at the end."""
+    _start(args, config)
+    from mllm_jax.console import print_json
+    from mllm_jax.devices import is_primary
+    from mllm_jax.train.loop import train as run
+
+    summary = run(config, console)
+    if args.json and is_primary():
+        print_json(summary)
+    return OK
+
+
+def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Decode held-out samples with the newest checkpoint of the run."""
+    _start(args, config)
+    from mllm_jax.console import print_json, print_table
+    from mllm_jax.devices import is_primary
+    from mllm_jax.train.evaluate import evaluate_run
+
+    result = evaluate_run(config)
+    if not is_primary():
+        return OK
+    if args.json:
+        print_json(result)
+    else:
+        rows = [(name, f"{share:.1%}") for name, share in result["exact_match"].items()]
+        print_table(console, ("modality", "exact match"), rows)
+    return OK
+
+
+def verify(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Compare loss and every gradient under the configured plans with a single device."""
+    _start(args, config)
+    from mllm_jax.console import print_json, print_table
+    from mllm_jax.devices import is_primary
+    from mllm_jax.train.verify import LIMIT
+    from mllm_jax.train.verify import verify as run
+
+    result = run(config)
+    if is_primary() and args.json:
+        print_json(result.to_json())
+    elif is_primary():
+        print_table(console, ("what", "relative error", "worst leaf"), result.rows)
+        console.print("ok" if result.ok else f"FAILED: an error exceeds {LIMIT:g}")
+    return OK if result.ok else FAILED
+
+
+def config(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Print the configuration with every default filled in."""
+    from mllm_jax.config import to_yaml
+    from mllm_jax.console import print_json
+
+    if args.json:
+        print_json(config.model_dump(mode="json"))
+    else:
+        console.out(to_yaml(config), end="", highlight=False)
+    return OK
+
+
+def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Measure parts of a step one by one."""
+    _start(args, config)
+    from mllm_jax.bench import BENCHMARKS
+    from mllm_jax.console import print_json, print_table
+    from mllm_jax.devices import is_primary
+
+    names = args.benchmark or list(BENCHMARKS)
+    results = {name: BENCHMARKS[name](config) for name in names}
+    if not is_primary():
+        return OK
+    if args.json:
+        print_json(results)
+    for name, result in results.items() if not args.json else ():
+        rows = [(key, value) for key, value in result.items()]
+        print_table(console, (name, "value"), rows)
+    return OK
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Options of the command; what follows them, or stands between, is an override."""
+    parser = _parser()
+    args, rest = parser.parse_known_args(argv)
+    for text in rest:
+        if text.startswith("-") or "=" not in text:
+            parser.error(f"{text!r} is neither an option nor section.key=value")
+    args.overrides = rest
+    if args.config is None and not getattr(args, "keys", False):
+        parser.error(f"{args.name} needs --config FILE, e.g. --config configs/demo.yaml")
+    return args
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="launch.py",
+        description="Train multimodal LLMs on JAX.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+    for command in (train, evaluate, verify, config, bench):
+        sub = _add(commands, command)
+        if command is config:
+            sub.add_argument("--keys", action="store_true", help="list all keys as Markdown")
+        else:
+            _add_processes(sub)
+        if command is bench:
+            sub.add_argument(
+                "--benchmark",
+                action="append",
+                choices=("data", "step"),
+                help="run this one only; may be given several times",
+            )
+    return parser
+
+
+def _add(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], command: Command
+) -> argparse.ArgumentParser:
+    summary = (command.__doc__ or "").strip()
+    sub = commands.add_parser(
+        command.__name__,
+        help=summary,
+        description=summary,
+        epilog=EPILOG,
+        usage=f"launch.py {command.__name__} --config FILE [options] [section.key=value ...]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.set_defaults(command=command)
+    sub.add_argument("--config", metavar="FILE", help="experiment in YAML, see configs/")
+    sub.add_argument("--json", action="store_true", help="JSON on stdout, all else on stderr")
+    return sub
+
+
+def _add_processes(sub: argparse.ArgumentParser) -> None:
+    group = sub.add_argument_group("several processes (each is started with its own number)")
+    group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens")
+    group.add_argument("--processes", type=int, default=1, metavar="N", help="how many there are")
+    group.add_argument("--process", type=int, default=0, metavar="I", help="number of this one")
+
+
+def _start(args: argparse.Namespace, config: ExperimentConfig) -> None:
+    from mllm_jax.devices import Processes, start
+
+    start(config.parallel, Processes(args.processes, args.process, args.coordinator))
+
+
+def _keys(console: Console) -> int:
+    from mllm_jax.config import ExperimentConfig
+    from mllm_jax.config_keys import table
+
+    console.out(table(ExperimentConfig), end="", highlight=False)
+    return OK
+
+
+def _bad_input() -> tuple[type[Exception], ...]:
+    """Errors whose message says all: they are told without a traceback."""
+    from data.sample import DataError, SampleError
+    from mllm_jax.config import ConfigError
+    from mllm_jax.devices import DeviceError
+    from mllm_jax.train.checkpoint import CheckpointError
+    from mllm_jax.train.experiment import RunError
+    from sharding.plan import PlanError
+
+    return (
+        CheckpointError,
+        ConfigError,
+        DataError,
+        DeviceError,
+        PlanError,
+        RunError,
+        SampleError,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Multimodal LLM training on JAX: configuration, models, train loop."""

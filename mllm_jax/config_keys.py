@@ -1,0 +1,246 @@
+"""The public keys of the configuration, read off the typed models.
+
+One walk over the pydantic models serves the error for an unknown key, the page
+`docs/configuration.md` and its test, so that none of them can go stale.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import re
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import to_jsonable_python
+
+KeyPath = tuple[str, ...]
+#: Stands in a path for any key of a mapping, e.g. `model.encoders.<name>.layers`.
+ANY = "<name>"
+
+
+@dataclass(frozen=True)
+class Key:
+    """One public key.
+
+    Attributes:
+        path: components; `ANY` stands for any key of a mapping.
+        owner: class of the section that has it.
+    """
+
+    path: KeyPath
+    owner: type[BaseModel]
+
+    @property
+    def name(self) -> str:
+        """The dotted path."""
+        return ".".join(self.path)
+
+    @property
+    def field(self) -> FieldInfo:
+        """Its declaration."""
+        return self.owner.model_fields[self.path[-1]]
+
+    @property
+    def type(self) -> str:
+        """Type in words with its bounds, e.g. `int >= 1`."""
+        signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+        bounds = [
+            f"{sign} {getattr(item, name)}"
+            for item in self.field.metadata
+            for name, sign in signs.items()
+            if getattr(item, name, None) is not None
+        ]
+        return " ".join([type_text(self.field.annotation), ", ".join(bounds)]).strip()
+
+    @property
+    def default(self) -> str:
+        """Default as JSON, or `required`."""
+        if self.field.is_required():
+            return "required"
+        return json.dumps(to_jsonable_python(self.field.get_default(call_default_factory=True)))
+
+    @property
+    def description(self) -> str:
+        """What it means, from the place where its author wrote it down.
+
+        That is the field's own description, its entry under Args in the docstring of the class or
+        of a base, or the comment behind its declaration.
+        """
+        name = self.path[-1]
+        bases = self.owner.__mro__[: self.owner.__mro__.index(BaseModel)]
+        texts = [self.field.description]
+        texts += [_docstring_entry(inspect.getdoc(base) or "", name) for base in bases]
+        texts += [] if any(texts) else [_comment(base, name) for base in bases]
+        return " ".join(next(filter(None, texts), "").split())
+
+
+def keys(model: type[BaseModel], prefix: KeyPath = ()) -> Iterator[Key]:
+    """All leaf keys of `model` in the order of declaration; a key of several families once each."""
+    for name, field in model.model_fields.items():
+        path = (*prefix, name)
+        inner = list(_models(field.annotation))
+        for suffix, child in inner:
+            yield from keys(child, path + suffix)
+        if not inner:
+            yield Key(path, model)
+
+
+def siblings(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
+    """Valid keys beside `path`, e.g. all of `model.decoder` for `model.decoder.laiers`.
+
+    Args:
+        model: class of the whole configuration.
+        path: components of the key in question.
+        data: the values as read; they say which family a section has.
+    """
+    owners = [owner for owner, admitted in _owners(model, path[:-1], data) if admitted]
+    return list(dict.fromkeys(name for owner in owners for name in owner.model_fields))
+
+
+def choices(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
+    """Values that the key at `path` may have, for a key that chooses a family or kind."""
+    fields = [owner.model_fields[path[-1]] for owner, _ in _owners(model, path[:-1], data)]
+    return [str(choice) for field in fields for choice in get_args(field.annotation)]
+
+
+def nearest(model: type[BaseModel], path: KeyPath, valid: Sequence[str]) -> str:
+    """The dotted key that `path` most probably meant.
+
+    A sibling that looks alike comes first, then the same name in another section, then the most
+    similar sibling or full path.
+    """
+    beside = {".".join([*path[:-1], name]): name for name in valid}
+    names = [key.name for key in keys(model) if not _matches(key.path, path)]
+    same = [name for name in names if name.split(".")[-1] == path[-1]]
+    alike = difflib.get_close_matches(path[-1], valid, n=1)
+    if alike:
+        return next(full for full, name in beside.items() if name == alike[0])
+    return (same or difflib.get_close_matches(".".join(path), [*beside, *names], 1, cutoff=0))[0]
+
+
+def table(model: type[BaseModel]) -> str:
+    """All keys as Markdown, one table for each top-level section."""
+    rows: dict[KeyPath, list[Key]] = {}
+    for key in keys(model):
+        rows.setdefault(key.path, []).append(key)
+    lines: list[str] = []
+    for section in dict.fromkeys(path[0] for path in rows):
+        lines += [f"## {section}", "", "| key | type | default | meaning |", "|---|---|---|---|"]
+        lines += [_row(same) for path, same in rows.items() if path[0] == section]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def type_text(annotation: Any) -> str:
+    """A type in words: `int | None` to `int or null`, `Literal["a", "b"]` to `a | b`."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return type_text(args[0])
+    if origin is Literal:
+        return " | ".join(str(arg) for arg in args)
+    if origin in (Union, types.UnionType):
+        return " or ".join("null" if arg is type(None) else type_text(arg) for arg in args)
+    if origin is tuple or origin is list:
+        inner = ", ".join(type_text(arg) for arg in args if arg is not Ellipsis)
+        return f"[{inner}, ...]" if origin is list or Ellipsis in args else f"[{inner}]"
+    if _is_mapping(origin):
+        return f"{{{ANY}: {type_text(args[1])}}}"
+    return str(getattr(annotation, "__name__", annotation))
+
+
+def _matches(pattern: KeyPath, path: KeyPath) -> bool:
+    """Whether `pattern`, which may hold `ANY`, stands for `path`."""
+    pairs = zip(pattern, path, strict=False)
+    return len(pattern) == len(path) and all(a in (ANY, b) for a, b in pairs)
+
+
+def _row(same: Sequence[Key]) -> str:
+    """One line of the table for a key that one or several families have."""
+    columns = (
+        " \\| ".join(dict.fromkeys(key.type.replace("|", "\\|") for key in same)),
+        "`" + " / ".join(dict.fromkeys(key.default for key in same)).replace("|", "\\|") + "`",
+        " / ".join(dict.fromkeys(key.description for key in same if key.description)),
+    )
+    return f"| `{same[0].name}` | " + " | ".join(columns) + " |"
+
+
+def _is_model(annotation: Any) -> bool:
+    return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
+
+
+def _is_mapping(origin: Any) -> bool:
+    return inspect.isclass(origin) and issubclass(origin, Mapping)
+
+
+def _options(annotation: Any) -> Iterator[Any]:
+    """Members of a union, without `Annotated`; the annotation itself where it is none."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        yield from _options(args[0])
+    elif origin in (Union, types.UnionType):
+        for arg in args:
+            yield from _options(arg)
+    else:
+        yield annotation
+
+
+def _models(annotation: Any) -> Iterator[tuple[KeyPath, type[BaseModel]]]:
+    """Model classes that `annotation` holds, with the path that leads to them."""
+    for option in _options(annotation):
+        if _is_model(option):
+            yield (), option
+        elif _is_mapping(get_origin(option)):
+            for suffix, child in _models(get_args(option)[1]):
+                yield (ANY, *suffix), child
+
+
+def _owners(
+    model: type[BaseModel], path: KeyPath, data: object
+) -> list[tuple[type[BaseModel], bool]]:
+    """Classes that a section may be of, and whether `data` chose them."""
+    annotation: Any = model
+    for part in path:
+        annotation = _step(annotation, part, data)
+        data = data.get(part) if isinstance(data, Mapping) else None
+    return [(option, _admits(option, data)) for option in _options(annotation) if _is_model(option)]
+
+
+def _step(annotation: Any, part: str, data: object) -> Any:
+    """Annotation of `part` inside `annotation`."""
+    found: Any = None
+    for option in _options(annotation):
+        if _is_mapping(get_origin(option)):
+            found = get_args(option)[1]
+        elif _is_model(option) and part in option.model_fields and _admits(option, data):
+            inner = option.model_fields[part].annotation
+            found = inner if found is None else Union[found, inner]  # noqa: UP007
+    return found
+
+
+def _admits(owner: type[BaseModel], data: object) -> bool:
+    """Whether the choices in `data` (family, kind, ...) are those of `owner`."""
+    given = data if isinstance(data, Mapping) else {}
+    return all(
+        given[name] in get_args(field.annotation)
+        for name, field in owner.model_fields.items()
+        if get_origin(field.annotation) is Literal and name in given
+    )
+
+
+def _docstring_entry(docstring: str, name: str) -> str:
+    """Text of `name: text`, continuation lines included, in a Google-style docstring."""
+    entry = rf"^    (?:\w+, )*{re.escape(name)}(?:, \w+)*: (.*(?:\n {{5,}}.*)*)"
+    found = re.search(entry, docstring, flags=re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def _comment(model: type[BaseModel], name: str) -> str:
+    declaration = rf"^    {re.escape(name)}: .*  # (.*)$"
+    found = re.search(declaration, inspect.getsource(model), flags=re.MULTILINE)
+    return found.group(1) if found else ""

@@ -1,0 +1,60 @@
+"""What a person sees: lines and tables, coloured on a terminal and plain elsewhere.
+
+With `--json` the standard output carries one JSON value and nothing else; all other text goes to
+standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import sys
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.table import Table
+
+
+def open_console(as_json: bool = False) -> Console:
+    """Console of a command; on standard error where standard output is for JSON."""
+    return Console(stderr=as_json, highlight=False, soft_wrap=True)
+
+
+def log_to(console: Console, level: int = logging.WARNING) -> None:
+    """Send Python's log records, warnings included, to `console`."""
+    logging.captureWarnings(capture=True)
+    handler: logging.Handler
+    if console.is_terminal:
+        handler = RichHandler(console=console, show_path=False)
+    else:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+def print_json(value: object) -> None:
+    """`value` as the one JSON line on standard output; not-a-number becomes null."""
+    sys.stdout.write(json.dumps(finite(value), allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def finite(value: object) -> object:
+    """`value` with every infinite or undefined number as None: JSON has no word for them."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table; numbers are right-aligned, floats have four significant digits."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for i, name in enumerate(columns):
+        numeric = all(isinstance(row[i], int | float) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*[f"{x:.4g}" if isinstance(x, float) else str(x) for x in row])
+    console.print(table, soft_wrap=True)

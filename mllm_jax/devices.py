@@ -1,0 +1,144 @@
+"""Devices of a run: platform, emulated CPU devices, processes.
+
+`start` must run before anything asks JAX for a device; JAX settles these choices only once.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from mllm_jax.config import ParallelConfig
+
+#: Peak dense bfloat16 FLOP/s of one device by a part of `Device.device_kind`, from the makers'
+#: data sheets. Longer names come before those that they contain.
+PEAK_FLOPS = {
+    "H100 PCIe": 756e12,
+    "H100": 989e12,
+    "H200": 989e12,
+    "B200": 2250e12,
+    "A100": 312e12,
+    "TPU v4": 275e12,
+    "TPU v5 lite": 197e12,
+    "TPU v5": 459e12,
+    "TPU v6 lite": 918e12,
+}
+
+
+class DeviceError(RuntimeError):
+    """The devices or processes that the configuration asks for are not there."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Place of this process among those of one run.
+
+    Attributes:
+        count: processes of the run.
+        index: number of this one, 0 to `count` - 1.
+        coordinator: `host:port` at which process 0 listens; None for a single process.
+    """
+
+    count: int = 1
+    index: int = 0
+    coordinator: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a place that does not exist.
+
+        Raises:
+            DeviceError: the index is out of range, or several processes have no coordinator.
+        """
+        if not 0 <= self.index < self.count:
+            raise DeviceError(
+                f"--process {self.index}: valid for {self.count}: 0 to {self.count - 1}"
+            )
+        if self.count > 1 and self.coordinator is None:
+            raise DeviceError(
+                f"--processes {self.count} needs --coordinator HOST:PORT of process 0"
+            )
+
+
+def start(parallel: ParallelConfig, processes: Processes = Processes()) -> list[jax.Device]:
+    """Configure JAX, join the other processes and return the devices of the run.
+
+    Args:
+        parallel: platform and number of devices, all processes together.
+        processes: this process's place; with `parallel.distributed` JAX finds it by itself.
+
+    Raises:
+        DeviceError: JAX was started before, or finds another number of devices.
+    """
+    _choose_platform(parallel, processes.count)
+    if processes.count > 1:
+        jax.distributed.initialize(processes.coordinator, processes.count, processes.index)
+    elif parallel.distributed:
+        jax.distributed.initialize()
+    return _found(parallel)
+
+
+def is_primary() -> bool:
+    """Whether this process writes logs, metrics and summaries."""
+    return jax.process_index() == 0
+
+
+def peak_flops(device: jax.Device) -> float | None:
+    """Peak FLOP/s of one device, or None for one that `PEAK_FLOPS` lacks.
+
+    Emulated CPU devices share the host: each is given its part of what a float32 matrix product
+    reaches on all cores, measured in a few milliseconds.
+    """
+    if device.platform == "cpu":
+        return _matmul_flops() / jax.local_device_count()
+    return next((peak for kind, peak in PEAK_FLOPS.items() if kind in device.device_kind), None)
+
+
+def _choose_platform(parallel: ParallelConfig, processes: int) -> None:
+    platforms = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+    try:
+        jax.config.update("jax_platforms", platforms[parallel.platform])
+        if parallel.platform == "cpu":
+            jax.config.update("jax_num_cpu_devices", _share(parallel.devices, processes))
+    except RuntimeError as error:
+        raise DeviceError(f"JAX was started before the devices were chosen: {error}") from error
+
+
+def _share(devices: int, processes: int) -> int:
+    """Devices of each process; 4 devices in 2 processes are 2 each."""
+    if devices % processes:
+        valid = [n for n in range(1, devices + 1) if devices % n == 0]
+        raise DeviceError(
+            f"parallel.devices {devices} cannot be shared evenly by {processes} processes; "
+            f"valid --processes: {', '.join(map(str, valid))}"
+        )
+    return devices // processes
+
+
+def _found(parallel: ParallelConfig) -> list[jax.Device]:
+    """The first `parallel.devices` devices; several processes must use all they have."""
+    try:
+        devices = jax.devices()
+    except RuntimeError as error:
+        raise DeviceError(f"parallel.platform {parallel.platform}: {error}") from error
+    alone = jax.process_count() == 1
+    if len(devices) < parallel.devices or (len(devices) > parallel.devices and not alone):
+        raise DeviceError(
+            f"parallel.devices is {parallel.devices}, but {len(devices)} {parallel.platform} "
+            f"devices in {jax.process_count()} processes were found; set parallel.devices to "
+            f"{len(devices)} and the plans to match"
+        )
+    return devices[: parallel.devices]
+
+
+def _matmul_flops(size: int = 1024, repeats: int = 3) -> float:
+    """Best rate of a float32 `[size, size]` product on the host in FLOP/s."""
+    matrix = np.ones((size, size), np.float32)
+    best = float("inf")
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        matrix @ matrix
+        best = min(best, time.perf_counter() - begin)
+    return 2 * size**3 / best

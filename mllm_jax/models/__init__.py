@@ -1,0 +1,1 @@
+"""Model families: decoders, encoders, connectors, and the functions that tie them together."""

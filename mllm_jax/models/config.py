@@ -1,0 +1,345 @@
+"""Typed configuration of the models.
+
+Impossible values are refused here, when the configuration is loaded. What a parallel plan must
+divide is listed by `DecoderConfig.requirements` and its siblings, so that the caller can name the
+valid degrees.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Backend = Literal["auto", "reference", "cudnn", "pallas_gpu", "splash"]
+
+
+class Requirement(NamedTuple):
+    """`size`, known to the user as `name`, must be divisible by the degree of plan axis `axis`."""
+
+    name: str
+    size: int
+    axis: str
+
+
+#: What no family can be split by; a degree above 1 is refused because 1 is not divisible by it.
+_UNSPLIT = (Requirement("context", 1, "context"), Requirement("expert", 1, "expert"))
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RopeScaling(_Config):
+    """Llama 3.1's stretch of low rotary frequencies (Llama 3 report, section 3.4.1).
+
+    Args:
+        factor: by how much low frequencies are slowed.
+        low_freq_factor, high_freq_factor: wavelengths above `original_max_positions /
+            low_freq_factor` are stretched, below `/ high_freq_factor` kept, between interpolated.
+        original_max_positions: context length of pre-training.
+    """
+
+    factor: float = Field(8.0, ge=1)
+    low_freq_factor: float = Field(1.0, gt=0)
+    high_freq_factor: float = Field(4.0, gt=0)
+    original_max_positions: int = Field(8192, gt=0)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> RopeScaling:
+        if self.high_freq_factor <= self.low_freq_factor:
+            raise ValueError(
+                f"high_freq_factor {self.high_freq_factor} must exceed low_freq_factor "
+                f"{self.low_freq_factor}: the two bound the interpolated band"
+            )
+        return self
+
+
+class DecoderConfig(_Config):
+    """A causal language model.
+
+    Args:
+        family: `llama` (RMSNorm, RoPE, SwiGLU, grouped-query attention), `qwen2` (llama with
+            biases on q, k, v), `qwen3` (llama with RMSNorm on q and k), `gpt` (GPT-3: LayerNorm,
+            GELU, learned positions, biases everywhere).
+        kv_heads: key and value heads; `heads` if not given.
+        head_dim: width of a head; `d_model / heads` if not given.
+        vocab: size of the vocabulary; None = taken from the tokenizer by the caller.
+        max_positions: longest segment; learned positions (gpt) have that many rows.
+    """
+
+    family: Literal["llama", "qwen2", "qwen3", "gpt"] = "llama"
+    layers: int = Field(gt=0)
+    d_model: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    kv_heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    d_ff: int = Field(gt=0)
+    vocab: int | None = Field(None, gt=0)
+    rope_theta: float = Field(10_000.0, gt=0)
+    rope_scaling: RopeScaling | None = None
+    norm_eps: float = Field(1e-5, gt=0)
+    tie_embeddings: bool = False
+    max_positions: int = Field(4096, gt=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        given = {key: value for key, value in values.items() if value is not None}
+        if "heads" in given:
+            given.setdefault("kv_heads", given["heads"])
+        return _default_head_dim(given)
+
+    @model_validator(mode="after")
+    def _possible(self) -> DecoderConfig:
+        if self.heads % self.kv_heads:
+            raise ValueError(
+                f"heads {self.heads} is not divisible by kv_heads {self.kv_heads}; "
+                f"choose kv_heads from {_divisors(self.heads)}"
+            )
+        if self.family == "gpt" and self.kv_heads != self.heads:
+            raise ValueError(f"family gpt has no grouped heads; set kv_heads to {self.heads}")
+        if self.family == "gpt" and self.rope_scaling is not None:
+            raise ValueError("family gpt has learned positions; remove rope_scaling")
+        if self.family != "gpt" and self.head_dim % 2:
+            raise ValueError(f"head_dim {self.head_dim} must be even for rotary positions")
+        return self
+
+    @property
+    def vocab_size(self) -> int:
+        """Size of the vocabulary.
+
+        Raises:
+            ValueError: `vocab` has not been set from the tokenizer yet.
+        """
+        if self.vocab is None:
+            raise ValueError("decoder.vocab is null: set it to the tokenizer's size")
+        return self.vocab
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """What a parallel plan of the decoder must divide."""
+        return (
+            Requirement("heads", self.heads, "tensor"),
+            Requirement("kv_heads", self.kv_heads, "tensor"),
+            Requirement("d_ff", self.d_ff, "tensor"),
+            Requirement("vocab", self.vocab_size, "tensor"),
+            Requirement("d_model", self.d_model, "fsdp"),
+            Requirement("layers", self.layers, "stage"),
+            *_UNSPLIT,
+        )
+
+
+class ConnectorConfig(_Config):
+    """Encoder outputs to the decoder's width: stack, Linear, GELU, Linear.
+
+    Args:
+        hidden: width between the two linear layers; None = the decoder's `d_model`.
+        stack: consecutive encoder outputs joined into one; for images `(rows, columns)` of a
+            block of patches (pixel shuffle), for audio a number of frames.
+    """
+
+    hidden: int | None = Field(None, gt=0)
+    stack: Annotated[int, Field(gt=0)] | tuple[int, int] = 1
+
+
+class _EncoderConfig(_Config):
+    layers: int = Field(gt=0)
+    d_model: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0)
+    d_ff: int = Field(gt=0)
+    connector: ConnectorConfig = ConnectorConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, values: Any) -> Any:
+        return _default_head_dim(values) if isinstance(values, dict) else values
+
+    @property
+    def stack(self) -> int:
+        """Encoder outputs joined by the connector into one."""
+        stack = self.connector.stack
+        return stack if isinstance(stack, int) else math.prod(stack)
+
+    @property
+    def stride(self) -> int:
+        """Input positions per position of the transformer."""
+        return 1
+
+    @property
+    def reduction(self) -> int:
+        """Input positions per output of the connector."""
+        return self.stride * self.stack
+
+    def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
+        """What a parallel plan of this encoder must divide; `d_decoder` is the decoder's width."""
+        return (
+            Requirement("heads", self.heads, "tensor"),
+            Requirement("d_ff", self.d_ff, "tensor"),
+            Requirement("connector.hidden", self.connector.hidden or d_decoder, "tensor"),
+            Requirement("d_model", self.d_model, "fsdp"),
+            Requirement("decoder d_model", d_decoder, "fsdp"),
+            Requirement("layers", self.layers, "stage"),
+            *_UNSPLIT,
+        )
+
+
+class _ImageConfig(_EncoderConfig):
+    patch: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
+    channels: int = Field(3, gt=0)
+    grid: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
+
+    @model_validator(mode="after")
+    def _blocks(self) -> _ImageConfig:
+        stack = self.connector.stack
+        if isinstance(stack, int) and stack != 1:
+            raise ValueError(
+                f"connector.stack {stack} of an image encoder must be a block of patches, "
+                f"[rows, columns], for example [{stack}, 1] or [1, {stack}]"
+            )
+        if not isinstance(stack, int) and min(stack) < 1:
+            raise ValueError(f"connector.stack {list(stack)} must be at least [1, 1]")
+        return self
+
+    @property
+    def modality(self) -> Literal["image", "audio"]:
+        """What the encoder takes in."""
+        return "image"
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Rows and columns of patches that the connector joins."""
+        stack = self.connector.stack
+        return (1, 1) if isinstance(stack, int) else stack
+
+    @property
+    def features(self) -> int:
+        """Values per patch: height x width x channels."""
+        return math.prod(self.patch) * self.channels
+
+
+class SiglipConfig(_ImageConfig):
+    """SigLIP's vision transformer (arXiv 2303.15343) without its pooling head.
+
+    Args:
+        patch: height and width of a patch in pixels.
+        grid: rows and columns of the learned position grid; other image sizes interpolate it.
+    """
+
+    family: Literal["siglip"]
+    norm_eps: float = Field(1e-6, gt=0)
+
+
+class Vit22bConfig(_ImageConfig):
+    """ViT-22B (arXiv 2302.05442): parallel attention and MLP, normalised queries and keys.
+
+    Args: as `SiglipConfig`.
+    """
+
+    family: Literal["vit22b"]
+    norm_eps: float = Field(1e-6, gt=0)
+
+
+class WhisperConfig(_EncoderConfig):
+    """Whisper's audio encoder (arXiv 2212.04356): two convolutions, then a transformer.
+
+    Args:
+        mels: mel bands per frame.
+        strides: strides of the two convolutions.
+    """
+
+    family: Literal["whisper"]
+    mels: int = Field(80, gt=0)
+    strides: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = (1, 2)
+    norm_eps: float = Field(1e-5, gt=0)
+
+    @model_validator(mode="after")
+    def _frames(self) -> WhisperConfig:
+        if not isinstance(self.connector.stack, int):
+            raise ValueError(
+                f"connector.stack {list(self.connector.stack)} of an audio encoder must be a "
+                f"number of frames, for example {math.prod(self.connector.stack)}"
+            )
+        if self.d_model % 2:
+            raise ValueError(f"d_model {self.d_model} must be even for sinusoidal positions")
+        return self
+
+    @property
+    def modality(self) -> Literal["image", "audio"]:
+        """What the encoder takes in."""
+        return "audio"
+
+    @property
+    def features(self) -> int:
+        """Values per frame."""
+        return self.mels
+
+    @property
+    def stride(self) -> int:
+        """Input frames per position of the transformer."""
+        return math.prod(self.strides)
+
+    def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
+        """As for every encoder; the convolutions' channels are split over tensor as well."""
+        channels = Requirement("d_model", self.d_model, "tensor")
+        return (channels, *super().requirements(d_decoder))
+
+
+EncoderConfig = Annotated[
+    SiglipConfig | Vit22bConfig | WhisperConfig, Field(discriminator="family")
+]
+
+
+class ModelConfig(_Config):
+    """The whole model.
+
+    Args:
+        encoders: encoder name (free, used as the name of its parallel plan and of its budget) to
+            its configuration.
+        dtype: type of activations; `auto` = bfloat16 on accelerators, float32 on CPU. Parameters,
+            statistics and losses are float32 always.
+        attention: implementation, see `mllm_jax.models.attention`; `auto` picks by platform.
+        remat: `layer` recomputes each layer in the backward, `none` keeps its activations.
+        loss_chunk: tokens whose logits exist at a time.
+    """
+
+    decoder: DecoderConfig
+    encoders: dict[str, EncoderConfig] = {}
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    attention: Backend = "auto"
+    remat: Literal["none", "layer"] = "layer"
+    loss_chunk: int = Field(1024, gt=0)
+
+    def requirements(self, module: str) -> tuple[Requirement, ...]:
+        """What the parallel plan of `module` ("decoder" or an encoder's name) must divide."""
+        if module == "decoder":
+            return self.decoder.requirements()
+        return self.encoders[module].requirements(self.decoder.d_model)
+
+
+def _default_head_dim(values: dict[str, Any]) -> dict[str, Any]:
+    """Fill `head_dim` from `d_model / heads`.
+
+    Raises:
+        ValueError: the width does not divide into the heads.
+    """
+    width, heads = values.get("d_model"), values.get("heads")
+    if values.get("head_dim") is not None or not (_positive(width) and _positive(heads)):
+        return values
+    if width % heads:
+        raise ValueError(
+            f"d_model {width} is not divisible by heads {heads}; choose heads from "
+            f"{_divisors(width)} or give head_dim"
+        )
+    return {**values, "head_dim": width // heads}
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int) and value > 0
+
+
+def _divisors(n: int) -> list[int]:
+    return [k for k in range(1, n + 1) if n % k == 0]

@@ -1,0 +1,136 @@
+"""The decoder: llama, qwen2, qwen3 and gpt as one configurable block."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.models.config import DecoderConfig
+from mllm_jax.models.layers import (
+    MLP,
+    AttentionSpec,
+    Dense,
+    GatedMLP,
+    LayerNorm,
+    RMSNorm,
+    SelfAttention,
+    Segments,
+    gathered,
+    normal,
+    residual_gain,
+)
+from mllm_jax.models.parameters import Block, Params, Tower
+from mllm_jax.models.positions import rotary
+from mllm_jax.models.vocabulary import embed_tokens
+from sharding.collectives import shard_slice
+from sharding.grid import View
+
+
+class Embedding(nnx.Module):
+    """A table `[entries, d_model]`, normal with variance `1 / d_model`."""
+
+    def __init__(self, entries: int, axis: str | None, d_model: int, rngs: nnx.Rngs) -> None:
+        self.embedding = normal(rngs, (entries, d_model), (axis, "embed"), d_model**-0.5)
+
+
+class DecoderLayer(nnx.Module):
+    """Pre-norm attention, then MLP; names follow the released Llama weights."""
+
+    def __init__(self, config: DecoderConfig, backend: str, rngs: nnx.Rngs) -> None:
+        gain = residual_gain(config.layers)
+        d_model, d_ff = config.d_model, config.d_ff
+        self.input_layernorm = _norm(config, rngs)
+        self.self_attn = SelfAttention(_attention_spec(config, backend), rngs)
+        self.post_attention_layernorm = _norm(config, rngs)
+        self.mlp = (
+            MLP((d_model, d_ff, d_model), rngs, gain)
+            if config.family == "gpt"
+            else GatedMLP(d_model, d_ff, rngs, gain)
+        )
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """`[rows, tokens / tensor, d_model]` to the same."""
+        x = x + self.self_attn(gathered(self.input_layernorm(x), view), segments, view)
+        return x + self.mlp(gathered(self.post_attention_layernorm(x), view), view)
+
+
+def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
+    """Blocks of the decoder; `lm_head` is absent when tied, `embed_positions` only in gpt."""
+    vocab, d_model = config.vocab_size, config.d_model
+    tower = {
+        "embed_tokens": Block(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
+        "layers": Block(lambda rngs: DecoderLayer(config, backend, rngs), config.layers),
+        "norm": Block(lambda rngs: _norm(config, rngs)),
+    }
+    if config.family == "gpt":
+        entries = config.max_positions
+        tower["embed_positions"] = Block(lambda rngs: Embedding(entries, None, d_model, rngs))
+    if not config.tie_embeddings:
+        tower["lm_head"] = Block(
+            lambda rngs: Dense((("embed", d_model),), (("vocab", vocab),), rngs)
+        )
+    return tower
+
+
+def embed(
+    tower: Tower,
+    params: Params,
+    tokens: jax.Array,
+    positions: jax.Array,
+    is_media: jax.Array,
+    view: View,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    """Token (and learned position) embeddings; zero at media positions but for the position.
+
+    Args:
+        tokens, positions, is_media: `[rows, tokens]`, whole on every tensor rank.
+
+    Returns:
+        `[rows, tokens / tensor, d_model]`.
+    """
+    table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
+    x = embed_tokens(table, tokens, ~is_media, view).astype(dtype)
+    if "embed_positions" in tower:
+        learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
+        x = x + learned[shard_slice(positions, view.tensor, dim=1)].astype(dtype)
+    return x
+
+
+def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Array) -> Segments:
+    """What the layers need to know about a packed batch, computed once."""
+    if config.family == "gpt":
+        return Segments(segment_ids)
+    turns = rotary(positions, config.head_dim, config.rope_theta, config.rope_scaling)
+    return Segments(segment_ids, turns)
+
+
+def head_kernel(tower: Tower, params: Params, view: View) -> jax.Array:
+    """Output projection `[d_model, vocab / tensor]` float32; the embedding's transpose if tied."""
+    if "lm_head" in tower:
+        return tower["lm_head"].bind(params["lm_head"], view).kernel[...]
+    return tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...].T
+
+
+def _norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
+    kind = LayerNorm if config.family == "gpt" else RMSNorm
+    return kind(config.d_model, config.norm_eps, rngs)
+
+
+def _attention_spec(config: DecoderConfig, backend: str) -> AttentionSpec:
+    bias = config.family in ("qwen2", "gpt")
+    return AttentionSpec(
+        d_model=config.d_model,
+        heads=config.heads,
+        kv_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        causal=True,
+        backend=backend,
+        q_bias=bias,
+        k_bias=bias,
+        v_bias=bias,
+        o_bias=config.family == "gpt",
+        qk_norm=config.norm_eps if config.family == "qwen3" else None,
+        gain=residual_gain(config.layers),
+    )

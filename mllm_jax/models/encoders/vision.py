@@ -1,0 +1,134 @@
+"""Vision transformers: SigLIP and ViT-22B. Patches of several images are packed in one row."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.models.config import SiglipConfig, Vit22bConfig
+from mllm_jax.models.layers import (
+    MLP,
+    AttentionSpec,
+    Dense,
+    LayerNorm,
+    RMSNorm,
+    Segments,
+    SelfAttention,
+    gathered,
+    normal,
+    residual_gain,
+)
+from mllm_jax.models.parameters import Block, Params, Tower
+from mllm_jax.models.positions import grid_positions
+from sharding.collectives import reduce_scatter, shard_slice
+from sharding.grid import View
+
+VisionConfig = SiglipConfig | Vit22bConfig
+
+
+class PatchEmbedding(nnx.Module):
+    """Patches `[.., height * width * channels]` to `d_model`, and the learned position grid."""
+
+    def __init__(self, config: VisionConfig, rngs: nnx.Rngs) -> None:
+        d_model, entries = config.d_model, config.grid[0] * config.grid[1]
+        self.patch_embedding = Dense(
+            ((None, config.features),), (("embed", d_model),), rngs, bias=True
+        )
+        self.position_embedding = normal(rngs, (entries, d_model), (None, "embed"), d_model**-0.5)
+
+
+class SiglipLayer(nnx.Module):
+    """Pre-norm attention, then MLP, biases everywhere; names follow the released weights."""
+
+    def __init__(self, config: SiglipConfig, backend: str, rngs: nnx.Rngs) -> None:
+        gain = residual_gain(config.layers)
+        widths = (config.d_model, config.d_ff, config.d_model)
+        self.layer_norm1 = LayerNorm(config.d_model, config.norm_eps, rngs)
+        self.self_attn = SelfAttention(_spec(config, backend, bias=True), rngs)
+        self.layer_norm2 = LayerNorm(config.d_model, config.norm_eps, rngs)
+        self.mlp = MLP(widths, rngs, gain)
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """`[rows, patches / tensor, d_model]` to the same."""
+        x = x + self.self_attn(gathered(self.layer_norm1(x), view), segments, view)
+        return x + self.mlp(gathered(self.layer_norm2(x), view), view)
+
+
+class Vit22bLayer(nnx.Module):
+    """`x + attention(norm(x)) + mlp(norm(x))` (ViT-22B, section 2).
+
+    Queries and keys are normalised per head; projections of attention and norms have no biases
+    (and the norms no centring), the MLP has. The two branches share one gather and one scatter.
+    """
+
+    def __init__(self, config: Vit22bConfig, backend: str, rngs: nnx.Rngs) -> None:
+        gain = residual_gain(config.layers)
+        widths = (config.d_model, config.d_ff, config.d_model)
+        self.layer_norm = RMSNorm(config.d_model, config.norm_eps, rngs)
+        self.self_attn = SelfAttention(_spec(config, backend, bias=False), rngs)
+        self.mlp = MLP(widths, rngs, gain)
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """`[rows, patches / tensor, d_model]` to the same."""
+        whole = gathered(self.layer_norm(x), view)
+        attended = self.self_attn.o_proj.product(self.self_attn.attended(whole, segments))
+        partial = attended + self.mlp.fc2.product(self.mlp.activated(whole))
+        return x + self.mlp.fc2.add_bias(reduce_scatter(partial, view.tensor, dim=1))
+
+
+def tower(config: VisionConfig, backend: str) -> Tower:
+    """Blocks of the encoder, without the connector."""
+
+    def layer(rngs: nnx.Rngs) -> nnx.Module:
+        if isinstance(config, SiglipConfig):
+            return SiglipLayer(config, backend, rngs)
+        return Vit22bLayer(config, backend, rngs)
+
+    kind = LayerNorm if isinstance(config, SiglipConfig) else RMSNorm
+    return {
+        "embeddings": Block(lambda rngs: PatchEmbedding(config, rngs)),
+        "layers": Block(layer, config.layers),
+        "norm": Block(lambda rngs: kind(config.d_model, config.norm_eps, rngs)),
+    }
+
+
+def embed(
+    tower: Tower,
+    params: Params,
+    batch: dict[str, jax.Array],
+    config: VisionConfig,
+    view: View,
+    dtype: jnp.dtype,
+) -> tuple[jax.Array, Segments]:
+    """Patches to `[rows, patches / tensor, d_model]`; each tensor rank embeds its own share.
+
+    Args:
+        batch: `inputs [rows, patches, features]`, `segment_ids [rows, patches]`, `positions` and
+            `sizes [rows, patches, 2]`, whole on every tensor rank.
+    """
+    module = tower["embeddings"].bind(params["embeddings"], view)
+    inputs, positions, sizes = (
+        shard_slice(batch[name], view.tensor, dim=1) for name in ("inputs", "positions", "sizes")
+    )
+    x = module.patch_embedding(inputs.astype(dtype))
+    table = module.position_embedding[...]
+    x = x + grid_positions(table, config.grid, positions, sizes).astype(dtype)
+    return x, Segments(batch["segment_ids"])
+
+
+def _spec(config: VisionConfig, backend: str, bias: bool) -> AttentionSpec:
+    return AttentionSpec(
+        d_model=config.d_model,
+        heads=config.heads,
+        kv_heads=config.heads,
+        head_dim=config.head_dim,
+        causal=False,
+        backend=backend,
+        q_bias=bias,
+        k_bias=bias,
+        v_bias=bias,
+        o_bias=bias,
+        qk_norm=None if bias else config.norm_eps,
+        gain=residual_gain(config.layers),
+    )

@@ -1,0 +1,233 @@
+"""Parts that all families share: linear layers, norms, attention and MLP blocks.
+
+Layers run on shards. Between blocks an activation is `[rows, tokens / tensor, d_model]`; norms
+work on that. Before a column-parallel product the tokens are gathered, after a row-parallel one
+the partial sums are reduced and scattered over tokens (Korthikanti et al., arXiv 2205.05198).
+With `View()` the collectives are identities and the same code is the single-device reference.
+Sizes come from the local arrays, never from the configuration.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.models.attention import attention
+from mllm_jax.models.positions import Rotary, rotate
+from sharding.collectives import all_gather, reduce_scatter
+from sharding.grid import View
+from sharding.rules import LogicalAxes
+
+
+#: `(logical axis, size)` of each dimension.
+Dims = tuple[tuple[str | None, int], ...]
+
+
+class Segments(NamedTuple):
+    """What a layer must know about the packing of its rows.
+
+    Attributes:
+        ids: `[rows, tokens]` int32, 0 = padding; whole on every tensor rank.
+        rotary: cosines and sines of rotary positions, for families that have them.
+    """
+
+    ids: jax.Array
+    rotary: Rotary | None = None
+
+
+def normal(
+    rngs: nnx.Rngs, shape: tuple[int, ...], axes: LogicalAxes, std: float
+) -> nnx.Param[jax.Array]:
+    """A float32 parameter of normal values with standard deviation `std`."""
+    return nnx.Param(std * jax.random.normal(rngs.params(), shape, jnp.float32), axes=axes)
+
+
+def constant(shape: tuple[int, ...], axes: LogicalAxes, value: float) -> nnx.Param[jax.Array]:
+    """A float32 parameter of equal values."""
+    return nnx.Param(jnp.full(shape, value, jnp.float32), axes=axes)
+
+
+class Dense(nnx.Module):
+    """Linear layer over the last dimensions of its input.
+
+    Kernel `[*inputs, *outputs]`, normal with variance `gain^2 / prod(inputs)`; bias `[*outputs]`.
+
+    Args:
+        inputs, outputs: `(logical axis, size)` of each dimension.
+    """
+
+    def __init__(
+        self, inputs: Dims, outputs: Dims, rngs: nnx.Rngs, bias: bool = False, gain: float = 1.0
+    ) -> None:
+        self.contracted = len(inputs)
+        axes, shape = zip(*inputs, *outputs, strict=True)
+        fan_in = math.prod(size for _, size in inputs)
+        self.kernel = normal(rngs, shape, axes, gain / math.sqrt(fan_in))
+        self.bias = _bias(outputs) if bias else None
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """`[.., *inputs]` to `[.., *outputs]` in the type of `x`."""
+        return self.add_bias(self.product(x))
+
+    def scattered(self, x: jax.Array, view: View) -> jax.Array:
+        """Row-parallel product: partial sums `[rows, tokens, d]` to `[rows, tokens / tensor, d]`.
+
+        The bias is added after the sum, so that it counts once.
+        """
+        return self.add_bias(reduce_scatter(self.product(x), view.tensor, dim=1))
+
+    def product(self, x: jax.Array) -> jax.Array:
+        """The product without the bias."""
+        return jnp.tensordot(x, self.kernel[...].astype(x.dtype), self.contracted)
+
+    def add_bias(self, x: jax.Array) -> jax.Array:
+        """Add the bias, if there is one."""
+        return x if self.bias is None else x + self.bias[...].astype(x.dtype)
+
+
+def _bias(outputs: Dims) -> nnx.Param[jax.Array]:
+    """Zeros; a vector over the model width is small and stays whole on every fsdp rank."""
+    axes = tuple(None if name == "embed" else name for name, _ in outputs)
+    return constant(tuple(size for _, size in outputs), axes, 0.0)
+
+
+class RMSNorm(nnx.Module):
+    """`x / sqrt(mean(x^2) + eps) * scale` over the last dimension, in float32."""
+
+    def __init__(self, width: int, eps: float, rngs: nnx.Rngs) -> None:
+        del rngs
+        self.eps = eps
+        self.scale = constant((width,), (None,), 1.0)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        wide = x.astype(jnp.float32)
+        power = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
+        return (wide * jax.lax.rsqrt(power + self.eps) * self.scale[...]).astype(x.dtype)
+
+
+class LayerNorm(nnx.Module):
+    """`(x - mean) / sqrt(variance + eps) * scale + bias` over the last dimension, in float32."""
+
+    def __init__(self, width: int, eps: float, rngs: nnx.Rngs) -> None:
+        del rngs
+        self.eps = eps
+        self.scale = constant((width,), (None,), 1.0)
+        self.bias = constant((width,), (None,), 0.0)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        wide = x.astype(jnp.float32)
+        centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
+        variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
+        normal = centred * jax.lax.rsqrt(variance + self.eps)
+        return (normal * self.scale[...] + self.bias[...]).astype(x.dtype)
+
+
+@dataclass(frozen=True)
+class AttentionSpec:
+    """Shape of a self-attention block.
+
+    Attributes:
+        q_bias, k_bias, v_bias, o_bias: which projections have biases.
+        qk_norm: epsilon of an RMSNorm over every head of q and k; None = no such norm.
+        gain: factor on the initial output projection.
+        backend: implementation, see `mllm_jax.models.attention`.
+    """
+
+    d_model: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    causal: bool
+    backend: str
+    q_bias: bool = False
+    k_bias: bool = False
+    v_bias: bool = False
+    o_bias: bool = False
+    qk_norm: float | None = None
+    gain: float = 1.0
+
+
+class SelfAttention(nnx.Module):
+    """Multi-head self-attention within segments; heads are split over the tensor axes."""
+
+    def __init__(self, spec: AttentionSpec, rngs: nnx.Rngs) -> None:
+        self.spec = spec
+        width: Dims = (("embed", spec.d_model),)
+        query: Dims = (("heads", spec.heads), (None, spec.head_dim))
+        keys: Dims = (("kv_heads", spec.kv_heads), (None, spec.head_dim))
+        self.q_proj = Dense(width, query, rngs, spec.q_bias)
+        self.k_proj = Dense(width, keys, rngs, spec.k_bias)
+        self.v_proj = Dense(width, keys, rngs, spec.v_bias)
+        self.o_proj = Dense(query, width, rngs, spec.o_bias, spec.gain)
+        normed = spec.qk_norm is not None
+        self.q_norm = RMSNorm(spec.head_dim, spec.qk_norm or 0.0, rngs) if normed else None
+        self.k_norm = RMSNorm(spec.head_dim, spec.qk_norm or 0.0, rngs) if normed else None
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """Gathered `[rows, tokens, d_model]` to sequence shards of the block's output."""
+        return self.o_proj.scattered(self.attended(x, segments), view)
+
+    def attended(self, x: jax.Array, segments: Segments) -> jax.Array:
+        """`[rows, tokens, d_model]` to `[rows, tokens, heads / tensor, head_dim]`."""
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
+        if segments.rotary is not None:
+            q, k = rotate(q, segments.rotary), rotate(k, segments.rotary)
+        return attention(
+            q, k, v, segments.ids, causal=self.spec.causal, backend=self.spec.backend
+        )
+
+
+class GatedMLP(nnx.Module):
+    """SwiGLU: `down(silu(gate(x)) * up(x))` (arXiv 2002.05202)."""
+
+    def __init__(self, d_model: int, d_ff: int, rngs: nnx.Rngs, gain: float = 1.0) -> None:
+        width: Dims = (("embed", d_model),)
+        hidden: Dims = (("mlp", d_ff),)
+        self.gate_proj = Dense(width, hidden, rngs)
+        self.up_proj = Dense(width, hidden, rngs)
+        self.down_proj = Dense(hidden, width, rngs, gain=gain)
+
+    def __call__(self, x: jax.Array, view: View) -> jax.Array:
+        """Gathered `[rows, tokens, d_model]` to sequence shards of the block's output."""
+        return self.down_proj.scattered(jax.nn.silu(self.gate_proj(x)) * self.up_proj(x), view)
+
+
+class MLP(nnx.Module):
+    """`fc2(gelu(fc1(x)))` with biases.
+
+    Args:
+        tanh: the tanh approximation of GELU (GPT, SigLIP) or the exact one (Whisper).
+    """
+
+    def __init__(
+        self, widths: tuple[int, int, int], rngs: nnx.Rngs, gain: float = 1.0, tanh: bool = True
+    ) -> None:
+        inputs, hidden, outputs = widths
+        self.tanh = tanh
+        self.fc1 = Dense((("embed", inputs),), (("mlp", hidden),), rngs, bias=True)
+        self.fc2 = Dense((("mlp", hidden),), (("embed", outputs),), rngs, bias=True, gain=gain)
+
+    def __call__(self, x: jax.Array, view: View) -> jax.Array:
+        """Gathered `[rows, tokens, inputs]` to sequence shards of the block's output."""
+        return self.fc2.scattered(self.activated(x), view)
+
+    def activated(self, x: jax.Array) -> jax.Array:
+        """`[rows, tokens, inputs]` to `[rows, tokens, hidden / tensor]`."""
+        return jax.nn.gelu(self.fc1(x), approximate=self.tanh)
+
+
+def gathered(x: jax.Array, view: View) -> jax.Array:
+    """Sequence shards `[rows, tokens / tensor, d]` to whole rows."""
+    return all_gather(x, view.tensor, dim=1)
+
+
+def residual_gain(layers: int) -> float:
+    """GPT-2's factor on the output projections, so that depth does not grow the residual."""
+    return 1.0 / math.sqrt(2 * layers)

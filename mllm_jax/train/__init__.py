@@ -1,0 +1,1 @@
+"""The train step, the loop around it, and what a run keeps."""

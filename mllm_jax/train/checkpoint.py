@@ -1,0 +1,172 @@
+"""Checkpoints: model, optimizer, loader state and configuration as one atomic Orbax step.
+
+A step folder appears under its final name only when every host has written its share. Arrays are
+restored straight into the layout of the running plan, which may differ from the one that saved.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+
+from mllm_jax.config import CheckpointConfig
+
+logger = logging.getLogger(__name__)
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be read, or that belongs to another model."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a checkpoint held.
+
+    Attributes:
+        step: number of optimizer steps taken.
+        state: tree of arrays in the layout that was asked for.
+        progress: JSON of what the run had done, the loader state in it.
+    """
+
+    step: int
+    state: Any
+    progress: dict[str, Any]
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Args:
+        directory: folder of the run's checkpoints; made when absent.
+        config: section `checkpoint`.
+    """
+
+    def __init__(self, directory: Path, config: CheckpointConfig) -> None:
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=config.keep,
+            enable_async_checkpointing=config.asynchronous,
+            cleanup_tmp_directories=True,
+        )
+        self._directory = directory.absolute()
+        self._manager = ocp.CheckpointManager(self._directory, options=options)
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps that are whole, oldest first."""
+        return sorted(self._manager.all_steps())
+
+    def save(self, step: int, state: Any, progress: dict[str, Any], config: dict[str, Any]) -> None:
+        """Begin to save; arrays are copied before this returns, files are written behind."""
+        if step in self._manager.all_steps():
+            return
+        items = ocp.args.Composite(
+            state=ocp.args.StandardSave(state),
+            progress=ocp.args.JsonSave(progress),
+            config=ocp.args.JsonSave(config),
+        )
+        self._manager.save(step, args=items)
+
+    def restore(self, target: Any) -> Restored | None:
+        """The newest readable checkpoint, or None when there is none.
+
+        Args:
+            target: tree of `jax.ShapeDtypeStruct` with shardings.
+
+        Raises:
+            CheckpointError: every checkpoint is damaged, or the newest readable one holds another
+                model; the message names the leaves.
+        """
+        damaged: list[str] = []
+        for step in reversed(self.steps):
+            try:
+                self._check_same_model(step, target)
+                return self._read(step, target)
+            except CheckpointError:
+                raise
+            except Exception as error:  # Orbax and TensorStore raise many kinds
+                damaged.append(f"step {step}: {self._diagnose(step, target, error)}")
+                logger.warning("checkpoint of %s; trying an older one", damaged[-1])
+        if damaged:
+            raise CheckpointError(
+                f"no readable checkpoint in {self._directory}:\n  " + "\n  ".join(damaged) + "\n"
+                "remove the folder to start afresh, or put a whole checkpoint there"
+            )
+        return None
+
+    def wait(self) -> None:
+        """Block until what was saved is on disk."""
+        self._manager.wait_until_finished()
+
+    def close(self) -> None:
+        """Finish writing and release threads."""
+        self._manager.close()
+
+    def _read(self, step: int, target: Any) -> Restored:
+        items = ocp.args.Composite(
+            state=ocp.args.StandardRestore(target), progress=ocp.args.JsonRestore()
+        )
+        restored = self._manager.restore(step, args=items)
+        return Restored(step, restored.state, restored.progress)
+
+    def _check_same_model(self, step: int, target: Any) -> None:
+        """Compare names and shapes of the leaves on disk with those of `target`."""
+        stored = {
+            _name(path): tuple(leaf.shape)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(
+                self._manager.item_metadata(step).state.tree
+            )
+        }
+        wanted = {
+            _name(path): tuple(leaf.shape)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(target)
+        }
+        lines = [f"{n}: missing in the checkpoint" for n in sorted(wanted.keys() - stored.keys())]
+        lines += [f"{n}: not in the model" for n in sorted(stored.keys() - wanted.keys())]
+        lines += [
+            f"{n}: shape {stored[n]} in the checkpoint, {wanted[n]} in the model"
+            for n in sorted(stored.keys() & wanted.keys())
+            if stored[n] != wanted[n]
+        ]
+        if lines:
+            shown = "\n  ".join(lines[:8]) + (f"\n  and {len(lines) - 8} more" * (len(lines) > 8))
+            raise CheckpointError(
+                f"checkpoint {self._directory / str(step)} belongs to another model:\n  {shown}\n"
+                "use its own configuration, or another run.name"
+            )
+
+    def _diagnose(self, step: int, target: Any, error: Exception) -> str:
+        """Which leaf cannot be read; found by reading them one at a time."""
+        folder = self._directory / str(step) / "state"
+        with ocp.PyTreeCheckpointer() as reader:
+            for path, leaf in jax.tree_util.tree_leaves_with_path(target):
+                single = _nested(path, leaf)
+                restore_args = ocp.checkpoint_utils.construct_restore_args(single)
+                try:
+                    args = ocp.args.PyTreeRestore(
+                        item=single, restore_args=restore_args, partial_restore=True
+                    )
+                    reader.restore(folder, args=args)
+                except Exception as reason:
+                    return f"leaf {_name(path)} cannot be read ({_first_line(reason)})"
+        return f"cannot be read ({_first_line(error)})"
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    """Dotted name of a tree path: `params.decoder.layers.q`."""
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _nested(path: tuple[Any, ...], leaf: Any) -> Any:
+    """A tree of dicts that holds only `leaf`, at `path`."""
+    for key in reversed(_name(path).split(".")):
+        leaf = {key: leaf}
+    return leaf
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]

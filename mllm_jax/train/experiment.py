@@ -1,0 +1,91 @@
+"""Everything a run is made of, built from its configuration."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+from jax.sharding import Mesh
+
+from data.modality import Modality
+from data.processor import Processor, make_processor
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.train.optimizer import build_optimizer
+from mllm_jax.train.step import TrainStep, parameter_layouts
+from sharding.grid import JointGrid
+
+#: A run folder with less room than this is refused; checkpoints are checked by their size.
+FREE_BYTES = 64 * 2**20
+
+
+class RunError(RuntimeError):
+    """A run that cannot start or cannot go on."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A configuration with its grid, mesh, processor and compiled programs."""
+
+    config: ExperimentConfig
+    grid: JointGrid
+    mesh: Mesh
+    processor: Processor
+    step: TrainStep
+
+    @classmethod
+    def build(cls, config: ExperimentConfig) -> Experiment:
+        """Lay the plans on the devices; nothing is computed yet.
+
+        Raises:
+            PlanError: the plans do not fit the devices.
+            DataError: tokenizer or processor cannot be made.
+        """
+        grid = JointGrid.build(config.parallel.plans)
+        mesh = grid.mesh(jax.devices()[: grid.devices])
+        optimizer = build_optimizer(config.train, parameter_layouts(config.model, grid))
+        step = TrainStep(config.model, grid, mesh, optimizer)
+        processor = make_processor(config.data, modalities(config.model))
+        return cls(config, grid, mesh, processor, step)
+
+    def state_bytes(self) -> int:
+        """Size of parameters and optimizer state on disk."""
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.step.abstract))
+
+
+def modalities(model: ModelConfig) -> list[Modality]:
+    """What the data pipeline must know of the encoders."""
+    found = []
+    for name, encoder in model.encoders.items():
+        if encoder.modality == "image":
+            format_ = {"patch": encoder.patch, "channels": encoder.channels, "block": encoder.block}
+        else:
+            format_ = {"mels": encoder.mels, "stride": encoder.reduction}
+        found.append(Modality(name, encoder.modality, **format_))
+    return found
+
+
+def prepare_folder(folder: Path, needed_bytes: int) -> None:
+    """Make the run's folder and see that it takes files.
+
+    Raises:
+        RunError: it cannot be written, or the disk has no room for one checkpoint more.
+    """
+    probe = folder / ".writable"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"x")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise RunError(
+            f"run folder {folder} cannot be written: {error.strerror}; choose another run.directory"
+        ) from error
+    needed = FREE_BYTES + needed_bytes
+    if free < needed:
+        raise RunError(
+            f"run folder {folder}: {free / 2**20:.0f} MiB are free, a checkpoint and the logs need "
+            f"{needed / 2**20:.0f} MiB; free some space or choose another run.directory"
+        )

@@ -1,0 +1,276 @@
+"""The training loop: restore, then load, step, report, save, evaluate."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+from rich.console import Console
+
+from data.loader import Loader, Step
+from data.plan import LoaderState
+from data.sources import make_source
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.devices import is_primary, peak_flops
+from mllm_jax.models.multimodal import model_flops
+from mllm_jax.train.batch import local_rows, place
+from mllm_jax.train.checkpoint import Checkpoints
+from mllm_jax.train.evaluate import Evaluator
+from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
+from mllm_jax.train.metrics import Meter, Metrics, StepRecord, write_summary
+from mllm_jax.train.optimizer import learning_rate
+from mllm_jax.train.stop import StopSignal
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Progress:
+    """What a run has done so far, over all its processes and restarts; saved with the model.
+
+    Attributes:
+        step: optimizer steps taken.
+        loader: where the data stream continues.
+        seconds: wall time of training, compilation included.
+        skipped: reason to number of refused samples.
+    """
+
+    step: int
+    loader: LoaderState
+    seconds: float = 0.0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict."""
+        return {
+            "step": self.step,
+            "loader": self.loader.to_json(),
+            "seconds": self.seconds,
+            "skipped": dict(self.skipped),
+        }
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Progress:
+        """Inverse of `to_json`."""
+        loader = LoaderState.from_json(value["loader"])
+        return cls(value["step"], loader, value["seconds"], Counter(value["skipped"]))
+
+
+def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
+    """Train to `train.steps`, or go on where the run of this name stopped; then evaluate.
+
+    Returns:
+        The content of `summary.json`.
+
+    Raises:
+        RunError: the folder cannot be written, or the loss is no longer finite.
+        CheckpointError: no checkpoint of the run can be read, or they are of another model.
+        KeyboardInterrupt: SIGINT or SIGTERM came; a checkpoint has been saved.
+    """
+    experiment = Experiment.build(config)
+    prepare_folder(config.run.path, experiment.state_bytes())
+    _announce(experiment, console)
+    checkpoints = Checkpoints(config.run.path / "checkpoints", config.checkpoint)
+    try:
+        state, progress = _restore_or_init(experiment, checkpoints, console)
+        with (
+            Metrics.open(
+                config.run.path,
+                console,
+                tensorboard=config.run.tensorboard,
+                primary=is_primary(),
+                resumed_step=progress.step,
+            ) as metrics,
+            StopSignal() as stop,
+        ):
+            summary = _run(experiment, state, progress, checkpoints, metrics, stop)
+    finally:
+        checkpoints.close()
+    if is_primary():
+        write_summary(config.run.path / "summary.json", summary)
+        console.print(f"summary in {config.run.path / 'summary.json'}", soft_wrap=True)
+    return summary
+
+
+def _run(
+    experiment: Experiment,
+    state: Any,
+    progress: Progress,
+    checkpoints: Checkpoints,
+    metrics: Metrics,
+    stop: StopSignal,
+) -> dict[str, Any]:
+    """All steps that are left, with what happens between them."""
+    config = experiment.config
+    evaluator = Evaluator(experiment) if config.evaluate.enabled else None
+    meter = Meter(config.train.steps, _peak(experiment), config.run.log_every)
+    loss: float | None = None
+    for state, record in steps(experiment, state, progress):  # noqa: B020 - donated to the next
+        report = meter.add(record)
+        if report:
+            metrics.write(report)
+            loss = _finite(report.loss, progress.step)
+        stopping = stop.requested()
+        last = progress.step == config.train.steps
+        if config.checkpoint.enabled and (
+            stopping or last or progress.step % config.checkpoint.every == 0
+        ):
+            _save(checkpoints, experiment, state, progress)
+        if stopping and not last:
+            checkpoints.wait()
+            raise KeyboardInterrupt
+        if evaluator and config.evaluate.every and progress.step % config.evaluate.every == 0:
+            _evaluate(evaluator, state, progress.step, metrics)
+    result = _evaluate(evaluator, state, progress.step, metrics) if evaluator else {}
+    return {
+        "steps": progress.step,
+        "seconds": progress.seconds,
+        "final_loss": loss,
+        **result,
+        **meter.totals(),
+        "skipped": {"samples": progress.skipped.total(), "reasons": dict(progress.skipped)},
+    }
+
+
+def steps(
+    experiment: Experiment, state: Any, progress: Progress
+) -> Iterator[tuple[Any, StepRecord]]:
+    """Take the steps that are left; yields the new state and the step's figures.
+
+    The old state is donated to the step. `progress` is advanced before each yield. A step is
+    dispatched while the one before may still run: its loss is waited for before the next.
+    """
+    config = experiment.config
+    schedule = learning_rate(config.train)
+    # Emulated devices share the host's threads: more than one step at a time could starve.
+    ahead = 1 if config.parallel.platform == "cpu" else 2
+    running: deque[jax.Array] = deque()
+    with _loader(experiment, progress.loader) as loader:
+        began = time.perf_counter()
+        while progress.step < config.train.steps:
+            asked = time.perf_counter()
+            microbatches = [next(loader) for _ in range(config.train.accumulate)]
+            waited = time.perf_counter() - asked
+            batch = place([m.batch for m in microbatches], experiment.grid, experiment.mesh)
+            while len(running) >= ahead:
+                running.popleft().block_until_ready()
+            state, scalars = experiment.step.step(state, batch)
+            running.append(scalars["loss"])
+            now = time.perf_counter()
+            _advance(progress, microbatches, now - began)
+            rate = float(schedule(progress.step - 1))
+            yield (
+                state,
+                _record(config, progress, microbatches, scalars, rate, now - began, waited),
+            )
+            began = now
+
+
+def _loader(experiment: Experiment, state: LoaderState) -> Loader:
+    config = experiment.config
+    return Loader(
+        make_source(config.data, "train"),
+        experiment.processor,
+        config.data,
+        config.train.seed,
+        local_rows(experiment.grid, experiment.mesh, config.data.rows),
+        state,
+    )
+
+
+def _advance(progress: Progress, microbatches: list[Step], seconds: float) -> None:
+    progress.step += 1
+    progress.loader = microbatches[-1].state
+    progress.seconds += seconds
+    for name, reason in (skip for m in microbatches for skip in m.skipped):
+        logger.warning("skipped sample %s: %s", name, reason)
+        progress.skipped[reason] += 1
+
+
+def _record(
+    config: ExperimentConfig,
+    progress: Progress,
+    microbatches: list[Step],
+    scalars: dict[str, jax.Array],
+    rate: float,
+    seconds: float,
+    waited: float,
+) -> StepRecord:
+    used: Counter[str] = Counter()
+    capacity: Counter[str] = Counter()
+    for microbatch in microbatches:
+        used.update(microbatch.stats.used)
+        capacity.update(microbatch.stats.capacity)
+    return StepRecord(
+        step=progress.step,
+        loss=scalars["loss"],
+        learning_rate=rate,
+        gradient_norm=scalars["grad_norm"],
+        seconds=seconds,
+        wait_seconds=waited,
+        used=used,
+        capacity=capacity,
+        flops=sum(model_flops(config.model, m.stats.lengths) for m in microbatches),
+        skipped=progress.skipped.total(),
+    )
+
+
+def _restore_or_init(
+    experiment: Experiment, checkpoints: Checkpoints, console: Console
+) -> tuple[Any, Progress]:
+    config = experiment.config
+    restored = checkpoints.restore(experiment.step.abstract) if config.checkpoint.enabled else None
+    if restored is None:
+        state = experiment.step.init(jax.random.key(config.train.seed))
+        return state, Progress(0, LoaderState(config.train.seed))
+    progress = Progress.from_json(restored.progress)
+    if is_primary():
+        console.print(f"resuming {config.run.path} after step {progress.step}", soft_wrap=True)
+    return restored.state, progress
+
+
+def _save(
+    checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress
+) -> None:
+    config = experiment.config.model_dump(mode="json")
+    checkpoints.save(progress.step, state, progress.to_json(), config)
+
+
+def _evaluate(evaluator: Evaluator, state: Any, step: int, metrics: Metrics) -> dict[str, Any]:
+    result = evaluator(state["params"])
+    shares = {f"exact_match/{name}": share for name, share in result["exact_match"].items()}
+    metrics.log(step, shares)
+    return {"exact_match": result["exact_match"], "evaluated": result["samples"]}
+
+
+def _finite(loss: float, step: int) -> float:
+    """`loss`, unless it has diverged.
+
+    Raises:
+        RunError: it is infinite or not a number.
+    """
+    if loss - loss != 0:
+        raise RunError(
+            f"the loss is {loss} at step {step}; lower train.learning_rate or set "
+            "train.clip_norm, then resume from the last checkpoint"
+        )
+    return loss
+
+
+def _peak(experiment: Experiment) -> float | None:
+    devices = list(experiment.mesh.devices.flat)
+    peak = peak_flops(devices[0])
+    return None if peak is None else peak * len(devices)
+
+
+def _announce(experiment: Experiment, console: Console) -> None:
+    if is_primary():
+        abstract = experiment.step.abstract["params"]
+        count = sum(leaf.size for leaf in jax.tree.leaves(abstract))
+        console.print(f"{count / 1e6:.2f}M parameters on", soft_wrap=True)
+        console.print(str(experiment.grid), soft_wrap=True, markup=False)

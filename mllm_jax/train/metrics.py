@@ -1,0 +1,420 @@
+"""Figures of a run: measured over a window of steps, shown, and kept.
+
+    StepRecord -> Meter -> Report -> console, metrics.jsonl, TensorBoard
+                      \\-> totals -> summary.json
+
+Only process 0 opens sinks. The first step of a process, which compiles, is left out of every
+rate.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, SupportsFloat
+
+from rich.console import Console
+from rich.text import Text
+from tensorboardX import SummaryWriter
+
+from mllm_jax.console import finite
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """Figures of one step of the whole job.
+
+    Attributes:
+        step: steps done, this one included.
+        loss: mean loss of the step's target tokens; may stay on the device until reported.
+        learning_rate: of this step.
+        gradient_norm: global norm before clipping; may stay on the device until reported.
+        seconds: wall time of the step, waiting included.
+        wait_seconds: part of `seconds` spent waiting for data.
+        used: positions that hold samples, by budget (`tokens`, encoder names).
+        capacity: positions computed, by budget; padding is `capacity - used`.
+        flops: model FLOPs of the step, forward and backward, all devices.
+        skipped: samples refused so far in the run.
+    """
+
+    step: int
+    loss: SupportsFloat
+    learning_rate: float
+    gradient_norm: SupportsFloat
+    seconds: float
+    wait_seconds: float
+    used: Mapping[str, int]
+    capacity: Mapping[str, int]
+    flops: float
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Figures over a window of steps; rates are None where the window holds a compile only.
+
+    Attributes:
+        step, steps: steps done, and of the whole run.
+        loss: mean over the window.
+        learning_rate, gradient_norm: of the last step.
+        tokens_per_second: token positions that hold samples, per second.
+        mfu: model FLOP/s over the peak FLOP/s of all devices (PaLM, arXiv 2204.02311, appendix B).
+        padding: share of computed positions without a sample, by budget.
+        wait_share: share of the time spent waiting for data.
+        eta_seconds: time left at the rate of the window.
+        skipped: samples refused so far.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    learning_rate: float
+    gradient_norm: float
+    tokens_per_second: float | None
+    mfu: float | None
+    padding: Mapping[str, float]
+    wait_share: float | None
+    eta_seconds: float | None
+    skipped: int = 0
+
+    def fields(self) -> list[tuple[str, str]]:
+        """Label and value of every figure of the log line."""
+        width = len(str(self.steps))
+        shares = [f"{_modality(name)} {share:.1%}" for name, share in self.padding.items()]
+        shown = [
+            ("step", f"{self.step:>{width}}/{self.steps}"),
+            ("loss", f"{self.loss:.4f}"),
+            ("lr", f"{self.learning_rate:.1e}"),
+            ("grad", f"{self.gradient_norm:.2f}"),
+            ("", _known(self.tokens_per_second, lambda rate: f"{_short(rate)} tok/s")),
+            ("mfu", _known(self.mfu, "{:.1%}".format)),
+            ("padding", " ".join(shares)),
+            ("wait", _known(self.wait_share, "{:.1%}".format)),
+            ("eta", _known(self.eta_seconds, _clock)),
+            ("skipped", str(self.skipped) if self.skipped else ""),
+        ]
+        return [(label, value) for label, value in shown if value]
+
+    def __str__(self) -> str:
+        return "  ".join(f"{label} {value}".strip() for label, value in self.fields())
+
+
+@dataclass
+class Meter:
+    """Sums the records of a process.
+
+    Attributes:
+        steps: steps of the whole run.
+        peak_flops: peak FLOP/s of all devices together, or None where it is not known.
+        every: steps between two reports.
+    """
+
+    steps: int
+    peak_flops: float | None = None
+    every: int = 10
+    _window: list[StepRecord] = field(default_factory=list, init=False)
+    _sums: _Sums = field(init=False)
+    _first: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Start with empty sums."""
+        self._sums = _Sums()
+
+    def add(self, record: StepRecord) -> Report | None:
+        """Take a step in; a report each `every` steps and at the last step."""
+        self._window.append(record)
+        if self._first is None:
+            self._first = record.step
+        else:
+            self._sums = self._sums.plus(record)
+        due = record.step % self.every == 0 or record.step >= self.steps
+        return self.flush() if due else None
+
+    def flush(self) -> Report | None:
+        """Report of the steps since the last one, or None if there are none."""
+        if not self._window:
+            return None
+        window, self._window = self._window, []
+        everything, timed = _Sums(), _Sums()
+        for record in window:
+            everything = everything.plus(record)
+            if record.step != self._first:
+                timed = timed.plus(record)
+        return self._report(window, everything, timed)
+
+    def totals(self) -> dict[str, object]:
+        """Figures of all steps but the first, in the words of `summary.json`."""
+        sums = self._sums
+        return {
+            "tokens_per_second": sums.rate("tokens"),
+            "padding": sums.padding,
+            "data_wait_share": sums.wait_share,
+            "mfu": self._mfu(sums),
+        }
+
+    def _report(self, window: list[StepRecord], everything: _Sums, timed: _Sums) -> Report:
+        last = window[-1]
+        pace = timed.seconds / timed.steps if timed.steps else None
+        return Report(
+            step=last.step,
+            steps=self.steps,
+            loss=sum(float(record.loss) for record in window) / len(window),
+            learning_rate=last.learning_rate,
+            gradient_norm=float(last.gradient_norm),
+            tokens_per_second=timed.rate("tokens"),
+            mfu=self._mfu(timed),
+            padding=everything.padding,
+            wait_share=timed.wait_share,
+            eta_seconds=None if pace is None else pace * (self.steps - last.step),
+            skipped=last.skipped,
+        )
+
+    def _mfu(self, sums: _Sums) -> float | None:
+        if not self.peak_flops or not sums.seconds:
+            return None
+        return sums.flops / sums.seconds / self.peak_flops
+
+
+@dataclass(frozen=True)
+class _Sums:
+    steps: int = 0
+    seconds: float = 0.0
+    wait_seconds: float = 0.0
+    flops: float = 0.0
+    used: Mapping[str, int] = field(default_factory=dict)
+    capacity: Mapping[str, int] = field(default_factory=dict)
+
+    def plus(self, record: StepRecord) -> _Sums:
+        return _Sums(
+            steps=self.steps + 1,
+            seconds=self.seconds + record.seconds,
+            wait_seconds=self.wait_seconds + record.wait_seconds,
+            flops=self.flops + record.flops,
+            used=_added(self.used, record.used),
+            capacity=_added(self.capacity, record.capacity),
+        )
+
+    @property
+    def padding(self) -> dict[str, float]:
+        return {name: 1 - self.used[name] / n for name, n in self.capacity.items() if n}
+
+    @property
+    def wait_share(self) -> float | None:
+        return self.wait_seconds / self.seconds if self.seconds else None
+
+    def rate(self, module: str) -> float | None:
+        """Positions with samples per second."""
+        return self.used.get(module, 0) / self.seconds if self.seconds else None
+
+
+class Sink(Protocol):
+    """Takes reports."""
+
+    def write(self, report: Report) -> None:
+        """Show or keep a report."""
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Show or keep named values, e.g. those of an evaluation."""
+
+    def close(self) -> None:
+        """Finish writing."""
+
+
+class ConsoleSink:
+    """One line a report."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def write(self, report: Report) -> None:
+        """Print the log line; labels are dim on a terminal."""
+        line = Text()
+        for label, value in report.fields():
+            line.append(f"{label} " if label else "", style="dim").append(f"{value}  ")
+        line.rstrip()
+        self._console.print(line, soft_wrap=True)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Print the values behind the step."""
+        text = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        self._console.print(f"step {step}  {text}", soft_wrap=True, markup=False)
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+class JsonlSink:
+    """`metrics.jsonl`: one JSON object a line, on disk as soon as it is written."""
+
+    def __init__(self, path: Path, resumed_step: int = 0) -> None:
+        """Append to `path`; what a run that broke off wrote after `resumed_step` is dropped."""
+        kept = [line for line in _lines(path) if _step(line) <= resumed_step]
+        write_atomically(path, "".join(kept))
+        self._file = path.open("a", encoding="utf-8")
+
+    def write(self, report: Report) -> None:
+        """Append all figures of the report."""
+        self._append(asdict(report))
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Append the values."""
+        self._append({"step": step, **values})
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _append(self, values: Mapping[str, object]) -> None:
+        self._file.write(json.dumps(finite(values), allow_nan=False) + "\n")
+        self._file.flush()
+
+
+class TensorBoardSink:
+    """TensorBoard event files in a folder of their own."""
+
+    def __init__(self, folder: Path, resumed_step: int = 0) -> None:
+        """Write to `folder`; steps after `resumed_step` that are there already are hidden."""
+        purge = resumed_step + 1 if resumed_step else None
+        self._writer = SummaryWriter(str(folder), purge_step=purge)
+
+    def write(self, report: Report) -> None:
+        """Add a scalar for every figure that is known."""
+        values = asdict(report)
+        padding = values.pop("padding")
+        for name in ("step", "steps", "eta_seconds"):
+            values.pop(name)
+        known = {f"train/{name}": value for name, value in values.items() if value is not None}
+        known |= {f"padding/{_modality(name)}": share for name, share in padding.items()}
+        self.log(report.step, known)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Add a scalar for each value."""
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        """Flush and close the event file."""
+        self._writer.close()
+
+
+class Metrics:
+    """All sinks of a run as one; a context manager that closes them."""
+
+    def __init__(self, sinks: Iterable[Sink]) -> None:
+        self._sinks = tuple(sinks)
+
+    @classmethod
+    def open(
+        cls, folder: Path, console: Console, *, tensorboard: bool, primary: bool, resumed_step: int
+    ) -> Self:
+        """Sinks of the run in `folder`; none unless `primary`.
+
+        Args:
+            folder: the run's folder; made if missing.
+            console: where log lines go.
+            tensorboard: write event files too.
+            primary: whether this is process 0.
+            resumed_step: step at which the run resumes, 0 for a new one.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        if not primary:
+            return cls(())
+        folder.mkdir(parents=True, exist_ok=True)
+        sinks: list[Sink] = [
+            ConsoleSink(console),
+            JsonlSink(folder / "metrics.jsonl", resumed_step),
+        ]
+        if tensorboard:
+            sinks.append(TensorBoardSink(folder / "tensorboard", resumed_step))
+        return cls(sinks)
+
+    def write(self, report: Report) -> None:
+        """Pass a report to every sink."""
+        for sink in self._sinks:
+            sink.write(report)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Pass named values to every sink."""
+        for sink in self._sinks:
+            sink.log(step, values)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for sink in self._sinks:
+            sink.close()
+
+
+def write_summary(path: Path, summary: Mapping[str, object]) -> None:
+    """Write `summary.json` whole or not at all.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    write_atomically(path, json.dumps(finite(summary), allow_nan=False, indent=2) + "\n")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace `path` by `text`; a reader sees the old text or the new one, never a part."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+
+
+def _step(line: str) -> float:
+    """Step of a line; infinite for a line that broke off, so that it is dropped."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, TypeError, KeyError):
+        return float("inf")
+
+
+def _added(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {name: left.get(name, 0) + right.get(name, 0) for name in {**left, **right}}
+
+
+def _modality(module: str) -> str:
+    """What positions hold: tokens are text."""
+    return "text" if module == "tokens" else module
+
+
+def _known(value: float | None, text: Callable[[float], str]) -> str:
+    """`text` of a figure, or nothing where it is not known."""
+    return "" if value is None else text(value)
+
+
+def _short(number: float) -> str:
+    """Three significant digits with a unit: 38.1k."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return f"{number:.0f}"
+
+
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are any: 1:42, 3:05:09."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

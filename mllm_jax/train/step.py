@@ -1,0 +1,215 @@
+"""The train step: one manual `shard_map` over the joint grid, typed (`check_vma=True`).
+
+Inside it every device holds its shards of the parameters and its rows of the batch::
+
+    encode (encoder's view)  ->  exchange  ->  decode, loss (decoder's view)
+        ->  gradients, summed over the axes that replicate a parameter  ->  optimizer
+
+The loss is divided by the global sum of loss weights, so dealing samples differently changes no
+gradient beyond the order of summation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+
+from mllm_jax.models import multimodal
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.train.optimizer import global_norm
+from sharding.collectives import psum, vary
+from sharding.exchange import exchange
+from sharding.grid import JointGrid, View, shardings
+from sharding.rules import layouts
+
+State = dict[str, Any]
+Views = Mapping[str, View]
+
+
+def parameter_layouts(model: ModelConfig, grid: JointGrid) -> Any:
+    """Tree of `Layout`, in the structure of the parameters."""
+    _, axes = multimodal.abstract_parameters(model)
+    return {
+        "decoder": layouts(axes["decoder"], grid.decoder),
+        "encoders": {
+            name: layouts(tree, grid.views[name]) for name, tree in axes["encoders"].items()
+        },
+    }
+
+
+def gather_media(params: Any, batch: Any, model: ModelConfig, views: Views) -> jax.Array | None:
+    """Outputs of all encoders where they land: `[rows, tokens / tensor, d_model]`, else zero.
+
+    Args:
+        params: local shards of the whole model.
+        batch: local rows of one microbatch.
+    """
+    landed = []
+    for name in model.encoders:
+        encoder, view = params["encoders"][name], views[name]
+        outputs = multimodal.encode(encoder, name, batch["encoders"][name], model, view)
+        index = batch["decoder"]["media"][name]
+        landed.append(exchange(outputs, index, view, views["decoder"]))
+    return sum(landed[1:], landed[0]) if landed else None
+
+
+def microbatch_loss(
+    params: Any, batch: Any, weight: jax.Array, model: ModelConfig, views: Views
+) -> jax.Array:
+    """Loss of one microbatch divided by the global `weight`; the same scalar on every rank."""
+    decoder, rows, view = params["decoder"], batch["decoder"], views["decoder"]
+    media = gather_media(params, batch, model, views)
+    hidden = multimodal.decode_hidden(decoder, rows, media, model, view)
+    total, _ = multimodal.loss(decoder, hidden, rows, model, view)
+    return psum(total, view.batch) / weight
+
+
+def loss_and_gradients(
+    params: Any, batch: Any, model: ModelConfig, views: Views, layout: Any
+) -> tuple[jax.Array, Any]:
+    """Loss and gradient of a batch, accumulated over its microbatches.
+
+    Args:
+        params: local shards.
+        batch: packed batch whose leaves are `[microbatches, local rows, ...]`.
+        layout: tree of `Layout` of the parameters.
+
+    Returns:
+        The loss, and gradients that lie as the parameters do.
+    """
+    axes = views["decoder"].all
+    weight = psum(jnp.sum(batch["decoder"]["loss_weight"]), views["decoder"].batch)
+    # Marked as varying, every device differentiates its own copy: sums over replicas are taken
+    # once, after the last microbatch, and not inside the loops over layers and microbatches.
+    own = vary(params, axes)
+    value_and_grad = jax.value_and_grad(partial(microbatch_loss, model=model, views=views))
+
+    def add(carry: Any, microbatch: Any) -> tuple[Any, None]:
+        loss, grads = value_and_grad(own, microbatch, weight)
+        return jax.tree.map(jnp.add, carry, (loss, grads)), None
+
+    zeros = vary(jax.tree.map(jnp.zeros_like, own), axes)
+    (loss, grads), _ = lax.scan(add, (jnp.zeros(()), zeros), batch)
+    return loss, jax.tree.map(lambda g, leaf: psum(g, leaf.replicated), grads, layout)
+
+
+class TrainStep:
+    """Compiled programs of one model under one set of plans.
+
+    Args:
+        model: resolved model configuration.
+        grid: joint grid of the plans.
+        mesh: its mesh.
+        optimizer: made by `build_optimizer` for the same layouts.
+    """
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        grid: JointGrid,
+        mesh: Mesh,
+        optimizer: optax.GradientTransformation,
+    ) -> None:
+        self.model, self.grid, self.mesh, self.optimizer = model, grid, mesh, optimizer
+        self.layout = parameter_layouts(model, grid)
+        self.state_specs = self._state_specs()
+        params = self.state_specs["params"]
+        scalar = PartitionSpec()
+        self.step = jax.jit(
+            self.shard(self._step, self.state_specs, (self.state_specs, scalar)), donate_argnums=0
+        )
+        self.gradients = jax.jit(self.shard(self._gradients, params, (params, scalar)))
+
+    def init(self, key: jax.Array) -> State:
+        """Fresh state, made shard by shard; its values do not depend on the plan."""
+        make = jax.jit(self._init, out_shardings=shardings(self.mesh, self.state_specs))
+        return make(key)
+
+    @cached_property
+    def abstract(self) -> State:
+        """Shapes, types and layouts of the state."""
+        return jax.tree.map(
+            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+            jax.eval_shape(self._init, jax.random.key(0)),
+            shardings(self.mesh, self.state_specs),
+        )
+
+    def shard(self, body: Callable[..., Any], specs: Any, out_specs: Any) -> Callable[..., Any]:
+        """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
+
+        def run(tree: Any, batch: Any) -> Any:
+            return jax.shard_map(
+                body,
+                mesh=self.mesh,
+                in_specs=(specs, batch_specs(batch, self.grid)),
+                out_specs=out_specs,
+            )(tree, batch)
+
+        return run
+
+    def _init(self, key: jax.Array) -> State:
+        params = multimodal.init_parameters(self.model, key)
+        return {
+            "step": jnp.zeros((), jnp.int32),
+            "params": params,
+            "optimizer": self.optimizer.init(params),
+        }
+
+    def _state_specs(self) -> State:
+        abstract = jax.eval_shape(self._init, jax.random.key(0))
+        return {
+            "step": PartitionSpec(),
+            "params": jax.tree.map(lambda leaf: leaf.spec, self.layout),
+            "optimizer": _specs_like(abstract["optimizer"], self.layout),
+        }
+
+    def _step(self, state: State, batch: Any) -> tuple[State, dict[str, jax.Array]]:
+        loss, grads = self._loss_and_gradients(state["params"], batch)
+        updates, optimizer = self.optimizer.update(grads, state["optimizer"], state["params"])
+        params = optax.apply_updates(state["params"], updates)
+        new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
+        return new, {"loss": loss, "grad_norm": global_norm(grads, self.layout)}
+
+    def _gradients(self, params: Any, batch: Any) -> tuple[Any, jax.Array]:
+        loss, grads = self._loss_and_gradients(params, batch)
+        return grads, loss
+
+    def _loss_and_gradients(self, params: Any, batch: Any) -> tuple[jax.Array, Any]:
+        return loss_and_gradients(params, batch, self.model, self.grid.views, self.layout)
+
+
+def _specs_like(optimizer: Any, layout: Any) -> Any:
+    """Specs of an optimizer's state: a moment lies like the parameter whose path ends its own."""
+    by_path = dict(jax.tree_util.tree_leaves_with_path(layout))
+
+    def spec(path: tuple[Any, ...], _: Any) -> PartitionSpec:
+        tails = (path[i:] for i in range(len(path)))
+        return next((by_path[tail].spec for tail in tails if tail in by_path), PartitionSpec())
+
+    return jax.tree_util.tree_map_with_path(spec, optimizer)
+
+
+def batch_specs(batch: Any, grid: JointGrid) -> Any:
+    """Layouts of `[microbatches, rows, ...]`: rows dealt over each module's batch axes."""
+
+    def rows(view: View, tree: Any) -> Any:
+        return jax.tree.map(lambda _: batch_spec(view), tree)
+
+    return {
+        "decoder": rows(grid.decoder, batch["decoder"]),
+        "encoders": {
+            name: rows(grid.views[name], tree) for name, tree in batch["encoders"].items()
+        },
+    }
+
+
+def batch_spec(view: View) -> PartitionSpec:
+    """Layout of one array `[microbatches, rows, ...]` of the module with `view`."""
+    return PartitionSpec(None, view.batch or None)

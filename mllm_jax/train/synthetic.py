@@ -1,0 +1,116 @@
+"""Random packed batches that keep the batch contract, for verification, tests and benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mllm_jax.models.config import EncoderConfig, ModelConfig
+
+Ints = NDArray[np.int32]
+
+
+def synthetic_batch(
+    model: ModelConfig, rows: int, tokens: int, budgets: Mapping[str, int], seed: int
+) -> dict[str, Any]:
+    """A batch of `rows` rows with random segments, media, padding and targets.
+
+    Args:
+        model: resolved model configuration.
+        tokens: decoder positions per row.
+        budgets: encoder name to input positions per row, a multiple of its reduction.
+        seed: every batch of one seed is the same.
+    """
+    rng = np.random.default_rng(seed)
+    vocab = model.decoder.vocab_size
+    segment_ids, positions = _segments(rng, rows, tokens)
+    real = segment_ids > 0
+    weight = (real & (rng.random((rows, tokens)) < 0.7)).astype(np.float32)
+    encoders, media = {}, {}
+    free = real.copy()
+    for name, encoder in model.encoders.items():
+        encoders[name] = _media(rng, encoder, rows, budgets[name])
+        media[name] = _index(rng, encoders[name]["segment_ids"], encoder.reduction, free)
+        free &= media[name] < 0
+    decoder = {
+        "tokens": np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32),
+        "targets": np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32),
+        "loss_weight": weight,
+        "segment_ids": segment_ids,
+        "positions": positions,
+        "media": media,
+    }
+    return {"decoder": decoder, "encoders": encoders}
+
+
+def _lengths(rng: np.random.Generator, total: int) -> list[int]:
+    """Two to four lengths that leave some padding of `total`."""
+    parts = min(int(rng.integers(2, 5)), total)
+    cuts = np.sort(rng.choice(np.arange(1, total + 1), size=parts, replace=False))
+    return np.diff(np.concatenate([[0], cuts])).tolist()
+
+
+def _segments(rng: np.random.Generator, rows: int, tokens: int) -> tuple[Ints, Ints]:
+    segment_ids = np.zeros((rows, tokens), np.int32)
+    positions = np.zeros((rows, tokens), np.int32)
+    for row in range(rows):
+        start = 0
+        for i, length in enumerate(_lengths(rng, tokens)):
+            segment_ids[row, start : start + length] = i + 1
+            positions[row, start : start + length] = np.arange(length)
+            start += length
+    return segment_ids, positions
+
+
+def _media(
+    rng: np.random.Generator, encoder: EncoderConfig, rows: int, budget: int
+) -> dict[str, NDArray[Any]]:
+    """Encoder rows: media of whole reductions, audio clips with some slack at their end."""
+    image = encoder.modality == "image"
+    shape = (rows, budget)
+    segment_ids = np.zeros(shape, np.int32)
+    positions = np.zeros((*shape, 2) if image else shape, np.int32)
+    sizes = np.zeros((*shape, 2), np.int32)
+    for row in range(rows):
+        start = 0
+        for i, outputs in enumerate(_lengths(rng, budget // encoder.reduction)):
+            length = outputs * encoder.reduction
+            used = length if image else length - int(rng.integers(encoder.reduction))
+            span = slice(start, start + used)
+            segment_ids[row, span] = i + 1
+            if image:
+                positions[row, span], sizes[row, span] = _strip(encoder.block, outputs)
+            else:
+                positions[row, span] = np.arange(used)
+            start += length
+    inputs = rng.normal(size=(*shape, encoder.features)).astype(np.float32)
+    batch = {"inputs": inputs, "segment_ids": segment_ids, "positions": positions}
+    return {**batch, "sizes": sizes} if image else batch
+
+
+def _strip(block: tuple[int, int], outputs: int) -> tuple[Ints, tuple[int, int]]:
+    """Patch positions, block by block, of an image that is `outputs` blocks wide."""
+    rows, columns = block
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    shift = np.arange(outputs)[:, None] * columns
+    position = np.stack([np.broadcast_to(row, (outputs, row.size)), column + shift], -1)
+    return position.reshape(-1, 2).astype(np.int32), (rows, columns * outputs)
+
+
+def _index(
+    rng: np.random.Generator, segment_ids: Ints, reduction: int, free: NDArray[np.bool_]
+) -> Ints:
+    """Each output of a row at a random free decoder position of the same row."""
+    rows, budget = segment_ids.shape
+    outputs = budget // reduction
+    index = np.full(free.shape, -1, np.int32)
+    for row in range(rows):
+        whole = np.flatnonzero(segment_ids[row, ::reduction])
+        places = np.flatnonzero(free[row])
+        count = min(len(whole), len(places) // 2)
+        chosen = np.sort(rng.choice(places, size=count, replace=False))
+        index[row, chosen] = row * outputs + whole[:count]
+    return index

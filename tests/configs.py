@@ -1,0 +1,68 @@
+"""A small valid configuration for tests to bend."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.config import ExperimentConfig, resolve
+
+ROOT = Path(__file__).parent.parent
+
+VALUES: dict[str, Any] = {
+    "run": {"name": "test"},
+    "model": {
+        "decoder": {"family": "llama", "layers": 1, "d_model": 16, "heads": 2, "d_ff": 32},
+        "encoders": {
+            "vision": {
+                "family": "siglip",
+                "layers": 1,
+                "d_model": 16,
+                "heads": 2,
+                "d_ff": 32,
+                "patch": [16, 8],
+                "channels": 1,
+                "grid": [1, 8],
+            },
+            "audio": {
+                "family": "whisper",
+                "layers": 1,
+                "d_model": 16,
+                "heads": 2,
+                "d_ff": 32,
+                "mels": 8,
+                "connector": {"stack": 4},
+            },
+        },
+    },
+    "parallel": {
+        "devices": 4,
+        "decoder": {"data": 2, "tensor": 2},
+        "encoders": {"vision": {"data": 4}, "audio": {"data": 2, "tensor": 2}},
+    },
+    "data": {
+        "rows": 4,
+        "budgets": {"tokens": 64, "segments": 8, "vision": 64, "audio": 128},
+        "image": {"height": 16},
+        "audio": {"sample_rate": 8000, "hop": 80, "window": 200},
+    },
+    "train": {"steps": 4, "learning_rate": 1e-3},
+}
+
+
+def values(**changes: Any) -> dict[str, Any]:
+    """`VALUES` with dotted keys replaced; dots are written as two underscores."""
+    changed = copy.deepcopy(VALUES)
+    for name, value in changes.items():
+        *parents, last = name.split("__")
+        node = changed
+        for part in parents:
+            node = node.setdefault(part, {})
+        node[last] = value
+    return changed
+
+
+def config(**changes: Any) -> ExperimentConfig:
+    """The small configuration with changes, e.g. `config(train__steps=2)`."""
+    return resolve(values(**changes), source="test")
