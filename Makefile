@@ -2,6 +2,7 @@
 
 CONFIG ?= configs/demo.yaml
 ARGS ?=
+EXTRAS ?= demo
 # The first Python that is new enough and can make environments; override with PYTHON=...
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -22,7 +23,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 # make's jobs would install into one environment at the same time.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help train test test-all lint bench clean
+.PHONY: help install train test test-all lint bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,6 +40,9 @@ test: $(TEST) ## Run the tests that take minutes
 
 test-all: $(ALL) ## Run every test, the slow ones too
 	$(BIN)/python -m pytest $(ARGS)
+
+install: $(CREATED) ## Install only: EXTRAS=cuda13 (NVIDIA), tpu, demo, test, ...
+	$(INSTALL) ".[$(EXTRAS)]"
 
 lint: $(LINT) ## Check style, formatting, types and the floors of the design
 	$(BIN)/ruff check .

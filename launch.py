@@ -31,18 +31,28 @@ Command = Callable[[argparse.Namespace, "ExperimentConfig", "Console"], int]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     args = _parse(sys.argv[1:] if argv is None else argv)
+    from mllm_jax.config import ConfigError
     from mllm_jax.console import log_to, open_console
 
     console = open_console(as_json=args.json)
     log_to(console)
     try:
         return _run(args, console)
-    except _bad_input() as error:
-        console.print(f"error: {error}", style="red", markup=False)
-        return BAD_INPUT
     except KeyboardInterrupt:
         console.print("interrupted")
         return INTERRUPTED
+    except ConfigError as error:
+        return _refuse(error)
+    except _bad_input() as error:
+        return _refuse(error)
+
+
+def _refuse(error: Exception) -> int:
+    """Tell a mistake on standard error."""
+    from mllm_jax.console import open_console
+
+    open_console(as_json=True).print(f"error: {error}", style="red", markup=False)
+    return BAD_INPUT
 
 
 def _run(args: argparse.Namespace, console: Console) -> int:
@@ -211,23 +221,17 @@ def _keys(console: Console) -> int:
 
 
 def _bad_input() -> tuple[type[Exception], ...]:
-    """Errors whose message says all: they are told without a traceback."""
+    """Errors whose message says all: they are told without a traceback.
+
+    Loaded only once one may have happened, as these modules load all of JAX.
+    """
     from data.sample import DataError, SampleError
-    from mllm_jax.config import ConfigError
     from mllm_jax.devices import DeviceError
     from mllm_jax.train.checkpoint import CheckpointError
     from mllm_jax.train.experiment import RunError
     from sharding.plan import PlanError
 
-    return (
-        CheckpointError,
-        ConfigError,
-        DataError,
-        DeviceError,
-        PlanError,
-        RunError,
-        SampleError,
-    )
+    return (CheckpointError, DataError, DeviceError, PlanError, RunError, SampleError)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from data.config import AudioConfig, ImageConfig
 from data.modality import Modality
 from data.sample import MediaError, Medium
 
-
 # ---------------------------------------------------------------------------- images
 
 
@@ -102,7 +101,7 @@ def patches_of(pixels: NDArray[np.uint8], modality: Modality, config: ImageConfi
     inner = (high, wide) if config.height is None else _scaled((height, width), config.height)
     canvas = np.zeros((high, wide, channels), np.float32)
     canvas[: inner[0], : inner[1]] = _resize(pixels, inner)
-    mean, std = np.float32(config.mean), np.float32(config.std)
+    mean, std = np.array(config.mean, np.float32), np.array(config.std, np.float32)
     canvas = (canvas / np.float32(255) - mean) / std
     ph, pw = modality.patch
     tiles = canvas.reshape(grid[0], ph, grid[1], pw * channels).swapaxes(1, 2)

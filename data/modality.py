@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+Kind = Literal["image", "audio"]
+
 
 @dataclass(frozen=True)
 class Modality:
@@ -21,7 +23,7 @@ class Modality:
     """
 
     name: str
-    kind: Literal["image", "audio"]
+    kind: Kind
     patch: tuple[int, int] = (16, 16)
     channels: int = 3
     block: tuple[int, int] = (1, 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import grain
 import numpy as np
@@ -22,6 +23,7 @@ from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
 
 Skip = tuple[str, str]  # (sample name, reason)
+_REMEMBERED = 1 << 20  # measurements kept, some hundred bytes each
 
 
 @dataclass(frozen=True)
@@ -117,14 +119,14 @@ Measured = tuple[int, Lengths, tuple[int, ...]]  # index in the source, lengths,
 
 
 class Measurer:
-    """Memoised lengths of a source's samples: each is measured once in a process.
+    """Memoised lengths of a source's samples: measured once in a process, not once an epoch.
 
     What is remembered of an unusable sample is the reason.
     """
 
     def __init__(self, source: Source, processor: Processor, capacity: Capacity) -> None:
         self._source, self._processor, self._capacity = source, processor, capacity
-        self._known: dict[int, Measured | SampleError] = {}
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._measure)
 
     def __call__(self, index: int) -> Measured:
         """Lengths and needs of sample `index`.
@@ -132,12 +134,10 @@ class Measurer:
         Raises:
             SampleError: it is unusable or fits in no row.
         """
-        known = self._known.get(index)
-        if known is None:
-            known = self._known[index] = self._measure(index)
-        if isinstance(known, SampleError):
-            raise SampleError(known.name, known.reason)
-        return known
+        result = self._remembered(index)
+        if isinstance(result, SampleError):
+            raise SampleError(result.name, result.reason)
+        return result
 
     def _measure(self, index: int) -> Measured | SampleError:
         try:

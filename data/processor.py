@@ -15,7 +15,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.media import frames_medium, frames_of, grid_of, patches_of
-from data.modality import Modality
+from data.modality import Kind, Modality
 from data.sample import (
     DataError,
     Example,
@@ -59,7 +59,10 @@ class Processor:
         if len(self._by_kind) < len(modalities):
             raise DataError(f"two encoders take the same kind of media: {list(self.modalities)}")
         self._check_normalisation()
-        marks = {"image": config.image.placeholder, "audio": config.audio.placeholder}
+        marks: dict[Kind, str] = {
+            "image": config.image.placeholder,
+            "audio": config.audio.placeholder,
+        }
         self._kind_of = {mark: kind for kind, mark in marks.items()}
         if len(self._kind_of) < len(marks):
             raise DataError(f"image and audio have the same placeholder {marks['image']!r}")
@@ -68,7 +71,9 @@ class Processor:
 
     def _check_normalisation(self) -> None:
         image = self._by_kind.get("image")
-        for name in ("mean", "std") if image else ():
+        if image is None:
+            return
+        for name in ("mean", "std"):
             values = getattr(self.config.image, name)
             if len(values) not in (1, image.channels):
                 raise DataError(

@@ -6,9 +6,9 @@ from math import ceil
 
 import numpy as np
 
+from data.packing import spans_of
 from data.processor import Processor
 from data.sample import DataError, SampleError
-from data.packing import spans_of
 from data.sources import Source
 
 _ROUND = 8  # accelerators and sequence-sharded plans like multiples of 8
@@ -22,7 +22,7 @@ def suggest_budgets(
     The stream's means fix the ratio of the budgets: the scarcest one sets the pace, and what the
     others have beyond the ratio is padding. Budgets are multiples of 8 encoder outputs (8 tokens),
     so among the scales within 15 % of `samples_per_step` the one that rounds best is taken.
-    Lengths come from `probe` samples spread over the source.
+    Lengths come from `probe` samples over the source, at random.
 
     Raises:
         DataError: none of the probed samples is usable.
@@ -49,7 +49,9 @@ def _probe(
     rows: list[list[int]] = []
     media: list[int] = []
     modalities = tuple(processor.modalities.values())
-    for index in np.linspace(0, len(source) - 1, min(probe, len(source))).astype(int).tolist():
+    # At random: a regular grid would see a pattern such as "every other sample has an image".
+    chosen = np.random.default_rng(0).permutation(len(source))[:probe]
+    for index in chosen.tolist():
         try:
             lengths = processor.measure(source[index])
         except SampleError:
@@ -61,6 +63,5 @@ def _probe(
         raise DataError("no usable sample to suggest budgets from")
     table = np.array(rows)
     units = {"tokens": _ROUND} | {m.name: _ROUND * m.reduction for m in modalities}
-    return {n: (table[:, i], unit) for i, (n, unit) in enumerate(units.items())}, max(
-        1.0, float(np.mean(media))
-    )
+    needs = {name: (table[:, i], unit) for i, (name, unit) in enumerate(units.items())}
+    return needs, max(1.0, float(np.mean(media)))

@@ -13,12 +13,9 @@ from data.sample import DataError
 DEMO_CHAT = ChatConfig(
     system="<system>", user="<user>", assistant="<assistant>", end="<end>", separator=""
 )
-DEMO_WORDS = (
-    *"0123456789",
-    *"which digits do you see read the number in image images what is written here".split(),
-    *"listen to clip and write down hear transcribe does speaker say type spoken".split(),
-    *"both then , ? .".split(),
-)
+_LOOK = "which digits do you see read both images the number what is written here in image"
+_HEAR = "hear transcribe clip listen and write down does speaker say"
+DEMO_WORDS = (*"0123456789", "?", ",", *f"{_LOOK} {_HEAR}".split())
 
 
 def _demo() -> Tokenizer:
@@ -60,11 +57,10 @@ class ChatTokenizer:
 
     def __init__(self, kind: str, chat: ChatConfig | None, placeholders: tuple[str, ...]) -> None:
         self._arguments = (kind, chat, placeholders)
-        builtin = kind in ("demo", "bytes")
+        built_in = {"demo": _demo, "bytes": _bytes}
+        builtin = kind in built_in
         self.chat = chat or (DEMO_CHAT if builtin else ChatConfig())
-        self._tokenizer = {"demo": _demo, "bytes": _bytes}.get(
-            kind, lambda: _from_file(Path(kind))
-        )()
+        self._tokenizer = built_in[kind]() if builtin else _from_file(Path(kind))
         marks = (*placeholders, *(self._marks() if builtin else ()))
         self._tokenizer.add_special_tokens([AddedToken(t, special=True) for t in marks])
         self._tokenizer.no_truncation()

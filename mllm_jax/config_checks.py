@@ -26,7 +26,7 @@ BACKENDS = {
 
 def check(config: ExperimentConfig) -> list[str]:
     """All disagreements between the sections of `config`; empty if it can run."""
-    problems = [*_names(config), *_schedule(config), *_attention(config)]
+    problems = [*_names(config), *_attention(config)]
     if problems:  # what follows looks modules up by name
         return problems
     plans = [*_single(config), *_counts(config)]
@@ -58,15 +58,6 @@ def _names(config: ExperimentConfig) -> Iterator[str]:
     for name in config.data.budgets:
         if name not in (*encoders, "tokens", "segments"):
             yield f"data.budgets.{name}: no such encoder; valid: tokens, segments, {valid}"
-
-
-def _schedule(config: ExperimentConfig) -> Iterator[str]:
-    train = config.train
-    if train.warmup_steps > train.steps:
-        yield (
-            f"train.warmup_steps: {train.warmup_steps} exceeds train.steps {train.steps}; "
-            f"valid: 0 to {train.steps}"
-        )
 
 
 def _attention(config: ExperimentConfig) -> Iterator[str]:

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.logging import RichHandler
-from rich.table import Table
 
 
 def open_console(as_json: bool = False) -> Console:
@@ -50,11 +49,16 @@ def finite(value: object) -> object:
 
 
 def print_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table; numbers are right-aligned, floats have four significant digits."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for i, name in enumerate(columns):
-        numeric = all(isinstance(row[i], int | float) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*[f"{x:.4g}" if isinstance(x, float) else str(x) for x in row])
-    console.print(table, soft_wrap=True)
+    """A table as wide as it needs, never cut; floats have four significant digits.
+
+    Columns of numbers are right-aligned.
+    """
+    cells = [[f"{x:.4g}" if isinstance(x, float) else str(x) for x in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    right = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
+    for line, style in ((columns, "bold"), *((row, "") for row in cells)):
+        padded = [
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(line, widths, right, strict=True)
+        ]
+        console.print("  ".join(padded).rstrip(), style=style, soft_wrap=True, markup=False)

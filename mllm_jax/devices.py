@@ -54,11 +54,12 @@ class Processes:
         """
         if not 0 <= self.index < self.count:
             raise DeviceError(
-                f"--process {self.index}: valid for {self.count}: 0 to {self.count - 1}"
+                f"--process {self.index} is not one of --processes {self.count}; "
+                f"valid: 0 to {self.count - 1}"
             )
         if self.count > 1 and self.coordinator is None:
             raise DeviceError(
-                f"--processes {self.count} needs --coordinator HOST:PORT of process 0"
+                f"--processes {self.count} needs --coordinator HOST:PORT, where process 0 listens"
             )
 
 

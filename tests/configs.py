@@ -42,12 +42,13 @@ VALUES: dict[str, Any] = {
         "encoders": {"vision": {"data": 4}, "audio": {"data": 2, "tensor": 2}},
     },
     "data": {
+        "source": {"kind": "demo"},
         "rows": 4,
         "budgets": {"tokens": 64, "segments": 8, "vision": 64, "audio": 128},
         "image": {"height": 16},
         "audio": {"sample_rate": 8000, "hop": 80, "window": 200},
     },
-    "train": {"steps": 4, "learning_rate": 1e-3},
+    "train": {"steps": 4, "learning_rate": 1e-3, "optimizer": {"kind": "adamw"}},
 }
 
 

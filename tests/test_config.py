@@ -198,7 +198,6 @@ def test_a_required_key_is_named() -> None:
             ["model.decoder.max_positions: 32", "data.budgets.tokens 64", "64 or more"],
         ),
         ({"model__attention": "splash"}, ["model.attention: splash", "cpu", "auto, reference"]),
-        ({"train__warmup_steps": 9}, ["train.warmup_steps: 9", "train.steps 4", "0 to 4"]),
         ({"model__decoder__vocab": 4}, ["model.decoder.vocab: 4", "valid: null"]),
         ({"data__tokenizer": "missing.json"}, ["data.tokenizer", "missing.json"]),
     ],
@@ -297,7 +296,7 @@ def test_a_file_that_cannot_be_read_is_told(text: str, reason: str, tmp_path: Pa
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nowhere.yaml"):
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
         load(tmp_path / "nowhere.yaml")
 
 
@@ -315,5 +314,5 @@ def test_the_page_of_keys_is_up_to_date() -> None:
 
 
 def test_every_key_is_described() -> None:
-    bare = {key.name for key in keys(ExperimentConfig) if not key.description}
-    assert not bare
+    described = {key.name for key in keys(ExperimentConfig) if key.description}
+    assert {key.name for key in keys(ExperimentConfig)} == described

@@ -1,9 +1,10 @@
 """Spoken digit strings, synthesised by eSpeak NG and cached as one array of samples.
 
-eSpeak NG is a C library with global state, so all of it is behind `_synthesise`, under a lock, in
-synchronous mode; everything else reads the cache. The cache is a folder whose name is a
-fingerprint of all that decides its contents; it is written under another name and then renamed,
-so that a reader sees a whole cache or none.
+eSpeak NG is a C library with global state: what it says depends on what it said before. All of it
+therefore runs in synchronous mode in a child process that synthesises one list from start to end,
+so that the same list gives the same samples everywhere (hosts plan from their lengths). Everything
+else reads the cache: a folder whose name is a fingerprint of all that decides its contents, written
+under another name and then renamed, so that a reader sees a whole cache or none.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
-import os
 import shutil
+import subprocess
+import sys
 import tempfile
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from math import gcd
 from pathlib import Path
 
@@ -40,8 +41,9 @@ VOICES = (
 )
 SPEEDS = (190, 220, 255, 300)  # words per minute
 _SYNCHRONOUS, _CHARS_UTF8, _RATE, _PITCH = 2, 1, 1, 3  # constants of speak_lib.h
+_SEED = 1
 _VERSION = 1  # of the contents of the cache
-_LOCK = threading.Lock()
+Waves = list[NDArray[np.int16]]
 _Callback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
 )
@@ -88,19 +90,26 @@ def _check(code: int, call: str, value: object) -> None:
         raise DataError(f"eSpeak NG: {call}({value!r}) failed with code {code}")
 
 
-@contextmanager
-def _espeak() -> Iterator[tuple[ctypes.CDLL, int]]:
-    """The initialised library and its sample rate in Hz."""
+def _wheel() -> tuple[str, str, str]:
+    """Path of the eSpeak NG library, of its voices, and version of the wheel they come from."""
     try:
         import espeakng_loader
     except ImportError as error:
         message = "the demo set needs the espeakng-loader wheel: pip install mllm_jax[demo]"
         raise DataError(message) from error
-    library = ctypes.CDLL(espeakng_loader.get_library_path())
-    folder = espeakng_loader.get_data_path()
-    rate = library.espeak_Initialize(_SYNCHRONOUS, 0, folder.encode(), 0)
+    paths = espeakng_loader.get_library_path(), espeakng_loader.get_data_path()
+    return *paths, metadata.version("espeakng-loader")
+
+
+@contextmanager
+def _espeak(path: str, voices: str) -> Iterator[tuple[ctypes.CDLL, int]]:
+    """The initialised library and its sample rate in Hz."""
+    library = ctypes.CDLL(path)
+    rate = library.espeak_Initialize(_SYNCHRONOUS, 0, voices.encode(), 0)
     if rate <= 0:
-        raise DataError(f"eSpeak NG cannot start with the voices in {folder}: code {rate}")
+        raise DataError(f"eSpeak NG cannot start with the voices in {voices}: code {rate}")
+    # Breath is random, and Initialize seeds the generator from the clock.
+    _check(library.espeak_ng_SetRandSeed(_SEED), "espeak_ng_SetRandSeed", _SEED)
     try:
         yield library, rate
     finally:
@@ -136,13 +145,13 @@ def _speaker(library: ctypes.CDLL) -> Callable[[Utterance], NDArray[np.int16]]:
     return speak
 
 
-def _synthesise(utterances: Sequence[Utterance], rate: int) -> list[NDArray[np.int16]]:
+def _synthesise(utterances: Sequence[Utterance], rate: int, library: str, voices: str) -> Waves:
     """Waveforms of the utterances at `rate` Hz, polyphase-resampled from eSpeak's rate."""
     from scipy.signal import resample_poly
 
     waves = []
-    with _LOCK, _espeak() as (library, native):
-        speak = _speaker(library)
+    with _espeak(library, voices) as (espeak, native):
+        speak = _speaker(espeak)
         common = gcd(native, rate)
         for utterance in utterances:
             wave = speak(utterance).astype(np.float32)
@@ -151,23 +160,54 @@ def _synthesise(utterances: Sequence[Utterance], rate: int) -> list[NDArray[np.i
     return waves
 
 
+def run_child() -> None:
+    """What the child process does: read the job from stdin, write the two arrays, or complain."""
+    job = json.load(sys.stdin)
+    utterances = [Utterance(*values) for values in job["utterances"]]
+    try:
+        waves = _synthesise(utterances, job["rate"], job["library"], job["voices"])
+        np.save(Path(job["folder"]) / "waves.npy", np.concatenate(waves))
+        np.save(Path(job["folder"]) / "ends.npy", np.cumsum([len(wave) for wave in waves]))
+    except (DataError, OSError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
+def _in_child(utterances: Sequence[Utterance], rate: int, folder: Path) -> None:
+    """Synthesise into `folder` in a fresh interpreter, without running the caller's main module."""
+    library, voices, _ = _wheel()
+    job = {
+        "utterances": [list(asdict(u).values()) for u in utterances],
+        "rate": rate,
+        "library": library,
+        "voices": voices,
+        "folder": str(folder.resolve()),
+    }
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import run_child; run_child()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(job), text=True, capture_output=True
+    )
+    if done.returncode:
+        reason = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        raise DataError(f"speech synthesis failed: {reason[0]}")
+
+
 def _fingerprint(utterances: Sequence[Utterance], rate: int) -> str:
-    contents = [_VERSION, rate, [list(asdict(u).values()) for u in utterances]]
+    contents = [_VERSION, _wheel()[2], rate, [list(asdict(u).values()) for u in utterances]]
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
 
 
-def _write_cache(folder: Path, waves: Sequence[NDArray[np.int16]]) -> None:
+def _write_cache(folder: Path, utterances: Sequence[Utterance], rate: int) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
+    draft = Path(tempfile.mkdtemp(prefix="draft-", dir=folder.parent))
     try:
-        np.save(draft / "waves.npy", np.concatenate(waves))
-        np.save(draft / "ends.npy", np.cumsum([len(wave) for wave in waves]))
-        os.replace(draft, folder)
+        _in_child(utterances, rate, draft)
+        draft.rename(folder)
     except OSError:
-        shutil.rmtree(draft, ignore_errors=True)
         # Another process may have put the same contents there first.
-        if not (folder / "ends.npy").is_file():
+        if not folder.is_dir():
             raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 class Clips:
@@ -183,7 +223,7 @@ class Clips:
         self._folder = cache / f"speech-{_fingerprint(utterances, rate)}"
         if not self._folder.is_dir():
             try:
-                _write_cache(self._folder, _synthesise(utterances, rate))
+                _write_cache(self._folder, utterances, rate)
             except OSError as error:
                 raise DataError(f"data.cache: cannot write {self._folder}: {error}") from error
         self._waves = np.load(self._folder / "waves.npy", mmap_mode="r")
@@ -199,7 +239,7 @@ class Clips:
     def wave(self, index: int) -> NDArray[np.float32]:
         """Waveform [samples] of clip `index` in [-1, 1]."""
         start, end = self.bounds(index)
-        return np.asarray(self._waves[start:end], np.float32) / 32768
+        return np.asarray(self._waves[start:end], np.float32) / np.float32(32768)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class Dense(nnx.Module):
 
     def add_bias(self, x: jax.Array) -> jax.Array:
         """Add the bias, if there is one."""
-        return x if self.bias is None else x + self.bias[...].astype(x.dtype)
+        return x if self.bias is None else x + aligned(self.bias[...].astype(x.dtype), x)
 
 
 def _bias(outputs: Dims) -> nnx.Param[jax.Array]:
@@ -107,7 +107,7 @@ class RMSNorm(nnx.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         wide = x.astype(jnp.float32)
         power = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
-        return (wide * jax.lax.rsqrt(power + self.eps) * self.scale[...]).astype(x.dtype)
+        return (wide * jax.lax.rsqrt(power + self.eps) * aligned(self.scale[...], x)).astype(x.dtype)
 
 
 class LayerNorm(nnx.Module):
@@ -124,7 +124,8 @@ class LayerNorm(nnx.Module):
         centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
         variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
         normal = centred * jax.lax.rsqrt(variance + self.eps)
-        return (normal * self.scale[...] + self.bias[...]).astype(x.dtype)
+        scale, bias = aligned(self.scale[...], x), aligned(self.bias[...], x)
+        return (normal * scale + bias).astype(x.dtype)
 
 
 @dataclass(frozen=True)
@@ -221,6 +222,11 @@ class MLP(nnx.Module):
     def activated(self, x: jax.Array) -> jax.Array:
         """`[rows, tokens, inputs]` to `[rows, tokens, hidden / tensor]`."""
         return jax.nn.gelu(self.fc1(x), approximate=self.tanh)
+
+
+def aligned(parameter: jax.Array, x: jax.Array) -> jax.Array:
+    """`parameter` with leading dimensions of one, to match the last dimensions of `x`."""
+    return jax.lax.expand_dims(parameter, range(x.ndim - parameter.ndim))
 
 
 def gathered(x: jax.Array, view: View) -> jax.Array:

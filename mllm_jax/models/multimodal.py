@@ -18,8 +18,21 @@ from mllm_jax.models.connector import connect, connector_block
 from mllm_jax.models.encoders import vision, whisper
 from mllm_jax.models.layers import gathered
 from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, tower_axes
-from sharding.collectives import psum, shard_slice
+from mllm_jax.models.work import model_flops, tower_work
 from sharding.grid import View
+
+__all__ = [
+    "abstract_parameters",
+    "compute_dtype",
+    "decode_hidden",
+    "encode",
+    "greedy_tokens",
+    "init_parameters",
+    "loss",
+    "model_flops",
+    "parameter_axes",
+    "tower_work",
+]
 
 _FAMILIES: dict[str, Any] = {"siglip": vision, "vit22b": vision, "whisper": whisper}
 

@@ -24,7 +24,7 @@ def rotary(
     frequency = theta ** (-jnp.arange(0, head_dim, 2, dtype=jnp.float32) / head_dim)
     if scaling is not None:
         frequency = _llama3(frequency, scaling)
-    angle = positions.astype(jnp.float32)[..., None, None] * frequency
+    angle = positions.astype(jnp.float32)[..., None, None] * frequency[None, None, None, :]
     return jnp.cos(angle), jnp.sin(angle)
 
 
@@ -48,7 +48,8 @@ def sinusoids(positions: jax.Array, width: int) -> jax.Array:
     """Whisper's sinusoids: `[rows, tokens]` int32 to `[rows, tokens, width]` float32."""
     half = width // 2
     step = math.log(10_000) / max(half - 1, 1)
-    angle = positions.astype(jnp.float32)[..., None] * jnp.exp(-step * jnp.arange(half))
+    frequency = jnp.exp(-step * jnp.arange(half, dtype=jnp.float32))
+    angle = positions.astype(jnp.float32)[..., None] * frequency[None, None, :]
     return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], axis=-1)
 
 
@@ -79,6 +80,9 @@ def grid_positions(
 
 def _hat(position: jax.Array, size: jax.Array, learned: int) -> jax.Array:
     """Linear interpolation weights over `learned` points, exactly one-hot when `size` equals it."""
-    scaled = (position + 0.5) * (learned / jnp.maximum(size, 1)) - 0.5
-    source = jnp.where(size == learned, position, scaled).clip(0, learned - 1)
-    return jnp.maximum(0.0, 1.0 - jnp.abs(source[..., None] - jnp.arange(learned)))
+    index, extent = position.astype(jnp.float32), jnp.maximum(size, 1).astype(jnp.float32)
+    scaled = (index + 0.5) * (learned / extent) - 0.5
+    source = jnp.where(size == learned, index, scaled).clip(0.0, learned - 1.0)
+    points = jnp.arange(learned, dtype=jnp.float32)
+    distance = jnp.abs(source[..., None] - points[None, None, :])
+    return jnp.maximum(0.0, 1.0 - distance)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ import optax
 
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.multimodal import init_parameters
 from mllm_jax.train.batch import local_rows, place, select_rows, whole
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.synthetic import synthetic_batch
@@ -69,26 +71,34 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     }
     tokens = math.lcm(16, plans["decoder"].tensor)
     batch = synthetic_batch(model, max(rows, 2), tokens, budgets, seed)
-    got = loss_and_gradients(model, plans, batch, seed)
-    return compare(got, loss_and_gradients(model, single, batch, seed))
+    params = initial_parameters(model, seed)
+    got = loss_and_gradients(model, plans, params, batch)
+    return compare(got, loss_and_gradients(model, single, params, batch))
+
+
+def initial_parameters(model: ModelConfig, seed: int) -> Any:
+    """Parameters of `model` as numpy arrays, the same on every process."""
+    key = jax.device_put(jax.random.key(seed), jax.local_devices()[0])
+    return jax.tree.map(np.asarray, jax.jit(partial(init_parameters, model))(key))
 
 
 def loss_and_gradients(
-    model: ModelConfig, plans: dict[str, ParallelPlan], batch: Any, seed: int
+    model: ModelConfig, plans: dict[str, ParallelPlan], params: Any, batch: Any
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients of one packed batch under `plans`, as numpy arrays on every process."""
     grid = JointGrid.build(plans)
     alone = grid.devices == 1
     mesh = grid.mesh(jax.local_devices()[:1] if alone else jax.devices()[: grid.devices])
-    local = batch if alone else select_rows(batch, local_rows(grid, mesh, _rows(batch)))
     step = TrainStep(model, grid, mesh, optax.identity())
-    params = step.init(jax.random.key(seed))["params"]
-    grads, loss = step.gradients(params, place([local], grid, mesh))
+    rows = batch["decoder"]["tokens"].shape[0]
+    local = batch if alone else select_rows(batch, local_rows(grid, mesh, rows))
+    placed = jax.tree.map(
+        lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
+        params,
+        step.abstract["params"],
+    )
+    grads, loss = step.gradients(placed, place([local], grid, mesh))
     return whole(loss), jax.tree.map(whole, grads)
-
-
-def _rows(batch: Any) -> int:
-    return int(batch["decoder"]["tokens"].shape[0])
 
 
 def compare(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> Verification:

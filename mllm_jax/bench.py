@@ -1,0 +1,94 @@
+"""Benchmarks of the parts of a step, each a function of the configuration.
+
+Every figure leaves out what happens once: compilation, the first batch, starting workers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import islice
+
+import jax
+
+from data.loader import Loader
+from data.plan import LoaderState
+from data.sources import make_source
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.devices import peak_flops
+from mllm_jax.train.batch import local_rows
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.loop import Progress, steps
+from mllm_jax.train.metrics import Meter
+
+#: Steps that are measured, after as many as `WARM_UP`.
+STEPS, WARM_UP = 20, 3
+
+
+def bench_data(config: ExperimentConfig) -> dict[str, float]:
+    """The loader alone: how fast it could feed the step, and how full its batches are.
+
+    Returns:
+        Steps, samples and tokens per second, and the padding share of each budget.
+    """
+    experiment = Experiment.build(config)
+    source = make_source(config.data, "train")
+    rows = local_rows(experiment.grid, experiment.mesh, config.data.rows)
+    seed = config.train.seed
+    with Loader(source, experiment.processor, config.data, seed, rows, LoaderState(seed)) as loader:
+        for _ in islice(loader, WARM_UP):
+            pass
+        begin = time.perf_counter()
+        stats = [step.stats for step in islice(loader, STEPS)]
+        seconds = time.perf_counter() - begin
+    padding = {
+        f"padding_{name}": 1
+        - sum(s.used[name] for s in stats) / sum(s.capacity[name] for s in stats)
+        for name in stats[0].capacity
+    }
+    return {
+        "steps_per_second": STEPS / seconds,
+        "samples_per_second": sum(s.samples for s in stats) / seconds,
+        "tokens_per_second": sum(s.used["tokens"] for s in stats) / seconds,
+        **padding,
+    }
+
+
+def bench_step(config: ExperimentConfig) -> dict[str, float]:
+    """The train step with its data, as the loop runs it, without checkpoints or evaluation.
+
+    Returns:
+        Seconds of the first step (it compiles) and of a later one, tokens per second, MFU where
+        the peak of the device is known, and the share of time spent waiting for data.
+    """
+    train = config.train.model_copy(update={"steps": WARM_UP + STEPS})
+    config = config.model_copy(update={"train": train})
+    experiment = Experiment.build(config)
+    peak = peak_flops(experiment.mesh.devices.flat[0])
+    meter = Meter(STEPS, None if peak is None else peak * experiment.grid.devices)
+    seed = config.train.seed
+    first = None
+    begin = time.perf_counter()
+    state = experiment.step.init(jax.random.key(seed))
+    for _, record in steps(experiment, state, Progress(0, LoaderState(seed))):
+        first = first or time.perf_counter() - begin
+        if record.step >= WARM_UP:
+            meter.add(record)
+    return {"first_step_seconds": first or 0.0, **_flat(meter.totals())}
+
+
+def _flat(values: dict[str, object]) -> dict[str, float]:
+    """The numbers of `values`; those of nested mappings as `outer_inner`."""
+    flat: dict[str, float] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flat({f"{name}_{inner}": item for inner, item in value.items()})
+        elif isinstance(value, int | float):
+            flat[name] = float(value)
+    return flat
+
+
+BENCHMARKS: dict[str, Callable[[ExperimentConfig], dict[str, float]]] = {
+    "data": bench_data,
+    "step": bench_step,
+}

@@ -1,0 +1,143 @@
+"""Attention kernels of other libraries, made to run inside a manual `shard_map`.
+
+The kernels do not say over which mesh axes their outputs vary, which `check_vma=True` insists on.
+`untyped` therefore runs each of them in a nested `shard_map` that adds no manual axis and only
+turns those types off; lowering leaves nothing of it. Outside, the outputs are marked as varying
+again. Forward and backward go through it separately, because the types of a `custom_vjp` are
+compared across its two rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental.pallas.ops.gpu import attention as triton
+from jax.experimental.pallas.ops.tpu.splash_attention import (
+    splash_attention_kernel as splash_kernel,
+)
+from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as splash_mask
+from jax.sharding import PartitionSpec
+
+from mllm_jax.models.parameters import vary_like
+
+Attend = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
+
+
+def cudnn(
+    q: jax.Array, k: jax.Array, v: jax.Array, segment_ids: jax.Array, causal: bool
+) -> jax.Array:
+    """cuDNN's flash attention with an explicit mask `[rows, 1, tokens, tokens]`.
+
+    The mask is kept in memory: for long rows prefer `pallas_gpu`.
+    """
+
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        mask = (ids[:, :, None] == ids[:, None, :])[:, None]
+        return jax.nn.dot_product_attention(
+            q, k, v, mask=mask, is_causal=causal, implementation="cudnn"
+        )
+
+    return untyped(kernel)(q, k, v, segment_ids)
+
+
+def pallas_gpu(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    causal: bool,
+    interpret: bool = False,
+) -> jax.Array:
+    """Pallas' flash attention for GPUs (Triton); grouped keys and values are repeated."""
+    repeats = q.shape[2] // k.shape[2]
+    k, v = (jnp.repeat(x, repeats, axis=2) for x in (k, v))
+
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        scale = q.shape[-1] ** -0.5
+        return triton.mha(q, k, v, ids, sm_scale=scale, causal=causal, interpret=interpret)
+
+    return untyped(kernel)(q, k, v, segment_ids)
+
+
+def splash(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    causal: bool,
+    interpret: bool = False,
+) -> jax.Array:
+    """Splash attention for TPUs: blocks that the causal mask hides are skipped."""
+
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        attend = _splash_kernel(q.shape[1], q.shape[2], causal, interpret)
+        heads_first = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
+        out = jax.vmap(attend)(*heads_first, splash_kernel.SegmentIds(ids, ids))
+        return out.swapaxes(1, 2)
+
+    return untyped(kernel)(q, k, v, segment_ids)
+
+
+def _splash_kernel(tokens: int, heads: int, causal: bool, interpret: bool) -> Callable[..., Any]:
+    shape = (tokens, tokens)
+    mask = splash_mask.CausalMask(shape) if causal else splash_mask.FullMask(shape)
+    block = next(size for size in (512, 256, 128) if tokens % size == 0)
+    names = ("q", "kv", "kv_compute", "q_dkv", "kv_dkv", "kv_dkv_compute", "q_dq", "kv_dq")
+    return splash_kernel.make_splash_mha(
+        splash_mask.MultiHeadMask([mask] * heads),
+        head_shards=1,
+        q_seq_shards=1,
+        block_sizes=splash_kernel.BlockSizes(**{f"block_{name}": block for name in names}),
+        interpret=interpret,
+    )
+
+
+def untyped(kernel: Attend) -> Attend:
+    """`kernel(q, k, v, segment_ids)`, differentiable in q, k, v, under `check_vma=True` as well.
+
+    q, k, v and the result vary over the same axes.
+    """
+
+    @jax.custom_vjp
+    def attend(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        return vary_like(_without_types(kernel)(q, k, v, ids), q)
+
+    def forward(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> Any:
+        def run(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> Any:
+            return jax.vjp(lambda *inputs: kernel(*inputs, ids), q, k, v)
+
+        return vary_like(_without_types(run)(q, k, v, ids), q)
+
+    def backward(pullback: Any, gradient: jax.Array) -> Any:
+        run = _without_types(lambda pullback, gradient: pullback(gradient))
+        return (*vary_like(run(pullback, gradient), gradient), None)
+
+    attend.defvjp(forward, backward)
+    return attend
+
+
+def _without_types(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` traced without the types of varying axes; outside `shard_map` unchanged."""
+    axes = frozenset(jax.sharding.get_abstract_mesh().manual_axes)
+    if not axes:
+        return function
+
+    def body(*inputs: Any) -> Any:
+        return function(*jax.tree.map(_forget, inputs))
+
+    whole = PartitionSpec()
+    return jax.shard_map(
+        body, in_specs=whole, out_specs=whole, axis_names=axes, check_vma=False
+    )
+
+
+def _forget(x: jax.Array) -> jax.Array:
+    """`x` without the type of its varying axes.
+
+    Where types are off, the result of any arithmetic has none; XLA removes the product with one.
+    """
+    return x * np.ones((), x.dtype)

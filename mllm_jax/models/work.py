@@ -1,0 +1,57 @@
+"""FLOPs of every family, counted product by product."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from numpy.typing import ArrayLike
+
+from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig, WhisperConfig
+from scheduling.cost import TRAINING_FACTOR, TowerWork
+
+
+def tower_work(config: ModelConfig, module: str) -> TowerWork:
+    """Forward work of `"decoder"` (with its head) or of an encoder (with its connector)."""
+    if module == "decoder":
+        return decoder_work(config.decoder)
+    return encoder_work(config.encoders[module], config.decoder.d_model)
+
+
+def model_flops(config: ModelConfig, lengths: Mapping[str, ArrayLike]) -> float:
+    """FLOPs of one training step, forward and backward, without recomputation.
+
+    Args:
+        lengths: segment lengths of every module in input positions, e.g. `{"decoder": [90, 38],
+            "vision": [64]}`.
+    """
+    forward = sum(tower_work(config, name).flops(n) for name, n in lengths.items())
+    return TRAINING_FACTOR * forward
+
+
+def decoder_work(config: DecoderConfig) -> TowerWork:
+    """Work per token, embeddings free, the head on every token."""
+    width = config.heads * config.head_dim
+    projections = 2 * config.d_model * (2 * width + 2 * config.kv_heads * config.head_dim)
+    products = 2 if config.family == "gpt" else 3
+    layer = projections + 2 * products * config.d_model * config.d_ff
+    head = 2 * config.d_model * config.vocab_size
+    return TowerWork(config.layers * layer + head, 4 * config.layers * width)
+
+
+def encoder_work(config: EncoderConfig, d_decoder: int) -> TowerWork:
+    """Work per patch or frame, connector included."""
+    width, d_model, stride = config.heads * config.head_dim, config.d_model, config.stride
+    layer = 8 * d_model * width + 4 * d_model * config.d_ff
+    hidden = config.connector.hidden or d_decoder
+    connector = 2 * hidden * (config.stack * d_model + d_decoder)
+    linear = _stem(config) + config.layers * layer / stride + connector / config.reduction
+    return TowerWork(linear, 4 * config.layers * width / stride**2)
+
+
+def _stem(config: EncoderConfig) -> float:
+    """What happens before the transformer, per input position."""
+    if isinstance(config, WhisperConfig):
+        first = 2 * 3 * config.mels * config.d_model / config.strides[0]
+        return first + 2 * 3 * config.d_model**2 / config.stride
+    # The interpolation of learned positions is a product, too.
+    return 2 * config.d_model * (config.features + config.grid[0] * config.grid[1])

@@ -1,0 +1,1 @@
+"""Schedules, costs and their simulation; knows neither models nor data."""

@@ -1,0 +1,74 @@
+"""Work of a tower and speed of hardware: the one cost function of the project.
+
+Balancer, packer, simulator, model FLOPs utilisation and plan search all count work with
+`TowerWork`; the models provide its two coefficients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+#: A backward pass costs two forward passes: one for each operand of every product.
+TRAINING_FACTOR = 3.0
+
+#: Peak dense bfloat16 FLOP/s of one device, by the start of `jax.Device.device_kind`; where one
+#: name starts another, the longer one counts.
+PEAK_FLOPS: Mapping[str, float] = {
+    # NVIDIA A100 data sheet (2021): 312 TFLOP/s without sparsity.
+    "NVIDIA A100": 312e12,
+    # NVIDIA H100 data sheet (2023): 1979 (SXM) and 1513 (PCIe) TFLOP/s with sparsity, half without.
+    "NVIDIA H100": 989.5e12,
+    "NVIDIA H100 PCIe": 756.5e12,
+    # NVIDIA H200 data sheet (2024): the chip of the H100 SXM.
+    "NVIDIA H200": 989.5e12,
+    # NVIDIA DGX B200 data sheet (2024): 36 PFLOP/s bfloat16 with sparsity for eight, half without.
+    "NVIDIA B200": 2250e12,
+    # Google Cloud TPU documentation, pages "TPU v4", "v5e", "v5p", "v6e".
+    "TPU v4": 275e12,
+    "TPU v5 lite": 197e12,
+    "TPU v5e": 197e12,
+    "TPU v5": 459e12,
+    "TPU v5p": 459e12,
+    "TPU v6 lite": 918e12,
+    "TPU v6e": 918e12,
+}
+
+
+@dataclass(frozen=True)
+class TowerWork:
+    """Forward FLOPs of one tower as a function of segment lengths.
+
+    A segment of n input positions costs `linear * n + quadratic * n^2`. Products count two FLOPs
+    per multiply-add; attention counts all pairs of a segment, causal or not (PaLM, arXiv
+    2204.02311, appendix B); what is not a product counts nothing.
+
+    Attributes:
+        linear: FLOPs per input position (token, patch or frame).
+        quadratic: FLOPs per pair of input positions of one segment.
+    """
+
+    linear: float
+    quadratic: float
+
+    def flops(self, lengths: ArrayLike) -> float:
+        """Forward FLOPs of segments of `lengths` input positions, all together."""
+        return float(self.segment_flops(lengths).sum())
+
+    def segment_flops(self, lengths: ArrayLike) -> np.ndarray:
+        """Forward FLOPs of each segment.
+
+        Args:
+            lengths: array of any shape, in input positions.
+        """
+        n = np.asarray(lengths, np.float64)
+        return self.linear * n + self.quadratic * n * n
+
+
+def peak_flops(device_kind: str) -> float | None:
+    """Peak dense bfloat16 FLOP/s of a device; None if the kind is unknown (a CPU, for example)."""
+    names = [name for name in PEAK_FLOPS if device_kind.startswith(name)]
+    return PEAK_FLOPS[max(names, key=len)] if names else None

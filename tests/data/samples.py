@@ -1,0 +1,101 @@
+"""Small in-memory samples and encoders for the tests of data/."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data import DataConfig, Modality
+from data.sample import Audio, Image, Sample, SampleError, Turn
+
+VISION = Modality("vision", "image", patch=(16, 8), channels=1)
+AUDIO = Modality("audio", "audio", mels=40, stride=8)
+BUDGETS = {"tokens": 312, "vision": 72, "audio": 640, "segments": 24}
+
+
+def all_rows(count: int) -> dict[str, list[int]]:
+    """Every global row of every tower."""
+    return {tower: list(range(count)) for tower in ("decoder", "vision", "audio")}
+
+
+@dataclass(frozen=True)
+class Picture(Image):
+    """Random pixels of a stated size; `claimed` is what the header says."""
+
+    height: int
+    width: int
+    claimed: tuple[int, int] | None = None
+
+    def size(self) -> tuple[int, int]:
+        return self.claimed or (self.height, self.width)
+
+    def load(self, channels: int) -> NDArray[np.uint8]:
+        rng = np.random.default_rng((self.height, self.width))
+        return rng.integers(0, 256, (self.height, self.width, channels)).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class Noise(Audio):
+    """Random samples of a stated number; `rate` is what the header says."""
+
+    samples: int
+    rate: int = 8000
+
+    def info(self) -> tuple[int, int]:
+        return self.samples, self.rate
+
+    def load(self) -> NDArray[np.float32]:
+        return np.random.default_rng(self.samples).normal(0, 0.1, self.samples).astype(np.float32)
+
+
+def make_sample(
+    name: str, widths: Sequence[int] = (), clips: Sequence[int] = (), answer: str = "1 2 3"
+) -> Sample:
+    """A sample with images of these widths and clips of these numbers of samples."""
+    ask = " ".join(["read", *["<image>"] * len(widths), "and", *["<audio>"] * len(clips), "?"])
+    return Sample(
+        name,
+        (Turn("user", ask), Turn("assistant", answer)),
+        images=tuple(Picture(16, width) for width in widths),
+        audios=tuple(Noise(samples) for samples in clips),
+    )
+
+
+class ListSource:
+    """Samples from memory; a string stands for a malformed record with that reason."""
+
+    def __init__(self, samples: Sequence[Sample | str]) -> None:
+        self.samples = list(samples)
+        self.asked: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def name(self, index: int) -> str:
+        sample = self.samples[index]
+        return f"bad{index}" if isinstance(sample, str) else sample.name
+
+    def __getitem__(self, index: int) -> Sample:
+        self.asked.append(index)
+        sample = self.samples[index]
+        if isinstance(sample, str):
+            raise SampleError(self.name(index), sample)
+        return sample
+
+
+def mixed_source(count: int, seed: int = 0) -> ListSource:
+    """Samples of text, images and clips with varied lengths."""
+    rng = np.random.default_rng(seed)
+    samples = []
+    for i in range(count):
+        widths = rng.integers(1, 150, rng.integers(0, 3)).tolist()
+        clips = rng.integers(1, 9000, rng.integers(0, 3)).tolist()
+        answer = " ".join(map(str, rng.integers(0, 10, rng.integers(1, 9))))
+        samples.append(make_sample(f"s{i}", widths, clips, answer))
+    return ListSource(samples)
+
+
+MakeConfig = Callable[..., DataConfig]

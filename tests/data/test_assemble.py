@@ -1,0 +1,145 @@
+"""The packed batch against the samples it was made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import DataConfig, LoaderState, Modality, Processor, make_processor
+from data.assemble import Assembler, Batch
+from data.packing import make_capacity
+from data.plan import Placement, Planner
+from tests.data.samples import (
+    AUDIO,
+    BUDGETS,
+    VISION,
+    ListSource,
+    MakeConfig,
+    all_rows,
+    mixed_source,
+)
+
+BLOCKY = Modality("vision", "image", patch=(8, 8), channels=3, block=(2, 2))
+
+
+def first_step(
+    source: ListSource, processor: Processor, config: DataConfig
+) -> tuple[Batch, tuple[Placement, ...]]:
+    modalities = tuple(processor.modalities.values())
+    capacity = make_capacity(config.budgets, modalities)
+    plan = Planner(source, processor, config, capacity, LoaderState(0)).plan()
+    assembler = Assembler(source, processor, config, capacity, all_rows(config.rows))
+    batch, skipped = assembler(plan.placements)
+    assert not skipped
+    return batch, plan.placements
+
+
+def outputs_of(batch: Batch, modality: Modality) -> np.ndarray:
+    """All encoder inputs as [rows * T_out, reduction * F]: what one output is made of."""
+    inputs = batch["encoders"][modality.name]["inputs"]
+    return inputs.reshape(-1, modality.reduction * modality.features)
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), blocky=st.booleans())
+def test_every_sample_can_be_read_back_from_the_batch(
+    seed: int, blocky: bool, make_config: MakeConfig
+) -> None:
+    config = make_config(rows=3)
+    source = mixed_source(40, seed)
+    processor = make_processor(config, [BLOCKY if blocky else VISION, AUDIO])
+    batch, placements = first_step(source, processor, config)
+    decoder = batch["decoder"]
+    for placement in placements:
+        example = processor.process(source[placement.index])
+        span = np.s_[placement.row, placement.start : placement.start + len(example.tokens)]
+        for key in ("tokens", "targets", "loss_weight"):
+            np.testing.assert_array_equal(decoder[key][span], getattr(example, key))
+        np.testing.assert_array_equal(decoder["positions"][span], np.arange(len(example.tokens)))
+        assert set(decoder["segment_ids"][span].tolist()) == {placement.segment}
+        for modality in processor.modalities.values():
+            index = decoder["media"][modality.name][span]
+            slots = example.slots.get(modality.name, np.zeros(0, np.int32))
+            np.testing.assert_array_equal(np.flatnonzero(index >= 0), slots)
+            landed = outputs_of(batch, modality)[index[slots]]
+            np.testing.assert_array_equal(landed, expected_outputs(example, modality))
+
+
+def expected_outputs(example: object, modality: Modality) -> np.ndarray:
+    """The features of a sample's media, each padded to whole outputs: [n, reduction * F]."""
+    parts = [np.zeros((0, modality.reduction * modality.features), np.float32)]
+    for medium in example.media.get(modality.name, ()):  # type: ignore[attr-defined]
+        slack = -len(medium.inputs) % modality.reduction
+        padded = np.pad(medium.inputs, ((0, slack), (0, 0)))
+        parts.append(padded.reshape(-1, modality.reduction * modality.features))
+    return np.concatenate(parts)
+
+
+def test_what_no_sample_takes_is_padding(processor: Processor, make_config: MakeConfig) -> None:
+    config = make_config(rows=2)
+    source = mixed_source(30)
+    batch, placements = first_step(source, processor, config)
+    decoder = batch["decoder"]
+    empty = decoder["segment_ids"] == 0
+    assert (~empty).sum() == sum(p.lengths.tokens for p in placements)
+    for key in ("tokens", "targets", "loss_weight", "positions"):
+        assert not decoder[key][empty].any()
+    for name in ("vision", "audio"):
+        assert (decoder["media"][name][empty] == -1).all()
+        encoder = batch["encoders"][name]
+        free = encoder["segment_ids"] == 0
+        used = sum(sum(p.lengths.media.get(name, ())) for p in placements)
+        assert (~free).sum() == used
+        assert not encoder["inputs"][free].any()
+
+
+def test_each_medium_is_a_segment_with_its_own_positions(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    config = make_config(rows=2)
+    batch, placements = first_step(mixed_source(30), processor, config)
+    for row in range(2):
+        audio = batch["encoders"]["audio"]
+        media = [n for p in placements if p.row == row for n in p.lengths.media.get("audio", ())]
+        for segment, length in enumerate(media, start=1):
+            at = np.flatnonzero(audio["segment_ids"][row] == segment)
+            np.testing.assert_array_equal(audio["positions"][row, at], np.arange(length))
+            np.testing.assert_array_equal(np.diff(at), 1)
+        vision = batch["encoders"]["vision"]
+        for segment in range(1, int(vision["segment_ids"][row].max()) + 1):
+            at = vision["segment_ids"][row] == segment
+            (grid,) = np.unique(vision["sizes"][row, at], axis=0)
+            places = vision["positions"][row, at].tolist()
+            assert sorted(map(tuple, places)) == list(np.ndindex(*grid))
+
+
+def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None:
+    batch, _ = first_step(mixed_source(10), processor, make_config(rows=2))
+    decoder, audio, vision = batch["decoder"], *map(batch["encoders"].get, ("audio", "vision"))
+    for key in ("tokens", "targets", "segment_ids", "positions"):
+        assert (decoder[key].shape, decoder[key].dtype) == ((2, BUDGETS["tokens"]), np.int32)
+    assert decoder["loss_weight"].dtype == np.float32
+    assert set(decoder["media"]) == {"vision", "audio"}
+    assert (audio["inputs"].shape, audio["inputs"].dtype) == ((2, 640, 40), np.float32)
+    assert (audio["positions"].shape, audio["positions"].dtype) == ((2, 640), np.int32)
+    assert vision["inputs"].shape == (2, 72, 128)
+    assert vision["positions"].shape == vision["sizes"].shape == (2, 72, 2)
+    assert "sizes" not in audio
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"decoder": [0]}, r"rows are given for \['decoder'\]; valid: exactly"),
+        ({"decoder": [0], "vision": [4], "audio": []}, r"rows of vision: \[4\] are not distinct"),
+        ({"decoder": [0, 0], "vision": [], "audio": []}, r"rows of decoder: \[0, 0\] are not"),
+    ],
+)
+def test_impossible_rows_are_refused(
+    rows: dict[str, list[int]], message: str, processor: Processor, config: DataConfig
+) -> None:
+    capacity = make_capacity(BUDGETS, (VISION, AUDIO))
+    with pytest.raises(ValueError, match=message):
+        Assembler(mixed_source(3), processor, config, capacity, rows)

@@ -1,0 +1,222 @@
+"""The loader: exact resumption, any workers, any hosts, nothing left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from data import (
+    DataConfig,
+    DataError,
+    Loader,
+    LoaderState,
+    Processor,
+    SampleError,
+    Source,
+    Step,
+    make_processor,
+)
+from tests.data.samples import (
+    AUDIO,
+    VISION,
+    ListSource,
+    MakeConfig,
+    Picture,
+    all_rows,
+    make_sample,
+)
+
+
+def arrays(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Names and arrays of a nested batch."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from arrays(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def assert_same_step(actual: Step, expected: Step) -> None:
+    assert actual.state == expected.state
+    assert actual.skipped == expected.skipped
+    assert actual.stats.used == expected.stats.used
+    wanted = dict(arrays(expected.batch))
+    assert dict(arrays(actual.batch)).keys() == wanted.keys()
+    for name, array in arrays(actual.batch):
+        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+
+
+def take(
+    count: int,
+    source: Source,
+    processor: Processor,
+    config: DataConfig,
+    state: LoaderState | None = None,
+    rows: dict[str, list[int]] | None = None,
+) -> list[Step]:
+    rows = rows or all_rows(config.rows)
+    with Loader(source, processor, config, seed=5, rows=rows, state=state) as loader:
+        return [next(loader) for _ in range(count)]
+
+
+def test_a_loader_continues_from_the_state_of_every_step(
+    demo: Source, processor: Processor, config: DataConfig
+) -> None:
+    steps = take(8, demo, processor, config)  # several epochs of the small demo
+    assert steps[-1].state.position > 2 * len(demo)
+    for step in range(1, 8):
+        state = LoaderState.from_json(steps[step - 1].state.to_json())
+        rest = take(8 - step, demo, processor, config, state)
+        for actual, expected in zip(rest, steps[step:], strict=True):
+            assert_same_step(actual, expected)
+
+
+def test_worker_processes_change_nothing_and_leave_nothing(
+    demo: Source, processor: Processor, make_config: MakeConfig
+) -> None:
+    expected = take(5, demo, processor, make_config())
+    busy = make_config(workers=2)
+    steps = take(3, demo, processor, busy)
+    steps += take(2, demo, processor, busy, steps[-1].state)
+    for actual, wanted in zip(steps, expected, strict=True):
+        assert_same_step(actual, wanted)
+        owners = [type(a) for _, a in arrays(actual.batch)]
+        assert set(owners) == {np.ndarray}  # and not a view of shared memory
+    assert not multiprocessing.active_children()
+    assert not [t for t in threading.enumerate() if t.name.startswith("grain")]
+
+
+def test_closing_twice_and_early_leaves_no_thread(
+    demo: Source, processor: Processor, config: DataConfig
+) -> None:
+    before = threading.active_count()
+    loader = Loader(demo, processor, config, seed=0, rows=all_rows(4))
+    loader.close()
+    loader = Loader(demo, processor, config, seed=0, rows=all_rows(4))
+    next(loader)
+    assert threading.active_count() > before
+    loader.close()
+    loader.close()
+    assert threading.active_count() == before
+    with pytest.raises(StopIteration):
+        next(loader)
+
+
+def test_hosts_get_the_rows_of_the_single_host_batch(
+    demo: Source, processor: Processor, config: DataConfig
+) -> None:
+    whole = take(3, demo, processor, config)
+    hosts = [
+        {"decoder": [0, 1], "vision": [1], "audio": [3, 2, 1, 0]},
+        {"decoder": [2, 3], "vision": [0, 3, 2], "audio": []},
+    ]
+    for rows in hosts:
+        parts = take(3, demo, processor, config, rows=rows)
+        for part, step in zip(parts, whole, strict=True):
+            assert part.state == step.state
+            assert part.stats.used == step.stats.used
+            expected = dict(arrays(step.batch))
+            for name, array in arrays(part.batch):
+                tower = name.split(".")[1] if name.startswith("encoders") else "decoder"
+                np.testing.assert_array_equal(array, expected[name][rows[tower]], err_msg=name)
+
+
+def test_statistics_count_the_arrays(
+    demo: Source, processor: Processor, config: DataConfig
+) -> None:
+    for step in take(3, demo, processor, config):
+        decoder, encoders = step.batch["decoder"], step.batch["encoders"]
+        counts = {"tokens": np.count_nonzero(decoder["segment_ids"])} | {
+            name: np.count_nonzero(encoder["segment_ids"]) for name, encoder in encoders.items()
+        }
+        assert step.stats.used == counts
+        assert step.stats.capacity == {"tokens": 4 * 312, "vision": 4 * 72, "audio": 4 * 640}
+        assert step.stats.padding["audio"] == 1 - counts["audio"] / (4 * 640)
+        assert step.stats.samples == len(step.stats.lengths["decoder"])
+        assert step.stats.lengths["vision"].sum() == counts["vision"]
+
+
+def test_a_sample_that_turns_out_bad_leaves_a_hole(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    config = make_config(rows=1, lookahead=3)
+    good = [make_sample("a", [30], [900]), make_sample("b", [40], [800]), make_sample("c", [9])]
+    liar = replace(good[1], images=(Picture(16, 40, claimed=(16, 60)),))
+    honest = replace(good[1], images=(Picture(16, 60),))
+    (whole,) = take(1, ListSource([good[0], honest, good[2]]), processor, config)
+    (step,) = take(1, ListSource([good[0], liar, good[2]]), processor, config)
+    assert [name for name, _ in step.skipped] == ["b"]
+    assert step.stats.used == whole.stats.used  # the plan knows nothing of it
+    missing = {
+        name: expected != actual
+        for (name, actual), (_, expected) in zip(
+            arrays(step.batch), arrays(whole.batch), strict=True
+        )
+    }
+    hole = missing["decoder.segment_ids"]
+    assert hole.sum() == processor.measure(honest).tokens
+    assert not step.batch["decoder"]["loss_weight"][hole].any()
+    assert not missing["decoder.tokens"][~hole].any()
+    assert missing["encoders.vision.segment_ids"].sum() == 8
+    assert not step.batch["encoders"]["vision"]["inputs"][missing["encoders.vision.inputs"]].any()
+
+
+def test_a_sample_that_turns_out_bad_is_raised_by_name(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    liar = replace(make_sample("liar", [40]), images=(Picture(16, 40, claimed=(16, 60)),))
+    with pytest.raises(SampleError, match="sample liar: was measured as"):
+        take(1, ListSource([liar]), processor, make_config(on_error="raise"))
+
+
+def test_an_error_in_a_worker_names_the_sample(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    source = ListSource([make_sample("mute", answer="")])
+    with pytest.raises(SampleError, match="sample mute: turn 1 is an empty answer"):
+        take(1, source, processor, make_config(on_error="raise", workers=1))
+    assert not multiprocessing.active_children()
+
+
+def test_a_sample_longer_than_the_budget_is_skipped_or_raised(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    long = make_sample("long", answer="1 " * 400)
+    source = ListSource([long, make_sample("short")])
+    (step,) = take(1, source, processor, make_config(lookahead=4))
+    assert set(step.skipped) == {("long", "needs 406 tokens, above data.budgets' 312 for a row")}
+    with pytest.raises(SampleError, match="sample long: needs 406 tokens"):
+        take(1, source, processor, make_config(on_error="raise"))
+
+
+def test_a_state_of_another_seed_and_an_empty_source_are_refused(
+    demo: Source, processor: Processor, config: DataConfig
+) -> None:
+    with pytest.raises(DataError, match="has seed 4, the run 5"):
+        take(1, demo, processor, config, LoaderState(4))
+    with pytest.raises(DataError, match="the data source is empty"):
+        take(1, ListSource([]), processor, config)
+
+
+def test_text_only_samples_need_no_encoder(make_config: MakeConfig) -> None:
+    config = make_config(budgets={"tokens": 64, "segments": 8}, rows=2)
+    processor = make_processor(config, [])
+    rows = {"decoder": [0, 1]}
+    (step,) = take(1, ListSource([make_sample("a")]), processor, config, rows=rows)
+    assert step.batch["encoders"] == {}
+    assert step.stats.samples > 2
+
+
+def test_budgets_of_other_encoders_are_refused(
+    demo: Source, config: DataConfig, make_config: MakeConfig
+) -> None:
+    processor = make_processor(config, [VISION, AUDIO])
+    other = make_config(budgets={"tokens": 64, "segments": 8, "vision": 64})
+    with pytest.raises(DataError, match=r"valid: exactly \['tokens', 'vision', 'audio'"):
+        take(1, demo, processor, other)

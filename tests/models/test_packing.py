@@ -1,0 +1,132 @@
+"""Packed equals alone: outputs and gradients of every family, and no leaks between segments."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mllm_jax.models import multimodal
+from mllm_jax.models.config import ModelConfig
+from sharding.grid import View
+from tests.models import towers
+
+VIEW = View()
+TEXTS = [7, 1, 12]
+#: Images of 2x2, 3x4 (the learned grid) and 2x3 patches; clips of odd and even lengths.
+MEDIA = {"image": ([4, 12, 6], [2, 4, 3]), "audio": ([5, 8, 3], [1, 1, 1])}
+
+
+def decoder_loss(config: ModelConfig) -> Callable[..., Any]:
+    def loss(params: Any, batch: Any) -> Any:
+        hidden = multimodal.decode_hidden(params, batch, None, config, VIEW)
+        return multimodal.loss(params, hidden, batch, config, VIEW)[0], hidden
+
+    return towers.quick(jax.value_and_grad(loss, has_aux=True))
+
+
+def encoder_loss(config: ModelConfig) -> Callable[..., Any]:
+    def loss(params: Any, batch: Any, weight: jax.Array) -> Any:
+        outputs = multimodal.encode(params, "media", batch, config, VIEW)
+        return jnp.sum(outputs * weight), outputs
+
+    return towers.quick(jax.value_and_grad(loss, has_aux=True))
+
+
+def media_spans(config: ModelConfig, rows: towers.Rows) -> list[tuple[int, slice]]:
+    """Row and output positions of every medium."""
+    unit = config.encoders["media"].reduction
+    return [(row, slice(start // unit, -(-(start + n) // unit))) for row, start, n in rows.spans]
+
+
+@pytest.mark.parametrize("family", towers.DECODERS)
+def test_packed_text_equals_text_alone(family: str) -> None:
+    config = towers.model(family, decoder_changes={"layers": 2})
+    params = towers.parameters(config)["decoder"]
+    texts = towers.texts(TEXTS)
+    packed = towers.lay([TEXTS, [], []], 24)
+    alone = towers.lay([[n] for n in TEXTS], 24)
+    step = decoder_loss(config)
+    (loss, hidden), gradients = step(params, towers.text_batch(packed, texts))
+    (expected_loss, expected), expected_gradients = step(params, towers.text_batch(alone, texts))
+    assert loss == pytest.approx(float(expected_loss), rel=1e-5)
+    for (row, start, n), (row2, start2, _) in zip(packed.spans, alone.spans, strict=True):
+        actual = hidden[row, start : start + n]
+        np.testing.assert_allclose(actual, expected[row2, start2 : start2 + n], atol=2e-5)
+    error, leaf = towers.worst_error(expected_gradients, gradients)
+    assert error < 1e-5, leaf
+
+
+@pytest.mark.parametrize("family", towers.ENCODERS)
+def test_packed_media_equal_media_alone(family: str) -> None:
+    config = towers.model(encoder=family)
+    settings = config.encoders["media"]
+    params = towers.parameters(config)["encoders"]["media"]
+    lengths, columns = MEDIA[settings.modality]
+    media = towers.signals(lengths, settings.features)
+    rng = np.random.default_rng(1)
+    step, results = encoder_loss(config), []
+    targets = [rng.normal(size=(-(-n // settings.reduction), 32)) for n in lengths]
+    for layout in ([lengths, [], []], [[n] for n in lengths]):
+        rows = towers.lay(layout, 32, settings.reduction)
+        weight = np.zeros((3, 32 // settings.reduction, 32), np.float32)
+        for span, target in zip(media_spans(config, rows), targets, strict=True):
+            weight[span] = target
+        batch = towers.media_batch(config, rows, media, columns)
+        (_, outputs), gradients = step(params, batch, weight)
+        picked = [outputs[span] for span in media_spans(config, rows)]
+        results.append((np.concatenate(picked), gradients))
+    np.testing.assert_allclose(results[0][0], results[1][0], atol=2e-5)
+    error, leaf = towers.worst_error(results[1][1], results[0][1])
+    assert error < 1e-5, leaf
+
+
+@pytest.mark.parametrize("family", towers.ENCODERS)
+def test_a_medium_does_not_reach_its_neighbours(family: str) -> None:
+    config = towers.model(encoder=family)
+    settings = config.encoders["media"]
+    params = towers.parameters(config)["encoders"]["media"]
+    lengths, columns = MEDIA[settings.modality]
+    media = towers.signals(lengths, settings.features)
+    rows = towers.lay([lengths], 32, settings.reduction)
+    encode = towers.quick(lambda batch: multimodal.encode(params, "media", batch, config, VIEW))
+    before = np.asarray(encode(towers.media_batch(config, rows, media, columns)))
+    media[1] = media[1] + 3.0
+    after = np.asarray(encode(towers.media_batch(config, rows, media, columns)))
+    first, changed, last = (before[span] == after[span] for span in media_spans(config, rows))
+    assert first.all()
+    assert last.all()
+    assert not changed.any(axis=-1).all()
+
+
+@pytest.mark.parametrize("family", towers.DECODERS)
+def test_a_text_does_not_reach_its_neighbours(family: str) -> None:
+    config = towers.model(family)
+    params = towers.parameters(config)["decoder"]
+    rows, texts = towers.lay([TEXTS], 24), towers.texts(TEXTS)
+    run = towers.quick(lambda b: multimodal.decode_hidden(params, b, None, config, VIEW))
+    before = np.asarray(run(towers.text_batch(rows, texts)))[0]
+    texts[0] = (texts[0] + 1) % towers.VOCAB
+    after = np.asarray(run(towers.text_batch(rows, texts)))[0]
+    assert not (before[:7] == after[:7]).all()
+    np.testing.assert_array_equal(before[7:], after[7:])
+
+
+def test_media_replace_the_tokens_where_they_land() -> None:
+    config = towers.model()
+    params = towers.parameters(config)["decoder"]
+    rows = towers.lay([[8]], 8)
+    batch = towers.text_batch(rows, towers.texts([8]))
+    index = np.full((1, 8), -1, np.int32)
+    index[0, 2:4] = (0, 1)
+    batch["media"] = {"media": index}
+    media = np.where(index[..., None] >= 0, 0.5, 0.0).astype(np.float32) * np.ones((1, 1, 32), "f")
+    before = multimodal.decode_hidden(params, batch, media, config, VIEW)
+    batch["tokens"] = np.where(index >= 0, 0, batch["tokens"])
+    after = multimodal.decode_hidden(params, batch, media, config, VIEW)
+    np.testing.assert_array_equal(before, after)
+    other = multimodal.decode_hidden(params, batch, 2 * media, config, VIEW)
+    assert (np.asarray(other)[0, 2:] != np.asarray(after)[0, 2:]).all(axis=-1).all()
+    np.testing.assert_array_equal(np.asarray(other)[0, :2], np.asarray(after)[0, :2])

@@ -1,0 +1,97 @@
+"""Tensor, sequence and fsdp parallel layers equal a single device, for every family."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from mllm_jax.models import multimodal
+from mllm_jax.models.config import ModelConfig
+from sharding.collectives import psum
+from sharding.grid import JointGrid, View
+from sharding.plan import ParallelPlan
+from sharding.rules import layouts
+from tests.models import towers
+
+PLAN = ParallelPlan(fsdp=2, tensor=2)
+
+
+def decoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
+    """Loss over all rows, and the most likely tokens."""
+    hidden = multimodal.decode_hidden(params, batch, None, config, view)
+    total, _ = multimodal.loss(params, hidden, batch, config, view)
+    return psum(total, view.batch), multimodal.greedy_tokens(params, hidden, config, view)
+
+
+def encoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
+    """Any scalar that depends on every output, and nothing else of interest."""
+    outputs = multimodal.encode(params, "media", batch, config, view)
+    total = psum(jnp.sum(jnp.sin(outputs)), view.batch + view.tensor)
+    return total, psum(batch["segment_ids"][:, :1], ())
+
+
+def both(loss: Any, config: ModelConfig, module: Any, params: Any, batch: Any) -> Any:
+    """`((loss, extra), gradients)` on one device and under `PLAN`."""
+    step = jax.value_and_grad(loss, argnums=1, has_aux=True)
+    alone = towers.quick(lambda p, b: step(config, p, b, View()))(params, batch)
+    grid = JointGrid.build({"decoder": PLAN})
+    view = grid.decoder
+    specs = jax.tree.map(lambda layout: layout.spec, layouts(module, view))
+    rows = P(view.batch)
+    sharded = jax.shard_map(
+        lambda p, b: step(config, p, b, view),
+        mesh=grid.mesh(jax.devices()[: grid.devices]),
+        in_specs=(specs, rows),
+        out_specs=((P(), rows), specs),
+        check_vma=True,
+    )
+    return alone, towers.quick(sharded)(params, batch)
+
+
+def check(alone: Any, sharded: Any) -> None:
+    ((loss, extra), gradients), ((loss2, extra2), gradients2) = alone, sharded
+    assert float(loss2) == pytest.approx(float(loss), rel=1e-5)
+    np.testing.assert_array_equal(extra, extra2)
+    error, leaf = towers.worst_error(gradients, gradients2)
+    assert error < 1e-5, leaf
+
+
+@pytest.mark.parametrize("family", towers.DECODERS)
+def test_decoder(family: str) -> None:
+    tied = {"tie_embeddings": family == "qwen2"}
+    config = towers.model(family, decoder_changes=tied)
+    params, axes = towers.parameters(config), multimodal.parameter_axes(config)
+    lengths = [[5, 9], [16], [3, 3, 7], [1]]
+    batch = towers.text_batch(
+        towers.lay(lengths, 16), towers.texts([n for row in lengths for n in row])
+    )
+    check(*both(decoder_loss, config, axes["decoder"], params["decoder"], batch))
+
+
+@pytest.mark.parametrize("family", towers.ENCODERS)
+def test_encoder(family: str) -> None:
+    config = towers.model(encoder=family)
+    settings = config.encoders["media"]
+    params, axes = towers.parameters(config), multimodal.parameter_axes(config)
+    lengths = [[5, 9], [16], [3, 3, 7], [1]]
+    flat = [n for row in lengths for n in row]
+    media = towers.signals(flat, settings.features)
+    rows = towers.lay(lengths, 24, settings.reduction)
+    batch = towers.media_batch(config, rows, media, [min(3, n) for n in flat])
+    module, owner = axes["encoders"]["media"], params["encoders"]["media"]
+    check(*both(encoder_loss, config, module, owner, batch))
+
+
+def test_recomputation_changes_no_gradient() -> None:
+    batch = towers.text_batch(towers.lay([[9]], 12), towers.texts([9]))
+
+    def gradients(remat: str) -> Any:
+        config = towers.model(remat=remat)
+        params = towers.parameters(config)["decoder"]
+        return towers.quick(jax.grad(lambda p: decoder_loss(config, p, batch, View())[0]))(params)
+
+    error, leaf = towers.worst_error(gradients("none"), gradients("layer"))
+    assert error < 1e-5, leaf

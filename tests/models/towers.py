@@ -1,0 +1,147 @@
+"""Small models of every family and packed batches for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from mllm_jax.models import multimodal
+from mllm_jax.models.config import ModelConfig
+
+DECODERS = ("llama", "qwen2", "qwen3", "gpt")
+ENCODERS = ("siglip", "vit22b", "whisper")
+VOCAB = 64
+
+_WIDTHS: dict[str, Any] = {"layers": 1, "d_model": 32, "heads": 4, "d_ff": 48}
+_IMAGE = {**_WIDTHS, "patch": (4, 4), "channels": 1, "grid": (3, 4), "connector": {"stack": (1, 2)}}
+_FAMILY: dict[str, dict[str, Any]] = {
+    "siglip": _IMAGE,
+    "vit22b": _IMAGE,
+    "whisper": {**_WIDTHS, "mels": 6, "connector": {"stack": 2, "hidden": 40}},
+}
+
+
+def model(decoder: str = "llama", encoder: str | None = None, **changes: Any) -> ModelConfig:
+    """A model of about ten thousand parameters; the encoder is called `media`."""
+    own = {"family": decoder, "kv_heads": 4 if decoder == "gpt" else 2, "vocab": VOCAB}
+    encoders = {} if encoder is None else {"media": {"family": encoder, **_FAMILY[encoder]}}
+    values = {"decoder": {**_WIDTHS, **own, "max_positions": 64}, "encoders": encoders}
+    values["decoder"].update(changes.pop("decoder_changes", {}))
+    return ModelConfig.model_validate({**values, "dtype": "float32", "loss_chunk": 24, **changes})
+
+
+def parameters(config: ModelConfig, seed: int = 0) -> Any:
+    """Random parameters; biases and scales are off their trivial values, too."""
+    rng = np.random.default_rng(seed)
+
+    def leaf(path: Any, x: jax.ShapeDtypeStruct) -> np.ndarray:
+        centre = 1.0 if path[-1].key == "scale" else 0.0
+        return (centre + 0.2 * rng.normal(size=x.shape)).astype(x.dtype)
+
+    return jax.tree_util.tree_map_with_path(leaf, multimodal.abstract_parameters(config)[0])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Segments laid out in rows.
+
+    Attributes:
+        ids, positions: `[rows, budget]` int32.
+        spans: `(row, start, length)` of every segment, in the order given.
+    """
+
+    ids: np.ndarray
+    positions: np.ndarray
+    spans: tuple[tuple[int, int, int], ...]
+
+
+def lay(rows: Sequence[Sequence[int]], budget: int, unit: int = 1) -> Rows:
+    """Put segments of the given lengths one after the other, each starting at a multiple of `unit`.
+
+    `lay([[3, 2]], 8, unit=2)` has segment ids `1 1 1 0 2 2 0 0`.
+    """
+    ids = np.zeros((len(rows), budget), np.int32)
+    positions = np.zeros_like(ids)
+    spans = []
+    for row, lengths in enumerate(rows):
+        start = 0
+        for number, length in enumerate(lengths, 1):
+            ids[row, start : start + length] = number
+            positions[row, start : start + length] = np.arange(length)
+            spans.append((row, start, length))
+            start += -(-length // unit) * unit
+        assert start <= budget, "the test's segments do not fit its budget"
+    return Rows(ids, positions, tuple(spans))
+
+
+def text_batch(rows: Rows, texts: Sequence[np.ndarray]) -> dict[str, Any]:
+    """Decoder batch with tokens `texts`; each token's target is the next, the last has none."""
+    tokens, targets = np.zeros_like(rows.ids), np.zeros_like(rows.ids)
+    weight = np.zeros(rows.ids.shape, np.float32)
+    for (row, start, length), text in zip(rows.spans, texts, strict=True):
+        tokens[row, start : start + length] = text
+        targets[row, start : start + length - 1] = text[1:]
+        weight[row, start : start + length - 1] = 1.0
+    return {
+        "tokens": tokens,
+        "targets": targets,
+        "loss_weight": weight,
+        "segment_ids": rows.ids,
+        "positions": rows.positions,
+        "media": {},
+    }
+
+
+def media_batch(
+    config: ModelConfig, rows: Rows, media: Sequence[np.ndarray], columns: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """Encoder batch; `media[i]` is `[length, features]`, `columns[i]` the width of image i."""
+    settings = config.encoders["media"]
+    inputs = np.zeros((*rows.ids.shape, settings.features), np.float32)
+    positions = np.zeros((*rows.ids.shape, 2), np.int32)
+    sizes = np.zeros_like(positions)
+    for (row, start, length), medium, width in zip(rows.spans, media, columns, strict=True):
+        here = (row, slice(start, start + length))
+        inputs[here] = medium
+        positions[here] = np.stack(np.divmod(np.arange(length), width), axis=-1)
+        sizes[here] = (-(-length // width), width)
+    if settings.modality == "audio":
+        return {"inputs": inputs, "segment_ids": rows.ids, "positions": rows.positions}
+    return {"inputs": inputs, "segment_ids": rows.ids, "positions": positions, "sizes": sizes}
+
+
+def texts(lengths: Sequence[int], seed: int = 0) -> list[np.ndarray]:
+    """Random token strings."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(0, VOCAB, n).astype(np.int32) for n in lengths]
+
+
+def signals(lengths: Sequence[int], features: int, seed: int = 0) -> list[np.ndarray]:
+    """Random patches or frames."""
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=(n, features)).astype(np.float32) for n in lengths]
+
+
+def quick(function: Any) -> Any:
+    """`jax.jit` that compiles in half of the time, for tests that run a program once."""
+    return jax.jit(function, compiler_options={"xla_llvm_disable_expensive_passes": True})
+
+
+def worst_error(expected: Any, actual: Any) -> tuple[float, str]:
+    """Largest deviation of a leaf, relative to its own largest entry.
+
+    A leaf counts as at least a hundredth of the largest leaf: some gradients are zero in exact
+    arithmetic, for example of a bias on k, which shifts all scores of a query alike.
+    """
+    floor = 1e-2 * max(float(np.abs(x).max()) for x in jax.tree.leaves(expected))
+
+    def error(path: Any, a: Any, b: Any) -> tuple[float, str]:
+        a, b = np.asarray(a), np.asarray(b)
+        return float(np.abs(a - b).max() / max(np.abs(a).max(), floor)), jax.tree_util.keystr(path)
+
+    errors = jax.tree_util.tree_map_with_path(error, expected, actual)
+    return max(jax.tree.leaves(errors, is_leaf=lambda leaf: isinstance(leaf, tuple)))

@@ -1,0 +1,199 @@
+"""The command line: help that is true, exit codes, JSON that is only JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import launch
+from mllm_jax.config import ConfigError, load
+from mllm_jax.devices import DeviceError, Processes, start
+from tests.configs import ROOT, VALUES, config
+
+COMMANDS = ("train", "evaluate", "verify", "config", "bench")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A file with the small configuration."""
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(VALUES))
+    return path
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """`launch.py` in a process of its own, where it chooses the devices itself."""
+    command = [sys.executable, "launch.py", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+
+
+def help_of(*arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        launch.main([*arguments, "--help"])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of(capsys=capsys)
+    assert all(re.search(rf"^ +{name} +\w", text, flags=re.MULTILINE) for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_in_the_help_is_accepted(
+    name: str, small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def note(args: object, console: object) -> int:
+        seen.append(name)
+        return launch.OK
+
+    text = help_of(name, capsys=capsys)
+    monkeypatch.setattr(launch, "_run", note)
+    options = re.findall(r"^ +(--[a-z]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
+    values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0"}
+    for option, value in options:
+        given = [values.get(value, value.strip("{}").split(",")[0])] if value else []
+        assert launch.main([name, "--config", str(small), option, *given]) == launch.OK
+    assert len(seen) == len(options) >= 2
+
+
+def test_the_example_in_the_help_loads(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"^ +launch.py train (.*)$", help_of(capsys=capsys), flags=re.MULTILINE)
+    words = example.split()
+    assert launch.main(["config", *words]) == launch.OK
+    assert yaml.safe_load(capsys.readouterr().out)["train"]["steps"] == 10
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["train"],
+        ["train", "--config"],
+        ["train", "--config", "small.yaml", "--confg"],
+        ["train", "--config", "small.yaml", "steps"],
+        ["bench", "--config", "small.yaml", "--benchmark", "luck"],
+    ],
+)
+def test_a_wrong_command_line_is_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        launch.main(arguments)
+    assert ended.value.code == launch.BAD_INPUT
+    assert "usage: launch.py" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_bad_config_ends_in_code_2_without_a_traceback(
+    name: str, small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = launch.main([name, "--config", str(small), "train.stepz=3"])
+    captured = capsys.readouterr()
+    assert code == launch.BAD_INPUT
+    assert captured.out == ""
+    assert "train.stepz: unknown key; did you mean train.steps?" in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_an_interrupt_ends_in_code_130(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(args: object, console: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(launch, "_run", interrupt)
+    assert launch.main(["train", "--config", str(small)]) == launch.INTERRUPTED
+
+
+def test_overrides_may_stand_anywhere(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "config",
+        "train.seed=3",
+        "--config",
+        str(small),
+        "train.steps=7",
+        "--json",
+        "run.name=x",
+    ]
+    assert launch.main(words) == launch.OK
+    resolved = json.loads(capsys.readouterr().out)
+    assert (resolved["train"]["seed"], resolved["train"]["steps"]) == (3, 7)
+    assert resolved["run"]["name"] == "x"
+
+
+def test_the_printed_config_is_the_config(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch.main(["config", "--config", str(small)])
+    printed = tmp_path / "printed.yaml"
+    printed.write_text(capsys.readouterr().out)
+    assert load(printed) == load(small)
+
+
+def test_the_list_of_keys_needs_no_config(capsys: pytest.CaptureFixture[str]) -> None:
+    assert launch.main(["config", "--keys"]) == launch.OK
+    assert "`parallel.encoders.<name>.tensor`" in capsys.readouterr().out
+
+
+def test_verify_prints_one_json_value_and_nothing_else(small: Path) -> None:
+    text_only = [
+        "model.encoders={}",
+        "parallel={devices: 2, decoder: {data: 2}, encoders: {}}",
+        "data.budgets={tokens: 64, segments: 8}",
+    ]
+    done = run("verify", "--config", small, "--json", *text_only)
+    assert done.returncode == launch.OK, done.stderr
+    result = json.loads(done.stdout)
+    assert result["ok"] is True
+    assert set(result) == {"ok", "loss_error", "worst"}
+    assert set(result["worst"]) == {"decoder"}
+
+
+def test_evaluating_a_run_without_checkpoint_is_bad_input(small: Path, tmp_path: Path) -> None:
+    done = run("evaluate", "--config", small, f"run.directory={tmp_path}", "--json")
+    assert done.returncode == launch.BAD_INPUT, done.stderr
+    assert done.stdout == ""
+    assert "no checkpoint" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("count", "index", "coordinator", "reason"),
+    [
+        (2, 2, "localhost:1", "valid: 0 to 1"),
+        (1, -1, None, "valid: 0 to 0"),
+        (2, 0, None, "needs --coordinator"),
+    ],
+)
+def test_impossible_processes_are_refused(
+    count: int, index: int, coordinator: str | None, reason: str
+) -> None:
+    with pytest.raises(DeviceError, match=reason):
+        Processes(count, index, coordinator)
+
+
+def test_devices_are_shared_evenly_by_processes() -> None:
+    with pytest.raises(DeviceError, match=r"4 cannot be shared evenly by 3 .* 1, 2, 4"):
+        start(config().parallel, Processes(3, 0, "localhost:1"))
+
+
+def test_devices_are_chosen_before_jax_starts() -> None:
+    import jax
+
+    assert jax.device_count() == 8
+    with pytest.raises(DeviceError, match="started before"):
+        start(config().parallel)
+
+
+def test_config_errors_are_value_errors() -> None:
+    assert issubclass(ConfigError, ValueError)

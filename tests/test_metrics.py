@@ -1,0 +1,226 @@
+"""Figures of a window and of a run, the log line, and the files that keep them."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from mllm_jax.console import finite, print_json, print_table
+from mllm_jax.train.metrics import (
+    JsonlSink,
+    Meter,
+    Metrics,
+    Report,
+    StepRecord,
+    write_atomically,
+    write_summary,
+)
+
+
+def record(step: int, **changes: Any) -> StepRecord:
+    values: dict[str, Any] = {
+        "step": step,
+        "loss": 2.0,
+        "learning_rate": 2.9e-3,
+        "gradient_norm": 1.0,
+        "seconds": 0.5,
+        "wait_seconds": 0.1,
+        "used": {"tokens": 90, "vision": 40},
+        "capacity": {"tokens": 100, "vision": 50},
+        "flops": 1e9,
+    }
+    return StepRecord(**values | changes)
+
+
+def reports(meter: Meter, records: list[StepRecord]) -> list[Report]:
+    return [report for r in records if (report := meter.add(r)) is not None]
+
+
+REPORT = Report(
+    step=120,
+    steps=1000,
+    loss=0.84213,
+    learning_rate=2.9e-3,
+    gradient_norm=0.514,
+    tokens_per_second=38123.0,
+    mfu=0.2131,
+    padding={"tokens": 0.041, "vision": 0.06, "audio": 0.052},
+    wait_share=0.003,
+    eta_seconds=102.4,
+)
+
+
+def test_the_log_line_reads_as_practitioners_expect() -> None:
+    assert str(REPORT) == (
+        "step  120/1000  loss 0.8421  lr 2.9e-03  grad 0.51  38.1k tok/s  mfu 21.3%  "
+        "padding text 4.1% vision 6.0% audio 5.2%  wait 0.3%  eta 1:42"
+    )
+
+
+def test_what_is_not_known_is_left_out_of_the_line() -> None:
+    line = str(Report(1, 9, 1.0, 1e-3, 1.0, None, None, {}, None, None))
+    assert line == "step 1/9  loss 1.0000  lr 1.0e-03  grad 1.00"
+
+
+@given(st.integers(1, 40), st.integers(1, 12))
+def test_reports_cover_every_step_once(steps: int, every: int) -> None:
+    meter = Meter(steps, every=every)
+    found = reports(meter, [record(i, loss=float(i)) for i in range(1, steps + 1)])
+    ends = [report.step for report in found]
+    assert ends == [i for i in range(1, steps + 1) if i % every == 0 or i == steps]
+    starts = [1, *[end + 1 for end in ends[:-1]]]
+    for start, report in zip(starts, found, strict=True):
+        assert report.loss == pytest.approx((start + report.step) / 2)
+    assert meter.flush() is None
+
+
+@given(st.lists(st.floats(0.01, 10), min_size=2, max_size=20))
+def test_rates_leave_the_compile_of_the_first_step_out(seconds: list[float]) -> None:
+    meter = Meter(len(seconds), peak_flops=1e12, every=100)
+    records = [record(i + 1, seconds=s, wait_seconds=s / 4) for i, s in enumerate(seconds)]
+    (report,) = reports(meter, records)
+    timed = sum(seconds[1:])
+    rate = 90 * (len(seconds) - 1) / timed
+    assert report.tokens_per_second == pytest.approx(rate)
+    assert report.mfu == pytest.approx(1e9 * (len(seconds) - 1) / timed / 1e12)
+    assert report.wait_share == pytest.approx(0.25)
+    assert report.padding == pytest.approx({"tokens": 0.1, "vision": 0.2})
+    assert meter.totals()["tokens_per_second"] == pytest.approx(rate)
+
+
+def test_the_first_step_alone_has_no_rates() -> None:
+    (report,) = reports(Meter(10, every=1), [record(1)])
+    assert report.tokens_per_second is report.eta_seconds is report.wait_share is None
+    assert report.loss == 2.0
+
+
+def test_a_resumed_run_counts_from_where_it_stands() -> None:
+    meter = Meter(10, every=2)
+    found = reports(meter, [record(i) for i in range(5, 11)])
+    assert [report.step for report in found] == [6, 8, 10]
+    assert found[0].eta_seconds == pytest.approx(0.5 * 4)
+    assert found[-1].eta_seconds == 0
+
+
+def test_totals_have_the_keys_of_the_summary() -> None:
+    meter = Meter(3, every=1)
+    reports(meter, [record(1, seconds=99.0), record(2), record(3)])
+    totals = meter.totals()
+    assert totals["tokens_per_second"] == pytest.approx(180)
+    assert totals["padding"] == pytest.approx({"tokens": 0.1, "vision": 0.2})
+    assert totals["data_wait_share"] == pytest.approx(0.2)
+    assert totals["mfu"] is None
+
+
+def test_a_loss_on_the_device_is_read_when_reported() -> None:
+    read: list[int] = []
+
+    class Lazy:
+        def __init__(self, step: int) -> None:
+            self.step = step
+
+        def __float__(self) -> float:
+            read.append(self.step)
+            return 1.0
+
+    meter = Meter(4, every=4)
+    for step in (1, 2, 3):
+        meter.add(record(step, loss=Lazy(step)))
+    assert read == []
+    meter.add(record(4, loss=Lazy(4)))
+    assert read == [1, 2, 3, 4]
+
+
+def open_metrics(folder: Path, text: io.StringIO, **changes: Any) -> Metrics:
+    options = {"tensorboard": False, "primary": True, "resumed_step": 0}
+    return Metrics.open(folder, Console(file=text, width=40), **options | changes)
+
+
+def test_console_and_file_get_each_report(tmp_path: Path) -> None:
+    text = io.StringIO()
+    with open_metrics(tmp_path / "run", text) as metrics:
+        metrics.write(REPORT)
+        # Each line is on disk at once.
+        (line,) = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+        metrics.log(120, {"evaluate/vision": 0.975})
+    assert text.getvalue().splitlines() == [str(REPORT), "step 120  evaluate/vision 0.975"]
+    assert json.loads(line)["padding"] == dict(REPORT.padding)
+    assert json.loads(line)["loss"] == REPORT.loss
+
+
+def test_only_process_0_writes(tmp_path: Path) -> None:
+    text = io.StringIO()
+    with open_metrics(tmp_path / "run", text, primary=False) as metrics:
+        metrics.write(REPORT)
+    assert text.getvalue() == ""
+    assert not (tmp_path / "run").exists()
+
+
+def test_tensorboard_files_are_written(tmp_path: Path) -> None:
+    with open_metrics(tmp_path, io.StringIO(), tensorboard=True) as metrics:
+        metrics.write(REPORT)
+    (events,) = (tmp_path / "tensorboard").iterdir()
+    content = events.read_bytes()
+    assert b"train/loss" in content
+    assert b"padding/text" in content
+
+
+@given(st.integers(0, 12), st.integers(1, 12), st.booleans())
+def test_a_resumed_run_keeps_each_step_once(
+    tmp_path_factory: pytest.TempPathFactory, resumed: int, died: int, torn: bool
+) -> None:
+    path = tmp_path_factory.mktemp("run") / "metrics.jsonl"
+    first = JsonlSink(path)
+    for step in range(1, died + 1):
+        first.log(step, {"loss": 1.0})
+    first.close()
+    if torn:
+        path.write_text(path.read_text() + '{"step": 3, "lo')
+    second = JsonlSink(path, resumed_step=resumed)
+    for step in range(resumed + 1, 13):
+        second.log(step, {"loss": 2.0})
+    second.close()
+    steps = [json.loads(line)["step"] for line in path.read_text().splitlines()]
+    assert steps == [s for s in range(1, 13) if s <= min(died, resumed) or s > resumed]
+
+
+def test_infinite_numbers_become_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = {"a": math.nan, "b": [1.0, math.inf], "c": {"d": -math.inf}, "e": 3, "f": "x"}
+    expected = {"a": None, "b": [1.0, None], "c": {"d": None}, "e": 3, "f": "x"}
+    assert finite(values) == expected
+    print_json(values)
+    assert json.loads(capsys.readouterr().out) == expected
+    write_summary(tmp_path / "summary.json", values)
+    assert json.loads((tmp_path / "summary.json").read_text()) == expected
+
+
+def test_a_failed_write_leaves_the_old_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "summary.json"
+    write_summary(path, {"steps": 1})
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mllm_jax.train.metrics.os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(path, "{}")
+    assert json.loads(path.read_text()) == {"steps": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["summary.json"]
+
+
+def test_tables_are_never_cut() -> None:
+    text = io.StringIO()
+    name = "a_name_" * 20
+    print_table(Console(file=text, width=20), ("name", "value"), [(name, 0.123456), ("b", 2.0)])
+    assert name in text.getvalue()
+    assert "0.1235" in text.getvalue()

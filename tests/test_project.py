@@ -1,0 +1,111 @@
+"""The project's files agree: dependencies and pins, Makefile and its help."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
+from itertools import chain
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.configs import ROOT
+
+PINS = [
+    Requirement(line)
+    for line in (ROOT / "constraints.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def pins() -> dict[str, Requirement]:
+    """The pins that hold for the running Python."""
+    return {
+        canonicalize_name(pin.name): pin
+        for pin in PINS
+        if pin.marker is None or pin.marker.evaluate()
+    }
+
+
+def applies(requirement: Requirement, extras: set[str]) -> bool:
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({"extra": extra}) for extra in extras or {""})
+
+
+def needed(requirement: Requirement, seen: set[str]) -> Iterator[str]:
+    """Names of `requirement` and of all that it needs, as far as it is installed."""
+    name = canonicalize_name(requirement.name)
+    if f"{name}{sorted(requirement.extras)}" in seen:
+        return
+    seen.add(f"{name}{sorted(requirement.extras)}")
+    yield name
+    try:
+        inner = [Requirement(text) for text in distribution(name).requires or ()]
+    except PackageNotFoundError:
+        return
+    for child in inner:
+        if applies(child, {"", *requirement.extras}):
+            yield from needed(child, seen)
+
+
+def all_needed() -> set[str]:
+    """Everything that the project and its extras need."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = chain.from_iterable(project["optional-dependencies"].values())
+    direct = [*project["dependencies"], *extras]
+    seen: set[str] = set()
+    return {name for text in direct for name in needed(Requirement(text), seen)}
+
+
+def test_everything_that_is_needed_is_pinned() -> None:
+    names = all_needed()
+    assert len(names) > 40
+    assert names <= set(pins())
+
+
+def test_what_is_installed_is_what_is_pinned() -> None:
+    for name in all_needed():
+        try:
+            installed = distribution(name).version
+        except PackageNotFoundError:
+            continue  # of an extra that is not installed
+        assert pins()[name].specifier.contains(installed, prereleases=True), name
+
+
+def test_pins_are_exact_and_hold_no_addresses() -> None:
+    for pin in PINS:
+        assert re.fullmatch(r"==[\w.+]+", str(pin.specifier)), pin
+        assert pin.url is None
+    assert "://" not in (ROOT / "constraints.txt").read_text()
+
+
+def test_python_311_and_newer_have_their_jax() -> None:
+    jax = [pin for pin in PINS if pin.name == "jax"]
+    found = {
+        python: str(pin.specifier)
+        for python in ("3.11", "3.12", "3.13")
+        for pin in jax
+        if pin.marker and pin.marker.evaluate({"python_version": python})
+    }
+    assert found["3.11"] == "==0.10.2"
+    assert found["3.12"] == found["3.13"]
+    assert found["3.12"].startswith("==0.12.")
+
+
+def test_make_help_lists_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    (targets,) = re.findall(r"^\.PHONY: (.*)$", makefile, flags=re.MULTILINE)
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for target in targets.split():
+        assert re.search(rf"^  make {target} +\w", shown.stdout, flags=re.MULTILINE), target
+
+
+def test_commands_of_the_hooks_are_those_of_make_lint() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    tools = set(re.findall(r"entry: \.venv/bin/(\S+)", hooks))
+    assert tools == {"ruff", "mypy", "lint-imports"}
+    assert all(f"$(BIN)/{tool}" in makefile for tool in tools)

@@ -1,0 +1,55 @@
+"""Small models for the tests of the train step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mllm_jax.models.config import ModelConfig
+
+VISION = {"layers": 2, "d_model": 16, "heads": 2, "d_ff": 16, "patch": [2, 2], "channels": 1}
+
+
+def small_model(
+    decoder: str = "llama", vision: str = "siglip", **changes: Any
+) -> ModelConfig:
+    """Three towers of the named families, as narrow as degrees up to 8 allow."""
+    return ModelConfig.model_validate(
+        {
+            "decoder": {
+                "family": decoder,
+                "layers": 2,
+                "d_model": 16,
+                "heads": 8,
+                "kv_heads": 8,
+                "head_dim": 4,
+                "d_ff": 16,
+                "vocab": 32,
+                "max_positions": 32,
+            },
+            "encoders": {
+                "vision": VISION
+                | {
+                    "family": vision,
+                    "grid": [2, 4],
+                    "heads": 8,
+                    "head_dim": 4,
+                    "connector": {"hidden": 16, "stack": [1, 2]},
+                },
+                "audio": {
+                    "family": "whisper",
+                    "layers": 2,
+                    "d_model": 16,
+                    "heads": 8,
+                    "head_dim": 4,
+                    "d_ff": 16,
+                    "mels": 4,
+                    "connector": {"hidden": 16, "stack": 2},
+                },
+            },
+            "dtype": "float32",
+            "attention": "reference",
+            "remat": "layer",
+            "loss_chunk": 16,
+        }
+        | changes
+    )
