@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,15 +39,14 @@ def inside(root: Path, name: str) -> Path:
 
 
 def _open_image(path: Path, name: str) -> PIL.Image.Image:
-    with warnings.catch_warnings():
-        # PIL only warns about images up to twice its limit; that limit is an error here.
-        warnings.simplefilter("error", PIL.Image.DecompressionBombWarning)
-        try:
-            image = PIL.Image.open(path, formats=_FORMATS)
-        except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
-            raise MediaError(f"{name!r} is a decompression bomb: {error}") from error
-        except Exception as error:  # the format plug-ins raise whatever a broken header provokes
-            raise MediaError(f"{name!r} is not a readable image: {error}") from error
+    try:
+        image = PIL.Image.open(path, formats=_FORMATS)
+    # PIL raises above twice its limit and warns above it (an exception where warnings are errors);
+    # `data.image.max_pixels` then decides.
+    except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
+        raise MediaError(f"{name!r} is a decompression bomb: {error}") from error
+    except Exception as error:  # the format plug-ins raise whatever a broken header provokes
+        raise MediaError(f"{name!r} is not a readable image: {error}") from error
     if image.mode not in _MODES:
         image.close()
         raise MediaError(f"{name!r} has pixel mode {image.mode}; valid: {', '.join(_MODES)}")

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from mllm_jax.models import attention_kernels as kernels
 from mllm_jax.models.parameters import vary_like
 
-Kernel = Callable[[jax.Array, jax.Array, jax.Array, jax.Array, bool], jax.Array]
+Kernel = Callable[..., jax.Array]
 
 #: What `auto` tries in turn, by platform.
 PREFERRED = {
@@ -137,11 +137,12 @@ def attention(
     Raises:
         AttentionError: the backend cannot run these shapes or types.
     """
-    shape = {"tokens": q.shape[1], "head_dim": q.shape[3], "dtype": q.dtype.name}
+    tokens, head_dim, dtype = q.shape[1], q.shape[3], q.dtype.name
     if backend == "auto":
-        able = able_backends(jax.default_backend(), **shape)
-        backend = next(name for name in PREFERRED[jax.default_backend()] if name in able)
-    check_backend(backend, None, **shape)
+        platform = jax.default_backend()
+        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        backend = next(name for name in PREFERRED[platform] if name in able)
+    check_backend(backend, None, tokens=tokens, head_dim=head_dim, dtype=dtype)
     return BACKENDS[backend](*vary_like((q, k, v), (q, k, v, segment_ids)), segment_ids, causal)
 
 

@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec
 
 from mllm_jax.models.parameters import vary_like
 
-Attend = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
+Attend = Callable[..., jax.Array]
 
 
 def cudnn(
@@ -86,12 +86,20 @@ def _splash_kernel(tokens: int, heads: int, causal: bool, interpret: bool) -> Ca
     shape = (tokens, tokens)
     mask = splash_mask.CausalMask(shape) if causal else splash_mask.FullMask(shape)
     block = next(size for size in (512, 256, 128) if tokens % size == 0)
-    names = ("q", "kv", "kv_compute", "q_dkv", "kv_dkv", "kv_dkv_compute", "q_dq", "kv_dq")
     return splash_kernel.make_splash_mha(
         splash_mask.MultiHeadMask([mask] * heads),
         head_shards=1,
         q_seq_shards=1,
-        block_sizes=splash_kernel.BlockSizes(**{f"block_{name}": block for name in names}),
+        block_sizes=splash_kernel.BlockSizes(
+            block_q=block,
+            block_kv=block,
+            block_kv_compute=block,
+            block_q_dkv=block,
+            block_kv_dkv=block,
+            block_kv_dkv_compute=block,
+            block_q_dq=block,
+            block_kv_dq=block,
+        ),
         interpret=interpret,
     )
 
@@ -130,9 +138,7 @@ def _without_types(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*jax.tree.map(_forget, inputs))
 
     whole = PartitionSpec()
-    return jax.shard_map(
-        body, in_specs=whole, out_specs=whole, axis_names=axes, check_vma=False
-    )
+    return jax.shard_map(body, in_specs=whole, out_specs=whole, axis_names=axes, check_vma=False)
 
 
 def _forget(x: jax.Array) -> jax.Array:

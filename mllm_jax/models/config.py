@@ -327,18 +327,16 @@ def _default_head_dim(values: dict[str, Any]) -> dict[str, Any]:
         ValueError: the width does not divide into the heads.
     """
     width, heads = values.get("d_model"), values.get("heads")
-    if values.get("head_dim") is not None or not (_positive(width) and _positive(heads)):
+    if values.get("head_dim") is not None:
         return values
+    if not isinstance(width, int) or not isinstance(heads, int) or width < 1 or heads < 1:
+        return values  # refused field by field
     if width % heads:
         raise ValueError(
             f"d_model {width} is not divisible by heads {heads}; choose heads from "
             f"{_divisors(width)} or give head_dim"
         )
     return {**values, "head_dim": width // heads}
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, int) and value > 0
 
 
 def _divisors(n: int) -> list[int]:

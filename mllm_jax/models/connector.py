@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from flax import nnx
 
 from mllm_jax.models.config import EncoderConfig
 from mllm_jax.models.layers import MLP, gathered

@@ -23,7 +23,6 @@ from sharding.collectives import all_gather, reduce_scatter
 from sharding.grid import View
 from sharding.rules import LogicalAxes
 
-
 #: `(logical axis, size)` of each dimension.
 Dims = tuple[tuple[str | None, int], ...]
 
@@ -107,7 +106,8 @@ class RMSNorm(nnx.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         wide = x.astype(jnp.float32)
         power = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
-        return (wide * jax.lax.rsqrt(power + self.eps) * aligned(self.scale[...], x)).astype(x.dtype)
+        normal = wide * jax.lax.rsqrt(power + self.eps)
+        return (normal * aligned(self.scale[...], x)).astype(x.dtype)
 
 
 class LayerNorm(nnx.Module):
@@ -180,9 +180,7 @@ class SelfAttention(nnx.Module):
             q, k = self.q_norm(q), self.k_norm(k)
         if segments.rotary is not None:
             q, k = rotate(q, segments.rotary), rotate(k, segments.rotary)
-        return attention(
-            q, k, v, segments.ids, causal=self.spec.causal, backend=self.spec.backend
-        )
+        return attention(q, k, v, segments.ids, causal=self.spec.causal, backend=self.spec.backend)
 
 
 class GatedMLP(nnx.Module):

@@ -133,9 +133,7 @@ def loss(
     return total, jnp.sum(weights)
 
 
-def greedy_tokens(
-    params: Params, hidden: jax.Array, config: ModelConfig, view: View
-) -> jax.Array:
+def greedy_tokens(params: Params, hidden: jax.Array, config: ModelConfig, view: View) -> jax.Array:
     """Most likely next token at every position, `[rows, tokens]` int32, equal on tensor ranks."""
     kernel = decoder.head_kernel(_decoder(config), params, view)
     best = vocabulary.argmax(_flat(hidden, view), kernel, config.loss_chunk, view)

@@ -21,7 +21,7 @@ from flax import nnx
 
 from sharding.collectives import vary
 from sharding.grid import View
-from sharding.rules import LogicalAxes, gather_parameters
+from sharding.rules import gather_parameters
 
 Params = dict[str, Any]
 
@@ -56,7 +56,9 @@ class Block:
         def one(key: jax.Array) -> Params:
             return nnx.to_pure_dict(nnx.state(self.build(nnx.Rngs(params=key)), nnx.Param))
 
-        return one(key) if self.layers is None else jax.vmap(one)(jax.random.split(key, self.layers))
+        if self.layers is None:
+            return one(key)
+        return jax.vmap(one)(jax.random.split(key, self.layers))
 
     def stacked_axes(self) -> Any:
         """Logical axes of the parameters as `init` returns them."""
@@ -117,6 +119,3 @@ def vary_like(tree: Any, like: Any) -> Any:
     leaves = jax.tree.leaves(like)
     axes = sorted({axis for leaf in leaves for axis in jax.typeof(leaf).mat.varying})
     return vary(tree, tuple(axes))
-
-
-__all__ = ["Block", "LogicalAxes", "Params", "Tower", "init_tower", "run_layers", "tower_axes"]

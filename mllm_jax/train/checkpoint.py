@@ -53,7 +53,14 @@ class Checkpoints:
             cleanup_tmp_directories=True,
         )
         self._directory = directory.absolute()
-        self._manager = ocp.CheckpointManager(self._directory, options=options)
+        handlers = {
+            "state": ocp.StandardCheckpointHandler(),
+            "progress": ocp.JsonCheckpointHandler(),
+            "config": ocp.JsonCheckpointHandler(),
+        }
+        self._manager = ocp.CheckpointManager(
+            self._directory, options=options, item_handlers=handlers
+        )
 
     @property
     def steps(self) -> list[int]:
@@ -142,15 +149,17 @@ class Checkpoints:
     def _diagnose(self, step: int, target: Any, error: Exception) -> str:
         """Which leaf cannot be read; found by reading them one at a time."""
         folder = self._directory / str(step) / "state"
+        leaves, tree = jax.tree_util.tree_flatten_with_path(target)
         with ocp.PyTreeCheckpointer() as reader:
-            for path, leaf in jax.tree_util.tree_leaves_with_path(target):
-                single = _nested(path, leaf)
+            for i, (path, leaf) in enumerate(leaves):
+                skip_others = [ocp.PLACEHOLDER] * len(leaves)
+                skip_others[i] = leaf
+                single = jax.tree.unflatten(tree, skip_others)
                 restore_args = ocp.checkpoint_utils.construct_restore_args(single)
                 try:
-                    args = ocp.args.PyTreeRestore(
-                        item=single, restore_args=restore_args, partial_restore=True
+                    reader.restore(
+                        folder, args=ocp.args.PyTreeRestore(item=single, restore_args=restore_args)
                     )
-                    reader.restore(folder, args=args)
                 except Exception as reason:
                     return f"leaf {_name(path)} cannot be read ({_first_line(reason)})"
         return f"cannot be read ({_first_line(error)})"
@@ -159,13 +168,6 @@ class Checkpoints:
 def _name(path: tuple[Any, ...]) -> str:
     """Dotted name of a tree path: `params.decoder.layers.q`."""
     return jax.tree_util.keystr(path, simple=True, separator=".")
-
-
-def _nested(path: tuple[Any, ...], leaf: Any) -> Any:
-    """A tree of dicts that holds only `leaf`, at `path`."""
-    for key in reversed(_name(path).split(".")):
-        leaf = {key: leaf}
-    return leaf
 
 
 def _first_line(error: Exception) -> str:

@@ -167,7 +167,7 @@ class TrainStep:
         return {
             "step": PartitionSpec(),
             "params": jax.tree.map(lambda leaf: leaf.spec, self.layout),
-            "optimizer": _specs_like(abstract["optimizer"], self.layout),
+            "optimizer": specs_like(abstract["optimizer"], self.layout),
         }
 
     def _step(self, state: State, batch: Any) -> tuple[State, dict[str, jax.Array]]:
@@ -185,7 +185,7 @@ class TrainStep:
         return loss_and_gradients(params, batch, self.model, self.grid.views, self.layout)
 
 
-def _specs_like(optimizer: Any, layout: Any) -> Any:
+def specs_like(optimizer: Any, layout: Any) -> Any:
     """Specs of an optimizer's state: a moment lies like the parameter whose path ends its own."""
     by_path = dict(jax.tree_util.tree_leaves_with_path(layout))
 

@@ -78,6 +78,21 @@ def test_a_planner_continues_from_the_state_of_every_step(
         assert [resumed.plan() for _ in range(step, 8)] == plans[step:]
 
 
+def test_the_oldest_samples_are_offered_first_and_none_waits_longer_than_its_rank(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    planner = make_planner(
+        mixed_source(60), processor, make_config, LoaderState(3), rows=1, lookahead=25
+    )
+    waits: dict[int, int] = {}
+    for _ in range(40):
+        planner.plan()
+        carry = planner.state.carry
+        assert list(carry) == sorted(carry)
+        waits = {position: waits.get(position, 0) + 1 for position in carry}
+        assert max(waits.values()) < 25
+
+
 def test_a_sample_is_measured_once(processor: Processor, make_config: MakeConfig) -> None:
     source = mixed_source(15)
     planner = make_planner(source, processor, make_config, LoaderState(3))

@@ -106,10 +106,10 @@ def test_a_text_does_not_reach_its_neighbours(family: str) -> None:
     config = towers.model(family)
     params = towers.parameters(config)["decoder"]
     rows, texts = towers.lay([TEXTS], 24), towers.texts(TEXTS)
-    run = towers.quick(lambda b: multimodal.decode_hidden(params, b, None, config, VIEW))
-    before = np.asarray(run(towers.text_batch(rows, texts)))[0]
+    run = towers.quick(lambda p, b: multimodal.decode_hidden(p, b, None, config, VIEW))
+    before = np.asarray(run(params, towers.text_batch(rows, texts)))[0]
     texts[0] = (texts[0] + 1) % towers.VOCAB
-    after = np.asarray(run(towers.text_batch(rows, texts)))[0]
+    after = np.asarray(run(params, towers.text_batch(rows, texts)))[0]
     assert not (before[:7] == after[:7]).all()
     np.testing.assert_array_equal(before[7:], after[7:])
 
@@ -122,7 +122,7 @@ def test_media_replace_the_tokens_where_they_land() -> None:
     index = np.full((1, 8), -1, np.int32)
     index[0, 2:4] = (0, 1)
     batch["media"] = {"media": index}
-    media = np.where(index[..., None] >= 0, 0.5, 0.0).astype(np.float32) * np.ones((1, 1, 32), "f")
+    media = jnp.repeat(jnp.where(index[..., None] >= 0, 0.5, 0.0), 32, axis=-1)
     before = multimodal.decode_hidden(params, batch, media, config, VIEW)
     batch["tokens"] = np.where(index >= 0, 0, batch["tokens"])
     after = multimodal.decode_hidden(params, batch, media, config, VIEW)

@@ -98,7 +98,7 @@ def text_batch(rows: Rows, texts: Sequence[np.ndarray]) -> dict[str, Any]:
 
 def media_batch(
     config: ModelConfig, rows: Rows, media: Sequence[np.ndarray], columns: Sequence[int]
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
     """Encoder batch; `media[i]` is `[length, features]`, `columns[i]` the width of image i."""
     settings = config.encoders["media"]
     inputs = np.zeros((*rows.ids.shape, settings.features), np.float32)

@@ -1,0 +1,169 @@
+"""Every attention backend against plain numpy, and what each refuses."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+from mllm_jax.models import attention_kernels as kernels
+from mllm_jax.models.attention import (
+    LIMITS,
+    AttentionError,
+    attention,
+    check_backend,
+    reference,
+)
+from sharding.collectives import psum
+from tests.models.towers import quick
+
+Attend = Callable[..., jax.Array]
+
+RUNNABLE: dict[str, Attend] = {
+    "reference": reference,
+    "pallas_gpu": partial(kernels.pallas_gpu, interpret=True),
+    "splash": partial(kernels.splash, interpret=True),
+}
+TOKENS = 128
+REFERENCE = jax.jit(reference, static_argnums=4)
+
+
+def inputs(tokens: int, heads: int = 4, kv_heads: int = 2, width: int = 16) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    shapes = [(2, tokens, n, width) for n in (heads, kv_heads, kv_heads)]
+    return [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+
+
+def naive(q: Any, k: Any, v: Any, ids: np.ndarray, causal: bool) -> np.ndarray:
+    """One query at a time, in float64."""
+    out, group = np.zeros(q.shape), q.shape[2] // k.shape[2]
+    for row, token, head in np.ndindex(q.shape[:3]):
+        seen = ids[row] == ids[row, token]
+        seen &= (np.arange(len(seen)) <= token) | (not causal)
+        keys, values = (x[row, seen, head // group].astype(np.float64) for x in (k, v))
+        weights = np.exp(keys @ q[row, token, head] / np.sqrt(q.shape[3]))
+        out[row, token, head] = weights @ values / weights.sum()
+    return out
+
+
+def segments(cuts: list[int], tokens: int) -> np.ndarray:
+    """Two rows of segments that end at `cuts`; the last is padding. The second row is reversed."""
+    row = np.searchsorted(np.sort(cuts), np.arange(tokens), side="right") + 1
+    row[row == row.max()] = 0
+    return np.stack([row, row[::-1]]).astype(np.int32)
+
+
+@settings(max_examples=10)
+@given(cuts=st.lists(st.integers(1, TOKENS - 1), min_size=1, max_size=6), causal=st.booleans())
+def test_reference_is_softmax_within_segments(cuts: list[int], causal: bool) -> None:
+    q, k, v = inputs(TOKENS)
+    ids = segments(cuts, TOKENS)
+    expected = naive(q, k, v, ids, causal)
+    np.testing.assert_allclose(REFERENCE(q, k, v, ids, causal), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 65])
+def test_reference_takes_any_number_of_tokens(tokens: int) -> None:
+    q, k, v = inputs(tokens)
+    ids = np.ones((2, tokens), np.int32)
+    np.testing.assert_allclose(REFERENCE(q, k, v, ids, True), naive(q, k, v, ids, True), atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("backend", RUNNABLE)
+def test_a_segment_does_not_reach_others(backend: str, causal: bool) -> None:
+    q, k, v = inputs(TOKENS)
+    ids = segments([30, 31, 90], TOKENS)
+    run = quick(lambda q, k, v: RUNNABLE[backend](q, k, v, ids, causal))
+    before = np.asarray(run(q, k, v))
+    for segment in (1, 3, 0):
+        inside = (ids == segment)[:, :, None, None]
+        after = np.asarray(run(*(np.where(inside, 5 * x + 1, x) for x in (q, k, v))))
+        assert np.isfinite(after).all()
+        same = (before == after).all(axis=(2, 3))
+        np.testing.assert_array_equal(same, ids != segment)
+
+
+@pytest.mark.parametrize("backend", ["pallas_gpu", "splash"])
+def test_kernels_equal_the_reference_inside_shard_map(backend: str) -> None:
+    """Heads on two devices, in a scan with recomputation, with checked types; gradients too."""
+    arrays = inputs(TOKENS)
+    ids = segments([50, 100], TOKENS)
+    heads = P(None, None, "tensor")
+
+    def loss(attend: Attend, axes: tuple[str, ...], arrays: Any, ids: Any) -> jax.Array:
+        def layer(q: jax.Array, _: None) -> tuple[jax.Array, None]:
+            return attend(q, *arrays[1:], ids, True), None
+
+        q = jax.lax.scan(jax.checkpoint(layer, prevent_cse=False), arrays[0], length=2)[0]
+        return psum(jnp.sum(jnp.sin(q) * (ids > 0)[:, :, None, None]), axes)
+
+    sharded = jax.shard_map(
+        jax.value_and_grad(partial(loss, RUNNABLE[backend], ("tensor",))),
+        mesh=jax.make_mesh((2,), ("tensor",), (AxisType.Auto,), devices=jax.devices()[:2]),
+        in_specs=([heads] * 3, P()),
+        out_specs=(P(), [heads] * 3),
+        check_vma=True,
+    )
+    value, gradients = quick(sharded)(arrays, ids)
+    expected, wanted = quick(jax.value_and_grad(partial(loss, reference, ())))(arrays, ids)
+    assert float(value) == pytest.approx(float(expected), rel=1e-4, abs=1e-4)
+    for a, b in zip(gradients, wanted, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-4)
+
+
+@pytest.mark.parametrize(("backend", "platform"), [("pallas_gpu", "cuda"), ("splash", "tpu")])
+def test_kernels_lower_inside_shard_map(backend: str, platform: str) -> None:
+    heads = P(None, None, "tensor")
+    arrays = [jax.ShapeDtypeStruct((2, 256, n, 64), jnp.bfloat16) for n in (4, 2, 2)]
+
+    def loss(arrays: Any, ids: jax.Array) -> jax.Array:
+        q, k, v = arrays
+        out = attention(q, k, v, ids, causal=True, backend=backend)
+        return psum(jnp.sum(out.astype(jnp.float32)), ("tensor",))
+
+    sharded = jax.shard_map(
+        jax.grad(loss),
+        mesh=jax.make_mesh((2,), ("tensor",), (AxisType.Auto,), devices=jax.devices()[:2]),
+        in_specs=([heads] * 3, P()),
+        out_specs=[heads] * 3,
+        check_vma=True,
+    )
+    ids = jax.ShapeDtypeStruct((2, 256), jnp.int32)
+    text = jax.jit(sharded).trace(arrays, ids).lower(lowering_platforms=(platform,)).as_text()
+    assert "custom_call" in text
+
+
+@pytest.mark.parametrize(
+    ("backend", "platform", "shape", "reason"),
+    [
+        ("splash", "cpu", {}, "it runs on tpu, not on cpu; valid here: reference"),
+        ("splash", "tpu", {"tokens": 100}, "100 tokens.* multiple of 128; valid here: reference"),
+        ("cudnn", "gpu", {"head_dim": 20}, "head_dim 20.*; valid here: reference, pallas_gpu"),
+        ("pallas_gpu", "gpu", {"dtype": "float32"}, "float32.*; valid here: reference"),
+        ("flash", "gpu", {}, "not one of reference, cudnn, pallas_gpu, splash"),
+    ],
+)
+def test_what_a_backend_cannot_do_is_refused(
+    backend: str, platform: str, shape: dict[str, Any], reason: str
+) -> None:
+    asked = {"tokens": 256, "head_dim": 64, "dtype": "bfloat16", **shape}
+    with pytest.raises(AttentionError, match=reason):
+        check_backend(backend, platform, **asked)
+
+
+def test_attention_refuses_shapes_at_the_call() -> None:
+    q, k, v = (jnp.asarray(x) for x in inputs(100))
+    with pytest.raises(AttentionError, match="100 tokens"):
+        attention(q, k, v, jnp.ones((2, 100), jnp.int32), causal=True, backend="splash")
+
+
+def test_every_backend_is_described() -> None:
+    assert set(RUNNABLE) | {"cudnn"} == set(LIMITS)

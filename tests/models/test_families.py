@@ -1,0 +1,264 @@
+"""Every family against a plain numpy version of its published layer, and published sizes."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import erf
+
+from mllm_jax.models import multimodal
+from mllm_jax.models.config import ModelConfig
+from sharding.grid import View
+from tests.models import towers
+
+LENGTH = 9
+Tree = dict[str, Any]
+
+
+def rms(x: np.ndarray, weights: Tree, eps: float) -> np.ndarray:
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps) * weights["scale"]
+
+
+def layer_norm(x: np.ndarray, weights: Tree, eps: float) -> np.ndarray:
+    centred = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
+    return centred * weights["scale"] + weights["bias"]
+
+
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + erf(x / np.sqrt(2)))
+
+
+def dense(x: np.ndarray, weights: Tree, contracted: int = 1) -> np.ndarray:
+    return np.tensordot(x, weights["kernel"], contracted) + weights.get("bias", 0)
+
+
+def rope(x: np.ndarray, theta: float) -> np.ndarray:
+    """Complex multiplication of element i and i + half: `[tokens, heads, width]`."""
+    half = x.shape[-1] // 2
+    angle = np.arange(len(x))[:, None] * theta ** (-np.arange(half) / half)[None]
+    turned = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angle)[:, None]
+    return np.concatenate([turned.real, turned.imag], axis=-1)
+
+
+def attend(x: np.ndarray, weights: Tree, causal: bool, eps: float, theta: float = 0) -> np.ndarray:
+    q, k, v = (dense(x, weights[f"{name}_proj"]) for name in "qkv")
+    if "q_norm" in weights:
+        q, k = rms(q, weights["q_norm"], eps), rms(k, weights["k_norm"], eps)
+    if theta:
+        q, k = rope(q, theta), rope(k, theta)
+    k, v = (np.repeat(y, q.shape[1] // k.shape[1], axis=1) for y in (k, v))
+    scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(q.shape[-1])
+    scores = np.where(np.tri(len(x), dtype=bool) | (not causal), scores, -np.inf)
+    probabilities = np.exp(scores - scores.max(-1, keepdims=True))
+    probabilities /= probabilities.sum(-1, keepdims=True)
+    return dense(np.einsum("hqk,khd->qhd", probabilities, v), weights["o_proj"], 2)
+
+
+def decoder(tokens: np.ndarray, params: Tree, config: Any) -> np.ndarray:
+    """Logits `[tokens, vocab]` of one text."""
+    gpt, eps = config.family == "gpt", config.norm_eps
+    norm, theta = (layer_norm, 0) if gpt else (rms, config.rope_theta)
+    x = params["embed_tokens"]["embedding"][tokens]
+    if gpt:
+        x = x + params["embed_positions"]["embedding"][: len(tokens)]
+    layer = jax.tree.map(lambda leaf: leaf[0], params["layers"])
+    normed = norm(x, layer["input_layernorm"], eps)
+    x = x + attend(normed, layer["self_attn"], True, eps, theta)
+    normed, mlp = norm(x, layer["post_attention_layernorm"], eps), layer["mlp"]
+    if gpt:
+        x = x + dense(gelu_tanh(dense(normed, mlp["fc1"])), mlp["fc2"])
+    else:
+        gate = dense(normed, mlp["gate_proj"])
+        hidden = gate / (1 + np.exp(-gate)) * dense(normed, mlp["up_proj"])
+        x = x + dense(hidden, mlp["down_proj"])
+    return dense(norm(x, params["norm"], eps), params["lm_head"])
+
+
+def vision(patches: np.ndarray, params: Tree, config: Any) -> np.ndarray:
+    """One image of the learned grid's size: `[patches, d_model]`."""
+    stem, eps = params["embeddings"], config.norm_eps
+    x = dense(patches, stem["patch_embedding"]) + stem["position_embedding"][: len(patches)]
+    layer = jax.tree.map(lambda leaf: leaf[0], params["layers"])
+    if config.family == "vit22b":
+        normed = rms(x, layer["layer_norm"], eps)
+        mlp = dense(gelu_tanh(dense(normed, layer["mlp"]["fc1"])), layer["mlp"]["fc2"])
+        x = x + attend(normed, layer["self_attn"], False, eps) + mlp
+        return rms(x, params["norm"], eps)
+    x = x + attend(layer_norm(x, layer["layer_norm1"], eps), layer["self_attn"], False, eps)
+    hidden = gelu_tanh(dense(layer_norm(x, layer["layer_norm2"], eps), layer["mlp"]["fc1"]))
+    return layer_norm(x + dense(hidden, layer["mlp"]["fc2"]), params["norm"], eps)
+
+
+def convolve(x: np.ndarray, weights: Tree, stride: int) -> np.ndarray:
+    padded = np.pad(x, ((1, 1), (0, 0)))
+    windows = [padded[start : start + 3] for start in range(0, len(x), stride)]
+    return gelu(dense(np.stack(windows), weights, 2))
+
+
+def whisper(frames: np.ndarray, params: Tree, config: Any) -> np.ndarray:
+    """One clip: `[frames / 2, d_model]`."""
+    eps, half = config.norm_eps, config.d_model // 2
+    x = convolve(frames, params["embeddings"]["conv1"], 1)
+    x = convolve(x, params["embeddings"]["conv2"], 2)
+    angle = np.arange(len(x))[:, None] * 10_000.0 ** (-np.arange(half) / (half - 1))[None]
+    x = x + np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
+    layer = jax.tree.map(lambda leaf: leaf[0], params["layers"])
+    normed = layer_norm(x, layer["self_attn_layer_norm"], eps)
+    x = x + attend(normed, layer["self_attn"], False, eps)
+    hidden = gelu(dense(layer_norm(x, layer["final_layer_norm"], eps), layer["mlp"]["fc1"]))
+    return layer_norm(x + dense(hidden, layer["mlp"]["fc2"]), params["norm"], eps)
+
+
+def connect(x: np.ndarray, weights: Tree, stack: int) -> np.ndarray:
+    padded = np.pad(x, ((0, -len(x) % stack), (0, 0)))
+    stacked = padded.reshape(-1, stack * x.shape[1])
+    return dense(gelu_tanh(dense(stacked, weights["fc1"])), weights["fc2"])
+
+
+@pytest.mark.parametrize("family", towers.DECODERS)
+def test_decoder(family: str) -> None:
+    config = towers.model(family)
+    params = towers.parameters(config)["decoder"]
+    tokens = towers.texts([LENGTH])
+    batch = towers.text_batch(towers.lay([[LENGTH]], 12), tokens)
+    run = towers.quick(lambda p: multimodal.decode_hidden(p, batch, None, config, View()))
+    actual = np.asarray(run(params))[0, :LENGTH] @ params["lm_head"]["kernel"]
+    np.testing.assert_allclose(actual, decoder(tokens[0], params, config.decoder), atol=1e-4)
+
+
+@pytest.mark.parametrize("family", towers.ENCODERS)
+def test_encoder(family: str) -> None:
+    config = towers.model(encoder=family)
+    settings = config.encoders["media"]
+    params = towers.parameters(config)["encoders"]["media"]
+    length = 12 if settings.modality == "image" else LENGTH
+    media = towers.signals([length], settings.features)
+    rows = towers.lay([[length]], 16)
+    batch = towers.media_batch(config, rows, media, [4])
+    run = towers.quick(lambda p: multimodal.encode(p, "media", batch, config, View()))
+    tower = whisper if family == "whisper" else vision
+    expected = connect(tower(media[0], params, settings), params["connector"], settings.stack)
+    np.testing.assert_allclose(np.asarray(run(params))[0, : len(expected)], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("family", "biases", "norms"),
+    [
+        ("llama", "", ""),
+        ("qwen2", "qkv", ""),
+        ("qwen3", "", "qk"),
+        ("gpt", "qkvo", ""),
+        ("siglip", "qkvo", ""),
+        ("vit22b", "", "qk"),
+        ("whisper", "qvo", ""),
+    ],
+)
+def test_biases_and_norms_of_attention(family: str, biases: str, norms: str) -> None:
+    is_decoder = family in towers.DECODERS
+    config = towers.model(family) if is_decoder else towers.model(encoder=family)
+    _, axes = multimodal.abstract_parameters(config)
+    module = axes["decoder"] if is_decoder else axes["encoders"]["media"]
+    attention = module["layers"]["self_attn"]
+    assert {name for name in "qkvo" if "bias" in attention[f"{name}_proj"]} == set(biases)
+    assert {name for name in "qk" if f"{name}_norm" in attention} == set(norms)
+
+
+PUBLISHED = [
+    # Llama 3.1 8B, Qwen2 7B, Qwen3 8B: parameters of the released checkpoints.
+    ("llama", 32, 4096, 32, 8, 14336, 128256, 8_030_261_248),
+    ("qwen2", 28, 3584, 28, 4, 18944, 152064, 7_615_616_512),
+    ("qwen3", 36, 4096, 32, 8, 12288, 151936, 8_190_735_360),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "layers", "d_model", "heads", "kv_heads", "d_ff", "vocab", "count"), PUBLISHED
+)
+def test_parameters_of_released_decoders(
+    family: str,
+    layers: int,
+    d_model: int,
+    heads: int,
+    kv_heads: int,
+    d_ff: int,
+    vocab: int,
+    count: int,
+) -> None:
+    own = {"layers": layers, "d_model": d_model, "heads": heads, "kv_heads": kv_heads}
+    config = towers.model(family, decoder_changes={**own, "d_ff": d_ff, "vocab": vocab})
+    shapes, _ = multimodal.abstract_parameters(config)
+    assert sum(leaf.size for leaf in jax.tree.leaves(shapes)) == count
+
+
+def test_gpt3_has_175_billion_parameters() -> None:
+    """GPT-3 (arXiv 2005.14165), table 2.1; the output projection is the embedding."""
+    own = {"layers": 96, "d_model": 12288, "heads": 96, "kv_heads": 96, "d_ff": 4 * 12288}
+    rest = {"vocab": 50257, "max_positions": 2048, "tie_embeddings": True}
+    shapes, _ = multimodal.abstract_parameters(towers.model("gpt", decoder_changes={**own, **rest}))
+    count = sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    assert count == pytest.approx(175e9, rel=0.005)
+
+
+@pytest.mark.parametrize("encoder", towers.ENCODERS)
+def test_axes_fit_the_parameters(encoder: str) -> None:
+    config = towers.model("gpt", encoder)
+    shapes, axes = multimodal.abstract_parameters(config)
+
+    def check(path: Any, leaf: jax.ShapeDtypeStruct, names: tuple[str | None, ...]) -> None:
+        assert len(names) == len(leaf.shape), path
+        assert names.count("embed") <= 1, path
+        assert ("layers" in names) == ("['layers']" in jax.tree_util.keystr(path)), path
+
+    jax.tree_util.tree_map_with_path(check, shapes, axes)
+
+
+def test_initial_values_are_of_their_layer_and_scale() -> None:
+    config: ModelConfig = towers.model(decoder_changes={"layers": 2, "d_model": 64, "heads": 4})
+    params = multimodal.init_parameters(config, jax.random.key(0))["decoder"]
+    kernel = np.asarray(params["layers"]["mlp"]["up_proj"]["kernel"])
+    assert kernel.std() == pytest.approx(64**-0.5, rel=0.1)
+    assert not np.allclose(kernel[0], kernel[1])
+    output = np.asarray(params["layers"]["mlp"]["down_proj"]["kernel"])
+    assert output.std() == pytest.approx(48**-0.5 / 2, rel=0.1)
+    assert (np.asarray(params["norm"]["scale"]) == 1).all()
+
+
+@pytest.mark.parametrize("encoder", towers.ENCODERS)
+def test_bfloat16_follows_float32(encoder: str) -> None:
+    """Activations are bfloat16 from the stem to the connector; the loss is float32 again."""
+    results = []
+    for dtype in ("float32", "bfloat16"):
+        config = towers.model("gpt", encoder, dtype=dtype)
+        params = towers.parameters(config)
+        settings = config.encoders["media"]
+        media = towers.signals([12], settings.features)
+        batch = towers.media_batch(config, towers.lay([[12]], 16), media, [4])
+        run = towers.quick(lambda p, c=config, b=batch: multimodal.encode(p, "media", b, c, View()))
+        outputs = run(params["encoders"]["media"])
+        assert outputs.dtype == dtype
+        results.append(np.asarray(outputs, np.float32)[0, : 12 // settings.reduction])
+    difference = np.linalg.norm(results[0] - results[1]) / np.linalg.norm(results[0])
+    assert 0 < difference < 0.05
+
+
+@pytest.mark.parametrize("family", ["qwen3", "gpt"])
+def test_bfloat16_decoder_has_a_float32_loss(family: str) -> None:
+    losses = []
+    for dtype in ("float32", "bfloat16"):
+        config = towers.model(family, dtype=dtype)
+        params = towers.parameters(config)["decoder"]
+        batch = towers.text_batch(towers.lay([[LENGTH]], 12), towers.texts([LENGTH]))
+
+        def loss(params: Any, config: ModelConfig = config, batch: Tree = batch) -> Any:
+            hidden = multimodal.decode_hidden(params, batch, None, config, View())
+            assert hidden.dtype == config.dtype
+            return multimodal.loss(params, hidden, batch, config, View())[0]
+
+        losses.append(towers.quick(loss)(params))
+        assert losses[-1].dtype == np.float32
+    assert float(losses[0]) == pytest.approx(float(losses[1]), rel=0.02)

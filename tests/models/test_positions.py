@@ -1,0 +1,87 @@
+"""Positions: learned grids, rotary frequencies, sinusoids."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mllm_jax.models.config import RopeScaling
+from mllm_jax.models.positions import grid_positions, rotary, rotate, sinusoids
+
+GRID = (3, 4)
+TABLE = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
+
+MOST = 81
+POSITIONS = jax.jit(lambda table, *patches: grid_positions(table, GRID, *patches))
+
+
+def lookup(rows: int, columns: int) -> np.ndarray:
+    """Positions of an image of `rows x columns` patches, `[rows, columns, 5]`."""
+    patches = np.stack(np.divmod(np.arange(MOST), columns), axis=-1)[None]
+    sizes = np.broadcast_to([rows, columns], patches.shape)
+    found = np.asarray(POSITIONS(TABLE, patches, sizes))[0, : rows * columns]
+    return found.reshape(rows, columns, -1)
+
+
+def bilinear(rows: int, columns: int) -> np.ndarray:
+    """Bilinear interpolation with aligned pixel centres, one patch at a time."""
+    table, out = TABLE.reshape(*GRID, -1), np.zeros((rows, columns, 5))
+    for row, column in np.ndindex(rows, columns):
+        y = np.clip((row + 0.5) * GRID[0] / rows - 0.5, 0, GRID[0] - 1)
+        x = np.clip((column + 0.5) * GRID[1] / columns - 0.5, 0, GRID[1] - 1)
+        for i in {math.floor(y), math.ceil(y)}:
+            for j in {math.floor(x), math.ceil(x)}:
+                out[row, column] += (1 - abs(y - i)) * (1 - abs(x - j)) * table[i, j]
+    return out
+
+
+def test_an_image_of_the_learned_size_reads_the_table_exactly() -> None:
+    np.testing.assert_array_equal(lookup(*GRID), TABLE.reshape(*GRID, -1))
+
+
+@settings(max_examples=20)
+@given(rows=st.integers(1, 9), columns=st.integers(1, 9))
+def test_other_images_interpolate(rows: int, columns: int) -> None:
+    np.testing.assert_allclose(lookup(rows, columns), bilinear(rows, columns), atol=1e-5)
+
+
+def test_rotation_makes_scores_depend_on_distance_alone() -> None:
+    q, k = np.random.default_rng(0).normal(size=(2, 1, 1, 1, 8)).astype(np.float32)
+
+    def score(a: int, b: int) -> float:
+        turned = [
+            rotate(x, rotary(jnp.full((1, 1), n), 8, 100.0, None)) for x, n in ((q, a), (k, b))
+        ]
+        return float(jnp.sum(turned[0] * turned[1]))
+
+    assert score(3, 1) == pytest.approx(score(12, 10), abs=1e-5)
+    assert score(3, 1) != pytest.approx(score(3, 2), abs=1e-3)
+
+
+def test_llama3_scaling_keeps_fast_and_slows_slow_frequencies() -> None:
+    scaling = RopeScaling(
+        factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=64
+    )
+    frequency = 1e4 ** (-np.arange(8) / 8)
+    cos, sin = rotary(jnp.ones((1, 1), jnp.int32), 16, 1e4, scaling)
+    actual = np.arctan2(sin, cos).ravel()
+    wavelength = 2 * np.pi / frequency
+    fast, slow = wavelength < 64 / 4, wavelength > 64 / 1
+    np.testing.assert_allclose(actual[fast], frequency[fast], rtol=1e-5)
+    np.testing.assert_allclose(actual[slow], frequency[slow] / 8, rtol=1e-4)
+    between = ~fast & ~slow
+    assert between.any()
+    assert (actual[between] < frequency[between]).all()
+    assert (actual[between] > frequency[between] / 8).all()
+
+
+def test_sinusoids_are_whispers() -> None:
+    actual = sinusoids(jnp.arange(20)[None], 8)[0]
+    step = math.log(10_000) / 3
+    angle = np.arange(20)[:, None] * np.exp(-step * np.arange(4))[None]
+    expected = np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
+    np.testing.assert_allclose(actual, expected, atol=1e-5)

@@ -1,0 +1,106 @@
+"""FLOPs of every family against XLA's own count of the forward."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from mllm_jax.models import multimodal
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.work import model_flops, tower_work
+from scheduling.cost import TRAINING_FACTOR, TowerWork, peak_flops
+from sharding.grid import View
+from tests.models import towers
+
+TOKENS = 64
+#: Wide enough that products outweigh all else.
+WIDE: dict[str, Any] = {"d_model": 512, "heads": 4, "head_dim": 96, "d_ff": 1024}
+
+
+def counted(function: Any, *inputs: Any) -> float:
+    """FLOPs of the program as XLA counts them before optimisation; a scan's body counts once."""
+    cost: Any = jax.jit(function).lower(*inputs).cost_analysis()
+    return float(cost["flops"])
+
+
+def decoder_flops(config: ModelConfig, tokens: int) -> float:
+    """XLA's count for one text."""
+    shapes, _ = multimodal.abstract_parameters(config)
+    batch = towers.text_batch(towers.lay([[tokens]], tokens), towers.texts([tokens]))
+
+    def forward(params: Any) -> Any:
+        hidden = multimodal.decode_hidden(params, batch, None, config, View())
+        return multimodal.loss(params, hidden, batch, config, View())[0]
+
+    return counted(forward, shapes["decoder"])
+
+
+def encoder_flops(config: ModelConfig, tokens: int) -> float:
+    """XLA's count for one medium."""
+    media = towers.signals([tokens], config.encoders["media"].features)
+    batch = towers.media_batch(config, towers.lay([[tokens]], tokens), media, [8])
+    shapes, _ = multimodal.abstract_parameters(config)
+
+    def forward(params: Any) -> Any:
+        return multimodal.encode(params, "media", batch, config, View())
+
+    return counted(forward, shapes["encoders"]["media"])
+
+
+def check(work: TowerWork, half: float, whole: float) -> None:
+    """Work of segments of `TOKENS / 2` and `TOKENS` against XLA's counts `half` and `whole`."""
+    assert work.flops([TOKENS]) == pytest.approx(whole, rel=0.05)
+    # Twice the half has the same linear part, so that the difference shows the quadratic one.
+    quadratic = work.flops([TOKENS]) - 2 * work.flops([TOKENS // 2])
+    assert quadratic == pytest.approx(whole - 2 * half, rel=0.1)
+
+
+@pytest.mark.parametrize("family", towers.DECODERS)
+def test_decoder(family: str) -> None:
+    config = towers.model(family, decoder_changes={**WIDE, "vocab": 512}, loss_chunk=TOKENS)
+    half, whole = (decoder_flops(config, n) for n in (TOKENS // 2, TOKENS))
+    check(tower_work(config, "decoder"), half, whole)
+
+
+@pytest.mark.parametrize("family", towers.ENCODERS)
+def test_encoder(family: str) -> None:
+    values = towers.model(encoder=family).model_dump()
+    # The stem, too, must be large enough to be seen.
+    stem = {"mels": 512} if family == "whisper" else {"patch": (16, 32)}
+    values["encoders"]["media"].update({**WIDE, **stem})
+    config = ModelConfig.model_validate(values)
+    half, whole = (encoder_flops(config, n) for n in (TOKENS // 2, TOKENS))
+    check(tower_work(config, "media"), half, whole)
+
+
+def test_layers_add_up() -> None:
+    one, three = (
+        tower_work(towers.model(decoder_changes={"layers": n}), "decoder") for n in (1, 3)
+    )
+    head = 2 * 32 * towers.VOCAB
+    assert three.linear - head == 3 * (one.linear - head)
+    assert three.quadratic == 3 * one.quadratic
+
+
+def test_a_step_costs_three_forwards_of_every_segment() -> None:
+    config = towers.model(encoder="siglip")
+    lengths = {"decoder": np.array([9, 4]), "media": np.array([12])}
+    forward = sum(tower_work(config, name).flops(n) for name, n in lengths.items())
+    assert model_flops(config, lengths) == TRAINING_FACTOR * forward
+    work = TowerWork(linear=2.0, quadratic=1.0)
+    assert work.flops([3, 4]) == 2 * 7 + 9 + 16
+
+
+@pytest.mark.parametrize(
+    ("kind", "peak"),
+    [
+        ("NVIDIA H100 80GB HBM3", 989.5e12),
+        ("NVIDIA H100 PCIe", 756.5e12),
+        ("TPU v5 lite", 197e12),
+        ("TPU v5", 459e12),
+        ("cpu", None),
+    ],
+)
+def test_peak_of_a_device(kind: str, peak: float | None) -> None:
+    assert peak_flops(kind) == peak

@@ -1,0 +1,163 @@
+"""The optimizers on shards equal the optimizers on whole arrays."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from mllm_jax.config import TrainConfig
+from mllm_jax.train.optimizer import (
+    build_optimizer,
+    decays,
+    global_norm,
+    is_matrix,
+    learning_rate,
+    newton_schulz,
+)
+from mllm_jax.train.step import specs_like
+from sharding.grid import JointGrid
+from sharding.plan import ParallelPlan
+from sharding.rules import layouts
+
+AXES = {
+    "table": ("vocab", "embed"),
+    "layers": {
+        "q": ("layers", "embed", "heads", None),
+        "out": ("layers", "heads", None, "embed"),
+        "up": ("layers", "embed", "mlp"),
+        "bias": ("layers", "mlp"),
+        "norm": ("layers", "embed"),
+    },
+}
+SHAPES = {
+    "table": (8, 4),
+    "layers": {"q": (3, 4, 2, 4), "out": (3, 2, 4, 4), "up": (3, 4, 16), "bias": (3, 16), "norm": (3, 4)},
+}
+
+
+def arrays(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    return jax.tree.map(
+        lambda shape: jnp.asarray(rng.normal(size=shape), jnp.float32),
+        SHAPES,
+        is_leaf=lambda x: isinstance(x, tuple),
+    )
+
+
+def updated(config: TrainConfig, plan: ParallelPlan, rounds: int = 3) -> Any:
+    """Parameters after some updates with given gradients under `plan`."""
+    grid = JointGrid.build({"decoder": plan})
+    layout = layouts(AXES, grid.decoder)
+    optimizer = build_optimizer(config, layout)
+    specs = jax.tree.map(lambda leaf: leaf.spec, layout)
+    state_specs = specs_like(jax.eval_shape(optimizer.init, arrays(0)), layout)
+
+    def update(params: Any, state: Any, grads: Any) -> tuple[Any, Any]:
+        updates, state = optimizer.update(grads, state, params)
+        return optax.apply_updates(params, updates), state
+
+    step = jax.jit(
+        jax.shard_map(
+            update,
+            mesh=grid.mesh(jax.devices()[: grid.devices]),
+            in_specs=(specs, state_specs, specs),
+            out_specs=(specs, state_specs),
+        )
+    )
+    params, state = arrays(0), optimizer.init(arrays(0))
+    for i in range(rounds):
+        params, state = step(params, state, arrays(i + 1))
+    return jax.tree.map(np.asarray, params)
+
+
+def train_config(kind: str, **changes: Any) -> TrainConfig:
+    values = {"steps": 10, "learning_rate": 0.1, "optimizer": {"kind": kind}} | changes
+    return TrainConfig.model_validate(values)
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+@pytest.mark.parametrize(
+    "plan", [ParallelPlan(data=2, tensor=2), ParallelPlan(fsdp=2, tensor=2, data=2)], ids=str
+)
+def test_sharded_updates_equal_those_of_one_device(kind, plan):
+    config = train_config(kind)
+    got, expected = updated(config, plan), updated(config, ParallelPlan())
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_adamw_equals_optax_with_its_own_clipping():
+    config = train_config("adamw", weight_decay=0.3)
+    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    reference = optax.chain(
+        optax.clip_by_global_norm(1.0),
+        optax.adamw(
+            learning_rate(config),
+            b1=0.9,
+            b2=0.95,
+            weight_decay=0.3,
+            mask=jax.tree.map(decays, layout),
+        ),
+    )
+    params, state = arrays(0), reference.init(arrays(0))
+    for i in range(3):
+        updates, state = reference.update(arrays(i + 1), state, params)
+        params = optax.apply_updates(params, updates)
+    got = updated(config, ParallelPlan())
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(params), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_muon_updates_are_nearly_orthogonal_and_scaled():
+    config = train_config("muon", weight_decay=0.0, warmup_steps=0, clip_norm=None)
+    moved = updated(config, ParallelPlan(data=2), rounds=1)["layers"]["up"] - np.asarray(
+        arrays(0)["layers"]["up"]
+    )
+    values = np.linalg.svd(moved / (0.1 * 0.2 * 16**0.5), compute_uv=False)
+    assert values.min() > 0.5
+    assert values.max() < 1.3
+
+
+def test_newton_schulz_keeps_the_singular_vectors():
+    matrix = np.random.default_rng(0).normal(size=(1, 4, 6)).astype(np.float32)
+    u, _, v = np.linalg.svd(matrix, full_matrices=False)
+    core = u.mT @ np.asarray(newton_schulz(jnp.asarray(matrix), 5)) @ v.mT
+    off_diagonal = core - core * np.eye(4)
+    assert np.abs(off_diagonal).max() < 1e-3
+    assert np.abs(np.diagonal(core, axis1=1, axis2=2) - 1).max() < 0.4
+
+
+def test_which_leaves_are_matrices_and_which_decay():
+    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    matrix, decay = jax.tree.map(is_matrix, layout), jax.tree.map(decays, layout)
+    assert matrix == {
+        "table": False,
+        "layers": {"q": True, "out": True, "up": True, "bias": False, "norm": False},
+    }
+    assert decay == {
+        "table": True,
+        "layers": {"q": True, "out": True, "up": True, "bias": False, "norm": False},
+    }
+
+
+def test_global_norm_counts_every_entry_once():
+    grid = JointGrid.build({"decoder": ParallelPlan(data=2, fsdp=2, tensor=2)})
+    layout = layouts(AXES, grid.decoder)
+    norm = jax.shard_map(
+        lambda grads: global_norm(grads, layout),
+        mesh=grid.mesh(),
+        in_specs=(jax.tree.map(lambda leaf: leaf.spec, layout),),
+        out_specs=P(),
+    )
+    np.testing.assert_allclose(jax.jit(norm)(arrays(0)), optax.tree.norm(arrays(0)), rtol=1e-6)
+
+
+def test_learning_rate_warms_up_and_decays():
+    schedule = learning_rate(train_config("adamw", warmup_steps=4, final_learning_rate_ratio=0.2))
+    rates = [float(schedule(step)) for step in range(11)]
+    assert 0 < rates[0] < rates[1] < rates[4] == pytest.approx(0.1)
+    assert rates[4] > rates[7] > rates[10] == pytest.approx(0.02)

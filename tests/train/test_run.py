@@ -1,0 +1,144 @@
+"""`launch.py train` as a user runs it: in processes of its own."""
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from tests.configs import ROOT, values
+from tests.train.conftest import CHANGES
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+def write_config(folder: Path, name: str, **changes: Any) -> Path:
+    content = values(
+        **CHANGES
+        | {
+            "run__name": name,
+            "run__directory": str(folder),
+            "run__log_every": 1,
+            "data__cache": str(folder / "cache"),
+            "evaluate": {"samples": 8, "max_new_tokens": 4},
+            "checkpoint": {"every": 2},
+        }
+        | changes
+    )
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def launch(command: str, config: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "launch.py"), command, "--config", str(config), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == code, f"exit {process.returncode}\n{out}\n{err}"
+    return out, err
+
+
+def losses(run: Path) -> list[float]:
+    lines = (json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines())
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> dict[str, Any]:
+    """Summary of a run of four steps in one process."""
+    out, _ = finish(launch("train", write_config(folder, "whole"), "--json"))
+    return json.loads(out)
+
+
+def test_a_run_leaves_a_summary_metrics_and_checkpoints(whole, folder):
+    run = folder / "whole"
+    assert json.loads((run / "summary.json").read_text()) == whole
+    assert whole["steps"] == 4
+    assert set(whole["exact_match"]) == {"vision", "audio"}
+    assert {"seconds", "final_loss", "tokens_per_second", "padding", "data_wait_share"} <= set(whole)
+    assert whole["evaluated"] == {"vision": 4, "audio": 4}
+    assert len(losses(run)) == 4
+    assert {"2", "4"} <= {path.name for path in (run / "checkpoints").iterdir()}
+    assert list((run / "tensorboard").iterdir())
+
+
+def test_a_finished_run_is_evaluated_again_without_training(whole, folder):
+    out, _ = finish(launch("evaluate", folder / "whole.yaml", "--json"))
+    result = json.loads(out)
+    assert result["step"] == 4
+    assert result["exact_match"] == whole["exact_match"]
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):
+    config = write_config(folder, "stopped", checkpoint={"every": 1000}, train__steps=400)
+    process = launch("train", config)
+    metrics = folder / "stopped" / "metrics.jsonl"
+    while not (metrics.exists() and metrics.read_text().count("loss")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    finish(process, code=130)
+    saved = max(int(p.name) for p in (folder / "stopped" / "checkpoints").iterdir())
+    assert saved >= 1
+    # The schedule depends on the number of steps, so that the tail is not compared here.
+    out, _ = finish(launch("train", config, f"train.steps={saved + 2}", "evaluate.enabled=false"))
+    assert f"after step {saved}" in out
+    assert len(losses(folder / "stopped")) == saved + 2
+    assert losses(folder / "stopped")[0] == pytest.approx(losses(folder / "whole")[0], rel=1e-6)
+
+
+@pytest.mark.multihost
+def test_two_processes_give_the_losses_of_one(whole, folder):
+    config = write_config(folder, "two")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    options = ["--coordinator", address, "--processes", "2", "--process"]
+    both = [launch("train", config, *options, str(i)) for i in range(2)]
+    try:
+        for process in both:
+            finish(process)
+    finally:
+        for process in both:
+            process.kill()
+    np.testing.assert_allclose(losses(folder / "two"), losses(folder / "whole"), rtol=1e-6)
+    summary = json.loads((folder / "two" / "summary.json").read_text())
+    assert summary["exact_match"] == whole["exact_match"]
+
+
+def test_an_unwritable_run_folder_is_refused_before_training(folder):
+    config = write_config(folder, "blocked")
+    (folder / "blocked").write_text("a file where the folder should be")
+    _, err = finish(launch("train", config), code=2)
+    out = _ + err
+    assert "blocked cannot be written" in out
+    assert "Traceback" not in out
+
+
+def test_a_full_disk_is_refused_before_training(tmp_path, monkeypatch):
+    from mllm_jax.train.experiment import RunError, prepare_folder
+
+    usage = shutil.disk_usage(tmp_path)._replace(free=70 * 2**20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    prepare_folder(tmp_path / "run", needed_bytes=2**20)
+    with pytest.raises(RunError, match=r"70 MiB are free, .* need 74 MiB"):
+        prepare_folder(tmp_path / "run", needed_bytes=10 * 2**20)
