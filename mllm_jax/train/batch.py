@@ -50,4 +50,4 @@ def whole(array: jax.Array) -> np.ndarray:
 def _rows_of(view: View, mesh: Mesh, rows: int) -> list[int]:
     sharding = jax.sharding.NamedSharding(mesh, view.rows())
     shares = sharding.addressable_devices_indices_map((rows,)).values()
-    return sorted({row for (share,) in shares for row in range(*share.indices(rows))})
+    return sorted({row for share in shares if share for row in range(*share[0].indices(rows))})

@@ -29,6 +29,9 @@ from mllm_jax.train.experiment import Experiment, RunError
 from mllm_jax.train.step import batch_spec, gather_media
 from sharding.collectives import psum
 
+#: Tokens written, token ids, answers that go on at their next position, number of those.
+Decoding = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+
 
 class Evaluator:
     """The compiled decoding program of an experiment and its held-out samples."""
@@ -94,7 +97,7 @@ class Evaluator:
         order, end = batch["decoder"]["order"], self._experiment.processor.end_id
         media = gather_media(params, batch, model, views)
 
-        def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        def step(carry: Decoding) -> Decoding:
             i, tokens, alive, _ = carry
             rows = batch["decoder"] | {"tokens": tokens}
             hidden = multimodal.decode_hidden(decoder, rows, media, model, view)
@@ -104,7 +107,7 @@ class Evaluator:
             alive = _shift(alive & (best != end)) & (order == i + 1)
             return i + 1, tokens, alive, psum(jnp.sum(alive), view.batch)
 
-        def unfinished(carry: tuple[jax.Array, ...]) -> jax.Array:
+        def unfinished(carry: Decoding) -> jax.Array:
             return (carry[0] < self._config.evaluate.max_new_tokens) & (carry[3] > 0)
 
         start = (jnp.int32(0), batch["decoder"]["tokens"], order == 0, jnp.int32(1))

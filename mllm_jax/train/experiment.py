@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from data.modality import Modality
 from data.processor import Processor, make_processor
 from mllm_jax.config import ExperimentConfig
-from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.config import EncoderConfig, ModelConfig, WhisperConfig
 from mllm_jax.train.optimizer import build_optimizer
 from mllm_jax.train.step import TrainStep, parameter_layouts
 from sharding.grid import JointGrid
@@ -57,14 +57,14 @@ class Experiment:
 
 def modalities(model: ModelConfig) -> list[Modality]:
     """What the data pipeline must know of the encoders."""
-    found = []
-    for name, encoder in model.encoders.items():
-        if encoder.modality == "image":
-            format_ = {"patch": encoder.patch, "channels": encoder.channels, "block": encoder.block}
-        else:
-            format_ = {"mels": encoder.mels, "stride": encoder.reduction}
-        found.append(Modality(name, encoder.modality, **format_))
-    return found
+    return [_modality(name, encoder) for name, encoder in model.encoders.items()]
+
+
+def _modality(name: str, encoder: EncoderConfig) -> Modality:
+    if isinstance(encoder, WhisperConfig):
+        return Modality(name, "audio", mels=encoder.mels, stride=encoder.reduction)
+    patch, channels, block = encoder.patch, encoder.channels, encoder.block
+    return Modality(name, "image", patch=patch, channels=channels, block=block)
 
 
 def prepare_folder(folder: Path, needed_bytes: int) -> None:

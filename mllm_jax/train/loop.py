@@ -234,9 +234,7 @@ def _restore_or_init(
     return restored.state, progress
 
 
-def _save(
-    checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress
-) -> None:
+def _save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress) -> None:
     config = experiment.config.model_dump(mode="json")
     checkpoints.save(progress.step, state, progress.to_json(), config)
 

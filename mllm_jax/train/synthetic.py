@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.config import EncoderConfig, ModelConfig
+from mllm_jax.models.config import EncoderConfig, ModelConfig, WhisperConfig
 
 Ints = NDArray[np.int32]
 
@@ -69,7 +69,7 @@ def _media(
     rng: np.random.Generator, encoder: EncoderConfig, rows: int, budget: int
 ) -> dict[str, NDArray[Any]]:
     """Encoder rows: media of whole reductions, audio clips with some slack at their end."""
-    image = encoder.modality == "image"
+    image = not isinstance(encoder, WhisperConfig)
     shape = (rows, budget)
     segment_ids = np.zeros(shape, np.int32)
     positions = np.zeros((*shape, 2) if image else shape, np.int32)
@@ -81,7 +81,7 @@ def _media(
             used = length if image else length - int(rng.integers(encoder.reduction))
             span = slice(start, start + used)
             segment_ids[row, span] = i + 1
-            if image:
+            if not isinstance(encoder, WhisperConfig):
                 positions[row, span], sizes[row, span] = _strip(encoder.block, outputs)
             else:
                 positions[row, span] = np.arange(used)

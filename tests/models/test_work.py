@@ -66,9 +66,10 @@ def test_decoder(family: str) -> None:
 @pytest.mark.parametrize("family", towers.ENCODERS)
 def test_encoder(family: str) -> None:
     values = towers.model(encoder=family).model_dump()
-    # The stem, too, must be large enough to be seen.
+    # Stem and connector, too, must be large enough to be seen.
     stem = {"mels": 512} if family == "whisper" else {"patch": (16, 32)}
     values["encoders"]["media"].update({**WIDE, **stem})
+    values["encoders"]["media"]["connector"]["hidden"] = 1024
     config = ModelConfig.model_validate(values)
     half, whole = (encoder_flops(config, n) for n in (TOKENS // 2, TOKENS))
     check(tower_work(config, "media"), half, whole)

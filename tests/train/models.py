@@ -9,9 +9,7 @@ from mllm_jax.models.config import ModelConfig
 VISION = {"layers": 2, "d_model": 16, "heads": 2, "d_ff": 16, "patch": [2, 2], "channels": 1}
 
 
-def small_model(
-    decoder: str = "llama", vision: str = "siglip", **changes: Any
-) -> ModelConfig:
+def small_model(decoder: str = "llama", vision: str = "siglip", **changes: Any) -> ModelConfig:
     """Three towers of the named families, as narrow as degrees up to 8 allow."""
     return ModelConfig.model_validate(
         {

@@ -60,9 +60,7 @@ FAMILIES = st.sampled_from(
 )
 
 
-@settings(
-    max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(plans=plan_sets(), families=FAMILIES)
 @example(
     plans={"decoder": plan(2, 1, 2), "vision": plan(4), "audio": plan(2, 1, 2)},

@@ -74,7 +74,9 @@ def test_a_run_leaves_a_summary_metrics_and_checkpoints(whole, folder):
     assert json.loads((run / "summary.json").read_text()) == whole
     assert whole["steps"] == 4
     assert set(whole["exact_match"]) == {"vision", "audio"}
-    assert {"seconds", "final_loss", "tokens_per_second", "padding", "data_wait_share"} <= set(whole)
+    assert {"seconds", "final_loss", "tokens_per_second", "padding", "data_wait_share"} <= set(
+        whole
+    )
     assert whole["evaluated"] == {"vision": 4, "audio": 4}
     assert len(losses(run)) == 4
     assert {"2", "4"} <= {path.name for path in (run / "checkpoints").iterdir()}
