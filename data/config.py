@@ -15,8 +15,8 @@ class _Section(BaseModel):
 class DemoSource(_Section):
     """Handwritten digit strips and spoken digit strings; see `data/sources/demo.py`."""
 
-    kind: Literal["demo"] = "demo"
-    seed: int = 0
+    kind: Literal["demo"] = "demo"  # format of the source
+    seed: int = 0  # of the split, the strips and the spoken strings
     train: PositiveInt = 65536  # samples in an epoch, half images and half speech
     heldout: PositiveInt = 400  # held-out samples, half images and half speech
     clips: PositiveInt = 6144  # distinct synthesised training clips
@@ -28,7 +28,7 @@ class DemoSource(_Section):
 class LlavaSource(_Section):
     """LLaVA-style conversations with a media folder; see `data/sources/llava.py`."""
 
-    kind: Literal["llava"]
+    kind: Literal["llava"]  # format of the source
     path: Path  # .json (a list) or .jsonl, the training split
     media: Path | None = None  # folder of images and clips; default: the folder of `path`
     heldout: Path | None = None  # same format, the evaluation split
@@ -42,12 +42,12 @@ class ImageConfig(_Section):
     its patch grid holds at most `max_patches` patches, and rounded to whole blocks (NaFlex).
     """
 
-    height: PositiveInt | None = None
-    max_patches: PositiveInt = 1024
+    height: PositiveInt | None = None  # pixels to scale every image to; null: by `max_patches`
+    max_patches: PositiveInt = 1024  # largest patch grid of an image, without `height`
     max_pixels: PositiveInt = 89_478_485  # larger files are refused as decompression bombs
     mean: tuple[float, ...] = (0.5,)  # per channel, or one for all, of pixels in [0, 1]
-    std: tuple[Annotated[float, Field(gt=0)], ...] = (0.5,)
-    placeholder: str = "<image>"
+    std: tuple[Annotated[float, Field(gt=0)], ...] = (0.5,)  # per channel, or one for all
+    placeholder: str = "<image>"  # stands for an image in the text
 
 
 class AudioConfig(_Section):
@@ -56,16 +56,16 @@ class AudioConfig(_Section):
     sample_rate: PositiveInt = 16000  # Hz; a clip of another rate is refused, never resampled
     hop: PositiveInt = 160  # samples from one frame to the next
     window: Annotated[int, Field(ge=2)] = 400  # samples of a Hann window and of its FFT
-    placeholder: str = "<audio>"
+    placeholder: str = "<audio>"  # stands for a clip in the text
 
 
 class ChatConfig(_Section):
     """Strings around the turns; `end` must be one token, it ends an answer."""
 
-    system: str = "<|im_start|>system\n"
-    user: str = "<|im_start|>user\n"
-    assistant: str = "<|im_start|>assistant\n"
-    end: str = "<|im_end|>"
+    system: str = "<|im_start|>system\n"  # before a system message
+    user: str = "<|im_start|>user\n"  # before what the user says
+    assistant: str = "<|im_start|>assistant\n"  # before an answer
+    end: str = "<|im_end|>"  # after every turn; one token, learnt after an answer
     separator: str = "\n"  # after `end`, not learnt
 
 
@@ -78,14 +78,14 @@ class DataConfig(_Section):
     """
 
     source: Annotated[DemoSource | LlavaSource, Field(discriminator="kind")] = DemoSource()
-    rows: PositiveInt = 8
-    budgets: dict[str, PositiveInt]
+    rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module
+    budgets: dict[str, PositiveInt]  # capacities of a row: tokens, segments, and each encoder's
     lookahead: PositiveInt = 384  # samples to choose from when a step is packed
     workers: Annotated[int, Field(ge=0)] = 0  # 0: a thread of this process
     prefetch: PositiveInt = 2  # steps made ahead (per worker)
-    on_error: Literal["skip", "raise"] = "skip"
+    on_error: Literal["skip", "raise"] = "skip"  # what to do with an unusable sample
     tokenizer: str = "demo"  # "demo", "bytes" or the path of a tokenizer.json
-    chat: ChatConfig | None = None  # None: the tokenizer's own, ChatML for a tokenizer.json
+    chat: ChatConfig | None = None  # strings around the turns; null: the tokenizer's own, ChatML for a tokenizer.json
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
     cache: Path = Path(".cache/mllm_jax")  # folder for synthesised speech

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from mllm_jax.models import attention_kernels as kernels
-from mllm_jax.models.parameters import vary_like
+from mllm_jax.models.varying import vary_like
 
 Kernel = Callable[..., jax.Array]
 

@@ -1,28 +1,24 @@
 """Attention kernels of other libraries, made to run inside a manual `shard_map`.
 
-The kernels do not say over which mesh axes their outputs vary, which `check_vma=True` insists on.
-`untyped` therefore runs each of them in a nested `shard_map` that adds no manual axis and only
-turns those types off; lowering leaves nothing of it. Outside, the outputs are marked as varying
-again. Forward and backward go through it separately, because the types of a `custom_vjp` are
-compared across its two rules.
+The kernels do not say over which mesh axes their outputs vary, which `check_vma=True` insists on:
+`untyped` runs them `without_types`. Forward and backward go through it separately, because the
+types of a `custom_vjp` are compared across its two rules.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.experimental.pallas.ops.gpu import attention as triton
 from jax.experimental.pallas.ops.tpu.splash_attention import (
     splash_attention_kernel as splash_kernel,
 )
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as splash_mask
-from jax.sharding import PartitionSpec
 
-from mllm_jax.models.parameters import vary_like
+from mllm_jax.models.varying import vary_like, without_types
 
 Attend = Callable[..., jax.Array]
 
@@ -53,6 +49,7 @@ def pallas_gpu(
     interpret: bool = False,
 ) -> jax.Array:
     """Pallas' flash attention for GPUs (Triton); grouped keys and values are repeated."""
+    triton = _triton()
     repeats = q.shape[2] // k.shape[2]
     k, v = (jnp.repeat(x, repeats, axis=2) for x in (k, v))
 
@@ -61,6 +58,17 @@ def pallas_gpu(
         return triton.mha(q, k, v, ids, sm_scale=scale, causal=causal, interpret=interpret)
 
     return untyped(kernel)(q, k, v, segment_ids)
+
+
+def _triton() -> Any:
+    """The module of the Triton kernels, imported when used.
+
+    JAX 0.12 deprecates it in favour of another package but still has it; versions are pinned.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "jax.experimental.pallas.ops.gpu", DeprecationWarning)
+        from jax.experimental.pallas.ops.gpu import attention
+    return attention
 
 
 def splash(
@@ -112,38 +120,17 @@ def untyped(kernel: Attend) -> Attend:
 
     @jax.custom_vjp
     def attend(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
-        return vary_like(_without_types(kernel)(q, k, v, ids), q)
+        return vary_like(without_types(kernel)(q, k, v, ids), q)
 
     def forward(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> Any:
         def run(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> Any:
             return jax.vjp(lambda *inputs: kernel(*inputs, ids), q, k, v)
 
-        return vary_like(_without_types(run)(q, k, v, ids), q)
+        return vary_like(without_types(run)(q, k, v, ids), q)
 
     def backward(pullback: Any, gradient: jax.Array) -> Any:
-        run = _without_types(lambda pullback, gradient: pullback(gradient))
+        run = without_types(lambda pullback, gradient: pullback(gradient))
         return (*vary_like(run(pullback, gradient), gradient), None)
 
     attend.defvjp(forward, backward)
     return attend
-
-
-def _without_types(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` traced without the types of varying axes; outside `shard_map` unchanged."""
-    axes = frozenset(jax.sharding.get_abstract_mesh().manual_axes)
-    if not axes:
-        return function
-
-    def body(*inputs: Any) -> Any:
-        return function(*jax.tree.map(_forget, inputs))
-
-    whole = PartitionSpec()
-    return jax.shard_map(body, in_specs=whole, out_specs=whole, axis_names=axes, check_vma=False)
-
-
-def _forget(x: jax.Array) -> jax.Array:
-    """`x` without the type of its varying axes.
-
-    Where types are off, the result of any arithmetic has none; XLA removes the product with one.
-    """
-    return x * np.ones((), x.dtype)

@@ -19,6 +19,7 @@ from flax import nnx
 
 from mllm_jax.models.attention import attention
 from mllm_jax.models.positions import Rotary, rotate
+from mllm_jax.models.varying import gelu
 from sharding.collectives import all_gather, reduce_scatter
 from sharding.grid import View
 from sharding.rules import LogicalAxes
@@ -219,7 +220,8 @@ class MLP(nnx.Module):
 
     def activated(self, x: jax.Array) -> jax.Array:
         """`[rows, tokens, inputs]` to `[rows, tokens, hidden / tensor]`."""
-        return jax.nn.gelu(self.fc1(x), approximate=self.tanh)
+        hidden = self.fc1(x)
+        return jax.nn.gelu(hidden) if self.tanh else gelu(hidden)
 
 
 def aligned(parameter: jax.Array, x: jax.Array) -> jax.Array:

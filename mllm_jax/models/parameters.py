@@ -19,7 +19,7 @@ from typing import Any
 import jax
 from flax import nnx
 
-from sharding.collectives import vary
+from mllm_jax.models.varying import vary_like
 from sharding.grid import View
 from sharding.rules import gather_parameters
 
@@ -108,14 +108,3 @@ def run_layers(
     if remat == "layer":
         body = jax.checkpoint(body, prevent_cse=False)
     return jax.lax.scan(body, vary_like(x, (x, params)), params)[0]
-
-
-def vary_like(tree: Any, like: Any) -> Any:
-    """`tree` marked as varying over every axis that some leaf of `like` varies over.
-
-    A scan's carry must have one type from its start to its end; and a parameter marked before a
-    scan has its gradient summed over the axes once, after the scan, and not in every iteration.
-    """
-    leaves = jax.tree.leaves(like)
-    axes = sorted({axis for leaf in leaves for axis in jax.typeof(leaf).mat.varying})
-    return vary(tree, tuple(axes))

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mllm_jax.models.parameters import vary_like
+from mllm_jax.models.varying import vary_like
 from sharding.collectives import axis_index, pmax, psum, reduce_scatter
 from sharding.grid import View
 

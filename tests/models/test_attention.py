@@ -119,8 +119,8 @@ def test_kernels_equal_the_reference_inside_shard_map(backend: str) -> None:
         np.testing.assert_allclose(a, b, atol=2e-4)
 
 
-@pytest.mark.parametrize(("backend", "platform"), [("pallas_gpu", "cuda"), ("splash", "tpu")])
-def test_kernels_lower_inside_shard_map(backend: str, platform: str) -> None:
+@pytest.mark.parametrize("backend", ["pallas_gpu", "splash"])
+def test_kernels_trace_inside_shard_map(backend: str) -> None:
     heads = P(None, None, "tensor")
     arrays = [jax.ShapeDtypeStruct((2, 256, n, 64), jnp.bfloat16) for n in (4, 2, 2)]
 
@@ -137,8 +137,10 @@ def test_kernels_lower_inside_shard_map(backend: str, platform: str) -> None:
         check_vma=True,
     )
     ids = jax.ShapeDtypeStruct((2, 256), jnp.int32)
-    text = jax.jit(sharded).trace(arrays, ids).lower(lowering_platforms=(platform,)).as_text()
-    assert "custom_call" in text
+    traced = jax.jit(sharded).trace(arrays, ids)
+    assert "pallas_call" in str(traced.jaxpr)
+    if backend == "splash":  # Triton's lowering asks for a GPU from JAX 0.12 on
+        assert "tpu_custom_call" in traced.lower(lowering_platforms=("tpu",)).as_text()
 
 
 @pytest.mark.parametrize(

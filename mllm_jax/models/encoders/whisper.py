@@ -26,6 +26,7 @@ from mllm_jax.models.layers import (
 )
 from mllm_jax.models.parameters import Block, Params, Tower
 from mllm_jax.models.positions import sinusoids
+from mllm_jax.models.varying import gelu
 from sharding.collectives import shard_slice
 from sharding.grid import View
 
@@ -90,12 +91,12 @@ def embed(
     ids = batch["segment_ids"]
     x = module.conv1(taps(batch["inputs"].astype(dtype), ids, first))
     ids = ids[:, ::first]
-    x = jnp.where((ids > 0)[..., None], jax.nn.gelu(x, approximate=False), 0)
+    x = jnp.where((ids > 0)[..., None], gelu(x), 0)
     x = module.conv2.scattered(taps(x, ids, second), view)
     ids = ids[:, ::second]
     positions = batch["positions"][:, :: config.stride] // config.stride
     local, positions = (shard_slice(a, view.tensor, dim=1) for a in (ids, positions))
-    x = jax.nn.gelu(x, approximate=False)
+    x = gelu(x)
     x = x + sinusoids(positions, config.d_model).astype(dtype)
     return jnp.where((local > 0)[..., None], x, 0), Segments(ids)
 
