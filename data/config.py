@@ -85,7 +85,7 @@ class DataConfig(_Section):
     prefetch: PositiveInt = 2  # steps made ahead (per worker)
     on_error: Literal["skip", "raise"] = "skip"  # what to do with an unusable sample
     tokenizer: str = "demo"  # "demo", "bytes" or the path of a tokenizer.json
-    chat: ChatConfig | None = None  # strings around the turns; null: the tokenizer's own, ChatML for a tokenizer.json
+    chat: ChatConfig | None = None  # around turns; null: the tokenizer's own or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
     cache: Path = Path(".cache/mllm_jax")  # folder for synthesised speech

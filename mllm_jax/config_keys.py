@@ -60,7 +60,10 @@ class Key:
 
     @property
     def default(self) -> str:
-        """Default as JSON, or `required`."""
+        """Default as JSON, what it is derived from, or `required`."""
+        extra = self.field.json_schema_extra
+        if isinstance(extra, dict) and "derived" in extra:
+            return str(extra["derived"])
         if self.field.is_required():
             return "required"
         return json.dumps(to_jsonable_python(self.field.get_default(call_default_factory=True)))

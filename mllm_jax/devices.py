@@ -12,20 +12,7 @@ import jax
 import numpy as np
 
 from mllm_jax.config import ParallelConfig
-
-#: Peak dense bfloat16 FLOP/s of one device by a part of `Device.device_kind`, from the makers'
-#: data sheets. Longer names come before those that they contain.
-PEAK_FLOPS = {
-    "H100 PCIe": 756e12,
-    "H100": 989e12,
-    "H200": 989e12,
-    "B200": 2250e12,
-    "A100": 312e12,
-    "TPU v4": 275e12,
-    "TPU v5 lite": 197e12,
-    "TPU v5": 459e12,
-    "TPU v6 lite": 918e12,
-}
+from scheduling import cost
 
 
 class DeviceError(RuntimeError):
@@ -87,14 +74,14 @@ def is_primary() -> bool:
 
 
 def peak_flops(device: jax.Device) -> float | None:
-    """Peak FLOP/s of one device, or None for one that `PEAK_FLOPS` lacks.
+    """Peak FLOP/s of one device, or None for one that `scheduling.cost.PEAK_FLOPS` lacks.
 
     Emulated CPU devices share the host: each is given its part of what a float32 matrix product
     reaches on all cores, measured in a few milliseconds.
     """
     if device.platform == "cpu":
         return _matmul_flops() / jax.local_device_count()
-    return next((peak for kind, peak in PEAK_FLOPS.items() if kind in device.device_kind), None)
+    return cost.peak_flops(device.device_kind)
 
 
 def _choose_platform(parallel: ParallelConfig, processes: int) -> None:

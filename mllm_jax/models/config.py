@@ -63,9 +63,16 @@ class DecoderConfig(_Config):
         family: `llama` (RMSNorm, RoPE, SwiGLU, grouped-query attention), `qwen2` (llama with
             biases on q, k, v), `qwen3` (llama with RMSNorm on q and k), `gpt` (GPT-3: LayerNorm,
             GELU, learned positions, biases everywhere).
+        layers: transformer layers.
+        d_model: width of the residual stream.
+        heads: query heads.
         kv_heads: key and value heads; `heads` if not given.
         head_dim: width of a head; `d_model / heads` if not given.
-        vocab: size of the vocabulary; None = taken from the tokenizer by the caller.
+        d_ff: hidden width of the MLP.
+        vocab: size of the vocabulary; null = the tokenizer's, rounded up to a multiple of 64.
+        rope_theta: base of the rotary frequencies.
+        norm_eps: added to the variance in norms.
+        tie_embeddings: whether the head shares the embedding's table.
         max_positions: longest segment; learned positions (gpt) have that many rows.
     """
 
@@ -73,8 +80,8 @@ class DecoderConfig(_Config):
     layers: int = Field(gt=0)
     d_model: int = Field(gt=0)
     heads: int = Field(gt=0)
-    kv_heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0)
+    kv_heads: int = Field(gt=0, json_schema_extra={"derived": "heads"})
+    head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
     d_ff: int = Field(gt=0)
     vocab: int | None = Field(None, gt=0)
     rope_theta: float = Field(10_000.0, gt=0)
@@ -146,10 +153,22 @@ class ConnectorConfig(_Config):
 
 
 class _EncoderConfig(_Config):
+    """What all encoders have.
+
+    Args:
+        family: which encoder; see the classes.
+        layers: transformer layers.
+        d_model: width of the residual stream.
+        heads: attention heads.
+        head_dim: width of a head; `d_model / heads` if not given.
+        d_ff: hidden width of the MLP.
+        norm_eps: added to the variance in norms.
+    """
+
     layers: int = Field(gt=0)
     d_model: int = Field(gt=0)
     heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0)
+    head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
     d_ff: int = Field(gt=0)
     connector: ConnectorConfig = ConnectorConfig()
 
@@ -188,6 +207,14 @@ class _EncoderConfig(_Config):
 
 
 class _ImageConfig(_EncoderConfig):
+    """What vision transformers have.
+
+    Args:
+        patch: height and width of a patch in pixels.
+        channels: 1 (grey) or 3 (RGB).
+        grid: rows and columns of the learned position grid; other image sizes interpolate it.
+    """
+
     patch: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
     channels: int = Field(3, gt=0)
     grid: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
@@ -222,22 +249,14 @@ class _ImageConfig(_EncoderConfig):
 
 
 class SiglipConfig(_ImageConfig):
-    """SigLIP's vision transformer (arXiv 2303.15343) without its pooling head.
-
-    Args:
-        patch: height and width of a patch in pixels.
-        grid: rows and columns of the learned position grid; other image sizes interpolate it.
-    """
+    """SigLIP's vision transformer (arXiv 2303.15343) without its pooling head."""
 
     family: Literal["siglip"]
     norm_eps: float = Field(1e-6, gt=0)
 
 
 class Vit22bConfig(_ImageConfig):
-    """ViT-22B (arXiv 2302.05442): parallel attention and MLP, normalised queries and keys.
-
-    Args: as `SiglipConfig`.
-    """
+    """ViT-22B (arXiv 2302.05442): parallel attention and MLP, normalised queries and keys."""
 
     family: Literal["vit22b"]
     norm_eps: float = Field(1e-6, gt=0)

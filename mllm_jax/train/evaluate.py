@@ -10,7 +10,7 @@ runs over the whole row for every new token, all samples of a batch in step::
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -34,15 +34,18 @@ Decoding = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 
 
 class Evaluator:
-    """The compiled decoding program of an experiment and its held-out samples."""
+    """The compiled decoding program of an experiment and its held-out samples.
+
+    Args:
+        experiment: its section `evaluate` says how many samples and how long their answers.
+    """
 
     def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
-        self._config = experiment.config
+        self._config, self._processor = experiment.config, experiment.processor
+        self._grid, self._mesh = experiment.grid, experiment.mesh
         self._source = make_source(self._config.data, "heldout")
-        self._rows = local_rows(experiment.grid, experiment.mesh, self._config.data.rows)
-        specs = experiment.step.state_specs["params"]
-        tokens = batch_spec(experiment.grid.decoder)
+        self._rows = local_rows(self._grid, self._mesh, self._config.data.rows)
+        specs, tokens = experiment.step.state_specs["params"], batch_spec(self._grid.decoder)
         self._decode = jax.jit(experiment.step.shard(self._generate, specs, tokens))
 
     def __call__(self, params: Any) -> dict[str, Any]:
@@ -52,49 +55,46 @@ class Evaluator:
             `exact_match` by encoder ("text" for samples without media), `samples` likewise,
             and `skipped`, the number of unusable samples.
         """
-        right: dict[str, int] = defaultdict(int)
-        total: dict[str, int] = defaultdict(int)
+        right: Counter[str] = Counter()
+        total: Counter[str] = Counter()
         skipped = 0
-        for prompts in self._batches():
+        for prompts in self.prompts():
             skipped += len(prompts.skipped)
-            for (answer, expected), encoders in self._answers(params, prompts):
-                for name in encoders or ("text",):
-                    total[name] += 1
-                    right[name] += answer == expected
+            tokens = self.decode(params, prompts)
+            for slot in prompts.slots:
+                ids = tokens[slot.row, slot.start : slot.start + self._reserve]
+                answer = self._processor.decode(ids.tolist())
+                names = slot.encoders or ("text",)
+                total.update(names)
+                if answer == self._processor.answer(self._source[slot.index]):
+                    right.update(names)
         shares = {name: right[name] / total[name] for name in sorted(total)}
         return {"exact_match": shares, "samples": dict(sorted(total.items())), "skipped": skipped}
 
-    def _batches(self) -> Iterator[PromptBatch]:
+    def prompts(self) -> Iterator[PromptBatch]:
+        """Held-out prompts with room for their answers, every sample once."""
+        limit = self._config.evaluate.samples
         return prompt_batches(
-            self._source,
-            self._experiment.processor,
-            self._config.data,
-            self._rows,
-            self._config.evaluate.max_new_tokens,
-            self._config.evaluate.samples,
+            self._source, self._processor, self._config.data, self._rows, self._reserve, limit
         )
 
-    def _answers(
-        self, params: Any, prompts: PromptBatch
-    ) -> Iterator[tuple[tuple[str, str], tuple[str, ...]]]:
-        """`((answer, expected answer), encoders)` of every sample of a batch."""
-        processor, reserve = self._experiment.processor, self._config.evaluate.max_new_tokens
-        batch = prompts.batch
-        order = _offsets(prompts, self._rows["decoder"], batch["decoder"]["tokens"].shape, reserve)
-        batch = batch | {"decoder": batch["decoder"] | {"order": order}}
-        placed = place([batch], self._experiment.grid, self._experiment.mesh)
-        tokens = whole(self._decode(params, placed))[0]
-        for slot in prompts.slots:
-            ids = tokens[slot.row, slot.start : slot.start + reserve].tolist()
-            answer = processor.decode(_until(ids, processor.end_id))
-            yield (answer, processor.answer(self._source[slot.index])), slot.encoders
+    def decode(self, params: Any, prompts: PromptBatch) -> np.ndarray:
+        """Token ids `[rows, tokens]` of all rows with the answers filled in, on every process."""
+        decoder = prompts.batch["decoder"]
+        order = _order(prompts, self._rows["decoder"], decoder["tokens"].shape, self._reserve)
+        batch = prompts.batch | {"decoder": decoder | {"order": order}}
+        return whole(self._decode(params, place([batch], self._grid, self._mesh)))[0]
+
+    @property
+    def _reserve(self) -> int:
+        return self._config.evaluate.max_new_tokens
 
     def _generate(self, params: Any, batch: Any) -> jax.Array:
         """Token ids of one batch `[1, rows, tokens]` with the answers filled in."""
-        model, views = self._config.model, self._experiment.grid.views
+        model, views = self._config.model, self._grid.views
         view, decoder = views["decoder"], params["decoder"]
         batch = jax.tree.map(lambda leaf: leaf[0], batch)
-        order, end = batch["decoder"]["order"], self._experiment.processor.end_id
+        order, end = batch["decoder"]["order"], self._processor.end_id
         media = gather_media(params, batch, model, views)
 
         def step(carry: Decoding) -> Decoding:
@@ -108,7 +108,7 @@ class Evaluator:
             return i + 1, tokens, alive, psum(jnp.sum(alive), view.batch)
 
         def unfinished(carry: Decoding) -> jax.Array:
-            return (carry[0] < self._config.evaluate.max_new_tokens) & (carry[3] > 0)
+            return (carry[0] < self._reserve) & (carry[3] > 0)
 
         start = (jnp.int32(0), batch["decoder"]["tokens"], order == 0, jnp.int32(1))
         return lax.while_loop(unfinished, step, start)[1][None]
@@ -132,7 +132,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     return {"step": restored.step, **Evaluator(experiment)(restored.state["params"])}
 
 
-def _offsets(
+def _order(
     prompts: PromptBatch, rows: Sequence[int], shape: tuple[int, ...], reserve: int
 ) -> np.ndarray:
     """`[rows, tokens]` int32: how many tokens of the answer come before the position, else -1."""
@@ -147,7 +147,3 @@ def _offsets(
 def _shift(x: jax.Array) -> jax.Array:
     """Every position's value from the position before it."""
     return jnp.roll(x, 1, axis=1)
-
-
-def _until(ids: list[int], end: int) -> list[int]:
-    return ids[: ids.index(end)] if end in ids else ids

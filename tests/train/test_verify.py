@@ -1,0 +1,81 @@
+"""`verify` passes what is right and fails what is not."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mllm_jax.train import step, verify
+from mllm_jax.train.verify import Verification, leaf_errors, relative_error, shrink
+from sharding.plan import ParallelPlan
+from tests.train.models import small_model
+
+PLANS = {
+    "decoder": ParallelPlan(data=2, tensor=2),
+    "vision": ParallelPlan(data=4),
+    "audio": ParallelPlan(fsdp=2, tensor=2),
+}
+
+
+def test_a_right_plan_passes(small_config):
+    result = verify.verify(small_config())
+    assert result.ok, result
+    assert result.to_json() == {
+        "ok": True,
+        "loss_error": result.loss_error,
+        "worst": result.worst,
+    }
+    assert set(result.worst) == {"decoder", "vision", "audio"}
+    assert [row[0] for row in result.rows] == ["loss", *result.worst]
+
+
+def test_a_wrong_exchange_fails(small_config, monkeypatch):
+    right = step.exchange
+
+    def wrong(outputs, index, source, target):
+        # Every rank picks as if it held the first block: right on a single device.
+        return right(outputs, index, source, target) * (1 + 0.01 * len(source.batch))
+
+    monkeypatch.setattr(step, "exchange", wrong)
+    result = verify.verify(small_config())
+    assert not result.ok
+    assert result.to_json()["ok"] is False
+
+
+def test_not_a_number_is_not_ok():
+    assert not Verification(0.0, {"decoder": math.nan}, {"decoder": "x"}).ok
+    assert not Verification(math.nan, {"decoder": 0.0}, {"decoder": "x"}).ok
+    assert Verification(0.0, {"decoder": 1e-5}, {"decoder": "x"}).ok
+
+
+def test_relative_error_of_real_and_of_vanishing_leaves():
+    one = np.array([1.0, 2.0])
+    assert relative_error(one, one) == 0
+    assert relative_error(one * 1.1, one) == pytest.approx(0.1)
+    assert relative_error(np.zeros(2), np.zeros(2)) == 0
+    assert relative_error(np.ones(2), np.zeros(2)) == math.inf
+    # Noise of a zero gradient beside leaves of size 1, and a small leaf that is no noise.
+    assert relative_error(np.array([2e-9]), np.array([-1e-9]), largest=1.0) == pytest.approx(3e-9)
+    assert relative_error(np.array([2e-5]), np.array([1e-5]), largest=1.0) == pytest.approx(1.0)
+    assert leaf_errors({"a": one, "b": one}, {"a": one, "b": one * 2}) == {"a": 0.0, "b": 0.5}
+
+
+@given(
+    tensor=st.sampled_from([1, 2, 3, 4, 8]),
+    fsdp=st.sampled_from([1, 2, 3]),
+    decoder=st.sampled_from(["llama", "gpt"]),
+    vision=st.sampled_from(["siglip", "vit22b"]),
+)
+def test_the_shrunken_model_can_be_split_by_every_plan(tensor, fsdp, decoder, vision):
+    devices = 2 * tensor * fsdp
+    plans = {
+        "decoder": ParallelPlan(data=2, fsdp=fsdp, tensor=tensor),
+        "vision": ParallelPlan(fsdp=devices),
+        "audio": ParallelPlan(data=2 * fsdp, tensor=tensor),
+    }
+    model = shrink(small_model(decoder, vision), plans)
+    for name, plan in plans.items():
+        for need in model.requirements(name):
+            assert need.size % getattr(plan, need.axis) == 0, (name, need)
