@@ -11,7 +11,7 @@ from itertools import islice
 
 import jax
 
-from data.loader import Loader
+from data.loader import Loader, StepStats
 from data.plan import LoaderState
 from data.sources import make_source
 from mllm_jax.config import ExperimentConfig
@@ -20,6 +20,7 @@ from mllm_jax.train.batch import local_rows
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loop import Progress, steps
 from mllm_jax.train.metrics import Meter
+from sharding.plan import ParallelPlan
 
 #: Steps that are measured, after as many as `WARM_UP`.
 STEPS, WARM_UP = 20, 3
@@ -29,7 +30,8 @@ def bench_data(config: ExperimentConfig) -> dict[str, float]:
     """The loader alone: how fast it could feed the step, and how full its batches are.
 
     Returns:
-        Steps, samples and tokens per second, and the padding share of each budget.
+        Steps, samples and tokens per second; the padding share of each budget; and beside it, as
+        `longest_<name>`, the padding of the same samples padded to the longest of their step.
     """
     experiment = Experiment.build(config)
     source = make_source(config.data, "train")
@@ -41,29 +43,48 @@ def bench_data(config: ExperimentConfig) -> dict[str, float]:
         begin = time.perf_counter()
         stats = [step.stats for step in islice(loader, STEPS)]
         seconds = time.perf_counter() - begin
-    padding = {
-        f"padding_{name}": 1
-        - sum(s.used[name] for s in stats) / sum(s.capacity[name] for s in stats)
-        for name in stats[0].capacity
-    }
     return {
         "steps_per_second": STEPS / seconds,
         "samples_per_second": sum(s.samples for s in stats) / seconds,
         "tokens_per_second": sum(s.used["tokens"] for s in stats) / seconds,
-        **padding,
+        **_padding(stats),
     }
+
+
+def _padding(stats: list[StepStats]) -> dict[str, float]:
+    shares: dict[str, float] = {}
+    for name in stats[0].capacity:
+        tower = "decoder" if name == "tokens" else name
+        used = sum(s.used[name] for s in stats)
+        to_longest = sum(len(s.lengths[tower]) * int(s.lengths[tower].max()) for s in stats)
+        shares[f"padding_{name}"] = 1 - used / sum(s.capacity[name] for s in stats)
+        shares[f"longest_{name}"] = 1 - used / to_longest
+    return shares
 
 
 def bench_step(config: ExperimentConfig) -> dict[str, float]:
     """The train step with its data, as the loop runs it, without checkpoints or evaluation.
 
     Returns:
-        Seconds of the first step (it compiles) and of a later one, tokens per second, MFU where
-        the peak of the device is known, and the share of time spent waiting for data.
+        Seconds of the first step (it compiles), tokens per second, MFU where the peak of the
+        device is known, and the share of time spent waiting for data. In a single process also
+        `over_one_device`: tokens per second over those of one device on the same batches. Emulated
+        CPU devices share the host's cores, so that there 1 means that sharding costs nothing.
     """
+    figures = _measured(config)
+    if jax.process_count() == 1 and config.parallel.devices > 1:
+        one = {name: ParallelPlan() for name in config.parallel.encoders}
+        parallel = {"devices": 1, "decoder": ParallelPlan(), "encoders": one}
+        alone = config.parallel.model_copy(update=parallel)
+        baseline = _measured(config.model_copy(update={"parallel": alone}))
+        ratio = figures["tokens_per_second"] / baseline["tokens_per_second"]
+        figures |= {"over_one_device": ratio}
+    return figures
+
+
+def _measured(config: ExperimentConfig) -> dict[str, float]:
     train = config.train.model_copy(update={"steps": WARM_UP + STEPS})
-    config = config.model_copy(update={"train": train})
-    experiment = Experiment.build(config)
+    experiment = Experiment.build(config.model_copy(update={"train": train}))
     peak = peak_flops(experiment.mesh.devices.flat[0])
     meter = Meter(STEPS, None if peak is None else peak * experiment.grid.devices)
     seed = config.train.seed

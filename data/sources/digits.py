@@ -1,7 +1,7 @@
 """Strips of handwritten digits from scikit-learn's UCI scans (8 x 8 pixels, 1797 of them).
 
 Every scan belongs to one split. A training scan has `variants` augmented copies (shifted, rotated,
-scaled, sheared; copy 0 is the scan itself); held-out scans are shown as they are.
+scaled, sheared, warped, in other ink; copy 0 is the scan itself); held-out scans are shown as they are.
 """
 
 from __future__ import annotations
@@ -37,12 +37,20 @@ def split_scans(heldout: bool) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 def _matrices(count: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
     """Random maps from pixels of a drawn digit to its scan: [count, 2, 2] and shifts [count, 2]."""
-    angle = rng.uniform(-0.2, 0.2, count)
+    angle = rng.uniform(-0.25, 0.25, count)
     scale = rng.uniform(0.85, 1.2, (count, 2))
-    shear = rng.uniform(-0.2, 0.2, count)
+    shear = rng.uniform(-0.25, 0.25, count)
     cos, sin = np.cos(angle), np.sin(angle)
     rows = [cos * scale[:, 0], -sin * scale[:, 0], (sin + shear) * scale[:, 1], cos * scale[:, 1]]
     return np.stack(rows, -1).reshape(-1, 2, 2), rng.uniform(-0.7, 0.7, (count, 2))
+
+
+def _warps(count: int, rng: np.random.Generator) -> NDArray:
+    """Smooth random displacements [count, 2, SIDE * SIDE], bilinear between 4 x 4 points."""
+    nodes = rng.uniform(-0.6, 0.6, (count, 2, 4, 4))
+    at = np.linspace(0, 3, SIDE)[:, None]
+    weights = np.maximum(0, 1 - np.abs(at - np.arange(4)))  # [SIDE, 4]
+    return (weights @ nodes @ weights.T).reshape(count, 2, -1)
 
 
 def _sample_bilinear(scans: NDArray, at: NDArray) -> NDArray[np.float32]:
@@ -66,8 +74,10 @@ def draw(scans: NDArray, rng: np.random.Generator | None) -> NDArray[np.uint8]:
         points = np.broadcast_to(grid, (len(scans), *grid.shape))
     else:
         matrices, shifts = _matrices(len(scans), rng)
-        points = matrices @ grid + shifts[:, :, None]
+        points = matrices @ grid + shifts[:, :, None] + _warps(len(scans), rng)
     values = _sample_bilinear(scans, points + 3.5)
+    if rng is not None:
+        values = np.minimum(values * rng.uniform(0.8, 1.25, (len(scans), 1)), 1)
     return np.round(255 * values).astype(np.uint8).reshape(-1, SIDE, SIDE)
 
 

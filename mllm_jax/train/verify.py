@@ -79,7 +79,8 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
 def initial_parameters(model: ModelConfig, seed: int) -> Any:
     """Parameters of `model` as numpy arrays, the same on every process."""
     key = jax.device_put(jax.random.key(seed), jax.local_devices()[0])
-    return jax.tree.map(np.asarray, jax.jit(partial(init_parameters, model))(key))
+    make = jax.jit(partial(init_parameters, model)).lower(key).compile(_run_once())
+    return jax.tree.map(np.asarray, make(key))
 
 
 def loss_and_gradients(
@@ -97,8 +98,16 @@ def loss_and_gradients(
         params,
         step.abstract["params"],
     )
-    grads, loss = step.gradients(placed, place([local], grid, mesh))
+    on_devices = place([local], grid, mesh)
+    program = step.gradients.lower(placed, on_devices).compile(_run_once())
+    grads, loss = program(placed, on_devices)
     return whole(loss), jax.tree.map(whole, grads)
+
+
+def _run_once() -> dict[str, Any]:
+    """Compiler options of a program that runs once: compiling it fast counts for more."""
+    on_cpu = jax.default_backend() == "cpu"
+    return {"xla_llvm_disable_expensive_passes": True} if on_cpu else {}
 
 
 def compare(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> Verification:

@@ -1,0 +1,26 @@
+"""The benchmarks measure what they say, on a small configuration."""
+
+import pytest
+
+from mllm_jax import bench
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    monkeypatch.setattr(bench, "STEPS", 2)
+    monkeypatch.setattr(bench, "WARM_UP", 1)
+
+
+def test_padding_to_the_longest_is_the_worse_baseline(small_config):
+    figures = bench.bench_data(small_config())
+    assert figures["samples_per_second"] > figures["steps_per_second"] > 0
+    for name in ("tokens", "vision", "audio"):
+        assert 0 <= figures[f"padding_{name}"] < 1
+        assert 0 < figures[f"longest_{name}"] < 1
+
+
+def test_the_step_is_compared_with_one_device(small_config):
+    figures = bench.bench_step(small_config())
+    assert figures["first_step_seconds"] > 0
+    assert figures["tokens_per_second"] > 0
+    assert 0.05 < figures["over_one_device"] < 20
