@@ -144,6 +144,34 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     return OK
 
 
+def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Suggest data.budgets that fit the data and the plans, with the padding to expect."""
+    from mllm_jax.budgets import advise
+    from mllm_jax.console import print_json, print_table
+
+    advice = advise(config, args.samples)
+    if args.json:
+        print_json(advice.to_json())
+        return OK
+    columns = ("budget", "now", "padding now", "suggested", "padding then")
+    print_table(console, columns, advice.rows)
+    for name, what in (("now", advice.present), ("then", advice.suggested)):
+        if what:
+            text = f"{name}: {what.samples:.1f} samples a step, {what.skipped} samples skipped"
+            console.print(text)
+    values = ", ".join(f"{name}: {number}" for name, number in advice.suggested.budgets.items())
+    console.print(f"data.budgets='{{{values}}}'", markup=False)
+    return OK
+
+
+def _positive(text: str) -> int:
+    """A number above 0, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
+    return number
+
+
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Options of the command; what follows them, or stands between, is an override."""
     parser = _parser()
@@ -165,10 +193,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for command in (train, evaluate, verify, config, bench):
+    for command in (train, evaluate, verify, config, budgets, bench):
         sub = _add(commands, command)
         if command is config:
             sub.add_argument("--keys", action="store_true", help="list all keys as Markdown")
+        elif command is budgets:
+            help_text = "samples that a step should hold, about (default: as many as it holds now)"
+            sub.add_argument("--samples", type=_positive, metavar="N", help=help_text)
         else:
             _add_processes(sub)
         if command is bench:
@@ -227,11 +258,13 @@ def _bad_input() -> tuple[type[Exception], ...]:
     """
     from data.sample import DataError, SampleError
     from mllm_jax.devices import DeviceError
+    from mllm_jax.models.attention import AttentionError
     from mllm_jax.train.checkpoint import CheckpointError
     from mllm_jax.train.experiment import RunError
     from sharding.plan import PlanError
 
-    return (CheckpointError, DataError, DeviceError, PlanError, RunError, SampleError)
+    run = (AttentionError, CheckpointError, DeviceError, PlanError, RunError)
+    return (*run, DataError, SampleError)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DemoSource(_Section):
     """Handwritten digit strips and spoken digit strings; see `data/sources/demo.py`."""
 
     kind: Literal["demo"] = "demo"  # format of the source
-    seed: int = 0  # of the split, the strips and the spoken strings
+    seed: Annotated[int, Field(ge=0)] = 0  # of the split, the strips and the spoken strings
     train: PositiveInt = 65536  # samples in an epoch, half images and half speech
     heldout: PositiveInt = 400  # held-out samples, half images and half speech
     clips: PositiveInt = 6144  # distinct synthesised training clips

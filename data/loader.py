@@ -10,6 +10,9 @@ carries the state after it: that, and not Grain's own state, is what a checkpoin
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
@@ -106,7 +109,19 @@ class _StepPlans(grain.IterDataset):
         self._offset, self._stride = sl.start, sl.step
 
     def __iter__(self) -> _PlanIterator:
+        _leave_interrupts_to_the_parent()
         return _PlanIterator(Planner(*self._arguments), self._offset, self._stride)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """Ignore SIGINT in a worker process; nothing else, in any other.
+
+    Ctrl-C reaches the parent and its workers at once. The parent may want to finish its step and
+    to save, for which it needs batches; when it closes the loader, its workers end.
+    """
+    worker = multiprocessing.parent_process() is not None
+    if worker and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Assemble:

@@ -62,7 +62,7 @@ def make_capacity(budgets: Mapping[str, int], modalities: Sequence[Modality]) ->
     if sorted(budgets) != sorted(wanted):
         raise DataError(
             f"data.budgets has {sorted(budgets)}; valid: exactly {wanted} "
-            "(data.suggest_budgets computes good values)"
+            "(`launch.py budgets` suggests good values)"
         )
     for modality in modalities:
         if budgets[modality.name] % modality.reduction:

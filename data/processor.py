@@ -81,11 +81,6 @@ class Processor:
                 )
 
     @property
-    def vocab_size(self) -> int:
-        """Ids that the model must be able to embed and predict."""
-        return self.tokenizer.vocab_size
-
-    @property
     def end_id(self) -> int:
         """The end-of-turn id, at which generation stops."""
         return self.tokenizer.end_id

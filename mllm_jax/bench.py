@@ -31,7 +31,8 @@ def bench_data(config: ExperimentConfig) -> dict[str, float]:
 
     Returns:
         Steps, samples and tokens per second; the padding share of each budget; and beside it, as
-        `longest_<name>`, the padding of the same samples padded to the longest of their step.
+        `longest_<name>`, the padding of the same samples padded to the longest of their step
+        (0 for a modality that no sample has).
     """
     experiment = Experiment.build(config)
     source = make_source(config.data, "train")
@@ -56,9 +57,10 @@ def _padding(stats: list[StepStats]) -> dict[str, float]:
     for name in stats[0].capacity:
         tower = "decoder" if name == "tokens" else name
         used = sum(s.used[name] for s in stats)
-        to_longest = sum(len(s.lengths[tower]) * int(s.lengths[tower].max()) for s in stats)
+        lengths = [s.lengths[tower] for s in stats]
+        to_longest = sum(len(n) * int(n.max(initial=0)) for n in lengths)
         shares[f"padding_{name}"] = 1 - used / sum(s.capacity[name] for s in stats)
-        shares[f"longest_{name}"] = 1 - used / to_longest
+        shares[f"longest_{name}"] = 1 - used / to_longest if to_longest else 0.0
     return shares
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from mllm_jax.models.attention import LIMITS, able_backends
+from mllm_jax.models.config import SiglipConfig, Vit22bConfig
 from sharding.grid import JointGrid, refining_plans
 from sharding.plan import ParallelPlan, PlanError, divisors
 
@@ -16,21 +18,16 @@ if TYPE_CHECKING:
 
 #: Plan axes that the train step does not run yet.
 SINGLE_AXES = ("stage", "context", "expert")
-#: Attention implementations by platform; `auto` picks one of them.
-BACKENDS = {
-    "cpu": ("auto", "reference"),
-    "gpu": ("auto", "reference", "cudnn", "pallas_gpu"),
-    "tpu": ("auto", "reference", "splash"),
-}
 
 
 def check(config: ExperimentConfig) -> list[str]:
     """All disagreements between the sections of `config`; empty if it can run."""
-    problems = [*_names(config), *_attention(config)]
+    problems = [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
     if problems:  # what follows looks modules up by name
         return problems
     plans = [*_single(config), *_counts(config)]
-    return [*(plans or _grid(config)), *_sizes(config), *_positions(config), *_rows(config)]
+    splits = [*(plans or _grid(config)), *_sizes(config), *_positions(config), *_rows(config)]
+    return [*splits, *_attention(config)]
 
 
 def module_path(name: str) -> str:
@@ -60,13 +57,82 @@ def _names(config: ExperimentConfig) -> Iterator[str]:
             yield f"data.budgets.{name}: no such encoder; valid: tokens, segments, {valid}"
 
 
-def _attention(config: ExperimentConfig) -> Iterator[str]:
-    platform, backend = config.parallel.platform, config.model.attention
-    if backend not in BACKENDS[platform]:
+def _media(config: ExperimentConfig) -> Iterator[str]:
+    """One encoder for each kind of media, and constants for all channels of an image."""
+    owners: dict[str, str] = {}
+    for name, encoder in config.model.encoders.items():
+        first = owners.setdefault(encoder.modality, name)
+        if first != name:
+            yield (
+                f"model.encoders.{name}: {encoder.family} takes {encoder.modality}, as "
+                f"model.encoders.{first} does; valid: one encoder for each kind of media"
+            )
+        if isinstance(encoder, SiglipConfig | Vit22bConfig):
+            yield from _constants(config, f"model.encoders.{name}", encoder.channels)
+
+
+def _constants(config: ExperimentConfig, where: str, channels: int) -> Iterator[str]:
+    image = config.data.image
+    valid = [1] if channels == 1 else [1, channels]
+    for key, values in (("mean", image.mean), ("std", image.std)):
+        if len(values) not in valid:
+            yield (
+                f"data.image.{key}: {list(values)} is not one value for all channels or one for "
+                f"each of {where}.channels {channels}; valid lengths: {_listed(valid)}"
+            )
+
+
+def _placeholders(config: ExperimentConfig) -> Iterator[str]:
+    image, audio = config.data.image.placeholder, config.data.audio.placeholder
+    if image == audio:
         yield (
-            f"model.attention: {backend} does not run on parallel.platform {platform}; "
-            f"valid: {', '.join(BACKENDS[platform])}"
+            f"data.audio.placeholder: {audio} is data.image.placeholder as well, so that a text "
+            f"would not say which is meant; valid: any other special token, e.g. <audio>"
         )
+
+
+def _evaluation(config: ExperimentConfig) -> Iterator[str]:
+    """An answer leaves room for its prompt, and a rhythm belongs to an evaluation."""
+    evaluate, tokens = config.evaluate, config.data.budgets["tokens"]
+    if evaluate.enabled and evaluate.max_new_tokens >= tokens:
+        yield (
+            f"evaluate.max_new_tokens: {evaluate.max_new_tokens} leaves no room for a prompt in "
+            f"data.budgets.tokens {tokens}; valid: less than {tokens}"
+        )
+    if evaluate.every is not None and not evaluate.enabled:
+        yield (
+            f"evaluate.every: {evaluate.every} has no effect, as evaluate.enabled is false; "
+            "valid: null, or evaluate.enabled true"
+        )
+
+
+def _attention(config: ExperimentConfig) -> Iterator[str]:
+    """An explicit backend runs the rows of every module on the platform."""
+    platform, backend, dtype = config.parallel.platform, config.model.attention, config.model.dtype
+    if backend == "auto":
+        return
+    if dtype == "auto":  # as `multimodal.compute_dtype` settles it on that platform
+        dtype = "float32" if platform == "cpu" else "bfloat16"
+    able, reasons = list(LIMITS), dict[str, list[str]]()
+    for module, tokens, head_dim in _attended(config):
+        reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)
+        if reason is not None:
+            reasons.setdefault(reason, []).append(module)
+        here = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        able = [name for name in able if name in here]
+    for reason, modules in reasons.items():
+        yield (
+            f"model.attention: {backend} cannot run {', '.join(modules)}: {reason}; "
+            f"valid: auto, {', '.join(able)}"
+        )
+
+
+def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int]]:
+    """Each module with the length of the rows that its attention sees, and its head_dim."""
+    budgets, decoder = config.data.budgets, config.model.decoder
+    yield "model.decoder", budgets["tokens"], decoder.head_dim
+    for name, encoder in config.model.encoders.items():
+        yield f"model.encoders.{name}", budgets[name] // encoder.stride, encoder.head_dim
 
 
 def _single(config: ExperimentConfig) -> Iterator[str]:
@@ -112,7 +178,7 @@ def _sizes(config: ExperimentConfig) -> Iterator[str]:
         where = "model.decoder" if name == "decoder" else f"model.encoders.{name}"
         for need in config.model.requirements(name):
             degree = getattr(plan, need.axis)
-            if need.axis not in SINGLE_AXES and need.size % degree:
+            if need.size % degree:
                 fitting = [n for n in divisors(config.parallel.devices) if need.size % n == 0]
                 yield (
                     f"{module_path(name)}.{need.axis}: {degree} does not divide {need.name} "

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
+from functools import cache
 
 import jax
 import numpy as np
 
 from mllm_jax.config import ParallelConfig
 from scheduling import cost
+
+_LOG = logging.getLogger(__name__)
 
 
 class DeviceError(RuntimeError):
@@ -37,7 +41,8 @@ class Processes:
         """Refuse a place that does not exist.
 
         Raises:
-            DeviceError: the index is out of range, or several processes have no coordinator.
+            DeviceError: the index is out of range, or several processes have no coordinator, or
+                one without a port.
         """
         if not 0 <= self.index < self.count:
             raise DeviceError(
@@ -48,6 +53,12 @@ class Processes:
             raise DeviceError(
                 f"--processes {self.count} needs --coordinator HOST:PORT, where process 0 listens"
             )
+        if self.coordinator is not None:
+            host, _, port = self.coordinator.rpartition(":")
+            if not host or not port.isdecimal() or int(port) > 65535:
+                raise DeviceError(
+                    f"--coordinator {self.coordinator} is not HOST:PORT, e.g. localhost:1234"
+                )
 
 
 def start(parallel: ParallelConfig, processes: Processes = Processes()) -> list[jax.Device]:
@@ -58,13 +69,12 @@ def start(parallel: ParallelConfig, processes: Processes = Processes()) -> list[
         processes: this process's place; with `parallel.distributed` JAX finds it by itself.
 
     Raises:
-        DeviceError: JAX was started before, or finds another number of devices.
+        DeviceError: JAX was started before, does not find the other processes, or finds another
+            number of devices.
     """
     _choose_platform(parallel, processes.count)
-    if processes.count > 1:
-        jax.distributed.initialize(processes.coordinator, processes.count, processes.index)
-    elif parallel.distributed:
-        jax.distributed.initialize()
+    if processes.count > 1 or parallel.distributed:
+        _join(processes)
     return _found(parallel)
 
 
@@ -76,12 +86,40 @@ def is_primary() -> bool:
 def peak_flops(device: jax.Device) -> float | None:
     """Peak FLOP/s of one device, or None for one that `scheduling.cost.PEAK_FLOPS` lacks.
 
-    Emulated CPU devices share the host: each is given its part of what a float32 matrix product
-    reaches on all cores, measured in a few milliseconds.
+    Of such a kind a warning tells once. Emulated CPU devices share the host: each is given its
+    part of what a float32 matrix product reaches on all cores, measured in a few milliseconds.
     """
     if device.platform == "cpu":
         return _matmul_flops() / jax.local_device_count()
-    return cost.peak_flops(device.device_kind)
+    peak = cost.peak_flops(device.device_kind)
+    if peak is None:
+        _warn_of_unknown(device.device_kind)
+    return peak
+
+
+@cache
+def _warn_of_unknown(kind: str) -> None:
+    _LOG.warning(
+        "the peak FLOP/s of device kind %r is not known, so MFU is not reported; add it to "
+        "PEAK_FLOPS in scheduling/cost.py",
+        kind,
+    )
+
+
+def _join(processes: Processes) -> None:
+    """Meet the other processes at the coordinator; a single `processes` lets JAX find them."""
+    try:
+        if processes.count > 1:
+            jax.distributed.initialize(processes.coordinator, processes.count, processes.index)
+        else:
+            jax.distributed.initialize()
+    except (RuntimeError, ValueError, OSError) as error:
+        where = "parallel.distributed: the coordinator that JAX looks for by itself"
+        if processes.count > 1:
+            where = f"--coordinator {processes.coordinator}"
+        raise DeviceError(
+            f"{where}: process {processes.index} of {processes.count} could not join: {error}"
+        ) from error
 
 
 def _choose_platform(parallel: ParallelConfig, processes: int) -> None:

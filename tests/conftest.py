@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import jax
+import pytest
 from hypothesis import settings
 
-jax.config.update("jax_platforms", "cpu")
-jax.config.update("jax_num_cpu_devices", 8)
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the devices: the CPU's, unless the tests for GPUs are asked for (`-m gpu`)."""
+    if config.getoption("markexpr") != "gpu":
+        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_num_cpu_devices", 8)
+
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Compiling makes the first example slow, which is no flakiness; the same examples on every run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,9 @@ import yaml
 import launch
 from mllm_jax.config import ConfigError, load
 from mllm_jax.devices import DeviceError, Processes, start
-from tests.configs import ROOT, VALUES, config
+from tests.configs import ROOT, VALUES, config, values
 
-COMMANDS = ("train", "evaluate", "verify", "config", "bench")
+COMMANDS = ("train", "evaluate", "verify", "config", "budgets", "bench")
 
 
 @pytest.fixture
@@ -82,6 +83,7 @@ def test_the_example_in_the_help_loads(capsys: pytest.CaptureFixture[str]) -> No
         ["train", "--config", "small.yaml", "--confg"],
         ["train", "--config", "small.yaml", "steps"],
         ["bench", "--config", "small.yaml", "--benchmark", "luck"],
+        ["budgets", "--config", "small.yaml", "--samples", "0"],
     ],
 )
 def test_a_wrong_command_line_is_refused(
@@ -157,6 +159,74 @@ def test_verify_prints_one_json_value_and_nothing_else(small: Path) -> None:
     assert result["ok"] is True
     assert set(result) == {"ok", "loss_error", "worst"}
     assert set(result["worst"]) == {"decoder"}
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Path:
+    """A file with a small demo set whose samples all fit."""
+    source = {"kind": "demo", "train": 64, "heldout": 8, "clips": 16, "variants": 2}
+    changes = {
+        "data__source": source,
+        "data__cache": str(tmp_path / "cache"),
+        "data__lookahead": 32,
+        "data__budgets": {"tokens": 64, "segments": 8, "vision": 64, "audio": 320},
+    }
+    path = tmp_path / "demo.yaml"
+    path.write_text(yaml.safe_dump(values(**changes)))
+    return path
+
+
+def test_suggested_budgets_load_and_hold_about_the_samples_asked_for(
+    demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert launch.main(["budgets", "--config", str(demo), "--samples", "40", "--json"]) == launch.OK
+    result = json.loads(capsys.readouterr().out)
+    present, suggested = result["present"], result["suggested"]
+    assert present["budgets"] == load(demo).data.budgets
+    assert load(demo, [f"data.budgets={suggested['budgets']}"])
+    assert 25 < suggested["samples"] < 55
+    assert suggested["skipped"] == 0
+    assert sum(suggested["padding"].values()) < sum(present["padding"].values())
+
+
+def test_suggested_budgets_are_printed_ready_to_paste(
+    demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Tensor degree 3 divides no multiple of 8: heads and widths are multiples of it.
+    plan = "{devices: 3, decoder: {tensor: 3}, encoders: {vision: {data: 3}, audio: {tensor: 3}}}"
+    thirds = "{layers: 1, d_model: 24, heads: 3, d_ff: 24, "
+    more = [
+        f"parallel={plan}",
+        "data.rows=3",
+        "data.budgets={tokens: 96, segments: 8, vision: 96, audio: 384}",
+        f"model.decoder={thirds}family: llama, vocab: 192}}",
+        f"model.encoders.audio={thirds}family: whisper, mels: 8, connector: {{stack: 4}}}}",
+    ]
+    assert launch.main(["budgets", "--config", str(demo), *more]) == launch.OK
+    *table, line = capsys.readouterr().out.splitlines()
+    (override,) = shlex.split(line)
+    budgets = load(demo, [*more, override]).data.budgets
+    assert budgets["tokens"] % 3 == budgets["audio"] % 24 == 0
+    assert all(any(str(n) in row for row in table) for n in budgets.values())
+
+
+def test_budgets_into_which_no_sample_fits_ask_for_a_number(
+    demo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["budgets", "--config", str(demo), "data.budgets.tokens=2"]
+    assert launch.main(words) == launch.BAD_INPUT
+    assert "say with --samples" in capsys.readouterr().err
+    assert launch.main([*words, "--samples", "40", "--json"]) == launch.OK
+    result = json.loads(capsys.readouterr().out)
+    assert result["present"] is None
+    assert result["suggested"]["budgets"]["tokens"] > 2
+
+
+def test_suggesting_budgets_needs_no_device(demo: Path) -> None:
+    absent = ["parallel.platform=tpu", "parallel.devices=4"]
+    done = run("budgets", "--config", demo, "--json", *absent)
+    assert done.returncode == launch.OK, done.stderr
+    assert set(json.loads(done.stdout)) == {"present", "suggested"}
 
 
 def test_evaluating_a_run_without_checkpoint_is_bad_input(small: Path, tmp_path: Path) -> None:

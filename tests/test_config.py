@@ -23,6 +23,9 @@ LEAVES = [
     for key in keys(ExperimentConfig)
     if "<name>" not in key.path and key.path[-1] not in ("family", "kind")
 ]
+INF, NAN = float("inf"), float("nan")
+# Rows of 128 positions in every transformer, which all kernels take.
+ROWS_OF_128 = {"data__budgets": {"tokens": 128, "segments": 8, "vision": 128, "audio": 256}}
 
 
 def refused(**changes: Any) -> str:
@@ -110,6 +113,14 @@ def test_all_mistakes_are_told_at_once() -> None:
         ({"model__encoders__vision__patch": [1, 2, 3]}, ["vision.patch", "[1, 2, 3]"]),
         ({"model__decoder__heads": 3}, ["model.decoder", "d_model 16", "heads 3", "choose"]),
         ({"data__budgets": {"tokens": 8}}, ["data", "segments"]),
+        ({"model__encoders__vision__channels": 2}, ["vision.channels", "2", "1 or 3"]),
+        ({"data__source__seed": -1}, ["data.source.seed", "-1", "greater than or equal to 0"]),
+        ({"model__decoder__rope_theta": INF}, ["decoder.rope_theta", "Infinity", "finite"]),
+        ({"model__decoder__norm_eps": NAN}, ["model.decoder.norm_eps", "NaN", "finite"]),
+        ({"model__decoder__rope_scaling": {"factor": INF}}, ["rope_scaling.factor", "finite"]),
+        ({"model__encoders__audio__norm_eps": INF}, ["encoders.audio.norm_eps", "finite"]),
+        ({"data__image__mean": [NAN]}, ["data.image.mean", "NaN", "finite"]),
+        ({"data__image__std": [INF]}, ["data.image.std", "Infinity", "finite"]),
     ],
 )
 def test_a_wrong_value_is_told_with_path_and_reason(
@@ -192,12 +203,63 @@ def test_a_required_key_is_named() -> None:
             ["data.budgets.audio: 120", "multiple of 16", "reduction 8", "112, 128"],
         ),
         ({"data__rows": 6}, ["data.rows: 6", "multiple of 4", "encoders.vision", "valid: 8"]),
+        # media
+        (
+            {
+                "model__encoders__video": VALUES["model"]["encoders"]["vision"],
+                "parallel__encoders__video": {"data": 4},
+                "data__budgets__video": 64,
+            },
+            ["model.encoders.video: siglip takes image", "model.encoders.vision does", "valid"],
+        ),
+        (
+            {"data__image": {"mean": [0.5, 0.4, 0.3]}},
+            ["data.image.mean: [0.5, 0.4, 0.3]", "vision.channels 1", "valid lengths: 1"],
+        ),
+        (
+            {"model__encoders__vision__channels": 3, "data__image": {"std": [0.5, 0.4]}},
+            ["data.image.std: [0.5, 0.4]", "vision.channels 3", "valid lengths: 1, 3"],
+        ),
+        (
+            {"data__image__placeholder": "<audio>"},
+            ["data.audio.placeholder: <audio>", "data.image.placeholder", "valid: any other"],
+        ),
+        # evaluation
+        (
+            {"evaluate__max_new_tokens": 64},
+            ["evaluate.max_new_tokens: 64", "data.budgets.tokens 64", "valid: less than 64"],
+        ),
+        (
+            {"evaluate": {"enabled": False, "every": 2}},
+            ["evaluate.every: 2", "evaluate.enabled is false", "valid: null"],
+        ),
+        # attention
+        ({"model__attention": "splash"}, ["model.attention: splash", "cpu", "auto, reference"]),
+        (
+            {"model__attention": "splash", "parallel__platform": "tpu"},
+            ["splash cannot run model.decoder", "64 tokens", "multiple of 128", "auto, reference"],
+        ),
+        (
+            {
+                "model__attention": "splash",
+                "parallel__platform": "tpu",
+                "data__budgets": {"tokens": 128, "segments": 8, "vision": 128, "audio": 128},
+            },
+            ["splash cannot run model.encoders.audio: 64 tokens", "valid: auto, reference"],
+        ),
+        (
+            {"model__attention": "pallas_gpu", "parallel__platform": "gpu", **ROWS_OF_128},
+            ["pallas_gpu cannot run model.decoder, model.encoders.vision", "head_dim 8", "cudnn"],
+        ),
+        (
+            {"model__attention": "cudnn", "parallel__platform": "gpu", "model__dtype": "float32"},
+            ["cudnn cannot run model.decoder", "activations are float32", "auto, reference"],
+        ),
         # the rest
         (
             {"model__decoder__family": "gpt", "model__decoder__max_positions": 32},
             ["model.decoder.max_positions: 32", "data.budgets.tokens 64", "64 or more"],
         ),
-        ({"model__attention": "splash"}, ["model.attention: splash", "cpu", "auto, reference"]),
         ({"model__decoder__vocab": 4}, ["model.decoder.vocab: 4", "valid: null"]),
         ({"data__tokenizer": "missing.json"}, ["data.tokenizer", "missing.json"]),
     ],
@@ -205,6 +267,12 @@ def test_a_required_key_is_named() -> None:
 def test_sections_that_disagree_are_refused(changes: dict[str, Any], parts: list[str]) -> None:
     message = refused(**changes)
     assert holds_all(message, parts), message
+
+
+@pytest.mark.parametrize(("platform", "backend"), [("gpu", "cudnn"), ("tpu", "splash")])
+def test_a_backend_that_can_run_everything_is_taken(platform: str, backend: str) -> None:
+    changes: dict[str, Any] = {"model__attention": backend, "parallel__platform": platform}
+    assert config(**changes, **ROWS_OF_128).model.attention == backend
 
 
 @pytest.mark.parametrize("section", ["parallel.encoders", "data.budgets"])

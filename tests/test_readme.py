@@ -1,14 +1,16 @@
-"""Every command in README.md and docs/ is one that exists.
+"""Every command in README.md and docs/ is run: quick ones always, the others in one slow test.
 
-Commands that take seconds are run. The others are checked without running: `make` targets by
-make's own dry run, `launch.py` lines by parsing them and loading their configuration.
+What a command line says is kept; overrides behind it make it smaller and keep its files in a
+temporary folder. A command that neither `QUICK` nor `SLOW` knows is an error.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,17 @@ import pytest
 import launch
 from mllm_jax.config import load
 from tests.configs import ROOT
+from tests.train.llava_folder import write_folder
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PYTHON = ".venv/bin/python launch.py "
+QUICK = tuple(PYTHON + name for name in ("config", "budgets"))
+SLOW = (
+    *(PYTHON + name for name in ("train", "evaluate", "verify", "bench")),
+    *("make " + name for name in ("train", "test", "test-all", "install")),
+)
+#: Overrides that make training short.
+SHORT = ("train.steps=2", "evaluate.samples=8", "evaluate.max_new_tokens=2")
 
 
 def commands() -> list[str]:
@@ -28,7 +39,12 @@ def commands() -> list[str]:
         for block in re.findall(r"^```sh\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
     ]
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return [" ".join(line.split()) for line in lines if line.strip() and not line.startswith("#")]
+
+
+def known(command: str, names: tuple[str, ...]) -> bool:
+    """Whether `command` is one of `names` with arguments behind it."""
+    return any(f"{command} ".startswith(f"{name} ") for name in names)
 
 
 def links() -> list[tuple[Path, str]]:
@@ -39,55 +55,132 @@ def links() -> list[tuple[Path, str]]:
     return [(page, target) for page, target in found if "://" not in target]
 
 
-def check_make(words: list[str]) -> None:
-    """make knows the target and its variables are among those that the Makefile reads."""
-    makefile = (ROOT / "Makefile").read_text()
-    for word in words:
-        if "=" in word:
-            assert re.search(rf"^{word.split('=')[0]} \?=", makefile, re.MULTILINE), word
-    subprocess.run(["make", "--dry-run", *words], cwd=ROOT, check=True, capture_output=True)
+def overrides(command: str, folder: Path) -> list[str]:
+    """What is added to a `launch.py` line so that it is quick and leaves nothing behind."""
+    added = []
+    if known(command, (PYTHON + "train", PYTHON + "evaluate")):
+        runs = folder / ("two" if "--processes" in command else "runs")
+        added += [f"run.directory={runs}", *SHORT]
+    if "configs/llava.yaml" in command:
+        mine = folder / "my_data"
+        if not mine.exists():
+            write_folder(mine, rate=16000)
+        added += [f"data.source.path={mine / 'train.json'}", f"data.source.media={mine / 'media'}"]
+        if "heldout=null" not in command:
+            added += [f"data.source.heldout={mine / 'heldout.json'}"]
+    return added
 
 
-def check_launch(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The line parses and its configuration loads; `config` is run."""
-    args = launch._parse(words)
-    if args.config:
-        load(ROOT / args.config, args.overrides)
-    if args.name == "config":
-        assert launch.main(words) == launch.OK
-        assert capsys.readouterr().out
+def environment(folder: Path) -> Path:
+    """A folder that make takes for its complete `.venv`: the running one behind links."""
+    venv = folder / "venv"
+    if not venv.exists():
+        venv.mkdir()
+        for entry in Path(sys.prefix).iterdir():
+            if not entry.name.startswith("."):
+                (venv / entry.name).symlink_to(entry)
+        for stamp in ("created", "installed-demo", "installed-test", "installed-all"):
+            (venv / f".{stamp}").touch()
+    return venv
 
 
-@pytest.mark.parametrize("command", commands())
-def test_the_command_exists(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def make_line(command: str, folder: Path) -> list[str]:
+    """The words of a `make` line with what keeps it short; arguments in ARGS stay first."""
+    words = shlex.split(command)
+    arguments = [word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")]
+    added = {
+        "train": [f"run.directory={folder / 'make'}", *SHORT],
+        "test": ["tests/test_metrics.py"],
+        "test-all": ["tests/models/test_attention_gpu.py"],
+    }.get(words[1], [])
+    kept = [word for word in words if not word.startswith("ARGS=")]
+    return [*kept, f"VENV={environment(folder)}", f"ARGS={' '.join([*arguments, *added])}"]
+
+
+def lines_of(command: str, folder: Path) -> list[list[str]]:
+    """What is started for `command`, all at the same time."""
+    if command.startswith("make "):
+        return [make_line(command, folder)]
+    words = [*shlex.split(command), *overrides(command, folder)]
+    words[0] = sys.executable
+    if "--processes" not in words:
+        return [words]
+    number = words.index("--process") + 1
+    count = int(words[words.index("--processes") + 1])
+    return [[*words[:number], str(i), *words[number + 1 :]] for i in range(count)]
+
+
+def run(command: str, folder: Path) -> None:
+    """Run `command`; every process of it must succeed."""
+    # Nothing is installed: pip says what it would install.
+    surroundings = os.environ | {"PIP_DRY_RUN": "1"}
+    started = [
+        subprocess.Popen(
+            line,
+            cwd=ROOT,
+            env=surroundings,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for line in lines_of(command, folder)
+    ]
+    try:
+        for process in started:
+            out, _ = process.communicate(timeout=900)
+            assert process.returncode == 0, f"{command}\n{out}"
+    finally:
+        for process in started:
+            process.kill()
+
+
+@pytest.mark.parametrize("command", dict.fromkeys(commands()))
+def test_the_command_is_run_by_exactly_one_test(command: str) -> None:
+    assert known(command, QUICK) + known(command, SLOW) == 1, f"add {command!r} to QUICK or SLOW"
+
+
+@pytest.mark.parametrize("command", [c for c in dict.fromkeys(commands()) if known(c, QUICK)])
+def test_a_quick_command_succeeds(
+    command: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(ROOT)
-    first, *words = shlex.split(command)
-    if first == "make":
-        check_make(words)
-    elif first in (".venv/bin/mllm-jax", "mllm-jax"):
-        check_launch(words, capsys)
-    elif first == ".venv/bin/python" and words[0] == "launch.py":
-        check_launch(words[1:], capsys)
-    elif first == "git":
-        assert words[0] == "clone"
-    elif first == "cd":
-        assert len(words) == 1
-    else:
-        pytest.fail(f"no check for {command!r}: add one here, or correct the page")
+    words = [*shlex.split(command)[2:], *overrides(command, tmp_path)]
+    assert launch.main(words) == launch.OK
+    assert capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_the_other_commands_succeed_in_the_order_of_the_pages(tmp_path: Path) -> None:
+    for command in dict.fromkeys(commands()):
+        if known(command, SLOW):
+            run(command, tmp_path)
 
 
 def test_the_pages_have_commands() -> None:
     assert {"make train", "make test"} <= set(commands())
 
 
+@pytest.mark.parametrize("command", [c for c in dict.fromkeys(commands()) if known(c, SLOW)])
+def test_a_slow_command_could_be_run(command: str, tmp_path: Path) -> None:
+    """Its target or its options exist and its configuration loads; running it is the slow test."""
+    for words in lines_of(command, tmp_path):
+        if words[0] == "make":
+            dry = ["make", "--dry-run", *words[1:]]
+            subprocess.run(dry, cwd=ROOT, check=True, capture_output=True)
+        else:
+            args = launch._parse(words[2:])
+            assert load(ROOT / args.config, args.overrides)
+
+
+@pytest.mark.parametrize("wrong", ["make tain", "make trainer", PYTHON + "fly", "ls"])
+def test_an_unknown_command_is_noticed(wrong: str) -> None:
+    assert not known(wrong, QUICK + SLOW)
+
+
 @pytest.mark.parametrize(("page", "target"), links())
 def test_the_link_leads_somewhere(page: Path, target: str) -> None:
     assert (page.parent / target).exists()
-
-
-@pytest.mark.parametrize("wrong", ["make tain", "make train NOTHING=1"])
-def test_a_wrong_make_command_is_noticed(wrong: str) -> None:
-    with pytest.raises((subprocess.CalledProcessError, AssertionError)):
-        check_make(shlex.split(wrong)[1:])

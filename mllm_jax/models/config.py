@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from sharding.plan import divisors
+
 Backend = Literal["auto", "reference", "cudnn", "pallas_gpu", "splash"]
 
 
@@ -23,12 +25,8 @@ class Requirement(NamedTuple):
     axis: str
 
 
-#: What no family can be split by; a degree above 1 is refused because 1 is not divisible by it.
-_UNSPLIT = (Requirement("context", 1, "context"), Requirement("expert", 1, "expert"))
-
-
 class _Config(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class RopeScaling(_Config):
@@ -105,7 +103,7 @@ class DecoderConfig(_Config):
         if self.heads % self.kv_heads:
             raise ValueError(
                 f"heads {self.heads} is not divisible by kv_heads {self.kv_heads}; "
-                f"choose kv_heads from {_divisors(self.heads)}"
+                f"choose kv_heads from {divisors(self.heads)}"
             )
         if self.family == "gpt" and self.kv_heads != self.heads:
             raise ValueError(f"family gpt has no grouped heads; set kv_heads to {self.heads}")
@@ -134,8 +132,6 @@ class DecoderConfig(_Config):
             Requirement("d_ff", self.d_ff, "tensor"),
             Requirement("vocab", self.vocab_size, "tensor"),
             Requirement("d_model", self.d_model, "fsdp"),
-            Requirement("layers", self.layers, "stage"),
-            *_UNSPLIT,
         )
 
 
@@ -201,8 +197,6 @@ class _EncoderConfig(_Config):
             Requirement("connector.hidden", self.connector.hidden or d_decoder, "tensor"),
             Requirement("d_model", self.d_model, "fsdp"),
             Requirement("decoder d_model", d_decoder, "fsdp"),
-            Requirement("layers", self.layers, "stage"),
-            *_UNSPLIT,
         )
 
 
@@ -216,7 +210,7 @@ class _ImageConfig(_EncoderConfig):
     """
 
     patch: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
-    channels: int = Field(3, gt=0)
+    channels: Literal[1, 3] = 3
     grid: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
 
     @model_validator(mode="after")
@@ -353,10 +347,6 @@ def _default_head_dim(values: dict[str, Any]) -> dict[str, Any]:
     if width % heads:
         raise ValueError(
             f"d_model {width} is not divisible by heads {heads}; choose heads from "
-            f"{_divisors(width)} or give head_dim"
+            f"{divisors(width)} or give head_dim"
         )
     return {**values, "head_dim": width // heads}
-
-
-def _divisors(n: int) -> list[int]:
-    return [k for k in range(1, n + 1) if n % k == 0]

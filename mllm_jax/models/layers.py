@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -77,9 +78,13 @@ class Dense(nnx.Module):
     def scattered(self, x: jax.Array, view: View) -> jax.Array:
         """Row-parallel product: partial sums `[rows, tokens, d]` to `[rows, tokens / tensor, d]`.
 
-        The bias is added after the sum, so that it counts once.
+        Partial sums are float32 until they are added, as a single device's are. The bias is added
+        after the sum, so that it counts once.
         """
-        return self.add_bias(reduce_scatter(self.product(x), view.tensor, dim=1))
+        if not view.tensor:
+            return self(x)
+        kernel = self.kernel[...].astype(x.dtype)
+        return self.add_bias(_scattered_product(x, kernel, self.contracted, view.tensor))
 
     def product(self, x: jax.Array) -> jax.Array:
         """The product without the bias."""
@@ -88,6 +93,42 @@ class Dense(nnx.Module):
     def add_bias(self, x: jax.Array) -> jax.Array:
         """Add the bias, if there is one."""
         return x if self.bias is None else x + aligned(self.bias[...].astype(x.dtype), x)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _scattered_product(
+    x: jax.Array, kernel: jax.Array, contracted: int, axes: tuple[str, ...]
+) -> jax.Array:
+    """Reduce-scatter of `x @ kernel` over `axes`, added in float32, in the type of `x`.
+
+    The gradient is that of the same sum in the type of `x`: it adds up nothing over `axes`, and
+    float32 would only double what is gathered and slow its products down.
+    """
+    sums = jnp.tensordot(x, kernel, contracted, preferred_element_type=jnp.float32)
+    return reduce_scatter(sums, axes, dim=1).astype(x.dtype)
+
+
+def _scattered_product_forward(
+    x: jax.Array, kernel: jax.Array, contracted: int, axes: tuple[str, ...]
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return _scattered_product(x, kernel, contracted, axes), (x, kernel)
+
+
+def _scattered_product_backward(
+    contracted: int,
+    axes: tuple[str, ...],
+    operands: tuple[jax.Array, jax.Array],
+    cotangent: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    def product(x: jax.Array, kernel: jax.Array) -> jax.Array:
+        return reduce_scatter(jnp.tensordot(x, kernel, contracted), axes, dim=1)
+
+    _, pull = jax.vjp(product, *operands)
+    dx, dkernel = pull(cotangent)
+    return dx, dkernel
+
+
+_scattered_product.defvjp(_scattered_product_forward, _scattered_product_backward)
 
 
 def _bias(outputs: Dims) -> nnx.Param[jax.Array]:

@@ -116,21 +116,19 @@ def decode_hidden(
 
 def loss(
     params: Params, hidden: jax.Array, batch: dict[str, Any], config: ModelConfig, view: View
-) -> tuple[jax.Array, jax.Array]:
-    """Weighted sum of cross entropies over the local rows, and the sum of weights.
+) -> jax.Array:
+    """Weighted sum of cross entropies over the local rows.
 
-    Both are float32 scalars, equal on all tensor ranks and different on batch ranks.
+    A float32 scalar, equal on all tensor ranks and different on batch ranks.
     """
-    weights = batch["loss_weight"]
-    total = vocabulary.cross_entropy(
+    return vocabulary.cross_entropy(
         _flat(hidden, view),
         decoder.head_kernel(_decoder(config), params, view),
         batch["targets"].reshape(-1),
-        weights.reshape(-1),
+        batch["loss_weight"].reshape(-1),
         config.loss_chunk,
         view,
     )
-    return total, jnp.sum(weights)
 
 
 def greedy_tokens(params: Params, hidden: jax.Array, config: ModelConfig, view: View) -> jax.Array:

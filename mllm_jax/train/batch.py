@@ -40,6 +40,13 @@ def select_rows(batch: Any, rows: Mapping[str, Sequence[int]]) -> Any:
     return {"decoder": pick(batch["decoder"], rows["decoder"]), "encoders": encoders}
 
 
+def everywhere(yes: bool) -> bool:
+    """Whether `yes` holds on every process; all must ask at the same point of the program."""
+    if jax.process_count() == 1:
+        return yes
+    return bool(np.all(multihost_utils.process_allgather(np.array(yes))))
+
+
 def whole(array: jax.Array) -> np.ndarray:
     """All of a global array on every process."""
     if array.is_fully_addressable:

@@ -7,6 +7,7 @@ restored straight into the layout of the running plan, which may differ from the
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import jax
 import orbax.checkpoint as ocp
 
 from mllm_jax.config import CheckpointConfig
+from mllm_jax.train.batch import everywhere
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +33,13 @@ class Restored:
         step: number of optimizer steps taken.
         state: tree of arrays in the layout that was asked for.
         progress: JSON of what the run had done, the loader state in it.
+        config: JSON of the configuration that saved it.
     """
 
     step: int
     state: Any
     progress: dict[str, Any]
+    config: dict[str, Any]
 
 
 class Checkpoints:
@@ -69,14 +73,13 @@ class Checkpoints:
 
     def save(self, step: int, state: Any, progress: dict[str, Any], config: dict[str, Any]) -> None:
         """Begin to save; arrays are copied before this returns, files are written behind."""
-        if step in self._manager.all_steps():
-            return
         items = ocp.args.Composite(
             state=ocp.args.StandardSave(state),
             progress=ocp.args.JsonSave(progress),
             config=ocp.args.JsonSave(config),
         )
-        self._manager.save(step, args=items)
+        # Forced: which steps are saved is the loop's choice and not Orbax's.
+        self._manager.save(step, args=items, force=True)
 
     def restore(self, target: Any) -> Restored | None:
         """The newest readable checkpoint, or None when there is none.
@@ -88,20 +91,19 @@ class Checkpoints:
             CheckpointError: every checkpoint is damaged, or the newest readable one holds another
                 model; the message names the leaves.
         """
-        damaged: list[str] = []
+        damaged: dict[int, str] = {}
         for step in reversed(self.steps):
-            try:
-                self._check_same_model(step, target)
-                return self._read(step, target)
-            except CheckpointError:
-                raise
-            except Exception as error:  # Orbax and TensorStore raise many kinds
-                damaged.append(f"step {step}: {self._diagnose(step, target, error)}")
-                logger.warning("checkpoint of %s; trying an older one", damaged[-1])
+            found, reason = self._try(step, target)
+            if everywhere(found is not None):
+                self._set_aside(list(damaged))
+                return found
+            damaged[step] = f"step {step}: {reason or 'cannot be read by another process'}"
+            logger.warning("checkpoint of %s; trying an older one", damaged[step])
         if damaged:
             raise CheckpointError(
-                f"no readable checkpoint in {self._directory}:\n  " + "\n  ".join(damaged) + "\n"
-                "remove the folder to start afresh, or put a whole checkpoint there"
+                f"no readable checkpoint in {self._directory}:\n  "
+                + "\n  ".join(damaged.values())
+                + "\nremove the folder to start afresh, or put a whole checkpoint there"
             )
         return None
 
@@ -113,12 +115,35 @@ class Checkpoints:
         """Finish writing and release threads."""
         self._manager.close()
 
+    def _try(self, step: int, target: Any) -> tuple[Restored | None, str]:
+        """The checkpoint of `step`, or None and what is wrong with it."""
+        try:
+            self._check_same_model(step, target)
+            return self._read(step, target), ""
+        except CheckpointError:
+            raise
+        except Exception as error:  # Orbax and TensorStore raise many kinds
+            return None, self._diagnose(step, target, error)
+
     def _read(self, step: int, target: Any) -> Restored:
         items = ocp.args.Composite(
-            state=ocp.args.StandardRestore(target), progress=ocp.args.JsonRestore()
+            state=ocp.args.StandardRestore(target),
+            progress=ocp.args.JsonRestore(),
+            config=ocp.args.JsonRestore(),
         )
         restored = self._manager.restore(step, args=items)
-        return Restored(step, restored.state, restored.progress)
+        return Restored(step, restored.state, restored.progress, restored.config)
+
+    def _set_aside(self, steps: list[int]) -> None:
+        """Rename damaged checkpoints to `damaged-<step>`, so that these steps can be saved anew."""
+        if not steps:
+            return
+        if jax.process_index() == 0:
+            for step in steps:
+                folder = self._directory / str(step)
+                folder.rename(folder.with_name(f"damaged-{step}-{time.time_ns()}"))
+        everywhere(True)  # the others wait for the renaming
+        self._manager.reload()
 
     def _check_same_model(self, step: int, target: Any) -> None:
         """Compare names and shapes of the leaves on disk with those of `target`."""

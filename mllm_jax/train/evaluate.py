@@ -10,6 +10,7 @@ runs over the whole row for every new token, all samples of a batch in step::
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -28,6 +29,8 @@ from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment, RunError
 from mllm_jax.train.step import batch_spec, gather_media
 from sharding.collectives import psum
+
+logger = logging.getLogger(__name__)
 
 #: Tokens written, token ids, answers that go on at their next position, number of those.
 Decoding = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
@@ -52,24 +55,47 @@ class Evaluator:
         """Exact match of whole answers.
 
         Returns:
-            `exact_match` by encoder ("text" for samples without media), `samples` likewise,
-            and `skipped`, the number of unusable samples.
+            `exact_match` by encoder ("text" for samples without media), `evaluated`, the number of
+            samples likewise, and `evaluate_skipped`, reason to number of unusable samples.
+
+        Raises:
+            RunError: no held-out sample can be used.
         """
         right: Counter[str] = Counter()
         total: Counter[str] = Counter()
-        skipped = 0
+        skipped: Counter[str] = Counter()
         for prompts in self.prompts():
-            skipped += len(prompts.skipped)
+            for name, reason in prompts.skipped:
+                logger.warning("skipped held-out sample %s: %s", name, reason)
+                skipped[reason] += 1
             tokens = self.decode(params, prompts)
             for slot in prompts.slots:
                 ids = tokens[slot.row, slot.start : slot.start + self._reserve]
-                answer = self._processor.decode(ids.tolist())
                 names = slot.encoders or ("text",)
                 total.update(names)
-                if answer == self._processor.answer(self._source[slot.index]):
+                if self._processor.decode(ids.tolist()) == self._expected(slot.index):
                     right.update(names)
-        shares = {name: right[name] / total[name] for name in sorted(total)}
-        return {"exact_match": shares, "samples": dict(sorted(total.items())), "skipped": skipped}
+        if not total:
+            reasons = "; ".join(skipped) or "the held-out split is empty"
+            raise RunError(f"no held-out sample can be evaluated: {reasons}")
+        return {
+            "exact_match": {name: right[name] / total[name] for name in sorted(total)},
+            "evaluated": dict(sorted(total.items())),
+            "evaluate_skipped": dict(skipped),
+        }
+
+    def _expected(self, index: int) -> str:
+        """The answer of a held-out sample, with a warning if it is too long to be generated."""
+        answer = self._processor.answer(self._source[index])
+        needed = len(self._processor.tokenizer.encode(answer)) + 1
+        if needed > self._reserve:
+            logger.warning(
+                "held-out sample %s needs %d tokens for its answer, evaluate.max_new_tokens is %d",
+                self._source.name(index),
+                needed,
+                self._reserve,
+            )
+        return answer
 
     def prompts(self) -> Iterator[PromptBatch]:
         """Held-out prompts with room for their answers, every sample once."""
@@ -121,8 +147,11 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         RunError: the run has no checkpoint.
         CheckpointError: it cannot be read.
     """
+    folder = config.run.path / "checkpoints"
+    if not folder.is_dir():
+        raise RunError(f"run {config.run.path} has no checkpoint; train it first")
     experiment = Experiment.build(config)
-    checkpoints = Checkpoints(config.run.path / "checkpoints", config.checkpoint)
+    checkpoints = Checkpoints(folder, config.checkpoint)
     try:
         restored = checkpoints.restore(experiment.step.abstract)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +72,9 @@ def prepare_folder(folder: Path, needed_bytes: int) -> None:
     """Make the run's folder and see that it takes files.
 
     Raises:
-        RunError: it cannot be written, or the disk has no room for one checkpoint more.
+        RunError: it cannot be written, or the disk has no room for the checkpoints.
     """
-    probe = folder / ".writable"
+    probe = folder / f".writable-{os.getpid()}-{jax.process_index()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"x")
@@ -86,6 +87,6 @@ def prepare_folder(folder: Path, needed_bytes: int) -> None:
     needed = FREE_BYTES + needed_bytes
     if free < needed:
         raise RunError(
-            f"run folder {folder}: {free / 2**20:.0f} MiB are free, a checkpoint and the logs need "
+            f"run folder {folder}: {free / 2**20:.0f} MiB are free, checkpoints and logs need "
             f"{needed / 2**20:.0f} MiB; free some space or choose another run.directory"
         )

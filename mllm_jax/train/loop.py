@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import jax
@@ -22,7 +23,7 @@ from mllm_jax.train.batch import local_rows, place
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
-from mllm_jax.train.metrics import Meter, Metrics, StepRecord, write_summary
+from mllm_jax.train.metrics import Meter, Metrics, Report, StepRecord, Sums, write_summary
 from mllm_jax.train.optimizer import learning_rate
 from mllm_jax.train.stop import StopSignal
 
@@ -36,14 +37,20 @@ class Progress:
     Attributes:
         step: optimizer steps taken.
         loader: where the data stream continues.
-        seconds: wall time of training, compilation included.
-        skipped: reason to number of refused samples.
+        seconds: wall time of training, compilation included, evaluation not.
+        loss: of the last report.
+        figures: sums for the summary.
+        skipped: reason to number of refused training samples.
+        paused: seconds of this process that went into evaluation; not saved.
     """
 
     step: int
     loader: LoaderState
     seconds: float = 0.0
+    loss: float | None = None
+    figures: Sums = field(default_factory=Sums)
     skipped: Counter[str] = field(default_factory=Counter)
+    paused: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""
@@ -51,14 +58,22 @@ class Progress:
             "step": self.step,
             "loader": self.loader.to_json(),
             "seconds": self.seconds,
+            "loss": self.loss,
+            "figures": asdict(self.figures),
             "skipped": dict(self.skipped),
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Progress:
         """Inverse of `to_json`."""
-        loader = LoaderState.from_json(value["loader"])
-        return cls(value["step"], loader, value["seconds"], Counter(value["skipped"]))
+        return cls(
+            step=value["step"],
+            loader=LoaderState.from_json(value["loader"]),
+            seconds=value["seconds"],
+            loss=value["loss"],
+            figures=Sums(**value["figures"]),
+            skipped=Counter(value["skipped"]),
+        )
 
 
 def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
@@ -73,22 +88,20 @@ def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
         KeyboardInterrupt: SIGINT or SIGTERM came; a checkpoint has been saved.
     """
     experiment = Experiment.build(config)
-    prepare_folder(config.run.path, experiment.state_bytes())
+    kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
+    prepare_folder(config.run.path, kept * experiment.state_bytes())
     _announce(experiment, console)
     checkpoints = Checkpoints(config.run.path / "checkpoints", config.checkpoint)
     try:
         state, progress = _restore_or_init(experiment, checkpoints, console)
-        with (
-            Metrics.open(
-                config.run.path,
-                console,
-                tensorboard=config.run.tensorboard,
-                primary=is_primary(),
-                resumed_step=progress.step,
-            ) as metrics,
-            StopSignal() as stop,
-        ):
-            summary = _run(experiment, state, progress, checkpoints, metrics, stop)
+        with Metrics.open(
+            config.run.path,
+            console,
+            tensorboard=config.run.tensorboard,
+            primary=is_primary(),
+            resumed_step=progress.step,
+        ) as metrics:
+            summary = _run(experiment, state, progress, checkpoints, metrics)
     finally:
         checkpoints.close()
     if is_primary():
@@ -103,34 +116,38 @@ def _run(
     progress: Progress,
     checkpoints: Checkpoints,
     metrics: Metrics,
-    stop: StopSignal,
 ) -> dict[str, Any]:
-    """All steps that are left, with what happens between them."""
+    """All steps that are left, with what happens between them, and the evaluation."""
     config = experiment.config
     evaluator = Evaluator(experiment) if config.evaluate.enabled else None
-    meter = Meter(config.train.steps, _peak(experiment), config.run.log_every)
-    loss: float | None = None
-    for state, record in steps(experiment, state, progress):  # noqa: B020 - donated to the next
-        report = meter.add(record)
-        if report:
-            metrics.write(report)
-            loss = _finite(report.loss, progress.step)
-        stopping = stop.requested()
-        last = progress.step == config.train.steps
-        if config.checkpoint.enabled and (
-            stopping or last or progress.step % config.checkpoint.every == 0
-        ):
-            _save(checkpoints, experiment, state, progress)
-        if stopping and not last:
-            checkpoints.wait()
-            raise KeyboardInterrupt
-        if evaluator and config.evaluate.every and progress.step % config.evaluate.every == 0:
-            _evaluate(evaluator, state, progress.step, metrics)
-    result = _evaluate(evaluator, state, progress.step, metrics) if evaluator else {}
+    meter = Meter(config.train.steps, _peak(experiment), config.run.log_every, progress.figures)
+    with StopSignal() as stop:
+        for state, record in steps(experiment, state, progress):  # noqa: B020 - the old is donated
+            report = meter.add(record)
+            progress.figures = meter.sums
+            if report:
+                metrics.write(report)
+                progress.loss = report.loss
+            last = progress.step == config.train.steps
+            # Processes agree on stopping by a collective, which must not be part of every step.
+            stopping = (jax.process_count() == 1 or report is not None) and stop.requested()
+            saving = stopping or last or progress.step % config.checkpoint.every == 0
+            if report or saving:
+                _check_finite(record, report)
+            if saving and config.checkpoint.enabled:
+                _save(checkpoints, experiment, state, progress)
+            if stopping and not last:
+                checkpoints.wait()
+                raise KeyboardInterrupt
+            every = config.evaluate.every
+            if evaluator and every and not last and progress.step % every == 0:
+                _evaluate(evaluator, state, progress, metrics)
+    checkpoints.wait()
+    result = _evaluate(evaluator, state, progress, metrics) if evaluator else {}
     return {
         "steps": progress.step,
         "seconds": progress.seconds,
-        "final_loss": loss,
+        "final_loss": progress.loss,
         **result,
         **meter.totals(),
         "skipped": {"samples": progress.skipped.total(), "reasons": dict(progress.skipped)},
@@ -164,11 +181,10 @@ def steps(
             now = time.perf_counter()
             _advance(progress, microbatches, now - began)
             rate = float(schedule(progress.step - 1))
-            yield (
-                state,
-                _record(config, progress, microbatches, scalars, rate, now - began, waited),
-            )
-            began = now
+            record = _record(config, progress, microbatches, scalars, rate, now - began, waited)
+            began, paused = now, progress.paused
+            yield state, record
+            began += progress.paused - paused
 
 
 def _loader(experiment: Experiment, state: LoaderState) -> Loader:
@@ -229,9 +245,29 @@ def _restore_or_init(
         state = experiment.step.init(jax.random.key(config.train.seed))
         return state, Progress(0, LoaderState(config.train.seed))
     progress = Progress.from_json(restored.progress)
+    for change in changed_keys(restored.config, config.model_dump(mode="json")):
+        logger.warning("resuming with another configuration: %s", change)
     if is_primary():
         console.print(f"resuming {config.run.path} after step {progress.step}", soft_wrap=True)
     return restored.state, progress
+
+
+def changed_keys(saved: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What of the model, the data and the training differs, as `path: old -> new`."""
+    changes = []
+    for section in ("model", "data", "train"):
+        old, new = _flat(saved.get(section), section), _flat(now[section], section)
+        for path in sorted(old.keys() | new.keys()):
+            if old.get(path) != new.get(path):
+                changes.append(f"{path}: {old.get(path)} -> {new.get(path)}")
+    return changes
+
+
+def _flat(value: Any, path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {path: value}
+    parts = (_flat(inner, f"{path}.{key}") for key, inner in value.items())
+    return {key: leaf for part in parts for key, leaf in part.items()}
 
 
 def _save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress) -> None:
@@ -239,25 +275,30 @@ def _save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress
     checkpoints.save(progress.step, state, progress.to_json(), config)
 
 
-def _evaluate(evaluator: Evaluator, state: Any, step: int, metrics: Metrics) -> dict[str, Any]:
+def _evaluate(
+    evaluator: Evaluator, state: Any, progress: Progress, metrics: Metrics
+) -> dict[str, Any]:
+    began = time.perf_counter()
     result = evaluator(state["params"])
     shares = {f"exact_match/{name}": share for name, share in result["exact_match"].items()}
-    metrics.log(step, shares)
-    return {"exact_match": result["exact_match"], "evaluated": result["samples"]}
+    metrics.log(progress.step, shares)
+    progress.paused += time.perf_counter() - began
+    return result
 
 
-def _finite(loss: float, step: int) -> float:
-    """`loss`, unless it has diverged.
+def _check_finite(record: StepRecord, report: Report | None) -> None:
+    """Stop before a diverged state is saved.
 
     Raises:
-        RunError: it is infinite or not a number.
+        RunError: loss or gradient norm is infinite or not a number.
     """
-    if loss - loss != 0:
-        raise RunError(
-            f"the loss is {loss} at step {step}; lower train.learning_rate or set "
-            "train.clip_norm, then resume from the last checkpoint"
-        )
-    return loss
+    loss = float(record.loss) if report is None else report.loss
+    for name, value in (("loss", loss), ("gradient norm", float(record.gradient_norm))):
+        if not math.isfinite(value):
+            raise RunError(
+                f"the {name} is {value} at step {record.step}; lower train.learning_rate or "
+                "train.clip_norm, then resume from the last checkpoint"
+            )
 
 
 def _peak(experiment: Experiment) -> float | None:

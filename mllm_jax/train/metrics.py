@@ -103,84 +103,10 @@ class Report:
         return "  ".join(f"{label} {value}".strip() for label, value in self.fields())
 
 
-@dataclass
-class Meter:
-    """Sums the records of a process.
-
-    Attributes:
-        steps: steps of the whole run.
-        peak_flops: peak FLOP/s of all devices together, or None where it is not known.
-        every: steps between two reports.
-    """
-
-    steps: int
-    peak_flops: float | None = None
-    every: int = 10
-    _window: list[StepRecord] = field(default_factory=list, init=False)
-    _sums: _Sums = field(init=False)
-    _first: int | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        """Start with empty sums."""
-        self._sums = _Sums()
-
-    def add(self, record: StepRecord) -> Report | None:
-        """Take a step in; a report each `every` steps and at the last step."""
-        self._window.append(record)
-        if self._first is None:
-            self._first = record.step
-        else:
-            self._sums = self._sums.plus(record)
-        due = record.step % self.every == 0 or record.step >= self.steps
-        return self.flush() if due else None
-
-    def flush(self) -> Report | None:
-        """Report of the steps since the last one, or None if there are none."""
-        if not self._window:
-            return None
-        window, self._window = self._window, []
-        everything, timed = _Sums(), _Sums()
-        for record in window:
-            everything = everything.plus(record)
-            if record.step != self._first:
-                timed = timed.plus(record)
-        return self._report(window, everything, timed)
-
-    def totals(self) -> dict[str, object]:
-        """Figures of all steps but the first, in the words of `summary.json`."""
-        sums = self._sums
-        return {
-            "tokens_per_second": sums.rate("tokens"),
-            "padding": sums.padding,
-            "data_wait_share": sums.wait_share,
-            "mfu": self._mfu(sums),
-        }
-
-    def _report(self, window: list[StepRecord], everything: _Sums, timed: _Sums) -> Report:
-        last = window[-1]
-        pace = timed.seconds / timed.steps if timed.steps else None
-        return Report(
-            step=last.step,
-            steps=self.steps,
-            loss=sum(float(record.loss) for record in window) / len(window),
-            learning_rate=last.learning_rate,
-            gradient_norm=float(last.gradient_norm),
-            tokens_per_second=timed.rate("tokens"),
-            mfu=self._mfu(timed),
-            padding=everything.padding,
-            wait_share=timed.wait_share,
-            eta_seconds=None if pace is None else pace * (self.steps - last.step),
-            skipped=last.skipped,
-        )
-
-    def _mfu(self, sums: _Sums) -> float | None:
-        if not self.peak_flops or not sums.seconds:
-            return None
-        return sums.flops / sums.seconds / self.peak_flops
-
-
 @dataclass(frozen=True)
-class _Sums:
+class Sums:
+    """Figures of several steps added up; saved with a run, so that its summary covers all of it."""
+
     steps: int = 0
     seconds: float = 0.0
     wait_seconds: float = 0.0
@@ -188,8 +114,8 @@ class _Sums:
     used: Mapping[str, int] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)
 
-    def plus(self, record: StepRecord) -> _Sums:
-        return _Sums(
+    def plus(self, record: StepRecord) -> Sums:
+        return Sums(
             steps=self.steps + 1,
             seconds=self.seconds + record.seconds,
             wait_seconds=self.wait_seconds + record.wait_seconds,
@@ -209,6 +135,79 @@ class _Sums:
     def rate(self, module: str) -> float | None:
         """Positions with samples per second."""
         return self.used.get(module, 0) / self.seconds if self.seconds else None
+
+
+@dataclass
+class Meter:
+    """Sums the records of a run.
+
+    Attributes:
+        steps: steps of the whole run.
+        peak_flops: peak FLOP/s of all devices together, or None where it is not known.
+        every: steps between two reports.
+        sums: of all steps but the first of each process, those before a resumption included.
+    """
+
+    steps: int
+    peak_flops: float | None = None
+    every: int = 10
+    sums: Sums = field(default_factory=Sums)
+    _window: list[StepRecord] = field(default_factory=list, init=False)
+    _first: int | None = field(default=None, init=False)
+
+    def add(self, record: StepRecord) -> Report | None:
+        """Take a step in; a report each `every` steps and at the last step."""
+        self._window.append(record)
+        if self._first is None:
+            self._first = record.step
+        else:
+            self.sums = self.sums.plus(record)
+        due = record.step % self.every == 0 or record.step >= self.steps
+        return self.flush() if due else None
+
+    def flush(self) -> Report | None:
+        """Report of the steps since the last one, or None if there are none."""
+        if not self._window:
+            return None
+        window, self._window = self._window, []
+        everything, timed = Sums(), Sums()
+        for record in window:
+            everything = everything.plus(record)
+            if record.step != self._first:
+                timed = timed.plus(record)
+        return self._report(window, everything, timed)
+
+    def totals(self) -> dict[str, object]:
+        """Figures of `sums` in the words of `summary.json`."""
+        sums = self.sums
+        return {
+            "tokens_per_second": sums.rate("tokens"),
+            "padding": sums.padding,
+            "data_wait_share": sums.wait_share,
+            "mfu": self._mfu(sums),
+        }
+
+    def _report(self, window: list[StepRecord], everything: Sums, timed: Sums) -> Report:
+        last = window[-1]
+        pace = timed.seconds / timed.steps if timed.steps else None
+        return Report(
+            step=last.step,
+            steps=self.steps,
+            loss=sum(float(record.loss) for record in window) / len(window),
+            learning_rate=last.learning_rate,
+            gradient_norm=float(last.gradient_norm),
+            tokens_per_second=timed.rate("tokens"),
+            mfu=self._mfu(timed),
+            padding=everything.padding,
+            wait_share=timed.wait_share,
+            eta_seconds=None if pace is None else pace * (self.steps - last.step),
+            skipped=last.skipped,
+        )
+
+    def _mfu(self, sums: Sums) -> float | None:
+        if not self.peak_flops or not sums.seconds:
+            return None
+        return sums.flops / sums.seconds / self.peak_flops
 
 
 class Sink(Protocol):

@@ -67,7 +67,7 @@ def microbatch_loss(
     decoder, rows, view = params["decoder"], batch["decoder"], views["decoder"]
     media = gather_media(params, batch, model, views)
     hidden = multimodal.decode_hidden(decoder, rows, media, model, view)
-    total, _ = multimodal.loss(decoder, hidden, rows, model, view)
+    total = multimodal.loss(decoder, hidden, rows, model, view)
     return psum(total, view.batch) / weight
 
 
@@ -86,6 +86,8 @@ def loss_and_gradients(
     """
     axes = views["decoder"].all
     weight = psum(jnp.sum(batch["decoder"]["loss_weight"]), views["decoder"].batch)
+    # All samples may turn out bad when they are read: then there is nothing to learn, not 0 / 0.
+    weight = jnp.where(weight > 0, weight, 1)
     # Marked as varying, every device differentiates its own copy: sums over replicas are taken
     # once, after the last microbatch, and not inside the loops over layers and microbatches.
     own = vary(params, axes)

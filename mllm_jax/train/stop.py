@@ -7,9 +7,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Self
 
-import jax
-import numpy as np
-from jax.experimental import multihost_utils
+from mllm_jax.train.batch import everywhere
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -23,10 +21,7 @@ class StopSignal:
 
     def requested(self) -> bool:
         """Whether any process was asked to stop; all processes must call this at the same step."""
-        asked = self._asked.is_set()
-        if jax.process_count() == 1:
-            return asked
-        return bool(np.any(multihost_utils.process_allgather(np.array(asked))))
+        return not everywhere(not self._asked.is_set())
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -90,6 +92,21 @@ def test_worker_processes_change_nothing_and_leave_nothing(
         assert set(owners) == {np.ndarray}  # and not a view of shared memory
     assert not multiprocessing.active_children()
     assert not [t for t in threading.enumerate() if t.name.startswith("grain")]
+
+
+def test_a_worker_leaves_interrupts_to_the_parent(
+    demo: Source, processor: Processor, make_config: MakeConfig
+) -> None:
+    expected = take(6, demo, processor, make_config())
+    busy = make_config(workers=1, prefetch=1)  # steps beyond the second are made after the signal
+    with Loader(demo, processor, busy, seed=5, rows=all_rows(4)) as loader:
+        steps = [next(loader)]
+        for worker in multiprocessing.active_children():
+            os.kill(worker.pid or 0, signal.SIGINT)
+        steps += [next(loader) for _ in range(5)]
+    for actual, wanted in zip(steps, expected, strict=True):
+        assert_same_step(actual, wanted)
+    assert not multiprocessing.active_children()
 
 
 def test_closing_twice_and_early_leaves_no_thread(

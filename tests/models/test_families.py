@@ -257,7 +257,7 @@ def test_bfloat16_decoder_has_a_float32_loss(family: str) -> None:
         def loss(params: Any, config: ModelConfig = config, batch: Tree = batch) -> Any:
             hidden = multimodal.decode_hidden(params, batch, None, config, View())
             assert hidden.dtype == config.dtype
-            return multimodal.loss(params, hidden, batch, config, View())[0]
+            return multimodal.loss(params, hidden, batch, config, View())
 
         losses.append(towers.quick(loss)(params))
         assert losses[-1].dtype == np.float32

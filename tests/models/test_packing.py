@@ -22,7 +22,7 @@ MEDIA = {"image": ([4, 12, 6], [2, 4, 3]), "audio": ([5, 8, 3], [1, 1, 1])}
 def decoder_loss(config: ModelConfig) -> Callable[..., Any]:
     def loss(params: Any, batch: Any) -> Any:
         hidden = multimodal.decode_hidden(params, batch, None, config, VIEW)
-        return multimodal.loss(params, hidden, batch, config, VIEW)[0], hidden
+        return multimodal.loss(params, hidden, batch, config, VIEW), hidden
 
     return towers.quick(jax.value_and_grad(loss, has_aux=True))
 

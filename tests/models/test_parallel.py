@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.layers import Dense
 from sharding.collectives import psum
 from sharding.grid import JointGrid, View
 from sharding.plan import ParallelPlan
@@ -22,7 +24,7 @@ PLAN = ParallelPlan(fsdp=2, tensor=2)
 def decoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
     """Loss over all rows, and the most likely tokens."""
     hidden = multimodal.decode_hidden(params, batch, None, config, view)
-    total, _ = multimodal.loss(params, hidden, batch, config, view)
+    total = multimodal.loss(params, hidden, batch, config, view)
     return psum(total, view.batch), multimodal.greedy_tokens(params, hidden, config, view)
 
 
@@ -83,6 +85,34 @@ def test_encoder(family: str) -> None:
     batch = towers.media_batch(config, rows, media, [min(3, n) for n in flat])
     module, owner = axes["encoders"]["media"], params["encoders"]["media"]
     check(*both(encoder_loss, config, module, owner, batch))
+
+
+def test_partial_sums_of_bfloat16_are_added_in_float32() -> None:
+    # Each rank's partial sum is 257 or -256; in bfloat16, 257 is 256 and their sum 0.
+    layer = Dense((("mlp", 4),), (("embed", 1),), nnx.Rngs(0))
+    layer.kernel[...] = jnp.array([[1.0], [1.0], [-1.0], [0.0]])
+    graph, state = nnx.split(layer)
+    x = jnp.tile(jnp.array([256.0, 1.0, 256.0, 0.0], jnp.bfloat16), (1, 2, 1))
+    grid = JointGrid.build({"decoder": ParallelPlan(tensor=2)})
+    view = grid.decoder
+
+    def total(state: Any, x: Any) -> Any:
+        out = nnx.merge(graph, state).scattered(x, view)
+        return psum(jnp.sum(out.astype(jnp.float32)), view.tensor), out
+
+    shards = {"kernel": P(view.tensor)}, P(None, None, view.tensor)
+    run = jax.shard_map(
+        jax.value_and_grad(total, argnums=(0, 1), has_aux=True),
+        mesh=grid.mesh(jax.devices()[:2]),
+        in_specs=shards,
+        out_specs=((P(), P(None, view.tensor)), shards),
+        check_vma=True,
+    )
+    (_, out), (kernel, inputs) = jax.jit(run)({"kernel": state["kernel"][...]}, x)
+    assert out.dtype == inputs.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(out.astype(jnp.float32), np.ones((1, 2, 1)))
+    np.testing.assert_array_equal(kernel["kernel"][:, 0], [512, 2, 512, 0])
+    np.testing.assert_array_equal(inputs[0, 0].astype(jnp.float32), [1, 1, -1, 0])
 
 
 def test_recomputation_changes_no_gradient() -> None:

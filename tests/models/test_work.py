@@ -1,11 +1,13 @@
 """FLOPs of every family against XLA's own count of the forward."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
+from mllm_jax import devices
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.work import model_flops, tower_work
@@ -31,7 +33,7 @@ def decoder_flops(config: ModelConfig, tokens: int) -> float:
 
     def forward(params: Any) -> Any:
         hidden = multimodal.decode_hidden(params, batch, None, config, View())
-        return multimodal.loss(params, hidden, batch, config, View())[0]
+        return multimodal.loss(params, hidden, batch, config, View())
 
     return counted(forward, shapes["decoder"])
 
@@ -105,3 +107,10 @@ def test_a_step_costs_three_forwards_of_every_segment() -> None:
 )
 def test_peak_of_a_device(kind: str, peak: float | None) -> None:
     assert peak_flops(kind) == peak
+
+
+def test_an_unknown_accelerator_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    device: Any = SimpleNamespace(platform="gpu", device_kind="Abacus 9")
+    assert devices.peak_flops(device) is devices.peak_flops(device) is None
+    (record,) = caplog.records
+    assert all(part in record.getMessage() for part in ("Abacus 9", "MFU", "PEAK_FLOPS"))

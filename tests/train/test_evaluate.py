@@ -109,5 +109,5 @@ def test_decoding_stops_at_the_end_token_and_not_before(experiment, params):
 def test_exact_match_counts_by_encoder(experiment, params):
     result = Evaluator(experiment)(params)
     assert set(result["exact_match"]) == {"vision", "audio"}
-    assert result["samples"] == {"vision": 4, "audio": 4}
-    assert result["skipped"] == 0
+    assert result["evaluated"] == {"vision": 4, "audio": 4}
+    assert result["evaluate_skipped"] == {}

@@ -83,6 +83,13 @@ def test_a_run_leaves_a_summary_metrics_and_checkpoints(whole, folder):
     assert list((run / "tensorboard").iterdir())
 
 
+def test_the_same_command_on_a_finished_run_keeps_its_summary(whole, folder):
+    out, _ = finish(launch("train", folder / "whole.yaml", "--json"))
+    # The peak of a CPU, and with it the MFU, is measured by every process anew.
+    again = json.loads(out) | {"mfu": whole["mfu"]}
+    assert again == whole
+
+
 def test_a_finished_run_is_evaluated_again_without_training(whole, folder):
     out, _ = finish(launch("evaluate", folder / "whole.yaml", "--json"))
     result = json.loads(out)

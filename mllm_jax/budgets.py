@@ -1,0 +1,126 @@
+"""Budgets of packed rows for the configured source, and the padding that they lead to.
+
+Only lengths are read, from text and from the headers of media: no device is needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from data.loader import step_stats
+from data.packing import make_capacity
+from data.plan import LoaderState, Planner
+from data.processor import Processor, make_processor
+from data.sample import DataError
+from data.sources import Source, make_source
+from data.suggest import suggest_budgets
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.train.experiment import modalities
+
+#: Steps that are planned to see what budgets lead to.
+STEPS = 8
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What budgets lead to over some steps.
+
+    Attributes:
+        budgets: `data.budgets`.
+        samples: samples in a step, on average.
+        padding: share of unused positions by budget.
+        skipped: samples refused while planning, those that exceed a budget among them.
+    """
+
+    budgets: dict[str, int]
+    samples: float
+    padding: dict[str, float]
+    skipped: int
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The present budgets and those suggested; `present` is None if no sample fits into them."""
+
+    present: Outcome | None
+    suggested: Outcome
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict."""
+        return asdict(self)
+
+    @property
+    def rows(self) -> list[tuple[str, object, str, int, str]]:
+        """Lines of a table: budget, now, its padding, suggested, its padding."""
+        old, new = self.present, self.suggested
+        lines: list[tuple[str, object, str, int, str]] = []
+        for name, budget in new.budgets.items():
+            now = old.budgets[name] if old else "-"
+            lines.append((name, now, _share(old, name), budget, _share(new, name)))
+        return lines
+
+
+def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
+    """Suggest `data.budgets` for the configured rows and plans.
+
+    Args:
+        samples: samples that a step should hold, about; None = as many as it holds now.
+
+    Raises:
+        DataError: the source cannot be used; or no sample fits the present budgets, so that
+            `samples` must be given.
+    """
+    source = make_source(config.data, "train")
+    processor = make_processor(config.data, modalities(config.model))
+    try:
+        present = outcome(config, source, processor, config.data.budgets)
+    except DataError as error:
+        if samples is None:
+            raise DataError(f"{error}; say with --samples how many a step should hold") from error
+        present = None
+    wanted = samples or max(1, round(present.samples if present else 1))
+    budgets = suggest_budgets(source, processor, config.data.rows, wanted)
+    return Advice(present, outcome(config, source, processor, rounded(budgets, config)))
+
+
+def rounded(budgets: dict[str, int], config: ExperimentConfig) -> dict[str, int]:
+    """`budgets` raised to what the plans split evenly: see `config_checks`."""
+    units = {"tokens": config.parallel.decoder.tensor}
+    for name, encoder in config.model.encoders.items():
+        units[name] = encoder.reduction * config.parallel.encoders[name].tensor
+    return {name: _raised(budget, units.get(name, 1)) for name, budget in budgets.items()}
+
+
+def outcome(
+    config: ExperimentConfig, source: Source, processor: Processor, budgets: dict[str, int]
+) -> Outcome:
+    """Plan the first steps with `budgets`.
+
+    Raises:
+        DataError: no sample is usable.
+    """
+    data = config.data.model_copy(update={"budgets": budgets, "on_error": "skip"})
+    capacity = make_capacity(budgets, tuple(processor.modalities.values()))
+    planner = Planner(source, processor, data, capacity, LoaderState(config.train.seed))
+    used: Counter[str] = Counter()
+    room: Counter[str] = Counter()
+    placed = skipped = 0
+    for plan in (planner.plan() for _ in range(STEPS)):
+        stats = step_stats(plan, capacity, data.rows)
+        used.update(stats.used)
+        room.update(stats.capacity)
+        placed += stats.samples
+        skipped += len(plan.skipped)
+    padding = {name: 1 - used[name] / room[name] for name in room}
+    return Outcome(dict(budgets), placed / STEPS, padding, skipped)
+
+
+def _raised(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
+def _share(outcome: Outcome | None, name: str) -> str:
+    """Padding as text; segments have none."""
+    return f"{outcome.padding[name]:.1%}" if outcome and name in outcome.padding else "-"

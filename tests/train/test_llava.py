@@ -1,0 +1,75 @@
+"""A user's own folder of conversations, images and clips through `launch.py train`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.configs import ROOT, values
+from tests.train.llava_folder import MISSING, TRUNCATED, write_folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("llava") / "mine")
+
+
+def write_config(folder: Path) -> Path:
+    """Two steps on two devices: the decoder splits its heads, the encoders the rows."""
+    plans = {"vision": {"data": 2}, "audio": {"fsdp": 2}}
+    content = values(
+        run={"name": "mine", "directory": str(folder / "runs"), "log_every": 1},
+        parallel={"devices": 2, "decoder": {"tensor": 2}, "encoders": plans},
+        data__source={
+            "kind": "llava",
+            "path": str(folder / "train.json"),
+            "media": str(folder / "media"),
+            "heldout": str(folder / "heldout.json"),
+        },
+        data__tokenizer="bytes",
+        data__image={"max_patches": 16},
+        data__rows=2,
+        data__lookahead=12,
+        data__budgets={"tokens": 128, "segments": 4, "vision": 32, "audio": 96},
+        train__steps=2,
+        evaluate={"enabled": False},
+    )
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def train(config: Path, *overrides: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "launch.py", "train", "--config", str(config), "--json", *overrides]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+
+
+def test_a_folder_with_bad_samples_trains_and_counts_them(folder: Path) -> None:
+    done = train(write_config(folder))
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((folder / "runs" / "mine" / "summary.json").read_text())
+    assert json.loads(done.stdout) == summary
+    assert summary["steps"] == 2
+    # Twelve positions are looked at in the first step: every record once at least.
+    reasons = summary["skipped"]["reasons"]
+    (cut,) = [reason for reason in reasons if "'cut.png' cannot be decoded" in reason]
+    (gone,) = [reason for reason in reasons if "'gone.png' is missing" in reason]
+    assert set(reasons) == {cut, gone}
+    assert min(reasons.values()) >= 1
+    assert summary["skipped"]["samples"] == sum(reasons.values())
+    for index, reason in ((TRUNCATED, cut), (MISSING, gone)):
+        assert f"skipped sample train.json[{index}]: {reason}" in done.stderr
+
+
+def test_a_bad_sample_can_end_the_run(folder: Path) -> None:
+    done = train(write_config(folder), "data.on_error=raise", "run.name=strict")
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    named = [f"error: sample train.json[{index}]: " for index in (TRUNCATED, MISSING)]
+    assert any(name in done.stderr for name in named)
+    assert "Traceback" not in done.stderr
