@@ -1,7 +1,8 @@
 """Strips of handwritten digits from scikit-learn's UCI scans (8 x 8 pixels, 1797 of them).
 
 Every scan belongs to one split. A training scan has `variants` augmented copies (shifted, rotated,
-scaled, sheared, warped, in other ink; copy 0 is the scan itself); held-out scans are shown as they are.
+scaled, sheared, warped, in other ink; copy 0 is the scan itself); held-out scans are shown as they
+are.
 """
 
 from __future__ import annotations

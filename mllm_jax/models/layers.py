@@ -10,6 +10,7 @@ Sizes come from the local arrays, never from the configuration.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -78,13 +79,9 @@ class Dense(nnx.Module):
     def scattered(self, x: jax.Array, view: View) -> jax.Array:
         """Row-parallel product: partial sums `[rows, tokens, d]` to `[rows, tokens / tensor, d]`.
 
-        Partial sums are float32 until they are added, as a single device's are. The bias is added
-        after the sum, so that it counts once.
+        The bias is added after the sum, so that it counts once.
         """
-        if not view.tensor:
-            return self(x)
-        kernel = self.kernel[...].astype(x.dtype)
-        return self.add_bias(_scattered_product(x, kernel, self.contracted, view.tensor))
+        return self.add_bias(scattered_sum([(self, x)], view))
 
     def product(self, x: jax.Array) -> jax.Array:
         """The product without the bias."""
@@ -95,40 +92,63 @@ class Dense(nnx.Module):
         return x if self.bias is None else x + aligned(self.bias[...].astype(x.dtype), x)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _scattered_product(
-    x: jax.Array, kernel: jax.Array, contracted: int, axes: tuple[str, ...]
-) -> jax.Array:
-    """Reduce-scatter of `x @ kernel` over `axes`, added in float32, in the type of `x`.
+def scattered_sum(terms: Sequence[tuple[Dense, jax.Array]], view: View) -> jax.Array:
+    """Sum of row-parallel products without biases, reduced and scattered over tokens once.
 
-    The gradient is that of the same sum in the type of `x`: it adds up nothing over `axes`, and
+    Partial sums are float32 until they are added, as a single device's are.
+
+    Args:
+        terms: layers with their inputs, `[rows, tokens, *inputs]`.
+
+    Returns:
+        `[rows, tokens / tensor, d]` in the type of the inputs.
+    """
+    if not view.tensor:
+        return sum((dense.product(x) for dense, x in terms[1:]), terms[0][0].product(terms[0][1]))
+    operands = tuple((x, dense.kernel[...].astype(x.dtype)) for dense, x in terms)
+    return _scattered(operands, tuple(dense.contracted for dense, _ in terms), view.tensor)
+
+
+Operands = tuple[tuple[jax.Array, jax.Array], ...]
+
+
+def _products(operands: Operands, contracted: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
+    """Sum of `x @ kernel`, accumulated and returned in `dtype`."""
+    products = [
+        jnp.tensordot(x, kernel, n, preferred_element_type=dtype)
+        for (x, kernel), n in zip(operands, contracted, strict=True)
+    ]
+    return sum(products[1:], products[0])
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _scattered(operands: Operands, contracted: tuple[int, ...], axes: tuple[str, ...]) -> jax.Array:
+    """`_products` reduced and scattered in float32, in the type of the operands.
+
+    The gradient is that of the same sum in the operands' type: it adds up nothing over `axes`, and
     float32 would only double what is gathered and slow its products down.
     """
-    sums = jnp.tensordot(x, kernel, contracted, preferred_element_type=jnp.float32)
-    return reduce_scatter(sums, axes, dim=1).astype(x.dtype)
+    sums = _products(operands, contracted, jnp.dtype("float32"))
+    return reduce_scatter(sums, axes, dim=1).astype(operands[0][0].dtype)
 
 
-def _scattered_product_forward(
-    x: jax.Array, kernel: jax.Array, contracted: int, axes: tuple[str, ...]
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    return _scattered_product(x, kernel, contracted, axes), (x, kernel)
+def _scattered_forward(
+    operands: Operands, contracted: tuple[int, ...], axes: tuple[str, ...]
+) -> tuple[jax.Array, Operands]:
+    return _scattered(operands, contracted, axes), operands
 
 
-def _scattered_product_backward(
-    contracted: int,
-    axes: tuple[str, ...],
-    operands: tuple[jax.Array, jax.Array],
-    cotangent: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-    def product(x: jax.Array, kernel: jax.Array) -> jax.Array:
-        return reduce_scatter(jnp.tensordot(x, kernel, contracted), axes, dim=1)
+def _scattered_backward(
+    contracted: tuple[int, ...], axes: tuple[str, ...], operands: Operands, cotangent: jax.Array
+) -> tuple[Operands]:
+    def product(operands: Operands) -> jax.Array:
+        return reduce_scatter(_products(operands, contracted, cotangent.dtype), axes, dim=1)
 
-    _, pull = jax.vjp(product, *operands)
-    dx, dkernel = pull(cotangent)
-    return dx, dkernel
+    _, pull = jax.vjp(product, operands)
+    return pull(cotangent)
 
 
-_scattered_product.defvjp(_scattered_product_forward, _scattered_product_backward)
+_scattered.defvjp(_scattered_forward, _scattered_backward)
 
 
 def _bias(outputs: Dims) -> nnx.Param[jax.Array]:

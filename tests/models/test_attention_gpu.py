@@ -45,7 +45,8 @@ def run(backend: str, causal: bool, arrays: list[jax.Array]) -> tuple[jax.Array,
     ids = jnp.asarray(segments())
 
     def loss(arrays: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
-        out = attention(*arrays, ids, causal=causal, backend=backend)
+        q, k, v = arrays
+        out = attention(q, k, v, ids, causal=causal, backend=backend)
         used = out.astype(jnp.float32) * (ids > 0)[:, :, None, None]
         return jnp.sum(jnp.sin(used)), out
 

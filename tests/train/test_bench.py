@@ -1,7 +1,9 @@
 """The benchmarks measure what they say, on a small configuration."""
 
+import numpy as np
 import pytest
 
+from data.loader import StepStats
 from mllm_jax import bench
 
 
@@ -24,3 +26,10 @@ def test_the_step_is_compared_with_one_device(small_config):
     assert figures["first_step_seconds"] > 0
     assert figures["tokens_per_second"] > 0
     assert 0.05 < figures["over_one_device"] < 20
+
+
+def test_a_modality_that_no_sample_has_is_padding_alone():
+    lengths = {"decoder": np.array([2, 3]), "vision": np.array([], np.int64)}
+    stats = StepStats(2, {"tokens": 5, "vision": 0}, {"tokens": 10, "vision": 8}, lengths)
+    figures = bench._padding([stats])
+    assert (figures["padding_vision"], figures["longest_vision"]) == (1.0, 0.0)

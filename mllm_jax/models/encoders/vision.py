@@ -18,10 +18,11 @@ from mllm_jax.models.layers import (
     gathered,
     normal,
     residual_gain,
+    scattered_sum,
 )
 from mllm_jax.models.parameters import Block, Params, Tower
 from mllm_jax.models.positions import grid_positions
-from sharding.collectives import reduce_scatter, shard_slice
+from sharding.collectives import shard_slice
 from sharding.grid import View
 
 VisionConfig = SiglipConfig | Vit22bConfig
@@ -72,9 +73,9 @@ class Vit22bLayer(nnx.Module):
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """`[rows, patches / tensor, d_model]` to the same."""
         whole = gathered(self.layer_norm(x), view)
-        attended = self.self_attn.o_proj.product(self.self_attn.attended(whole, segments))
-        partial = attended + self.mlp.fc2.product(self.mlp.activated(whole))
-        return x + self.mlp.fc2.add_bias(reduce_scatter(partial, view.tensor, dim=1))
+        attended = self.self_attn.o_proj, self.self_attn.attended(whole, segments)
+        activated = self.mlp.fc2, self.mlp.activated(whole)
+        return x + self.mlp.fc2.add_bias(scattered_sum([attended, activated], view))
 
 
 def tower(config: VisionConfig, backend: str) -> Tower:
