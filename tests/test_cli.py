@@ -213,7 +213,7 @@ def test_suggested_budgets_are_printed_ready_to_paste(
 def test_budgets_into_which_no_sample_fits_ask_for_a_number(
     demo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["budgets", "--config", str(demo), "data.budgets.tokens=2"]
+    words = ["budgets", "--config", str(demo), "data.budgets.tokens=2", "evaluate.enabled=false"]
     assert launch.main(words) == launch.BAD_INPUT
     assert "say with --samples" in capsys.readouterr().err
     assert launch.main([*words, "--samples", "40", "--json"]) == launch.OK

@@ -21,6 +21,7 @@ def test_padding_to_the_longest_is_the_worse_baseline(small_config):
         assert 0 < figures[f"longest_{name}"] < 1
 
 
+@pytest.mark.slow
 def test_the_step_is_compared_with_one_device(small_config):
     figures = bench.bench_step(small_config())
     assert figures["first_step_seconds"] > 0
