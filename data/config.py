@@ -74,7 +74,7 @@ class DataConfig(_Section):
 
     `budgets` are capacities of one row: `tokens` of the decoder, `segments` (samples of a decoder
     row, and media of an encoder row), and for each encoder its input positions (patches, frames),
-    a multiple of that encoder's reduction. `data.suggest.suggest_budgets` computes good ones.
+    a multiple of that encoder's reduction. `launch.py budgets` suggests some.
     """
 
     source: Annotated[DemoSource | LlavaSource, Field(discriminator="kind")] = DemoSource()
