@@ -17,7 +17,7 @@ def small_model(decoder: str = "llama", vision: str = "siglip", **changes: Any) 
                 "family": decoder,
                 "layers": 2,
                 "d_model": 16,
-                "heads": 8,
+                "heads": 8 if decoder == "gpt" else 16,  # grouped heads where there are any
                 "kv_heads": 8,
                 "head_dim": 4,
                 "d_ff": 16,

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 import optax
+import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +46,7 @@ def batch(model: Any) -> dict[str, Any]:
 
 @st.composite
 def plan_sets(draw: st.DrawFn) -> dict[str, ParallelPlan]:
-    devices = draw(st.sampled_from([2, 4, 8]))
+    devices = draw(st.sampled_from([1, 2, 4, 8]))
     choice = st.sampled_from([plan(*degrees) for degrees in factorizations(devices, 3)])
     plans = {name: draw(choice) for name in ("decoder", "vision", "audio")}
     try:
@@ -75,6 +76,17 @@ FAMILIES = st.sampled_from(
     families=("gpt", "siglip"),
 )
 def test_loss_and_gradients_equal_one_device(plans, families):
+    check(plans, families)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(plans=plan_sets(), families=FAMILIES)
+def test_many_plans_equal_one_device(plans, families):
+    check(plans, families)
+
+
+def check(plans: dict[str, ParallelPlan], families: tuple[str, str]) -> None:
     result = compare(run(plans, *families), reference(*families))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
