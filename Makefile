@@ -50,8 +50,11 @@ lint: $(LINT) ## Check style, formatting, types and the floors of the design
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(DEMO) ## Measure the data pipeline and the train step
-	$(BIN)/python launch.py bench --config $(CONFIG) $(ARGS)
+bench: $(DEMO) ## Measure the data pipeline, the train step and the pipeline of stages
+	$(BIN)/python launch.py bench data --config $(CONFIG) $(ARGS)
+	$(BIN)/python launch.py bench step --config $(CONFIG) $(ARGS)
+	$(BIN)/python launch.py bench pipeline
+	$(BIN)/python launch.py bench microbatches
 
 clean: ## Remove .venv and every cache; runs/ stays
 	rm -rf $(VENV) .cache build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

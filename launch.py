@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,16 @@ Any key of the configuration can be set behind the options, values in YAML:
   launch.py train --config configs/demo.yaml train.steps=10 run.name=trial
 `launch.py config --keys` lists all keys.
 """
+
+#: Benchmarks, and the configuration of those that bring their own.
+BENCHMARK_CONFIGS = {
+    "data": None,
+    "step": None,
+    "pipeline": "configs/bench/pipeline.yaml",
+    "microbatches": "configs/bench/pipeline.yaml",
+}
+#: Benchmarks in which every emulated device has one thread, so that two cores are two devices.
+ONE_THREAD = ("pipeline",)
 
 Command = Callable[[argparse.Namespace, "ExperimentConfig", "Console"], int]
 
@@ -127,20 +138,37 @@ def config(args: argparse.Namespace, config: ExperimentConfig, console: Console)
 
 def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Measure parts of a step one by one."""
-    _start(args, config)
+    _start(args, config, one_thread=args.benchmark in ONE_THREAD)
     from mllm_jax.bench import BENCHMARKS
     from mllm_jax.console import print_json, print_table
     from mllm_jax.devices import is_primary
 
-    names = args.benchmark or list(BENCHMARKS)
-    results = {name: BENCHMARKS[name](config) for name in names}
+    result = BENCHMARKS[args.benchmark](config)
     if not is_primary():
         return OK
     if args.json:
-        print_json(results)
-    for name, result in results.items() if not args.json else ():
-        rows = [(key, value) for key, value in result.items()]
-        print_table(console, (name, "value"), rows)
+        print_json(result)
+    elif isinstance(result, dict):
+        print_table(console, (args.benchmark, "value"), list(result.items()))
+    else:
+        print_table(console, tuple(result[0]), [tuple(row.values()) for row in result])
+    return OK
+
+
+def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Draw the pipeline's schedule, and write it as a trace for Perfetto."""
+    _start(args, config)
+    from mllm_jax.console import print_json, print_table
+    from mllm_jax.devices import is_primary
+    from mllm_jax.trace import trace as run
+
+    result = run(config, Path(args.output or config.run.path), measure=args.measure)
+    if not is_primary():
+        return OK
+    if args.json:
+        print_json(result.to_json())
+    else:
+        print_table(console, ("what", "value"), result.rows)
     return OK
 
 
@@ -176,6 +204,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Options of the command; what follows them, or stands between, is an override."""
     parser = _parser()
     args, rest = parser.parse_known_args(argv)
+    own = BENCHMARK_CONFIGS.get(getattr(args, "benchmark", ""))
+    if args.config is None and own:
+        args.config = Path(__file__).parent / own
     for text in rest:
         if text.startswith("-") or "=" not in text:
             parser.error(f"{text!r} is neither an option nor section.key=value")
@@ -193,7 +224,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for command in (train, evaluate, verify, config, budgets, bench):
+    for command in (train, evaluate, verify, config, budgets, bench, trace):
         sub = _add(commands, command)
         if command is config:
             sub.add_argument("--keys", action="store_true", help="list all keys as Markdown")
@@ -203,11 +234,18 @@ def _parser() -> argparse.ArgumentParser:
         else:
             _add_processes(sub)
         if command is bench:
+            names = ", ".join(name for name, own in BENCHMARK_CONFIGS.items() if own)
             sub.add_argument(
-                "--benchmark",
-                action="append",
-                choices=("data", "step"),
-                help="run this one only; may be given several times",
+                "benchmark",
+                choices=tuple(BENCHMARK_CONFIGS),
+                help=f"what to measure; {names} bring their own configuration",
+            )
+        elif command is trace:
+            sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
+            sub.add_argument(
+                "--measure",
+                action="store_true",
+                help="run a step on synthetic data, too, and show what happened",
             )
     return parser
 
@@ -221,13 +259,18 @@ def _add(
         help=summary,
         description=summary,
         epilog=EPILOG,
-        usage=f"launch.py {command.__name__} --config FILE [options] [section.key=value ...]",
+        usage=f"launch.py {command.__name__}{_positional(command)} --config FILE [options] "
+        "[section.key=value ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.set_defaults(command=command)
     sub.add_argument("--config", metavar="FILE", help="experiment in YAML, see configs/")
     sub.add_argument("--json", action="store_true", help="JSON on stdout, all else on stderr")
     return sub
+
+
+def _positional(command: Command) -> str:
+    return " {" + ",".join(BENCHMARK_CONFIGS) + "}" if command is bench else ""
 
 
 def _add_processes(sub: argparse.ArgumentParser) -> None:
@@ -237,10 +280,11 @@ def _add_processes(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--process", type=int, default=0, metavar="I", help="number of this one")
 
 
-def _start(args: argparse.Namespace, config: ExperimentConfig) -> None:
+def _start(args: argparse.Namespace, config: ExperimentConfig, *, one_thread: bool = False) -> None:
     from mllm_jax.devices import Processes, start
 
-    start(config.parallel, Processes(args.processes, args.process, args.coordinator))
+    processes = Processes(args.processes, args.process, args.coordinator)
+    start(config.parallel, processes, one_thread=one_thread)
 
 
 def _keys(console: Console) -> int:
@@ -261,9 +305,10 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from mllm_jax.models.attention import AttentionError
     from mllm_jax.train.checkpoint import CheckpointError
     from mllm_jax.train.experiment import RunError
+    from scheduling.schedule import ScheduleError
     from sharding.plan import PlanError
 
-    run = (AttentionError, CheckpointError, DeviceError, PlanError, RunError)
+    run = (AttentionError, CheckpointError, DeviceError, PlanError, RunError, ScheduleError)
     return (*run, DataError, SampleError)
 
 

@@ -14,6 +14,7 @@ import jax
 from data.loader import Loader, StepStats
 from data.plan import LoaderState
 from data.sources import make_source
+from mllm_jax.bench_pipeline import Row, bench_microbatches, bench_pipeline
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
 from mllm_jax.train.batch import local_rows
@@ -36,7 +37,7 @@ def bench_data(config: ExperimentConfig) -> dict[str, float]:
     """
     experiment = Experiment.build(config)
     source = make_source(config.data, "train")
-    rows = local_rows(experiment.grid, experiment.mesh, config.data.rows)
+    rows = local_rows(experiment.step, config.data.rows)
     seed = config.train.seed
     with Loader(source, experiment.processor, config.data, seed, rows, LoaderState(seed)) as loader:
         for _ in islice(loader, WARM_UP):
@@ -111,7 +112,10 @@ def _flat(values: dict[str, object]) -> dict[str, float]:
     return flat
 
 
-BENCHMARKS: dict[str, Callable[[ExperimentConfig], dict[str, float]]] = {
+#: Name to benchmark; the result is one value by name, or rows of a table.
+BENCHMARKS: dict[str, Callable[[ExperimentConfig], dict[str, float] | list[Row]]] = {
     "data": bench_data,
     "step": bench_step,
+    "pipeline": bench_pipeline,
+    "microbatches": bench_microbatches,
 }

@@ -51,12 +51,15 @@ class RunConfig(Section):
         directory: folder of all runs.
         log_every: steps between two log lines.
         tensorboard: write TensorBoard event files beside `metrics.jsonl`.
+        trace_step: step of a pipeline whose ticks are measured on every device and written to
+            `step-<n>.json` and `.png` in the run's folder; that step alone is slowed down.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     directory: str = "runs"
     log_every: int = Field(10, ge=1)
     tensorboard: bool = True
+    trace_step: int | None = Field(None, ge=1)
 
     @property
     def path(self) -> Path:
@@ -85,6 +88,39 @@ class ParallelConfig(Section):
     def plans(self) -> dict[str, ParallelPlan]:
         """Plans of all modules by name, the decoder's first."""
         return {"decoder": self.decoder, **self.encoders}
+
+
+class ScheduleConfig(Section):
+    """How the stages of the decoder's pipeline share the work; see docs/pipeline.md.
+
+    The microbatches of the pipeline are those of `train.accumulate`.
+
+    Args:
+        kind: `1f1b` (interleaved with more than one chunk) or `gpipe`.
+        chunks: virtual chunks of layers on every stage.
+        encoder_placement: where the encoders' work goes: `bubbles` of the decoder's pipeline,
+            `prologue` (before and after it, on all stages alike) or `first_stage`.
+        fill: bubbles that take encoder work: `pipeline` (idle slots), `tensor` (beside decoder
+            tasks, traced side by side), `data` (beside the gather of the parameters and the scatter
+            of the gradients).
+        live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
+            null for twice the stages.
+        pieces: encoder name to the number of pieces that its layers are cut into; an encoder that
+            is not named is cut to fit the bubbles.
+        fsdp_gather: parameters are gathered over fsdp once a `step`, or `layer` by layer, which
+            takes less memory and more communication.
+        pad_layers: let layers that do not divide by stages x chunks be rounded up; layers that are
+            padding cost time and do nothing.
+    """
+
+    kind: Literal["1f1b", "gpipe"] = "1f1b"
+    chunks: int = Field(1, ge=1)
+    encoder_placement: Literal["first_stage", "prologue", "bubbles"] = "bubbles"
+    fill: tuple[Literal["pipeline", "tensor", "data"], ...] = ("pipeline", "tensor", "data")
+    live: int | None = Field(None, ge=1)
+    pieces: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    fsdp_gather: Literal["step", "layer"] = "step"
+    pad_layers: bool = False
 
 
 class AdamWConfig(Section):
@@ -141,7 +177,10 @@ class TrainConfig(Section):
         final_learning_rate_ratio: learning rate at the last step over the peak (cosine decay).
         weight_decay: decoupled weight decay of matrices.
         clip_norm: bound on the global gradient norm, or null for none.
-        accumulate: batches of `data.rows` rows whose gradients make one step.
+        accumulate: batches of `data.rows` rows whose gradients make one step; the microbatches of a
+            pipeline.
+        freeze: what keeps its initial parameters: names of encoders, whose connectors still train,
+            or `<name>.connector`.
         optimizer: `adamw` or `muon` and its hyperparameters.
     """
 
@@ -153,6 +192,7 @@ class TrainConfig(Section):
     weight_decay: float = Field(0.1, ge=0)
     clip_norm: float | None = Field(1.0, gt=0)
     accumulate: int = Field(1, ge=1)
+    freeze: tuple[str, ...] = ()
     optimizer: OptimizerConfig = AdamWConfig()
 
 
@@ -194,6 +234,7 @@ class ExperimentConfig(Section):
     run: RunConfig
     model: ModelConfig
     parallel: ParallelConfig = ParallelConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
     data: DataConfig
     train: TrainConfig
     checkpoint: CheckpointConfig = CheckpointConfig()

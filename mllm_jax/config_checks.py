@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 
 from mllm_jax.models.attention import LIMITS, able_backends
 from mllm_jax.models.config import SiglipConfig, Vit22bConfig
+from mllm_jax.train.schedule import pipeline_plan
+from scheduling.schedule import ScheduleError
 from sharding.grid import JointGrid, refining_plans
 from sharding.plan import ParallelPlan, PlanError, divisors
+from sharding.stages import StageViews
 
 if TYPE_CHECKING:
     from mllm_jax.config import ExperimentConfig
 
+#: How errors call what is not a plan axis itself: the vocabulary is split over stage x tensor.
+AXIS_NAMES = {"vocab": "stage x tensor"}
+
 #: Plan axes that the train step does not run yet.
-SINGLE_AXES = ("stage", "context", "expert")
+SINGLE_AXES = ("context", "expert")
 
 
 def check(config: ExperimentConfig) -> list[str]:
@@ -27,7 +33,8 @@ def check(config: ExperimentConfig) -> list[str]:
         return problems
     plans = [*_single(config), *_counts(config)]
     splits = [*(plans or _grid(config)), *_sizes(config), *_positions(config), *_rows(config)]
-    return [*splits, *_attention(config)]
+    problems = [*splits, *_attention(config), *_freeze(config), *_stages(config)]
+    return problems or [*_schedule(config)]
 
 
 def module_path(name: str) -> str:
@@ -177,11 +184,13 @@ def _sizes(config: ExperimentConfig) -> Iterator[str]:
     for name, plan in config.parallel.plans.items():
         where = "model.decoder" if name == "decoder" else f"model.encoders.{name}"
         for need in config.model.requirements(name):
-            degree = getattr(plan, need.axis)
+            degree, axis = getattr(plan, need.axis), AXIS_NAMES.get(need.axis, need.axis)
             if need.size % degree:
+                if plan.stage == 1 and need.axis == "vocab":
+                    axis = "tensor"
                 fitting = [n for n in divisors(config.parallel.devices) if need.size % n == 0]
                 yield (
-                    f"{module_path(name)}.{need.axis}: {degree} does not divide {need.name} "
+                    f"{module_path(name)}.{axis}: {degree} does not divide {need.name} "
                     f"{need.size} of {where}; valid: {_listed(fitting)}, "
                     f"or a {need.name} that is a multiple of {degree}"
                 )
@@ -217,12 +226,77 @@ def _multiple(key: str, budget: int, unit: int, reason: str) -> Iterator[str]:
 def _rows(config: ExperimentConfig) -> Iterator[str]:
     """Every share of the batch is a whole number of rows."""
     rows = config.data.rows
-    for name, plan in config.parallel.plans.items():
-        if rows % plan.batch:
+    for name, degree in _row_shares(config).items():
+        if rows % degree:
             yield (
-                f"data.rows: {rows} is not a multiple of {plan.batch}, the data x fsdp degree of "
-                f"{module_path(name)}; nearest valid: {-(-rows // plan.batch) * plan.batch}"
+                f"data.rows: {rows} is not a multiple of {degree}, the data x fsdp degree of "
+                f"{module_path(name)}{_in_a_stage(config)}; "
+                f"nearest valid: {-(-rows // degree) * degree}"
             )
+
+
+def _row_shares(config: ExperimentConfig) -> dict[str, int]:
+    """Into how many shares each module deals the rows of a microbatch.
+
+    A pipeline's stages are dealt whole microbatches of an encoder.
+    """
+    stages = config.parallel.decoder.stage
+    return {
+        name: plan.batch if name == "decoder" else max(plan.batch * plan.stage // stages, 1)
+        for name, plan in config.parallel.plans.items()
+    }
+
+
+def _in_a_stage(config: ExperimentConfig) -> str:
+    return " inside a stage" if config.parallel.decoder.stage > 1 else ""
+
+
+def _freeze(config: ExperimentConfig) -> Iterator[str]:
+    encoders = list(config.model.encoders)
+    valid = [*encoders, *(f"{name}.connector" for name in encoders)]
+    for name in config.train.freeze:
+        if name not in valid:
+            yield f"train.freeze: {name} is no part of the model; valid: {', '.join(valid)}"
+
+
+def _stages(config: ExperimentConfig) -> Iterator[str]:
+    """Stages of encoders need stages of the decoder, and so does a schedule."""
+    decoder, chosen = config.parallel.decoder, config.schedule
+    if decoder.stage > 1:
+        for name in chosen.pieces:
+            if name not in config.model.encoders:
+                valid = ", ".join(config.model.encoders) or "none"
+                yield f"schedule.pieces.{name}: no such encoder; valid: {valid}"
+        return
+    if config.run.trace_step is not None:
+        yield (
+            f"run.trace_step: {config.run.trace_step} has no pipeline to measure, as "
+            "parallel.decoder.stage is 1; valid: null"
+        )
+    for name, plan in config.parallel.encoders.items():
+        if plan.stage > 1:
+            yield (
+                f"parallel.encoders.{name}.stage: {plan.stage} needs stages of the decoder; "
+                "valid: 1, or a divisor of parallel.decoder.stage if that is above 1"
+            )
+    default = type(chosen)()
+    for key, value in chosen:
+        if value != getattr(default, key):
+            yield (
+                f"schedule.{key}: {value} has no effect, as parallel.decoder.stage is 1; "
+                f"valid: {getattr(default, key)}"
+            )
+
+
+def _schedule(config: ExperimentConfig) -> Iterator[str]:
+    """The pipeline can be scheduled, and its encoders run inside its stages."""
+    if config.parallel.decoder.stage == 1:
+        return
+    try:
+        StageViews.build(JointGrid.build(config.parallel.plans), config.schedule.fsdp_gather)
+        pipeline_plan(config)
+    except (PlanError, ScheduleError) as error:
+        yield f"parallel: {error}" if isinstance(error, PlanError) else str(error)
 
 
 def _devices(count: int) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -61,17 +62,26 @@ class Processes:
                 )
 
 
-def start(parallel: ParallelConfig, processes: Processes = Processes()) -> list[jax.Device]:
+#: Makes every emulated CPU device compute with one thread.
+ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
+
+def start(
+    parallel: ParallelConfig, processes: Processes = Processes(), *, one_thread: bool = False
+) -> list[jax.Device]:
     """Configure JAX, join the other processes and return the devices of the run.
 
     Args:
         parallel: platform and number of devices, all processes together.
         processes: this process's place; with `parallel.distributed` JAX finds it by itself.
+        one_thread: give every emulated CPU device one thread, for measurements.
 
     Raises:
         DeviceError: JAX was started before, does not find the other processes, or finds another
             number of devices.
     """
+    if one_thread:
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD_FLAGS}".strip()
     _choose_platform(parallel, processes.count)
     if processes.count > 1 or parallel.distributed:
         _join(processes)

@@ -1,16 +1,19 @@
 """Work of a tower and speed of hardware: the one cost function of the project.
 
 Balancer, packer, simulator, model FLOPs utilisation and plan search all count work with
-`TowerWork`; the models provide its two coefficients.
+`TowerWork`; the models provide its two coefficients. `TaskCosts` holds what the tasks of a
+pipeline schedule cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from scheduling.schedule import Task
 
 #: A backward pass costs two forward passes: one for each operand of every product.
 TRAINING_FACTOR = 3.0
@@ -66,6 +69,47 @@ class TowerWork:
         """
         n = np.asarray(lengths, np.float64)
         return self.linear * n + self.quadratic * n * n
+
+
+@dataclass(frozen=True)
+class EncoderCosts:
+    """What the pieces of one encoder cost for one microbatch, in the unit of `TaskCosts`.
+
+    Attributes:
+        forward: by piece.
+        backward: by piece, with recomputation if there is any; 0 where a piece has no backward.
+    """
+
+    forward: tuple[float, ...]
+    backward: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class TaskCosts:
+    """What the tasks of a pipeline cost, in seconds or in FLOPs: only ratios matter.
+
+    Attributes:
+        forward: one chunk of the decoder on one microbatch.
+        backward: likewise, with recomputation if there is any.
+        shared: head and embedding of one microbatch, on each stage.
+        encoders: by name.
+    """
+
+    forward: float
+    backward: float
+    shared: float = 0.0
+    encoders: Mapping[str, EncoderCosts] = field(default_factory=dict)
+
+    def of(self, task: Task) -> float:
+        """What `task` costs on its stage, without `shared`.
+
+        Raises:
+            KeyError: for a task of an encoder that is not in `encoders`.
+        """
+        if task.kind in ("F", "B"):
+            return self.forward if task.kind == "F" else self.backward
+        encoder = self.encoders[task.module]
+        return (encoder.forward if task.kind == "EF" else encoder.backward)[task.part]
 
 
 def peak_flops(device_kind: str) -> float | None:

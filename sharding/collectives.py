@@ -62,3 +62,11 @@ def vary(tree: Tree, axes: Axes) -> Tree:
         return lax.pcast(x, missing, to="varying") if missing else x
 
     return jax.tree.map(leaf, tree)
+
+
+def ppermute(x: Tree, axes: Axes, shift: int) -> Tree:
+    """Every rank's value moved by `shift` ranks along `axes`, around the end."""
+    if not axes:
+        return x
+    size = axis_size(axes)
+    return lax.ppermute(x, axes, [(i, (i + shift) % size) for i in range(size)])

@@ -50,6 +50,11 @@ class View:
         return self.data + self.fsdp
 
     @property
+    def vocab(self) -> Axes:
+        """Axes over which the vocabulary is split: all stages share embedding and head."""
+        return self.stage + self.tensor
+
+    @property
     def all(self) -> Axes:
         """Every axis of the grid."""
         return tuple(name for name, _ in self.sizes)
@@ -120,6 +125,12 @@ class JointGrid:
         names, sizes = zip(*self.axes, strict=True)
         kinds = (AxisType.Auto,) * len(names)
         return jax.make_mesh(sizes, names, axis_types=kinds, devices=devices)
+
+    def mesh_like(self, mesh: Mesh) -> Mesh:
+        """This grid's mesh over the devices of another one, in the same order."""
+        names, sizes = zip(*self.axes, strict=True)
+        kinds = (AxisType.Auto,) * len(names)
+        return Mesh(mesh.devices.reshape(sizes), names, axis_types=kinds)
 
     def __str__(self) -> str:
         lines = ["grid     " + " x ".join(f"{name} {size}" for name, size in self.axes)]

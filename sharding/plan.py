@@ -52,6 +52,16 @@ class ParallelPlan(BaseModel):
         """Number of different shares of the batch: data x fsdp."""
         return self.data * self.fsdp
 
+    @property
+    def vocab(self) -> int:
+        """Splits of the vocabulary, which the stages of a pipeline share: stage x tensor."""
+        return self.stage * self.tensor
+
+    @property
+    def without_stages(self) -> ParallelPlan:
+        """The same devices with the stages as part of fsdp."""
+        return self.model_copy(update={"fsdp": self.fsdp * self.stage, "stage": 1})
+
     def __str__(self) -> str:
         parts = [f"{axis} {n}" for axis, n in zip(AXES, self.degrees, strict=True) if n > 1]
         return " x ".join(parts) or "one device"

@@ -3,18 +3,20 @@
 =========  ========  ==========================================================
 logical    plan      meaning
 =========  ========  ==========================================================
+chunks     -         virtual chunks of a pipeline, each spread over all stages
 layers     stage     stacked layers
 embed      fsdp      the model width; gathered before use (ZeRO-3)
 heads      tensor    attention heads
 kv_heads   tensor    key and value heads
 mlp        tensor    hidden width
-vocab      tensor    rows of the embedding, columns of the head
+vocab      both      rows of the embedding, columns of the head: stage x tensor
 None       -         whole on every rank
 =========  ========  ==========================================================
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,14 +26,18 @@ from jax.sharding import PartitionSpec
 from sharding.collectives import all_gather
 from sharding.grid import Axes, View
 
-RULES = {
+RULES: Mapping[str, str | None] = {
+    "chunks": None,
     "layers": "stage",
     "embed": "fsdp",
     "heads": "tensor",
     "kv_heads": "tensor",
     "mlp": "tensor",
-    "vocab": "tensor",
+    "vocab": "vocab",
 }
+
+#: Logical axes that stack layers; the others are those of one layer's parameter.
+STACKS = ("chunks", "layers")
 
 LogicalAxes = tuple[str | None, ...]
 
@@ -84,7 +90,8 @@ def mesh_axes(name: str | None, view: View) -> Axes:
         return ()
     if name not in RULES:
         raise ValueError(f"logical axis {name!r} has no rule; valid: {', '.join(RULES)}")
-    return getattr(view, RULES[name])
+    axis = RULES[name]
+    return getattr(view, axis) if axis else ()
 
 
 def layouts(axes: Any, view: View) -> Any:

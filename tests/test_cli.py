@@ -17,7 +17,9 @@ from mllm_jax.config import ConfigError, load
 from mllm_jax.devices import DeviceError, Processes, start
 from tests.configs import ROOT, VALUES, config, values
 
-COMMANDS = ("train", "evaluate", "verify", "config", "budgets", "bench")
+COMMANDS = ("train", "evaluate", "verify", "config", "budgets", "bench", "trace")
+#: What a command needs besides a configuration.
+NEEDS = {"bench": ["step"]}
 
 
 @pytest.fixture
@@ -59,10 +61,11 @@ def test_every_option_in_the_help_is_accepted(
     text = help_of(name, capsys=capsys)
     monkeypatch.setattr(launch, "_run", note)
     options = re.findall(r"^ +(--[a-z]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
-    values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0"}
+    values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0", "DIR": "out"}
     for option, value in options:
         given = [values.get(value, value.strip("{}").split(",")[0])] if value else []
-        assert launch.main([name, "--config", str(small), option, *given]) == launch.OK
+        line = [name, *NEEDS.get(name, []), "--config", str(small), option, *given]
+        assert launch.main(line) == launch.OK
     assert len(seen) == len(options) >= 2
 
 
@@ -82,7 +85,7 @@ def test_the_example_in_the_help_loads(capsys: pytest.CaptureFixture[str]) -> No
         ["train", "--config"],
         ["train", "--config", "small.yaml", "--confg"],
         ["train", "--config", "small.yaml", "steps"],
-        ["bench", "--config", "small.yaml", "--benchmark", "luck"],
+        ["bench", "luck", "--config", "small.yaml"],
         ["budgets", "--config", "small.yaml", "--samples", "0"],
     ],
 )
@@ -99,7 +102,7 @@ def test_a_wrong_command_line_is_refused(
 def test_a_bad_config_ends_in_code_2_without_a_traceback(
     name: str, small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = launch.main([name, "--config", str(small), "train.stepz=3"])
+    code = launch.main([name, *NEEDS.get(name, []), "--config", str(small), "train.stepz=3"])
     captured = capsys.readouterr()
     assert code == launch.BAD_INPUT
     assert captured.out == ""

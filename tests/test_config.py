@@ -164,7 +164,37 @@ def test_a_required_key_is_named() -> None:
             },
             ["parallel: vision", "does not refine", "data 6 x tensor 2"],
         ),
-        ({"parallel__decoder": {"stage": 4}}, ["parallel.decoder.stage: 4", "valid: 1"]),
+        (
+            {
+                "parallel__decoder": {"stage": 4},
+                "parallel__encoders__audio": {"data": 4},
+                "model__decoder__layers": 6,
+            },
+            ["model.decoder.layers: 6 is not a multiple of 4", "schedule.pad_layers: true"],
+        ),
+        (
+            {"parallel__decoder": {"stage": 4}, "model__decoder__layers": 4},
+            ["parallel: audio: tensor 2 reaches across", "divisor of the decoder's tensor 1"],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "data": 2},
+                "parallel__encoders__audio": {"data": 2, "stage": 2},
+                "model__decoder__layers": 2,
+                "schedule__pieces": {"audio": 3},
+            },
+            ["schedule.pieces.audio: 3", "over its 2 stages evenly; valid: none"],
+        ),
+        ({"schedule__chunks": 2}, ["schedule.chunks: 2 has no effect", "stage is 1; valid: 1"]),
+        ({"run__trace_step": 2}, ["run.trace_step: 2 has no pipeline", "valid: null"]),
+        (
+            {"parallel__encoders__audio": {"data": 2, "stage": 2}},
+            ["parallel.encoders.audio.stage: 2 needs stages of the decoder"],
+        ),
+        (
+            {"train__freeze": ["visoin"]},
+            ["train.freeze: visoin", "valid: vision, audio, vision.connector, audio.connector"],
+        ),
         ({"parallel__decoder": {"context": 4}}, ["parallel.decoder.context: 4", "valid: 1"]),
         (
             {"parallel__encoders__vision": {"expert": 4}},

@@ -18,7 +18,7 @@ Backend = Literal["auto", "reference", "cudnn", "pallas_gpu", "splash"]
 
 
 class Requirement(NamedTuple):
-    """`size`, known to the user as `name`, must be divisible by the degree of plan axis `axis`."""
+    """`size`, known to the user as `name`, must be divisible by `axis` of the plan."""
 
     name: str
     size: int
@@ -130,7 +130,7 @@ class DecoderConfig(_Config):
             Requirement("heads", self.heads, "tensor"),
             Requirement("kv_heads", self.kv_heads, "tensor"),
             Requirement("d_ff", self.d_ff, "tensor"),
-            Requirement("vocab", self.vocab_size, "tensor"),
+            Requirement("vocab", self.vocab_size, "vocab"),
             Requirement("d_model", self.d_model, "fsdp"),
         )
 
@@ -315,7 +315,8 @@ class ModelConfig(_Config):
         dtype: type of activations; `auto` = bfloat16 on accelerators, float32 on CPU. Parameters,
             statistics and losses are float32 always.
         attention: implementation, see `mllm_jax.models.attention`; `auto` picks by platform.
-        remat: `layer` recomputes each layer in the backward, `none` keeps its activations.
+        remat: what the backward recomputes: `none` nothing, `layer` each layer from its input,
+            `full` a whole tower, or a pipeline stage's chunk of it, from its input.
         loss_chunk: tokens whose logits exist at a time.
     """
 
@@ -323,7 +324,7 @@ class ModelConfig(_Config):
     encoders: dict[str, EncoderConfig] = {}
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     attention: Backend = "auto"
-    remat: Literal["none", "layer"] = "layer"
+    remat: Literal["none", "layer", "full"] = "layer"
     loss_chunk: int = Field(1024, gt=0)
 
     def requirements(self, module: str) -> tuple[Requirement, ...]:

@@ -23,7 +23,7 @@ from mllm_jax.models.layers import (
 from mllm_jax.models.parameters import Block, Params, Tower
 from mllm_jax.models.positions import rotary
 from mllm_jax.models.vocabulary import embed_tokens
-from sharding.collectives import shard_slice
+from sharding.collectives import axis_index, shard_slice
 from sharding.grid import View
 
 
@@ -84,6 +84,8 @@ def embed(
 ) -> jax.Array:
     """Token (and learned position) embeddings; zero at media positions but for the position.
 
+    With stages this is a stage's share of a sum over them.
+
     Args:
         tokens, positions, is_media: `[rows, tokens]`, whole on every tensor rank.
 
@@ -94,7 +96,9 @@ def embed(
     x = embed_tokens(table, tokens, ~is_media, view).astype(dtype)
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
-        x = x + learned[shard_slice(positions, view.tensor, dim=1)].astype(dtype)
+        rows = learned[shard_slice(positions, view.tensor, dim=1)].astype(dtype)
+        # Summed over the stages of a pipeline, they must count once.
+        x = x + jnp.where(axis_index(view.stage) == 0, rows, 0)
     return x
 
 
@@ -107,7 +111,7 @@ def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Ar
 
 
 def head_kernel(tower: Tower, params: Params, view: View) -> jax.Array:
-    """Output projection `[d_model, vocab / tensor]` float32; the embedding's transpose if tied."""
+    """Output projection `[d_model, vocab / ranks]` float32; the embedding's transpose if tied."""
     if "lm_head" in tower:
         return tower["lm_head"].bind(params["lm_head"], view).kernel[...]
     return tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...].T

@@ -16,12 +16,14 @@ from mllm_jax.models import decoder, vocabulary
 from mllm_jax.models.config import EncoderConfig, ModelConfig
 from mllm_jax.models.connector import connect, connector_block
 from mllm_jax.models.encoders import vision, whisper
-from mllm_jax.models.layers import gathered
+from mllm_jax.models.layers import Segments, gathered
 from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, tower_axes
 from mllm_jax.models.work import model_flops, tower_work
 from sharding.grid import View
 
 __all__ = [
+    "Decoder",
+    "Encoder",
     "abstract_parameters",
     "compute_dtype",
     "decode_hidden",
@@ -62,6 +64,81 @@ def abstract_parameters(config: ModelConfig) -> tuple[Params, Params]:
     return shapes, parameter_axes(config)
 
 
+class Encoder:
+    """One encoder with its connector, in the parts that a pipeline runs by themselves.
+
+    Every method takes the local shards of the whole tower, `parameters["encoders"][name]`, of which
+    `layer` alone takes one layer's.
+
+    Args:
+        config: of the whole model.
+        name: of the encoder.
+        view: its ranks; rows of a batch are whole on them.
+    """
+
+    def __init__(self, config: ModelConfig, name: str, view: View) -> None:
+        self.settings, self.view, self.dtype = config.encoders[name], view, compute_dtype(config)
+        self.tower, self._family = _encoder(config, name), _FAMILIES[self.settings.family]
+
+    def embed(self, params: Params, batch: dict[str, jax.Array]) -> jax.Array:
+        """Local rows of `batch["encoders"][name]` to `[rows, positions / tensor, d_model]`."""
+        return self._family.embed(self.tower, params, batch, self.settings, self.view, self.dtype)
+
+    def context(self, batch: dict[str, jax.Array]) -> Segments:
+        """What the layers must know of a batch."""
+        return self._family.segments(batch, self.settings)
+
+    def layer(self, params: Params, x: jax.Array, context: Segments) -> jax.Array:
+        """One layer, `[rows, positions / tensor, d_model]` to the same."""
+        return self.tower["layers"].bind(params, self.view)(x, context, self.view)
+
+    def connect(self, params: Params, x: jax.Array, batch: dict[str, jax.Array]) -> jax.Array:
+        """Norm and connector: `[rows, positions / stack / tensor, d_model of the decoder]`."""
+        x = self.tower["norm"].bind(params["norm"], self.view)(x)
+        joint, ids = (self.tower["connector"], params["connector"]), self.context(batch).ids
+        return connect(*joint, x, ids, self.settings.stack, self.view)
+
+
+class Decoder:
+    """The decoder in the parts that a pipeline runs by themselves; see `Encoder`.
+
+    Args:
+        config: of the whole model.
+        view: its ranks. Where they have stages, the vocabulary is split over them, too.
+    """
+
+    def __init__(self, config: ModelConfig, view: View) -> None:
+        self.config, self.view, self.dtype = config, view, compute_dtype(config)
+        self.tower = _decoder(config)
+
+    def embed(self, params: Params, batch: dict[str, Any]) -> jax.Array:
+        """Embeddings of the tokens, zero at media: `[rows, tokens / tensor, d_model]`.
+
+        With stages this is a stage's share of a sum over them.
+        """
+        is_media = jnp.zeros(batch["tokens"].shape, bool)
+        for index in batch["media"].values():
+            is_media |= index >= 0
+        inputs = batch["tokens"], batch["positions"], is_media
+        return decoder.embed(self.tower, params, *inputs, self.view, self.dtype)
+
+    def context(self, batch: dict[str, Any]) -> Segments:
+        """What the layers must know of a batch."""
+        return decoder.segments_of(self.config.decoder, batch["segment_ids"], batch["positions"])
+
+    def layer(self, params: Params, x: jax.Array, context: Segments) -> jax.Array:
+        """One layer, `[rows, tokens / tensor, d_model]` to the same."""
+        return self.tower["layers"].bind(params, self.view)(x, context, self.view)
+
+    def norm(self, params: Params, x: jax.Array) -> jax.Array:
+        """The norm before the head."""
+        return self.tower["norm"].bind(params["norm"], self.view)(x)
+
+    def head(self, params: Params, x: jax.Array, batch: dict[str, Any]) -> jax.Array:
+        """Norm, head and `loss`."""
+        return loss(params, self.norm(params, x), batch, self.config, self.view)
+
+
 def encode(
     params: Params, name: str, batch: dict[str, jax.Array], config: ModelConfig, view: View
 ) -> jax.Array:
@@ -74,13 +151,10 @@ def encode(
     Returns:
         `[rows, positions / reduction / tensor, d_model of the decoder]`.
     """
-    settings, tower = config.encoders[name], _encoder(config, name)
-    family = _FAMILIES[settings.family]
-    x, segments = family.embed(tower, params, batch, settings, view, compute_dtype(config))
-    x = run_layers(tower["layers"], params["layers"], x, segments, view, config.remat)
-    x = tower["norm"].bind(params["norm"], view)(x)
-    joint = tower["connector"], params["connector"]
-    return connect(*joint, x, segments.ids, settings.stack, view)
+    encoder = Encoder(config, name, view)
+    x, block = encoder.embed(params, batch), encoder.tower["layers"]
+    x = run_layers(block, params["layers"], x, encoder.context(batch), view, config.remat)
+    return encoder.connect(params, x, batch)
 
 
 def decode_hidden(
@@ -101,17 +175,12 @@ def decode_hidden(
     Returns:
         `[rows, tokens / tensor, d_model]`.
     """
-    tower, dtype = _decoder(config), compute_dtype(config)
-    is_media = jnp.zeros(batch["tokens"].shape, bool)
-    for index in batch["media"].values():
-        is_media |= index >= 0
-    positions = batch["positions"]
-    x = decoder.embed(tower, params, batch["tokens"], positions, is_media, view, dtype)
+    whole = Decoder(config, view)
+    x, block = whole.embed(params, batch), whole.tower["layers"]
     if media is not None:
-        x = x + media.astype(dtype)
-    segments = decoder.segments_of(config.decoder, batch["segment_ids"], positions)
-    x = run_layers(tower["layers"], params["layers"], x, segments, view, config.remat)
-    return tower["norm"].bind(params["norm"], view)(x)
+        x = x + media.astype(whole.dtype)
+    x = run_layers(block, params["layers"], x, whole.context(batch), view, config.remat)
+    return whole.norm(params, x)
 
 
 def loss(

@@ -99,12 +99,15 @@ def run_layers(
             the block (a pipeline stage).
         x: `[rows, tokens / tensor, d_model]`.
         segments: passed to every layer.
-        remat: `layer` or `none`, see `ModelConfig`.
+        remat: `full`, `layer` or `none`, see `ModelConfig`.
     """
 
     def body(x: jax.Array, layer: Params) -> tuple[jax.Array, None]:
         return block.bind(layer, view)(x, segments, view), None
 
+    def run(x: jax.Array, params: Params) -> jax.Array:
+        return jax.lax.scan(body, vary_like(x, (x, params)), params)[0]
+
     if remat == "layer":
         body = jax.checkpoint(body, prevent_cse=False)
-    return jax.lax.scan(body, vary_like(x, (x, params)), params)[0]
+    return (jax.checkpoint(run) if remat == "full" else run)(x, params)

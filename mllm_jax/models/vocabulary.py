@@ -1,7 +1,8 @@
 """Vocabulary-parallel embedding, cross entropy and argmax (Megatron-LM, arXiv 1909.08053).
 
-Every tensor rank holds a run of the vocabulary. Logits exist for one chunk of tokens at a time and
-are recomputed in the backward.
+Every rank of `View.vocab` (stages and tensor ranks) holds a run of the vocabulary, so that all
+stages of a pipeline share the work of its ends (Yeung et al., arXiv 2411.05288). Logits exist for
+one chunk of tokens at a time and are recomputed in the backward.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ Tree = TypeVar("Tree")
 
 
 def embed_tokens(table: jax.Array, tokens: jax.Array, keep: jax.Array, view: View) -> jax.Array:
-    """Rows of the embedding, zero where `keep` is false.
+    """Rows of the embedding, zero where `keep` is false; a stage's share of a sum over stages.
 
     Args:
-        table: `[vocab / tensor, d_model]`, this rank's run.
+        table: `[vocab / ranks, d_model]`, this rank's run.
         tokens, keep: `[rows, tokens]`.
 
     Returns:
@@ -45,8 +46,8 @@ def cross_entropy(
     """Weighted sum of cross entropies over all tokens given; float32 scalar.
 
     Args:
-        hidden: `[tokens, d_model]`, whole on every tensor rank.
-        kernel: `[d_model, vocab / tensor]`.
+        hidden: `[tokens, d_model]`, whole on every rank of the vocabulary.
+        kernel: `[d_model, vocab / ranks]`.
         targets, weights: `[tokens]`.
         chunk: tokens whose logits exist at a time.
     """
@@ -72,26 +73,26 @@ def _logits(hidden: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def _losses(logits: jax.Array, targets: jax.Array, view: View) -> jax.Array:
-    """Cross entropy `[tokens]` of logits `[tokens, vocab / tensor]`."""
+    """Cross entropy `[tokens]` of logits `[tokens, vocab / ranks]`."""
     # The maximum only guards against overflow: its gradient cancels, and pmax has none.
-    top = pmax(lax.stop_gradient(logits.max(axis=-1)), view.tensor)
-    total = psum(jnp.exp(logits - top[:, None]).sum(axis=-1), view.tensor)
+    top = pmax(lax.stop_gradient(logits.max(axis=-1)), view.vocab)
+    total = psum(jnp.exp(logits - top[:, None]).sum(axis=-1), view.vocab)
     local, mine = _local(targets, logits.shape[1], view)
     picked = jnp.take_along_axis(logits, local[:, None], axis=1)[:, 0]
-    return jnp.log(total) + top - psum(jnp.where(mine, picked, 0), view.tensor)
+    return jnp.log(total) + top - psum(jnp.where(mine, picked, 0), view.vocab)
 
 
 def _best(logits: jax.Array, view: View) -> jax.Array:
     """Index of the largest logit over the whole vocabulary; the lowest index among equals."""
     top = logits.max(axis=-1)
-    index = jnp.argmax(logits, axis=-1) + axis_index(view.tensor) * logits.shape[1]
-    candidate = jnp.where(top == pmax(top, view.tensor), index, jnp.iinfo(jnp.int32).max)
-    return -pmax(-candidate, view.tensor)
+    index = jnp.argmax(logits, axis=-1) + axis_index(view.vocab) * logits.shape[1]
+    candidate = jnp.where(top == pmax(top, view.vocab), index, jnp.iinfo(jnp.int32).max)
+    return -pmax(-candidate, view.vocab)
 
 
 def _local(tokens: jax.Array, size: int, view: View) -> tuple[jax.Array, jax.Array]:
     """Index into this rank's run of `size` entries, and whether the token lies in it."""
-    index = tokens - axis_index(view.tensor) * size
+    index = tokens - axis_index(view.vocab) * size
     mine = (index >= 0) & (index < size)
     return jnp.where(mine, index, 0), mine
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
@@ -28,24 +29,62 @@ def model_flops(config: ModelConfig, lengths: Mapping[str, ArrayLike]) -> float:
     return TRAINING_FACTOR * forward
 
 
+@dataclass(frozen=True)
+class WorkParts:
+    """Forward work of a tower, cut where a pipeline cuts it; per input position all the same.
+
+    Attributes:
+        start: before the layers (an encoder's patches or convolutions).
+        layer: of one layer.
+        end: after the layers (the decoder's head, an encoder's connector).
+    """
+
+    start: TowerWork
+    layer: TowerWork
+    end: TowerWork
+
+
+def work_parts(config: ModelConfig, module: str) -> WorkParts:
+    """Parts of `tower_work(config, module)`."""
+    if module == "decoder":
+        return _decoder_parts(config.decoder)
+    return _encoder_parts(config.encoders[module], config.decoder.d_model)
+
+
 def decoder_work(config: DecoderConfig) -> TowerWork:
     """Work per token, embeddings free, the head on every token."""
+    return _total(_decoder_parts(config), config.layers)
+
+
+def encoder_work(config: EncoderConfig, d_decoder: int) -> TowerWork:
+    """Work per patch or frame, connector included."""
+    return _total(_encoder_parts(config, d_decoder), config.layers)
+
+
+def _total(parts: WorkParts, layers: int) -> TowerWork:
+    linear = parts.start.linear + layers * parts.layer.linear + parts.end.linear
+    return TowerWork(linear, layers * parts.layer.quadratic)
+
+
+def _decoder_parts(config: DecoderConfig) -> WorkParts:
     width = config.heads * config.head_dim
     projections = 2 * config.d_model * (2 * width + 2 * config.kv_heads * config.head_dim)
     products = 2 if config.family == "gpt" else 3
     layer = projections + 2 * products * config.d_model * config.d_ff
     head = 2 * config.d_model * config.vocab_size
-    return TowerWork(config.layers * layer + head, 4 * config.layers * width)
+    return WorkParts(TowerWork(0, 0), TowerWork(layer, 4 * width), TowerWork(head, 0))
 
 
-def encoder_work(config: EncoderConfig, d_decoder: int) -> TowerWork:
-    """Work per patch or frame, connector included."""
+def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
     width, d_model, stride = config.heads * config.head_dim, config.d_model, config.stride
-    layer = 8 * d_model * width + 4 * d_model * config.d_ff
+    layer = (8 * d_model * width + 4 * d_model * config.d_ff) / stride
     hidden = config.connector.hidden or d_decoder
-    connector = 2 * hidden * (config.stack * d_model + d_decoder)
-    linear = _stem(config) + config.layers * layer / stride + connector / config.reduction
-    return TowerWork(linear, 4 * config.layers * width / stride**2)
+    connector = 2 * hidden * (config.stack * d_model + d_decoder) / config.reduction
+    return WorkParts(
+        TowerWork(_stem(config), 0),
+        TowerWork(layer, 4 * width / stride**2),
+        TowerWork(connector, 0),
+    )
 
 
 def _stem(config: EncoderConfig) -> float:

@@ -3,31 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
-from jax.sharding import Mesh
+from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.train.step import batch_specs
-from sharding.grid import JointGrid, View, shardings
+from mllm_jax.train.pipeline import Dealing
+from mllm_jax.train.step import TrainStep, batch_specs
+from sharding.grid import shardings
 
 
-def place(microbatches: Sequence[Any], grid: JointGrid, mesh: Mesh) -> Any:
-    """Stack this process's rows of every microbatch into global arrays `[microbatches, rows, ..]`.
+def place(microbatches: Sequence[Any], step: TrainStep) -> Any:
+    """Stack this process's rows of every microbatch into global arrays for `step`.
+
+    Arrays are `[microbatches, rows, ..]`; in a pipeline those of an encoder are
+    `[pipelines * slots, rows, ..]`, microbatch by microbatch on the stage that encodes it.
 
     Args:
         microbatches: packed batches with the rows of `local_rows` only.
     """
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *microbatches)
-    layout = shardings(mesh, batch_specs(stacked, grid))
-    return jax.tree.map(jax.make_array_from_process_local_data, layout, stacked)
+    layout: Any = shardings(step.mesh, batch_specs(stacked, step.grid, step.dealings))
+    dealt = {name: stacked["encoders"].pop(name) for name in step.dealings}
+    placed = {
+        name: jax.tree.map(
+            partial(_deal, step, step.dealings[name]), layout["encoders"].pop(name), tree
+        )
+        for name, tree in dealt.items()
+    }
+    batch = jax.tree.map(jax.make_array_from_process_local_data, layout, stacked)
+    return batch | {"encoders": batch["encoders"] | placed}
 
 
-def local_rows(grid: JointGrid, mesh: Mesh, rows: int) -> dict[str, list[int]]:
+def _deal(step: TrainStep, dealing: Dealing, layout: NamedSharding, x: np.ndarray) -> jax.Array:
+    """Local rows `[microbatches, rows, ...]` in the order of the slots; empty slots hold zeros."""
+    rows = NamedSharding(step.mesh, PartitionSpec(dealing.rows or None))
+    total = _total_rows(rows, step.grid.decoder.degree(dealing.rows), x.shape[1])
+    where = {row: i for i, row in enumerate(_addressable(rows, total))}
+
+    def shard(index: tuple[slice, ...] | None) -> np.ndarray:
+        assert index is not None  # every device holds a shard
+        slots = dealing.order[index[0]]
+        local = [where[row] for row in range(*index[1].indices(total))]
+        part = x[np.maximum(slots, 0)][:, local]
+        part[slots < 0] = 0
+        return part
+
+    shape = (len(dealing.order), total, *x.shape[2:])
+    return jax.make_array_from_callback(shape, layout, shard)
+
+
+def _total_rows(rows: NamedSharding, degree: int, local: int) -> int:
+    """Rows of all processes, given the number that this one holds."""
+    return local * degree // len(_addressable(rows, degree))
+
+
+def local_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
     """Rows of a batch of `rows` rows that this process must read, by module."""
-    return {name: _rows_of(view, mesh, rows) for name, view in grid.views.items()}
+    axes = {name: view.batch for name, view in step.grid.views.items()}
+    axes |= {name: dealing.rows for name, dealing in step.dealings.items()}
+    return {
+        name: _addressable(NamedSharding(step.mesh, PartitionSpec(dealt or None)), rows)
+        for name, dealt in axes.items()
+    }
 
 
 def select_rows(batch: Any, rows: Mapping[str, Sequence[int]]) -> Any:
@@ -54,7 +95,7 @@ def whole(array: jax.Array) -> np.ndarray:
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 
-def _rows_of(view: View, mesh: Mesh, rows: int) -> list[int]:
-    sharding = jax.sharding.NamedSharding(mesh, view.rows())
+def _addressable(sharding: NamedSharding, rows: int) -> list[int]:
+    """Rows of an array of `rows` rows that this process's devices hold."""
     shares = sharding.addressable_devices_indices_map((rows,)).values()
     return sorted({row for share in shares if share for row in range(*share[0].indices(rows))})

@@ -17,6 +17,7 @@ import orbax.checkpoint as ocp
 
 from mllm_jax.config import CheckpointConfig
 from mllm_jax.train.batch import everywhere
+from mllm_jax.train.regroup import Regrouping, Shape, leaf_name
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +49,16 @@ class Checkpoints:
     Args:
         directory: folder of the run's checkpoints; made when absent.
         config: section `checkpoint`.
+        regrouping: how the running plan groups the layers of a pipeline.
     """
 
-    def __init__(self, directory: Path, config: CheckpointConfig) -> None:
+    def __init__(self, directory: Path, config: CheckpointConfig, regrouping: Regrouping) -> None:
         options = ocp.CheckpointManagerOptions(
             max_to_keep=config.keep,
             enable_async_checkpointing=config.asynchronous,
             cleanup_tmp_directories=True,
         )
-        self._directory = directory.absolute()
+        self._directory, self._regrouping = directory.absolute(), regrouping
         handlers = {
             "state": ocp.StandardCheckpointHandler(),
             "progress": ocp.JsonCheckpointHandler(),
@@ -117,22 +119,32 @@ class Checkpoints:
 
     def _try(self, step: int, target: Any) -> tuple[Restored | None, str]:
         """The checkpoint of `step`, or None and what is wrong with it."""
+        on_disk = target
         try:
-            self._check_same_model(step, target)
-            return self._read(step, target), ""
+            shapes = self._stored_shapes(step)
+            self._check_same_model(step, shapes, target)
+            on_disk = self._regrouping.on_disk(target, shapes)
+            return self._read(step, on_disk, target), ""
         except CheckpointError:
             raise
         except Exception as error:  # Orbax and TensorStore raise many kinds
-            return None, self._diagnose(step, target, error)
+            return None, self._diagnose(step, on_disk, error)
 
-    def _read(self, step: int, target: Any) -> Restored:
+    def _read(self, step: int, on_disk: Any, target: Any) -> Restored:
         items = ocp.args.Composite(
-            state=ocp.args.StandardRestore(target),
+            state=ocp.args.StandardRestore(on_disk),
             progress=ocp.args.JsonRestore(),
             config=ocp.args.JsonRestore(),
         )
         restored = self._manager.restore(step, args=items)
-        return Restored(step, restored.state, restored.progress, restored.config)
+        state = self._regrouping.convert(restored.state, target)
+        return Restored(step, state, restored.progress, restored.config)
+
+    def _stored_shapes(self, step: int) -> dict[str, Shape]:
+        """Shape of every leaf on disk by its name."""
+        tree = self._manager.item_metadata(step).state.tree
+        leaves = jax.tree_util.tree_leaves_with_path(tree)
+        return {leaf_name(path): tuple(leaf.shape) for path, leaf in leaves}
 
     def _set_aside(self, steps: list[int]) -> None:
         """Rename damaged checkpoints to `damaged-<step>`, so that these steps can be saved anew."""
@@ -145,16 +157,10 @@ class Checkpoints:
         everywhere(True)  # the others wait for the renaming
         self._manager.reload()
 
-    def _check_same_model(self, step: int, target: Any) -> None:
+    def _check_same_model(self, step: int, stored: dict[str, Shape], target: Any) -> None:
         """Compare names and shapes of the leaves on disk with those of `target`."""
-        stored = {
-            _name(path): tuple(leaf.shape)
-            for path, leaf in jax.tree_util.tree_leaves_with_path(
-                self._manager.item_metadata(step).state.tree
-            )
-        }
         wanted = {
-            _name(path): tuple(leaf.shape)
+            leaf_name(path): tuple(leaf.shape)
             for path, leaf in jax.tree_util.tree_leaves_with_path(target)
         }
         lines = [f"{n}: missing in the checkpoint" for n in sorted(wanted.keys() - stored.keys())]
@@ -162,7 +168,7 @@ class Checkpoints:
         lines += [
             f"{n}: shape {stored[n]} in the checkpoint, {wanted[n]} in the model"
             for n in sorted(stored.keys() & wanted.keys())
-            if stored[n] != wanted[n]
+            if not self._regrouping.fits(n, stored[n], wanted[n])
         ]
         if lines:
             shown = "\n  ".join(lines[:8]) + (f"\n  and {len(lines) - 8} more" * (len(lines) > 8))
@@ -171,10 +177,10 @@ class Checkpoints:
                 "use its own configuration, or another run.name"
             )
 
-    def _diagnose(self, step: int, target: Any, error: Exception) -> str:
+    def _diagnose(self, step: int, on_disk: Any, error: Exception) -> str:
         """Which leaf cannot be read; found by reading them one at a time."""
         folder = self._directory / str(step) / "state"
-        leaves, tree = jax.tree_util.tree_flatten_with_path(target)
+        leaves, tree = jax.tree_util.tree_flatten_with_path(on_disk)
         with ocp.PyTreeCheckpointer() as reader:
             for i, (path, leaf) in enumerate(leaves):
                 skip_others = [ocp.PLACEHOLDER] * len(leaves)
@@ -186,13 +192,8 @@ class Checkpoints:
                         folder, args=ocp.args.PyTreeRestore(item=single, restore_args=restore_args)
                     )
                 except Exception as reason:
-                    return f"leaf {_name(path)} cannot be read ({_first_line(reason)})"
+                    return f"leaf {leaf_name(path)} cannot be read ({_first_line(reason)})"
         return f"cannot be read ({_first_line(error)})"
-
-
-def _name(path: tuple[Any, ...]) -> str:
-    """Dotted name of a tree path: `params.decoder.layers.q`."""
-    return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def _first_line(error: Exception) -> str:

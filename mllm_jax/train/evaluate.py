@@ -1,4 +1,4 @@
-"""Greedy decoding of held-out samples, under the plans of training.
+"""Greedy decoding of held-out samples, under the plans of training (a pipeline's stages as fsdp).
 
 Prompts are packed with room for the answer behind each. The encoders run once; then the decoder
 runs over the whole row for every new token, all samples of a batch in step::
@@ -11,6 +11,7 @@ runs over the whole row for every new token, all samples of a batch in step::
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -29,6 +30,7 @@ from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment, RunError
 from mllm_jax.train.step import batch_spec, gather_media
 from sharding.collectives import psum
+from sharding.grid import shardings
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +47,18 @@ class Evaluator:
 
     def __init__(self, experiment: Experiment) -> None:
         self._config, self._processor = experiment.config, experiment.processor
-        self._grid, self._mesh = experiment.grid, experiment.mesh
+        self._step, self._trained = experiment.forward, experiment.step
         self._source = make_source(self._config.data, "heldout")
-        self._rows = local_rows(self._grid, self._mesh, self._config.data.rows)
-        specs, tokens = experiment.step.state_specs["params"], batch_spec(self._grid.decoder)
-        self._decode = jax.jit(experiment.step.shard(self._generate, specs, tokens))
+        # Every share of the batch must be whole rows, here with the stages of a pipeline as fsdp.
+        shares = math.lcm(*(plan.batch for plan in self._step.grid.plans.values()))
+        rows = -(-self._config.data.rows // shares) * shares
+        self._data = self._config.data.model_copy(update={"rows": rows})
+        self._rows = local_rows(self._step, rows)
+        specs, tokens = self._step.state_specs["params"], batch_spec(self._step.grid.decoder)
+        self._decode = jax.jit(self._step.shard(self._generate, specs, tokens))
+        self._convert = jax.jit(
+            self._trained.canonical, out_shardings=shardings(self._step.mesh, specs)
+        )
 
     def __call__(self, params: Any) -> dict[str, Any]:
         """Exact match of whole answers.
@@ -64,6 +73,7 @@ class Evaluator:
         right: Counter[str] = Counter()
         total: Counter[str] = Counter()
         skipped: Counter[str] = Counter()
+        params = self.converted(params)
         for prompts in self.prompts():
             for name, reason in prompts.skipped:
                 logger.warning("skipped held-out sample %s: %s", name, reason)
@@ -97,19 +107,27 @@ class Evaluator:
             )
         return answer
 
+    def converted(self, params: Any) -> Any:
+        """Parameters of the train step laid out for `decode`."""
+        return params if self._step is self._trained else self._convert(params)
+
     def prompts(self) -> Iterator[PromptBatch]:
         """Held-out prompts with room for their answers, every sample once."""
         limit = self._config.evaluate.samples
         return prompt_batches(
-            self._source, self._processor, self._config.data, self._rows, self._reserve, limit
+            self._source, self._processor, self._data, self._rows, self._reserve, limit
         )
 
     def decode(self, params: Any, prompts: PromptBatch) -> np.ndarray:
-        """Token ids `[rows, tokens]` of all rows with the answers filled in, on every process."""
+        """Token ids `[rows, tokens]` of all rows with the answers filled in, on every process.
+
+        Args:
+            params: as `converted` returns them.
+        """
         decoder = prompts.batch["decoder"]
         order = _order(prompts, self._rows["decoder"], decoder["tokens"].shape, self._reserve)
         batch = prompts.batch | {"decoder": decoder | {"order": order}}
-        return whole(self._decode(params, place([batch], self._grid, self._mesh)))[0]
+        return whole(self._decode(params, place([batch], self._step)))[0]
 
     @property
     def _reserve(self) -> int:
@@ -117,7 +135,7 @@ class Evaluator:
 
     def _generate(self, params: Any, batch: Any) -> jax.Array:
         """Token ids of one batch `[1, rows, tokens]` with the answers filled in."""
-        model, views = self._config.model, self._grid.views
+        model, views = self._config.model, self._step.grid.views
         view, decoder = views["decoder"], params["decoder"]
         batch = jax.tree.map(lambda leaf: leaf[0], batch)
         order, end = batch["decoder"]["order"], self._processor.end_id
@@ -151,7 +169,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
     experiment = Experiment.build(config)
-    checkpoints = Checkpoints(folder, config.checkpoint)
+    checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.regrouping)
     try:
         restored = checkpoints.restore(experiment.step.abstract)
     finally:

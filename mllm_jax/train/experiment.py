@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import jax
+import optax
 from jax.sharding import Mesh
 
 from data.modality import Modality
 from data.processor import Processor, make_processor
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.models.config import EncoderConfig, ModelConfig, WhisperConfig
+from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.optimizer import build_optimizer
+from mllm_jax.train.schedule import pipeline_plan
 from mllm_jax.train.step import TrainStep, parameter_layouts
+from scheduling.pipeline import Observer
 from sharding.grid import JointGrid
 
 #: A run folder with less room than this is refused; checkpoints are checked by their size.
@@ -42,14 +47,33 @@ class Experiment:
 
         Raises:
             PlanError: the plans do not fit the devices.
+            ScheduleError: the pipeline's sizes do not fit together.
             DataError: tokenizer or processor cannot be made.
         """
         grid = JointGrid.build(config.parallel.plans)
         mesh = grid.mesh(jax.devices()[: grid.devices])
-        optimizer = build_optimizer(config.train, parameter_layouts(config.model, grid))
-        step = TrainStep(config.model, grid, mesh, optimizer)
+        pipeline = pipeline_plan(config)
+        lay = parameter_layouts(config.model, grid, pipeline is not None)
+        optimizer, frozen = build_optimizer(config.train, lay), Frozen(config.train.freeze)
+        step = TrainStep(config.model, grid, mesh, optimizer, pipeline, frozen)
         processor = make_processor(config.data, modalities(config.model))
         return cls(config, grid, mesh, processor, step)
+
+    @cached_property
+    def forward(self) -> TrainStep:
+        """The step whose layouts serve forward passes: without a pipeline, its stages as fsdp."""
+        if self.step.pipeline is None:
+            return self.step
+        plans = {name: plan.without_stages for name, plan in self.config.parallel.plans.items()}
+        grid = JointGrid.build(plans)
+        return TrainStep(self.config.model, grid, grid.mesh_like(self.mesh), optax.identity())
+
+    def observed(self, observe: Observer) -> TrainStep:
+        """The train step of a pipeline that tells `observe` what the devices do."""
+        step = self.step
+        assert step.pipeline is not None
+        plan = replace(step.pipeline, observe=observe)
+        return TrainStep(step.model, self.grid, self.mesh, step.optimizer, plan, step.frozen)
 
     def state_bytes(self) -> int:
         """Size of parameters and optimizer state on disk."""

@@ -25,7 +25,10 @@ from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
 from mllm_jax.train.metrics import Meter, Metrics, Report, StepRecord, Sums, write_summary
 from mllm_jax.train.optimizer import learning_rate
+from mllm_jax.train.record import UNKNOWN_RATE, Recorder, write_timelines
+from mllm_jax.train.schedule import encoder_pieces, task_costs
 from mllm_jax.train.stop import StopSignal
+from scheduling.timeline import timeline
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +94,9 @@ def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     prepare_folder(config.run.path, kept * experiment.state_bytes())
     _announce(experiment, console)
-    checkpoints = Checkpoints(config.run.path / "checkpoints", config.checkpoint)
+    checkpoints = Checkpoints(
+        config.run.path / "checkpoints", config.checkpoint, experiment.step.regrouping
+    )
     try:
         state, progress = _restore_or_init(experiment, checkpoints, console)
         with Metrics.open(
@@ -101,7 +106,11 @@ def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
             primary=is_primary(),
             resumed_step=progress.step,
         ) as metrics:
+            figures = pipeline_figures(experiment)
+            if figures:
+                metrics.log(progress.step, {f"pipeline/{k}": v for k, v in figures.items()})
             summary = _run(experiment, state, progress, checkpoints, metrics)
+            summary |= {"pipeline": figures} if figures else {}
     finally:
         checkpoints.close()
     if is_primary():
@@ -173,10 +182,13 @@ def steps(
             asked = time.perf_counter()
             microbatches = [next(loader) for _ in range(config.train.accumulate)]
             waited = time.perf_counter() - asked
-            batch = place([m.batch for m in microbatches], experiment.grid, experiment.mesh)
+            batch = place([m.batch for m in microbatches], experiment.step)
             while len(running) >= ahead:
                 running.popleft().block_until_ready()
-            state, scalars = experiment.step.step(state, batch)
+            if progress.step + 1 == config.run.trace_step:
+                state, scalars = _traced(experiment, state, batch, progress.step + 1)
+            else:
+                state, scalars = experiment.step.step(state, batch)
             running.append(scalars["loss"])
             now = time.perf_counter()
             _advance(progress, microbatches, now - began)
@@ -187,6 +199,44 @@ def steps(
             began += progress.paused - paused
 
 
+def _traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple[Any, Any]:
+    """One step that is measured tick by tick, and its timeline written into the run's folder."""
+    config, recorder = experiment.config, Recorder(experiment.grid)
+    observed = experiment.observed(recorder)
+    assert observed.pipeline is not None  # a configuration without stages has no trace_step
+    state, scalars = observed.step(state, batch)
+    jax.block_until_ready(scalars)
+    jax.effects_barrier()
+    rate = peak_flops(experiment.mesh.devices.flat[0]) or UNKNOWN_RATE
+    own = f"-process-{jax.process_index()}" if jax.process_count() > 1 else ""
+    write_timelines(
+        config.run.path,
+        f"step-{number}{own}",
+        observed.pipeline.schedule,
+        task_costs(config, encoder_pieces(config)),
+        rate,
+        recorder.records(),
+    )
+    return state, scalars
+
+
+def pipeline_figures(experiment: Experiment) -> dict[str, float]:
+    """What the schedule of the pipeline predicts; nothing without one.
+
+    Returns:
+        `bubble_share`, the share of the devices' time that is idle; `encoder_hidden`, the share of
+        the encoders' work that lies in time which the decoder leaves idle; `tick_imbalance`, the
+        step's time over what it would be if every tick's work were spread evenly.
+    """
+    if experiment.step.pipeline is None:
+        return {}
+    costs = task_costs(experiment.config, encoder_pieces(experiment.config))
+    line = timeline(experiment.step.pipeline.schedule, costs)
+    figures = {"bubble_share": line.bubble_share, "tick_imbalance": line.tick_imbalance}
+    hidden = line.encoder_hidden
+    return figures if hidden is None else figures | {"encoder_hidden": hidden}
+
+
 def _loader(experiment: Experiment, state: LoaderState) -> Loader:
     config = experiment.config
     return Loader(
@@ -194,7 +244,7 @@ def _loader(experiment: Experiment, state: LoaderState) -> Loader:
         experiment.processor,
         config.data,
         config.train.seed,
-        local_rows(experiment.grid, experiment.mesh, config.data.rows),
+        local_rows(experiment.step, config.data.rows),
         state,
     )
 

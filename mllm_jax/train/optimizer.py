@@ -17,9 +17,10 @@ import optax
 from jax import lax
 
 from mllm_jax.config import AdamWConfig, MuonConfig, TrainConfig
+from mllm_jax.train.freeze import Frozen
 from sharding.collectives import all_gather, axis_index, axis_size, psum, shard_slice, vary
 from sharding.grid import Axes
-from sharding.rules import Layout
+from sharding.rules import STACKS, Layout, LogicalAxes
 
 #: Quintic Newton-Schulz coefficients of Muon (Jordan et al., 2024).
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -28,21 +29,35 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 def build_optimizer(config: TrainConfig, layouts: Any) -> optax.GradientTransformation:
     """The configured optimizer for parameters that lie as `layouts` says.
 
+    Frozen parameters get no updates and no moments.
+
     Args:
         config: section `train`.
         layouts: tree of `Layout` with the structure of the parameters.
     """
     chosen = config.optimizer
+    labels = jax.tree.map(
+        lambda leaf, frozen: "frozen" if frozen else _group(chosen, leaf),
+        layouts,
+        Frozen(config.freeze).mask(layouts),
+    )
     if isinstance(chosen, MuonConfig):
-        labels = jax.tree.map(lambda leaf: "muon" if is_matrix(leaf) else "adamw", layouts)
         parts = {
             "muon": _muon(config, chosen, layouts),
             "adamw": _adamw(config, chosen, layouts, chosen.adam_learning_rate_ratio),
         }
-        optimizer: optax.GradientTransformation = optax.partition(parts, labels)
     else:
-        optimizer = _adamw(config, chosen, layouts, 1.0)
+        parts = {"adamw": _adamw(config, chosen, layouts, 1.0)}
+    optimizer: optax.GradientTransformation
+    if len(parts) == 1 and not config.freeze:
+        optimizer = parts["adamw"]
+    else:
+        optimizer = optax.partition(parts | {"frozen": optax.set_to_zero()}, labels)
     return optax.chain(clip_by_global_norm(config.clip_norm, layouts), optimizer)
+
+
+def _group(chosen: AdamWConfig | MuonConfig, layout: Layout) -> str:
+    return "muon" if isinstance(chosen, MuonConfig) and is_matrix(layout) else "adamw"
 
 
 def _adamw(
@@ -88,7 +103,12 @@ def is_matrix(layout: Layout) -> bool:
 
 def decays(layout: Layout) -> bool:
     """Whether weight decay applies: every leaf but vectors (norms and biases)."""
-    return "embed" in layout.axes and len([a for a in layout.axes if a != "layers"]) > 1
+    return "embed" in layout.axes and len(_of_one_layer(layout)) > 1
+
+
+def _of_one_layer(layout: Layout) -> LogicalAxes:
+    """Logical axes without those that stack layers."""
+    return tuple(name for name in layout.axes if name not in STACKS)
 
 
 def global_norm(grads: Any, layouts: Any) -> jax.Array:
@@ -206,17 +226,17 @@ def _own_shard(x: jax.Array, layout: Layout) -> jax.Array:
 
 def _to_matrices(x: jax.Array, layout: Layout) -> jax.Array:
     """A whole leaf as `[layers, rows, columns]`, rows <= columns; "embed" is one side."""
-    stacked = x if "layers" in layout.axes else x[None]
-    embed = [a for a in layout.axes if a != "layers"].index("embed") + 1
-    front = jnp.moveaxis(stacked, embed, 1)
+    own = _of_one_layer(layout)
+    stacked = x.reshape(-1, *x.shape[x.ndim - len(own) :])
+    front = jnp.moveaxis(stacked, own.index("embed") + 1, 1)
     flat = front.reshape(*front.shape[:2], -1)
     return flat if flat.shape[1] <= flat.shape[2] else flat.mT
 
 
 def _from_matrices(matrices: jax.Array, shape: tuple[int, ...], layout: Layout) -> jax.Array:
     """The inverse of `_to_matrices` for a leaf of `shape`."""
-    stacked = shape if "layers" in layout.axes else (1, *shape)
-    embed = [a for a in layout.axes if a != "layers"].index("embed") + 1
-    front = (stacked[0], stacked[embed], *[n for i, n in enumerate(stacked) if i not in (0, embed)])
-    flat = matrices if matrices.shape[1] == stacked[embed] else matrices.mT
-    return jnp.moveaxis(flat.reshape(front), 1, embed).reshape(shape)
+    own = _of_one_layer(layout)
+    sizes, embed = shape[len(shape) - len(own) :], own.index("embed")
+    front = (matrices.shape[0], sizes[embed], *sizes[:embed], *sizes[embed + 1 :])
+    flat = matrices if matrices.shape[1] == sizes[embed] else matrices.mT
+    return jnp.moveaxis(flat.reshape(front), 1, embed + 1).reshape(shape)

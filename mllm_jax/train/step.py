@@ -12,7 +12,8 @@ gradient beyond the order of summation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -23,21 +24,36 @@ from jax.sharding import Mesh, PartitionSpec
 
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
+from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.optimizer import global_norm
+from mllm_jax.train.pipeline import Dealing, LayerStack, PipelinedGradients, PipelinePlan
+from mllm_jax.train.regroup import Regrouping
 from sharding.collectives import psum, vary
 from sharding.exchange import exchange
 from sharding.grid import JointGrid, View, shardings
-from sharding.rules import layouts
+from sharding.rules import is_axes, layouts
+
+#: Of a step without a pipeline.
+NOTHING_DEALT: Mapping[str, Dealing] = MappingProxyType({})
+NOTHING_FROZEN = Frozen()
 
 State = dict[str, Any]
 Views = Mapping[str, View]
 
 
-def parameter_layouts(model: ModelConfig, grid: JointGrid) -> Any:
-    """Tree of `Layout`, in the structure of the parameters."""
+def parameter_layouts(model: ModelConfig, grid: JointGrid, pipelined: bool = False) -> Any:
+    """Tree of `Layout`, in the structure of the parameters.
+
+    Args:
+        pipelined: the decoder's layers are split into virtual chunks, see `LayerStack`.
+    """
     _, axes = multimodal.abstract_parameters(model)
+    decoder = axes["decoder"]
+    if pipelined:
+        chunked = jax.tree.map(lambda names: ("chunks", *names), decoder["layers"], is_leaf=is_axes)
+        decoder = decoder | {"layers": chunked}
     return {
-        "decoder": layouts(axes["decoder"], grid.decoder),
+        "decoder": layouts(decoder, grid.decoder),
         "encoders": {
             name: layouts(tree, grid.views[name]) for name, tree in axes["encoders"].items()
         },
@@ -72,7 +88,12 @@ def microbatch_loss(
 
 
 def loss_and_gradients(
-    params: Any, batch: Any, model: ModelConfig, views: Views, layout: Any
+    params: Any,
+    batch: Any,
+    model: ModelConfig,
+    views: Views,
+    layout: Any,
+    frozen: Frozen = NOTHING_FROZEN,
 ) -> tuple[jax.Array, Any]:
     """Loss and gradient of a batch, accumulated over its microbatches.
 
@@ -80,6 +101,7 @@ def loss_and_gradients(
         params: local shards.
         batch: packed batch whose leaves are `[microbatches, local rows, ...]`.
         layout: tree of `Layout` of the parameters.
+        frozen: parameters whose gradients are zero.
 
     Returns:
         The loss, and gradients that lie as the parameters do.
@@ -91,10 +113,14 @@ def loss_and_gradients(
     # Marked as varying, every device differentiates its own copy: sums over replicas are taken
     # once, after the last microbatch, and not inside the loops over layers and microbatches.
     own = vary(params, axes)
-    value_and_grad = jax.value_and_grad(partial(microbatch_loss, model=model, views=views))
+
+    def loss_of(params: Any, microbatch: Any) -> jax.Array:
+        return microbatch_loss(frozen.stop(params), microbatch, weight, model, views)
+
+    value_and_grad = jax.value_and_grad(loss_of)
 
     def add(carry: Any, microbatch: Any) -> tuple[Any, None]:
-        loss, grads = value_and_grad(own, microbatch, weight)
+        loss, grads = value_and_grad(own, microbatch)
         return jax.tree.map(jnp.add, carry, (loss, grads)), None
 
     zeros = vary(jax.tree.map(jnp.zeros_like, own), axes)
@@ -110,6 +136,8 @@ class TrainStep:
         grid: joint grid of the plans.
         mesh: its mesh.
         optimizer: made by `build_optimizer` for the same layouts.
+        pipeline: how the decoder's stages work together; None without stages.
+        frozen: parameters that do not train.
     """
 
     def __init__(
@@ -118,9 +146,12 @@ class TrainStep:
         grid: JointGrid,
         mesh: Mesh,
         optimizer: optax.GradientTransformation,
+        pipeline: PipelinePlan | None = None,
+        frozen: Frozen = NOTHING_FROZEN,
     ) -> None:
         self.model, self.grid, self.mesh, self.optimizer = model, grid, mesh, optimizer
-        self.layout = parameter_layouts(model, grid)
+        self.pipeline, self.frozen = pipeline, frozen
+        self.layout = parameter_layouts(model, grid, pipeline is not None)
         self.state_specs = self._state_specs()
         params = self.state_specs["params"]
         scalar = PartitionSpec()
@@ -143,6 +174,18 @@ class TrainStep:
             shardings(self.mesh, self.state_specs),
         )
 
+    @cached_property
+    def pipelined(self) -> PipelinedGradients | None:
+        """The pipeline of the step, if it has one."""
+        if self.pipeline is None:
+            return None
+        return PipelinedGradients(self.model, self.grid, self.pipeline, self.layout, self.frozen)
+
+    @property
+    def dealings(self) -> Mapping[str, Dealing]:
+        """Encoders whose microbatches are dealt to the stages of a pipeline."""
+        return self.pipelined.dealings if self.pipelined else {}
+
     def shard(self, body: Callable[..., Any], specs: Any, out_specs: Any) -> Callable[..., Any]:
         """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
 
@@ -150,19 +193,40 @@ class TrainStep:
             return jax.shard_map(
                 body,
                 mesh=self.mesh,
-                in_specs=(specs, batch_specs(batch, self.grid)),
+                in_specs=(specs, batch_specs(batch, self.grid, self.dealings)),
                 out_specs=out_specs,
             )(tree, batch)
 
         return run
 
     def _init(self, key: jax.Array) -> State:
-        params = multimodal.init_parameters(self.model, key)
+        params = self.stored(multimodal.init_parameters(self.model, key))
         return {
             "step": jnp.zeros((), jnp.int32),
             "params": params,
             "optimizer": self.optimizer.init(params),
         }
+
+    @property
+    def regrouping(self) -> Regrouping:
+        """How checkpoints of other plans become this step's."""
+        stack = self.pipeline.stack(self.model) if self.pipeline else None
+        return Regrouping(self.model.decoder.layers, stack)
+
+    def stored(self, params: Any) -> Any:
+        """The model's parameters as this step keeps them."""
+        return self._on_layers(LayerStack.split, params)
+
+    def canonical(self, params: Any) -> Any:
+        """The inverse of `stored`: layers stacked in their order."""
+        return self._on_layers(LayerStack.join, params)
+
+    def _on_layers(self, change: Callable[..., Any], params: Any) -> Any:
+        if self.pipeline is None:
+            return params
+        stack, decoder = self.pipeline.stack(self.model), params["decoder"]
+        layers = jax.tree.map(lambda leaf: change(stack, leaf), decoder["layers"])
+        return params | {"decoder": decoder | {"layers": layers}}
 
     def _state_specs(self) -> State:
         abstract = jax.eval_shape(self._init, jax.random.key(0))
@@ -184,7 +248,11 @@ class TrainStep:
         return grads, loss
 
     def _loss_and_gradients(self, params: Any, batch: Any) -> tuple[jax.Array, Any]:
-        return loss_and_gradients(params, batch, self.model, self.grid.views, self.layout)
+        if self.pipelined is not None:
+            return self.pipelined(params, batch)
+        return loss_and_gradients(
+            params, batch, self.model, self.grid.views, self.layout, self.frozen
+        )
 
 
 def specs_like(optimizer: Any, layout: Any) -> Any:
@@ -198,17 +266,24 @@ def specs_like(optimizer: Any, layout: Any) -> Any:
     return jax.tree_util.tree_map_with_path(spec, optimizer)
 
 
-def batch_specs(batch: Any, grid: JointGrid) -> Any:
-    """Layouts of `[microbatches, rows, ...]`: rows dealt over each module's batch axes."""
+def batch_specs(
+    batch: Any, grid: JointGrid, dealings: Mapping[str, Dealing] = NOTHING_DEALT
+) -> Any:
+    """Layouts of `[microbatches, rows, ...]`: rows dealt over each module's batch axes.
 
-    def rows(view: View, tree: Any) -> Any:
-        return jax.tree.map(lambda _: batch_spec(view), tree)
+    Args:
+        dealings: by name, encoders whose microbatches are dealt to stages.
+    """
+
+    def rows(spec: PartitionSpec, tree: Any) -> Any:
+        return jax.tree.map(lambda _: spec, tree)
+
+    def encoder(name: str) -> PartitionSpec:
+        return dealings[name].spec if name in dealings else batch_spec(grid.views[name])
 
     return {
-        "decoder": rows(grid.decoder, batch["decoder"]),
-        "encoders": {
-            name: rows(grid.views[name], tree) for name, tree in batch["encoders"].items()
-        },
+        "decoder": rows(batch_spec(grid.decoder), batch["decoder"]),
+        "encoders": {name: rows(encoder(name), tree) for name, tree in batch["encoders"].items()},
     }
 
 

@@ -8,6 +8,7 @@ experiment.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,14 +17,19 @@ import jax
 import numpy as np
 import optax
 
-from mllm_jax.config import ExperimentConfig
+from mllm_jax.config import ExperimentConfig, ScheduleConfig
 from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig
 from mllm_jax.models.multimodal import init_parameters
 from mllm_jax.train.batch import local_rows, place, select_rows, whole
-from mllm_jax.train.step import TrainStep
+from mllm_jax.train.freeze import Frozen
+from mllm_jax.train.pipeline import PipelinePlan
+from mllm_jax.train.schedule import pipeline_plan
+from mllm_jax.train.step import NOTHING_FROZEN, TrainStep
 from mllm_jax.train.synthetic import synthetic_batch
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
+
+Plans = Mapping[str, ParallelPlan]
 
 #: Largest relative error that is summation order and not a mistake.
 LIMIT = 1e-4
@@ -60,20 +66,20 @@ class Verification:
 
 
 def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
-    """Compare the plans of `config` with a single device."""
-    plans = config.parallel.plans
-    model = shrink(config.model, plans)
+    """Compare the plans of `config`, and the schedule of its pipeline, with a single device."""
+    small = shrink(config)
+    model, plans, rows = small.model, small.parallel.plans, small.data.rows
+    budgets = {name: small.data.budgets[name] for name in model.encoders}
+    tokens = small.data.budgets["tokens"]
+    microbatches = [
+        synthetic_batch(model, rows, tokens, budgets, seed + i)
+        for i in range(small.train.accumulate)
+    ]
+    params, frozen = initial_parameters(model, seed), Frozen(small.train.freeze)
     single = {name: ParallelPlan() for name in plans}
-    rows = math.lcm(*(plan.batch for plan in plans.values()))
-    budgets = {
-        name: encoder.reduction * math.lcm(4, plans[name].tensor)
-        for name, encoder in model.encoders.items()
-    }
-    tokens = math.lcm(16, plans["decoder"].tensor)
-    batch = synthetic_batch(model, max(rows, 2), tokens, budgets, seed)
-    params = initial_parameters(model, seed)
-    got = loss_and_gradients(model, plans, params, batch)
-    return compare(got, loss_and_gradients(model, single, params, batch))
+    run = partial(loss_and_gradients, model, frozen=frozen)
+    got = run(plans, params, microbatches, pipeline_plan(small))
+    return compare(got, run(single, params, microbatches))
 
 
 def initial_parameters(model: ModelConfig, seed: int) -> Any:
@@ -84,26 +90,36 @@ def initial_parameters(model: ModelConfig, seed: int) -> Any:
 
 
 def loss_and_gradients(
-    model: ModelConfig, plans: dict[str, ParallelPlan], params: Any, batch: Any
+    model: ModelConfig,
+    plans: dict[str, ParallelPlan],
+    params: Any,
+    microbatches: Sequence[Any],
+    pipeline: PipelinePlan | None = None,
+    frozen: Frozen = NOTHING_FROZEN,
 ) -> tuple[np.ndarray, Any]:
-    """Loss and gradients of one packed batch under `plans`, as numpy arrays on every process."""
+    """Loss and gradients of packed microbatches under `plans`, as numpy arrays on every process.
+
+    Parameters and gradients are those of the model, layers stacked in their order.
+    """
     grid = JointGrid.build(plans)
     alone = grid.devices == 1
     mesh = grid.mesh(jax.local_devices()[:1] if alone else jax.devices()[: grid.devices])
-    step = TrainStep(model, grid, mesh, optax.identity())
-    rows = batch["decoder"]["tokens"].shape[0]
-    local = batch if alone else select_rows(batch, local_rows(grid, mesh, rows))
+    step = TrainStep(model, grid, mesh, optax.identity(), pipeline, frozen)
+    rows = microbatches[0]["decoder"]["tokens"].shape[0]
+    chosen = local_rows(step, rows)
+    local = [batch if alone else select_rows(batch, chosen) for batch in microbatches]
     placed = jax.tree.map(
         lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
-        params,
+        jax.tree.map(np.asarray, step.stored(params)),
         step.abstract["params"],
     )
-    on_devices = place([local], grid, mesh)
+    on_devices = place(local, step)
     # Accelerators multiply float32 in fewer bits unless told otherwise.
     with jax.default_matmul_precision("highest"):
         program = step.gradients.lower(placed, on_devices).compile(_run_once())
     grads, loss = program(placed, on_devices)
-    return whole(loss), jax.tree.map(whole, grads)
+    grads = jax.tree.map(whole, grads)
+    return whole(loss), jax.tree.map(np.asarray, step.canonical(grads))
 
 
 def _run_once() -> dict[str, Any]:
@@ -148,14 +164,31 @@ def relative_error(got: np.ndarray, expected: np.ndarray, largest: float = 0.0) 
     return error / scale if scale else (0.0 if error == 0 else math.inf)
 
 
-def shrink(model: ModelConfig, plans: dict[str, ParallelPlan]) -> ModelConfig:
-    """The smallest model of the same families that every plan can split."""
-    decoder = _shrink_decoder(model.decoder, plans)
+def shrink(config: ExperimentConfig) -> ExperimentConfig:
+    """The smallest experiment with the same families, plans and schedule."""
+    plans = config.parallel.plans
+    shares = math.lcm(*(plan.batch for plan in plans.values()))
+    budgets = {
+        name: encoder.reduction * math.lcm(4, plans[name].tensor)
+        for name, encoder in config.model.encoders.items()
+    }
+    budgets |= {"tokens": math.lcm(16, plans["decoder"].tensor), "segments": 8}
+    data = config.data.model_copy(update={"rows": max(shares, 2), "budgets": budgets})
+    # Some microbatches more than a pipeline holds at a time: all that its tables can do happens.
+    enough = 3 * plans["decoder"].stage if plans["decoder"].stage > 1 else 1
+    train = config.train.model_copy(update={"accumulate": min(config.train.accumulate, enough)})
+    model = shrink_model(config.model, plans, config.schedule)
+    return config.model_copy(update={"model": model, "data": data, "train": train})
+
+
+def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> ModelConfig:
+    """The smallest model of the same families that every plan and the schedule can split."""
     encoders = {
-        name: _shrink_encoder(encoder, plans[name]) for name, encoder in model.encoders.items()
+        name: _shrink_encoder(encoder, plans[name], schedule.pieces.get(name, 1))
+        for name, encoder in model.encoders.items()
     }
     small = model.model_dump(mode="json") | {
-        "decoder": decoder,
+        "decoder": _shrink_decoder(model.decoder, plans, schedule.chunks),
         "encoders": encoders,
         "dtype": "float32",
         "attention": "reference",
@@ -164,25 +197,26 @@ def shrink(model: ModelConfig, plans: dict[str, ParallelPlan]) -> ModelConfig:
     return ModelConfig.model_validate(small)
 
 
-def _shrink_decoder(decoder: DecoderConfig, plans: dict[str, ParallelPlan]) -> dict[str, Any]:
-    plan = plans["decoder"]
-    groups = 1 if decoder.kv_heads == decoder.heads else 2
+def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[str, Any]:
+    plan, groups = plans["decoder"], 1 if decoder.kv_heads == decoder.heads else 2
+    runs = plan.stage * chunks
     return decoder.model_dump(mode="json") | {
-        "layers": 2 * plan.stage,
+        # Padded only if the model's own layers are.
+        "layers": 2 * runs - (decoder.layers % runs > 0),
         # A connector writes this width under its encoder's plan.
         "d_model": math.lcm(16, *(p.fsdp for p in plans.values())),
         "heads": groups * plan.tensor,
         "kv_heads": plan.tensor,
         "head_dim": 8,
         "d_ff": math.lcm(16, plan.tensor),
-        "vocab": math.lcm(32, plan.tensor),
+        "vocab": math.lcm(32, plan.vocab),
         "max_positions": math.lcm(16, plan.tensor),
     }
 
 
-def _shrink_encoder(encoder: EncoderConfig, plan: ParallelPlan) -> dict[str, Any]:
+def _shrink_encoder(encoder: EncoderConfig, plan: ParallelPlan, pieces: int) -> dict[str, Any]:
     small = encoder.model_dump(mode="json") | {
-        "layers": 2 * plan.stage,
+        "layers": math.lcm(2 * plan.stage, pieces),
         "d_model": math.lcm(8, plan.fsdp, plan.tensor),
         "heads": plan.tensor,
         "head_dim": 4,

@@ -46,7 +46,7 @@ def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh
     batch = next(loader).batch
     loader.close()
     batch["decoder"]["loss_weight"] = np.zeros_like(batch["decoder"]["loss_weight"])
-    new, scalars = experiment.step.step(state, place([batch], experiment.grid, experiment.mesh))
+    new, scalars = experiment.step.step(state, place([batch], experiment.step))
     assert float(scalars["loss"]) == 0
     assert float(scalars["grad_norm"]) == 0
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new["params"]))

@@ -37,7 +37,7 @@ def test_packed_equals_alone(small_config):
     processor = Experiment.build(config).processor
     params = initial_parameters(config.model, seed=0)
     packed, alone = (
-        loss_and_gradients(config.model, ONE, params, batch(config, processor, rows))
+        loss_and_gradients(config.model, ONE, params, [batch(config, processor, rows)])
         for rows in ([0, 0, 1, 0, 1, 1, 0], range(7))
     )
     result = compare(packed, alone)

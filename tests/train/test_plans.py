@@ -37,7 +37,7 @@ def reference(decoder: str, vision: str) -> tuple[np.ndarray, Any]:
 
 def run(plans: dict[str, ParallelPlan], decoder: str, vision: str) -> tuple[np.ndarray, Any]:
     model = small_model(decoder, vision)
-    return loss_and_gradients(model, plans, parameters(decoder, vision), batch(model))
+    return loss_and_gradients(model, plans, parameters(decoder, vision), [batch(model)])
 
 
 def batch(model: Any) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_accumulation_equals_one_batch():
         parameters("llama", "siglip"), jax.tree.map(lambda x: x.sharding, step.abstract["params"])
     )
     pieces = [microbatch(model, i, 2) for i in range(2)]
-    gradients, loss = step.gradients(params, place(pieces, grid, mesh))
+    gradients, loss = step.gradients(params, place(pieces, step))
     expected_loss, expected = reference("llama", "siglip")
     np.testing.assert_allclose(loss, expected_loss, rtol=1e-6)
     errors = leaf_errors(jax.tree.map(np.asarray, gradients), expected)

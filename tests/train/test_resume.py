@@ -41,7 +41,7 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
     def count(event: str, duration_secs: float, **_: str | int) -> None:
         compiled[0] += event == COMPILED
 
-    checkpoints = Checkpoints(folder, KEEP)
+    checkpoints = Checkpoints(folder, KEEP, experiment.step.regrouping)
 
     def after(state: Any, progress: Progress) -> None:
         checkpoints.save(progress.step, state, progress.to_json(), {})
@@ -65,7 +65,7 @@ def abandoned_reads() -> Iterator[None]:
 
 
 def restored(folder: Path, experiment: Experiment) -> tuple[Any, Progress]:
-    checkpoints = Checkpoints(folder, KEEP)
+    checkpoints = Checkpoints(folder, KEEP, experiment.step.regrouping)
     try:
         found = checkpoints.restore(experiment.step.abstract)
     finally:
@@ -136,7 +136,7 @@ def test_a_truncated_checkpoint_gives_way_to_the_newest_whole_one(
     state, progress = restored(folder, experiment)
     assert progress.step == 2
     assert "step 3: leaf " in caplog.text
-    checkpoints = Checkpoints(folder, KEEP)
+    checkpoints = Checkpoints(folder, KEEP, experiment.step.regrouping)
 
     def save(state: Any, progress: Progress) -> None:
         checkpoints.save(progress.step, state, progress.to_json(), {})
@@ -173,7 +173,8 @@ def test_a_checkpoint_of_another_model_is_refused_by_leaf(small_config, whole_ru
 
 def test_only_the_newest_checkpoints_are_kept(experiment, fresh_state, tmp_path):
     state, progress = fresh_state()
-    checkpoints = Checkpoints(tmp_path / "checkpoints", CheckpointConfig(keep=2, every=1))
+    two = CheckpointConfig(keep=2, every=1)
+    checkpoints = Checkpoints(tmp_path / "checkpoints", two, experiment.step.regrouping)
     try:
         for step in (1, 2, 3):
             checkpoints.save(step, state, progress.to_json(), {"run": {"name": "x"}})

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mllm_jax.config import ScheduleConfig
 from mllm_jax.train import step, verify
-from mllm_jax.train.verify import Verification, leaf_errors, relative_error, shrink
+from mllm_jax.train.verify import Verification, leaf_errors, relative_error, shrink_model
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 
@@ -75,7 +76,7 @@ def test_the_shrunken_model_can_be_split_by_every_plan(tensor, fsdp, decoder, vi
         "vision": ParallelPlan(fsdp=devices),
         "audio": ParallelPlan(data=2 * fsdp, tensor=tensor),
     }
-    model = shrink(small_model(decoder, vision), plans)
+    model = shrink_model(small_model(decoder, vision), plans, ScheduleConfig())
     for name, plan in plans.items():
         for need in model.requirements(name):
             assert need.size % getattr(plan, need.axis) == 0, (name, need)

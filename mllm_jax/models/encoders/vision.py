@@ -101,7 +101,7 @@ def embed(
     config: VisionConfig,
     view: View,
     dtype: jnp.dtype,
-) -> tuple[jax.Array, Segments]:
+) -> jax.Array:
     """Patches to `[rows, patches / tensor, d_model]`; each tensor rank embeds its own share.
 
     Args:
@@ -114,8 +114,13 @@ def embed(
     )
     x = module.patch_embedding(inputs.astype(dtype))
     table = module.position_embedding[...]
-    x = x + grid_positions(table, config.grid, positions, sizes).astype(dtype)
-    return x, Segments(batch["segment_ids"])
+    return x + grid_positions(table, config.grid, positions, sizes).astype(dtype)
+
+
+def segments(batch: dict[str, jax.Array], config: VisionConfig) -> Segments:
+    """Which positions between the layers belong together."""
+    del config
+    return Segments(batch["segment_ids"])
 
 
 def _spec(config: VisionConfig, backend: str, bias: bool) -> AttentionSpec:

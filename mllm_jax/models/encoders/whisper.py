@@ -79,7 +79,7 @@ def embed(
     config: WhisperConfig,
     view: View,
     dtype: jnp.dtype,
-) -> tuple[jax.Array, Segments]:
+) -> jax.Array:
     """Mel frames to `[rows, frames / stride / tensor, d_model]`.
 
     Args:
@@ -98,7 +98,12 @@ def embed(
     local, positions = (shard_slice(a, view.tensor, dim=1) for a in (ids, positions))
     x = gelu(x)
     x = x + sinusoids(positions, config.d_model).astype(dtype)
-    return jnp.where((local > 0)[..., None], x, 0), Segments(ids)
+    return jnp.where((local > 0)[..., None], x, 0)
+
+
+def segments(batch: dict[str, jax.Array], config: WhisperConfig) -> Segments:
+    """Which positions between the layers belong together."""
+    return Segments(batch["segment_ids"][:, :: config.stride])
 
 
 def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:

@@ -1,0 +1,225 @@
+"""Benchmarks of the pipeline: encoder placements against each other, and growth with microbatches.
+
+Times are medians over interleaved repetitions, so that a slow moment of the machine hits all
+alike; ratios are taken within one run.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from jax.sharding import PartitionSpec
+
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.train.batch import place
+from mllm_jax.train.pipeline import PipelinePlan
+from mllm_jax.train.schedule import encoder_pieces, pipeline_plan, task_costs
+from mllm_jax.train.step import TrainStep
+from mllm_jax.train.synthetic import synthetic_batch
+from mllm_jax.train.verify import initial_parameters
+from scheduling.cost import EncoderCosts, TaskCosts
+from scheduling.program import BundleKind
+from scheduling.timeline import timeline
+from sharding.grid import JointGrid
+from sharding.plan import ParallelPlan
+
+PLACEMENTS = ("first_stage", "prologue", "bubbles")
+SHARES = (0.10, 0.25, 0.40)
+MICROBATCHES = (8, 32, 128)
+#: Timed repetitions of a step, and ticks of one rehearsal of a task.
+REPETITIONS, TICKS = 7, 24
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled gradient program with its inputs.
+
+    Attributes:
+        run: does one step.
+        seconds: of lowering and compiling.
+        temporary_bytes: of its buffers besides inputs and outputs, per device.
+        step: what it was made from.
+    """
+
+    run: Callable[[], Any]
+    seconds: float
+    temporary_bytes: int
+    step: TrainStep
+
+
+def bench_pipeline(config: ExperimentConfig) -> list[Row]:
+    """Seconds per step of every encoder placement for several shares of encoder work.
+
+    `predicted_seconds` is the makespan of the placement's schedule with the times of single tasks,
+    `lower_bound_seconds` the time of the same step on one device over the number of devices.
+    """
+    rows: list[Row] = []
+    for share in SHARES:
+        rows += _placements(_with_share(config, share), share)
+    return rows
+
+
+def bench_microbatches(config: ExperimentConfig) -> list[Row]:
+    """Compile time and temporary memory of the step for growing numbers of microbatches."""
+    rows = []
+    for count in MICROBATCHES:
+        compiled = _compile(_changed(config, "train", accumulate=count), config.parallel.plans)
+        rows.append(
+            {
+                "microbatches": count,
+                "compile_seconds": compiled.seconds,
+                "temporary_mib": compiled.temporary_bytes / 2**20,
+            }
+        )
+    return rows
+
+
+def _placements(config: ExperimentConfig, share: float) -> list[Row]:
+    one = {name: ParallelPlan() for name in config.parallel.plans}
+    placed = {name: _changed(config, "schedule", encoder_placement=name) for name in PLACEMENTS}
+    programs = {name: _compile(own, config.parallel.plans) for name, own in placed.items()}
+    seconds = _times({n: p.run for n, p in programs.items()} | {"one": _compile(config, one).run})
+    rows = []
+    for name, program in programs.items():
+        rows.append(
+            {
+                "encoder_share": share,
+                "placement": name,
+                "seconds": seconds[name],
+                "predicted_seconds": predicted_seconds(placed[name], program),
+                "lower_bound_seconds": seconds["one"] / config.parallel.devices,
+                "speedup_over_first_stage": seconds["first_stage"] / seconds[name],
+            }
+        )
+    return rows
+
+
+def predicted_seconds(config: ExperimentConfig, compiled: Compiled) -> float:
+    """Makespan of the schedule of `compiled`, from single tasks timed now on all devices."""
+    assert compiled.step.pipeline is not None
+    idle, costs = measured_costs(config, compiled.step)
+    schedule = compiled.step.pipeline.schedule
+    return timeline(schedule, costs).makespan + idle * len(schedule.ticks)
+
+
+def measured_costs(config: ExperimentConfig, step: TrainStep) -> tuple[float, TaskCosts]:
+    """Seconds of a tick without tasks, and of every task of the step's schedule."""
+    assert step.pipeline is not None
+    rehearse = partial(_rehearsed, config, step)
+    programs = {
+        "idle": rehearse(BundleKind(False, False, None, None), 0, False),
+        "shared": rehearse(BundleKind(False, False, None, None), 0, True),
+        "F": rehearse(BundleKind(True, False, None, None), 0, False),
+        "B": rehearse(BundleKind(False, True, None, None), 0, False),
+    }
+    cuts = step.pipeline.schedule.encoders
+    for cut in cuts:
+        for piece in range(cut.pieces):
+            forward = BundleKind(False, False, cut.name, None)
+            programs[f"{cut.name} EF {piece}"] = rehearse(forward, piece, False)
+        for piece in cut.backward_pieces:
+            backward = BundleKind(False, False, None, cut.name)
+            programs[f"{cut.name} EB {piece}"] = rehearse(backward, piece, False)
+    seconds = {name: value / TICKS for name, value in _times(programs).items()}
+    idle = seconds.pop("idle")
+    own = {name: max(value - idle, 0.0) for name, value in seconds.items()}
+    encoders = {
+        cut.name: EncoderCosts(
+            tuple(own[f"{cut.name} EF {piece}"] for piece in range(cut.pieces)),
+            tuple(own.get(f"{cut.name} EB {piece}", 0.0) for piece in range(cut.pieces)),
+        )
+        for cut in cuts
+    }
+    return idle, TaskCosts(own["F"], own["B"], own["shared"], encoders)
+
+
+def _rehearsed(
+    config: ExperimentConfig, step: TrainStep, kind: BundleKind, piece: int, together: bool
+) -> Callable[[], Any]:
+    """A compiled run of `TICKS` bundles of one kind."""
+    params, batch = _inputs(config, step)
+    pipelined = step.pipelined
+    assert pipelined is not None
+
+    def body(params: Any, batch: Any) -> jax.Array:
+        return pipelined.rehearse(params, batch, kind, piece, together, TICKS)
+
+    specs = step.state_specs["params"]
+    run = jax.jit(step.shard(body, specs, PartitionSpec()))
+    program = run.lower(params, batch).compile()
+    return partial(program, params, batch)
+
+
+def _compile(config: ExperimentConfig, plans: Mapping[str, ParallelPlan]) -> Compiled:
+    grid = JointGrid.build(plans)
+    mesh = grid.mesh(jax.devices()[: grid.devices])
+    pipeline: PipelinePlan | None = pipeline_plan(config) if grid.devices > 1 else None
+    step = TrainStep(config.model, grid, mesh, optax.identity(), pipeline)
+    params, batch = _inputs(config, step)
+    begin = time.perf_counter()
+    program = step.gradients.lower(params, batch).compile()
+    seconds = time.perf_counter() - begin
+    memory = program.memory_analysis()
+    assert memory is not None  # every backend that we compile for tells
+    return Compiled(partial(program, params, batch), seconds, memory.temp_size_in_bytes, step)
+
+
+def _inputs(config: ExperimentConfig, step: TrainStep) -> tuple[Any, Any]:
+    data, count = config.data, config.train.accumulate
+    budgets = {name: data.budgets[name] for name in config.model.encoders}
+    microbatches = [
+        synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed)
+        for seed in range(count)
+    ]
+    params = jax.tree.map(
+        lambda x, like: jax.device_put(np.asarray(x), like.sharding),
+        step.stored(initial_parameters(config.model, 0)),
+        step.abstract["params"],
+    )
+    return params, place(microbatches, step)
+
+
+def _times(programs: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
+    """Median seconds of every program, run in turns after one run that does not count."""
+    taken: dict[str, list[float]] = {name: [] for name in programs}
+    for repetition in range(REPETITIONS + 1):
+        for name, run in programs.items():
+            begin = time.perf_counter()
+            jax.block_until_ready(run())
+            if repetition:
+                taken[name].append(time.perf_counter() - begin)
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
+    """`config` with the budget of its encoder that gives it `share` of the FLOPs."""
+    (name, encoder), *_ = config.model.encoders.items()
+    budgets = config.data.budgets
+    candidates = [
+        _changed(config, "data", budgets={**budgets, name: encoder.reduction * n})
+        for n in range(8, 4 * budgets["tokens"] // encoder.reduction, 8)
+    ]
+    return min(candidates, key=lambda c: abs(_encoder_share(c) - share))
+
+
+def _encoder_share(config: ExperimentConfig) -> float:
+    """Share of the forward FLOPs that are the encoders'."""
+    costs = task_costs(config, encoder_pieces(config))
+    chunks = config.parallel.decoder.stage * config.schedule.chunks
+    encoders = sum(sum(own.forward) for own in costs.encoders.values())
+    return encoders / (encoders + chunks * costs.forward)
+
+
+def _changed(config: ExperimentConfig, section: str, **values: Any) -> ExperimentConfig:
+    part = getattr(config, section).model_copy(update=values)
+    return config.model_copy(update={section: part})

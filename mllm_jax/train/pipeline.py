@@ -1,0 +1,289 @@
+"""The pipelined train step: the model's parts handed to the executor, gradients brought home.
+
+::
+
+    gather parameters (fsdp)  ->  prologue, ticks, epilogue  ->  scatter and sum gradients
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec
+
+from mllm_jax.models import multimodal
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.train.freeze import Frozen
+from scheduling.pipeline import Observer, Pipeline
+from scheduling.program import BundleKind, Program, compile_program
+from scheduling.schedule import Schedule, ScheduleError
+from sharding.collectives import axis_index, psum, reduce_scatter, vary
+from sharding.exchange import exchange
+from sharding.grid import Axes, JointGrid, View
+from sharding.rules import Layout, gather_parameters
+from sharding.stages import StageViews
+
+
+@dataclass(frozen=True)
+class LayerStack:
+    """Layers of the decoder dealt to stages and virtual chunks.
+
+    A parameter `[layers, ...]` becomes `[chunks, layers / chunks, ...]`, whose second dimension is
+    split over the stages: run number `v * stages + s` of layers is chunk v of stage s.
+
+    Attributes:
+        layers: of the model.
+        stages, chunks: P and V.
+    """
+
+    layers: int
+    stages: int
+    chunks: int
+
+    @property
+    def per_chunk(self) -> int:
+        """Layers of one virtual chunk on one stage, padding included."""
+        return -(-self.layers // (self.stages * self.chunks))
+
+    @property
+    def padded(self) -> int:
+        """Layers that are stored."""
+        return self.per_chunk * self.stages * self.chunks
+
+    def split(self, leaf: jax.Array) -> jax.Array:
+        """`[layers, ...]` to `[chunks, padded / chunks, ...]`."""
+        padding = [(0, self.padded - self.layers)] + [(0, 0)] * (leaf.ndim - 1)
+        return jnp.pad(leaf, padding).reshape(self.chunks, -1, *leaf.shape[1:])
+
+    def join(self, leaf: jax.Array) -> jax.Array:
+        """The inverse of `split`."""
+        return leaf.reshape(self.padded, *leaf.shape[2:])[: self.layers]
+
+    def exists(self, index: jax.Array, stage: jax.Array | int) -> jax.Array:
+        """Whether layer `index` of the stack on `stage` is one of the model and not padding."""
+        chunk, layer = index // self.per_chunk, index % self.per_chunk
+        return (chunk * self.stages + stage) * self.per_chunk + layer < self.layers
+
+
+@dataclass(frozen=True)
+class PipelinePlan:
+    """How the pipelined step of a model runs.
+
+    Attributes:
+        schedule: checked table of tasks.
+        gather: parameters are gathered over fsdp once a `step` or `layer` by layer.
+        co_issue: trace independent tasks of a bundle side by side.
+        overlap_gather: let prologue and epilogue run beside the parameters' gather and the
+            gradients' scatter.
+        observe: told what the devices do while they do it; None costs nothing.
+    """
+
+    schedule: Schedule
+    gather: str = "step"
+    co_issue: bool = True
+    overlap_gather: bool = True
+    observe: Observer | None = None
+
+    def stack(self, model: ModelConfig) -> LayerStack:
+        """Layers of the decoder over stages and chunks."""
+        return LayerStack(model.decoder.layers, self.schedule.stages, self.schedule.chunks)
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """Microbatches of an encoder on the stages that encode them.
+
+    Attributes:
+        order: `[pipelines * slots]`, the microbatch in every slot or -1.
+        pipelines: grid axes that number the encoder's pipelines.
+        rows: grid axes over which the rows of a microbatch are dealt.
+    """
+
+    order: np.ndarray
+    pipelines: Axes
+    rows: Axes
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """Layout of an array `[pipelines * slots, rows, ...]`."""
+        return PartitionSpec(self.pipelines or None, self.rows or None)
+
+
+class PipelinedGradients:
+    """Loss and gradients of a step by a pipeline, on local shards inside the `shard_map`.
+
+    Args:
+        model: its `remat` is the pipeline's policy.
+        grid: joint grid of the plans.
+        plan: what runs where and when.
+        layout: tree of `Layout` of the parameters.
+        frozen: parameters whose gradients are zero.
+    """
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        grid: JointGrid,
+        plan: PipelinePlan,
+        layout: Any,
+        frozen: Frozen,
+    ) -> None:
+        self.model, self.grid, self.plan, self.layout = model, grid, plan, layout
+        self.frozen = frozen
+        self.program: Program = compile_program(plan.schedule, model.remat)
+        self.inside = StageViews.build(grid, plan.gather)
+        self.stack = plan.stack(model)
+
+    def __call__(self, params: Any, batch: Any) -> tuple[jax.Array, Any]:
+        """As `loss_and_gradients` of the step without a pipeline."""
+        view = self.grid.decoder
+        weight = psum(jnp.sum(batch["decoder"]["loss_weight"]), view.batch)
+        weight = jnp.where(weight > 0, weight, 1)
+        whole = vary(self._gathered(params), view.all)
+        loss, grads = self._pipeline.loss_and_gradients(self._stacked(whole), batch, weight)
+        if not self.plan.overlap_gather:
+            grads = lax.optimization_barrier(grads)
+        return psum(loss, view.batch), self._home(grads, whole)
+
+    def rehearse(
+        self, params: Any, batch: Any, kind: BundleKind, piece: int, together: bool, ticks: int
+    ) -> jax.Array:
+        """As `Pipeline.rehearse`, on parameters as the step keeps them."""
+        whole = self._stacked(vary(self._gathered(params), self.grid.decoder.all))
+        return self._pipeline.rehearse(whole, batch, kind, piece, together, ticks)
+
+    @cached_property
+    def dealings(self) -> dict[str, Dealing]:
+        """How every encoder's microbatches lie on the stages."""
+        return {name: self._dealing(name) for name in self.program.encoders}
+
+    def _dealing(self, name: str) -> Dealing:
+        encoder, pipelines = self.program.encoders[name], self.inside.pipelines[name]
+        order = np.full((self.grid.decoder.degree(pipelines), encoder.slots), -1)
+        for microbatch in range(self.plan.schedule.microbatches):
+            order[encoder.owners[microbatch], encoder.local[microbatch]] = microbatch
+        return Dealing(order.ravel(), pipelines, self.inside.views[name].batch)
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        schedule, views = self.plan.schedule, self.inside.views
+        decoder = multimodal.Decoder(self.model, views["decoder"])
+        encoders = {
+            name: StageEncoder(self.model, name, views, self.frozen) for name in self.model.encoders
+        }
+        layers = {"decoder": self.stack.per_chunk}
+        for cut in schedule.encoders:
+            layers[cut.name] = self.model.encoders[cut.name].layers // cut.pieces
+        return Pipeline(
+            self.program,
+            decoder,
+            encoders,
+            self.grid.decoder.stage,
+            self.grid.decoder.all,
+            layers,
+            self._exists if self.stack.padded > self.stack.layers else None,
+            self.plan.co_issue,
+            self.plan.observe,
+        )
+
+    def _exists(self, index: jax.Array) -> jax.Array:
+        return self.stack.exists(index, axis_index(self.grid.decoder.stage))
+
+    def _gathered(self, params: Any) -> Any:
+        if self.plan.gather == "layer":
+            return params
+        whole = {
+            name: _gather(tree, _module(self.layout, name), self.grid.views[name])
+            for name, tree in _modules(params).items()
+        }
+        tree = _tree(whole)
+        return tree if self.plan.overlap_gather else lax.optimization_barrier(tree)
+
+    def _stacked(self, params: Any) -> Any:
+        """Chunks of the decoder's layers one behind the other."""
+        decoder = params["decoder"]
+        layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), decoder["layers"])
+        return params | {"decoder": decoder | {"layers": layers}}
+
+    def _home(self, grads: Any, whole: Any) -> Any:
+        """Sums over replicas, laid out and typed as the parameters."""
+
+        def leaf(g: jax.Array, p: jax.Array, layout: Layout) -> jax.Array:
+            g = g.reshape(p.shape)
+            if self.plan.gather == "step" and "embed" in layout.axes:
+                g = reduce_scatter(g, layout.view.fsdp, layout.axes.index("embed"))
+            return psum(g, layout.replicated)
+
+        return jax.tree.map(leaf, grads, whole, self.layout)
+
+
+class StageEncoder:
+    """An encoder's parts for the executor: `multimodal.Encoder` and the exchange to the decoder.
+
+    Args:
+        views: views inside a stage.
+        frozen: parameters whose gradients are zero.
+    """
+
+    def __init__(
+        self, model: ModelConfig, name: str, views: Mapping[str, View], frozen: Frozen
+    ) -> None:
+        self._encoder = multimodal.Encoder(model, name, views[name])
+        self._name, self._views, self._frozen = name, views, frozen
+        self.frozen = frozen.trunk(name)
+        self.embed, self.context = self._encoder.embed, self._encoder.context
+        self.layer = self._encoder.layer
+
+    def finish(self, params: Any, x: jax.Array, batch: Any, decoder_batch: Any) -> jax.Array:
+        """Norm, connector, and the outputs moved to where they land in the decoder's rows."""
+        outputs = self._encoder.connect(self._frozen.stop_encoder(self._name, params), x, batch)
+        index = decoder_batch["media"][self._name]
+        landed = exchange(outputs, index, self._views[self._name], self._views["decoder"])
+        return landed.astype(self._encoder.dtype)
+
+
+def _gather(params: Any, layout: Any, view: View) -> Any:
+    axes = jax.tree.map(lambda leaf: leaf.axes, layout)
+    return gather_parameters(params, axes, view)
+
+
+def _modules(tree: Any) -> dict[str, Any]:
+    return {"decoder": tree["decoder"], **tree["encoders"]}
+
+
+def _module(tree: Any, name: str) -> Any:
+    return tree["decoder"] if name == "decoder" else tree["encoders"][name]
+
+
+def _tree(modules: dict[str, Any]) -> Any:
+    encoders = {name: tree for name, tree in modules.items() if name != "decoder"}
+    return {"decoder": modules["decoder"], "encoders": encoders}
+
+
+def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
+    """Layers can be dealt to stages, chunks and pieces.
+
+    Raises:
+        ScheduleError: they cannot; the message says what would do.
+    """
+    runs, layers = schedule.stages * schedule.chunks, model.decoder.layers
+    if layers % runs and not pad:
+        raise ScheduleError(
+            f"model.decoder.layers: {layers} is not a multiple of {runs}, stages "
+            f"{schedule.stages} x chunks {schedule.chunks}; choose other degrees, or "
+            "schedule.pad_layers: true"
+        )
+    for cut in schedule.encoders:
+        layers = model.encoders[cut.name].layers
+        if layers % cut.pieces or cut.pieces % cut.stages:
+            raise ScheduleError(
+                f"model.encoders.{cut.name}.layers: {layers} cannot be cut into {cut.pieces} "
+                f"pieces over {cut.stages} stages; pieces divide the layers, stages the pieces"
+            )

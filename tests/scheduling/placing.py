@@ -1,0 +1,202 @@
+"""Schedules with encoder work for tests: placed simply, or at random; and the rules once more."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+from hypothesis import strategies as st
+
+from scheduling.schedule import (
+    KINDS,
+    EncoderPieces,
+    Schedule,
+    Task,
+    gpipe,
+    interleaved,
+)
+
+#: A task and its stage; None for encoder tasks, which are there once.
+Key = tuple[Task, int | None]
+Placed = tuple[int, int, Task]
+#: Tick, stage and kind.
+Slot = tuple[int, int, str]
+
+
+def key(task: Task, stage: int) -> Key:
+    """What tells `task` from every other."""
+    return task, stage if task.module == "decoder" else None
+
+
+def table(schedule: Schedule, placed: Sequence[Placed]) -> Schedule:
+    """`schedule` with the tasks `placed` in place of its own."""
+    ticks = max((tick for tick, _, _ in placed), default=-1) + 1
+    rows: list[list[list[Task]]] = [[[] for _ in range(schedule.stages)] for _ in range(ticks)]
+    for tick, stage, task in placed:
+        rows[tick][stage].append(task)
+    for row in rows:
+        for bundle in row:
+            bundle.sort(key=lambda task: KINDS.index(task.kind))
+    return Schedule(
+        schedule.stages,
+        schedule.chunks,
+        schedule.microbatches,
+        schedule.encoders,
+        tuple(tuple(tuple(bundle) for bundle in row) for row in rows),
+    )
+
+
+def numbers(schedule: Schedule, cut: EncoderPieces) -> range:
+    """Microbatches that the schedule encodes."""
+    return range(cut.ahead, schedule.microbatches + cut.ahead)
+
+
+def keys(schedule: Schedule) -> Iterator[Key]:
+    """Every task that a complete schedule holds."""
+    for m in range(schedule.microbatches):
+        for v in range(schedule.chunks):
+            for stage in range(schedule.stages):
+                yield Task("F", m, v), stage
+                yield Task("B", m, v), stage
+    for cut in schedule.encoders:
+        for m in numbers(schedule, cut):
+            for j in range(cut.pieces):
+                yield Task("EF", m, j, cut.name), None
+        for m in range(schedule.microbatches):
+            for j in cut.backward_pieces:
+                yield Task("EB", m, j, cut.name), None
+
+
+def needs(schedule: Schedule, task: Task, stage: int | None) -> Iterator[tuple[Key, int]]:
+    """What must run at least so many ticks before `task`."""
+    m, part, last = task.microbatch, task.part, schedule.stages - 1
+    match task.kind:
+        case "F" if stage:
+            yield (task, stage - 1), 1
+        case "F" if part:
+            yield (Task("F", m, part - 1), last), 1
+        case "F":
+            for cut in schedule.encoders:
+                if m >= cut.ahead:
+                    yield (Task("EF", m, cut.pieces - 1, cut.name), None), 1
+        case "B" if stage is not None and stage < last:
+            yield (task, stage + 1), 1
+        case "B" if part < schedule.chunks - 1:
+            yield (Task("B", m, part + 1), 0), 1
+        case "B":
+            yield (Task("F", m, part), last), 1
+        case "EF":
+            if part:
+                yield (Task("EF", m, part - 1, task.module), None), 1
+            if m >= schedule.microbatches and part == schedule.encoder(task.module).pieces - 1:
+                yield (Task("F", m - schedule.microbatches, 0), 0), 0
+        case "EB" if part < schedule.encoder(task.module).pieces - 1:
+            yield (Task("EB", m, part + 1, task.module), None), 1
+        case "EB":
+            yield (Task("B", m, 0), 0), 1
+
+
+def naive(decoder: Schedule, encoders: Sequence[EncoderPieces]) -> Schedule:
+    """Encoder forwards before the decoder's ticks, backwards and work ahead after them."""
+    whole = Schedule(
+        decoder.stages, decoder.chunks, decoder.microbatches, tuple(encoders), decoder.ticks
+    )
+    before: dict[Slot, Task] = {}
+    after: dict[Slot, Task] = {}
+    for cut in encoders:
+        for m in numbers(whole, cut):
+            side = before if m < decoder.microbatches else after
+            _append(side, whole, cut, [Task("EF", m, j, cut.name) for j in range(cut.pieces)])
+        for m in range(decoder.microbatches):
+            tasks = [Task("EB", m, j, cut.name) for j in reversed(cut.backward_pieces)]
+            _append(after, whole, cut, tasks)
+    start = max((tick + 1 for tick, _, _ in before), default=0)
+    end = start + len(decoder.ticks)
+    return table(
+        whole,
+        [
+            *((tick, stage, task) for (tick, stage, _), task in before.items()),
+            *((start + tick, stage, task) for tick, stage, task in decoder),
+            *((end + tick, stage, task) for (tick, stage, _), task in after.items()),
+        ],
+    )
+
+
+def _append(
+    side: dict[Slot, Task], schedule: Schedule, cut: EncoderPieces, tasks: Sequence[Task]
+) -> None:
+    """Put the pieces of a microbatch one after the other into the first free ticks."""
+    tick = 0
+    for task in tasks:
+        pipeline = task.microbatch % schedule.microbatches % (schedule.stages // cut.stages)
+        stage = pipeline * cut.stages + cut.stage(task.part)
+        while (tick, stage, task.kind) in side:
+            tick += 1
+        side[tick, stage, task.kind] = task
+        tick += 1
+
+
+def at_random(schedule: Schedule, seed: int, idle: float = 0.3) -> Schedule:
+    """All tasks of `schedule` in a random legal order, on random encoder pipelines."""
+    draw = random.Random(seed)
+    pipelines = {
+        (cut.name, m): draw.randrange(schedule.stages // cut.stages)
+        for cut in schedule.encoders
+        for m in range(schedule.microbatches)
+    }
+    waiting = list(keys(schedule))
+    done: dict[Key, int] = {}
+    placed: list[Placed] = []
+    tick = 0
+    while waiting:
+        draw.shuffle(waiting)
+        taken: set[tuple[int, str]] = set()
+        for task, place in list(waiting):
+            stage = _stage(schedule, task, pipelines) if place is None else place
+            ready = all(
+                other in done and done[other] + gap <= tick
+                for other, gap in needs(schedule, task, place)
+            )
+            if ready and (stage, task.kind) not in taken and draw.random() >= idle:
+                taken.add((stage, task.kind))
+                placed.append((tick, stage, task))
+                done[task, place] = tick
+                waiting.remove((task, place))
+        tick += 1
+    return table(schedule, placed)
+
+
+def _stage(schedule: Schedule, task: Task, pipelines: dict[tuple[str, int], int]) -> int:
+    cut = schedule.encoder(task.module)
+    pipeline = pipelines[task.module, task.microbatch % schedule.microbatches]
+    return pipeline * cut.stages + cut.stage(task.part)
+
+
+@st.composite
+def cuts(draw: st.DrawFn, stages: int, microbatches: int) -> tuple[EncoderPieces, ...]:
+    """No, one or two encoders, cut in any legal way."""
+    names = ("vision", "audio")[: draw(st.sampled_from([2, 1, 1, 0]))]
+    made = []
+    for name in names:
+        own = draw(st.sampled_from([n for n in range(1, stages + 1) if stages % n == 0]))
+        pieces = own * draw(st.integers(1, 3 if own == 1 else 2))
+        backward = draw(st.sampled_from(sorted({0, 1, pieces})))
+        ahead = draw(st.integers(0, microbatches)) if backward == 0 else 0
+        made.append(EncoderPieces(name, pieces, own, backward, ahead))
+    return tuple(made)
+
+
+@st.composite
+def schedules(draw: st.DrawFn, most: int = 4) -> Schedule:
+    """Legal schedules: generated ones with encoders placed simply, and random ones."""
+    stages, chunks = draw(st.sampled_from([2, 4, 3, 1])), draw(st.integers(1, 3))
+    microbatches = draw(st.integers(1, most))
+    decoder = draw(st.sampled_from([interleaved, _gpipe]))(stages, chunks, microbatches)
+    schedule = naive(decoder, draw(cuts(stages, microbatches)))
+    if draw(st.booleans()):
+        return at_random(schedule, draw(st.integers(0, 2**16)), draw(st.sampled_from([0.0, 0.4])))
+    return schedule
+
+
+def _gpipe(stages: int, chunks: int, microbatches: int) -> Schedule:
+    return gpipe(stages, microbatches, chunks)

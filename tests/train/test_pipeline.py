@@ -1,0 +1,253 @@
+"""A pipeline computes what one device computes: the loss and every gradient leaf."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.train.freeze import Frozen
+from mllm_jax.train.pipeline import PipelinePlan
+from mllm_jax.train.synthetic import synthetic_batch
+from mllm_jax.train.verify import compare, initial_parameters, loss_and_gradients
+from scheduling.bubbles import place_encoders
+from scheduling.cost import EncoderCosts, TaskCosts
+from scheduling.schedule import EncoderPieces, Schedule, Task, gpipe, interleaved
+from sharding.plan import ParallelPlan
+from tests.scheduling.placing import at_random, naive
+from tests.train.models import small_model
+
+ROWS, TOKENS, BUDGETS, MOST = 2, 24, {"vision": 16, "audio": 32}, 9
+LAYERS = {"decoder": 4, "vision": 4, "audio": 6}
+ENCODERS = ("vision", "audio")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pipelined step of the small model.
+
+    Attributes:
+        schedule: with the encoders' pieces.
+        placement: how the encoders were placed, for the report of a failure.
+        data, tensor, fsdp: the decoder's other degrees.
+        split: encoders that use the decoder's tensor ranks for rows.
+    """
+
+    schedule: Schedule = field(repr=False)
+    placement: str = "naive"
+    remat: str = "full"
+    data: int = 1
+    fsdp: int = 1
+    tensor: int = 1
+    split: tuple[str, ...] = ()
+    gather: str = "step"
+    co_issue: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(cut.name for cut in self.schedule.encoders)
+
+    @property
+    def frozen(self) -> Frozen:
+        frozen: list[str] = []
+        for cut in self.schedule.encoders:
+            if cut.backward < cut.pieces or cut.backward == 0:
+                frozen.append(cut.name)
+            if cut.backward == 0:
+                frozen.append(f"{cut.name}.connector")
+        return Frozen(tuple(frozen))
+
+    @property
+    def plans(self) -> dict[str, ParallelPlan]:
+        stages, rows = self.schedule.stages, self.data * self.fsdp
+        plans = {
+            "decoder": ParallelPlan(
+                data=self.data, fsdp=self.fsdp, stage=stages, tensor=self.tensor
+            )
+        }
+        for cut in self.schedule.encoders:
+            own = stages // cut.stages
+            if cut.name in self.split and cut.stages == 1:
+                plans[cut.name] = ParallelPlan(data=rows * own * self.tensor)
+            else:
+                plans[cut.name] = ParallelPlan(
+                    data=rows * own, stage=cut.stages, tensor=self.tensor
+                )
+        return plans
+
+
+@cache
+def model(names: tuple[str, ...], remat: str = "layer") -> ModelConfig:
+    values = small_model(remat=remat).model_dump(mode="json")
+    values["decoder"]["layers"] = LAYERS["decoder"]
+    values["encoders"] = {
+        name: tower | {"layers": LAYERS[name]}
+        for name, tower in values["encoders"].items()
+        if name in names
+    }
+    return ModelConfig.model_validate(values)
+
+
+@cache
+def parameters(names: tuple[str, ...]) -> Any:
+    return initial_parameters(model(names), seed=0)
+
+
+def microbatches(names: tuple[str, ...], count: int, weighted: int) -> list[Any]:
+    """`count` batches, of which those from `weighted` on have no targets."""
+    batches = [synthetic_batch(model(names), ROWS, TOKENS, BUDGETS, seed=i) for i in range(count)]
+    for batch in batches[weighted:]:
+        batch["decoder"]["loss_weight"][:] = 0
+    return batches
+
+
+@cache
+def reference(names: tuple[str, ...], count: int) -> tuple[np.ndarray, Any]:
+    """One device's loss and gradients of `count` microbatches.
+
+    The others are there without targets, so that one program serves all counts.
+    """
+    plans = {name: ParallelPlan() for name in ("decoder", *names)}
+    batches = microbatches(names, MOST, count)
+    return loss_and_gradients(model(names), plans, parameters(names), batches)
+
+
+def run(case: Case, observe: Any = None) -> tuple[np.ndarray, Any]:
+    plan = PipelinePlan(case.schedule, gather=case.gather, co_issue=case.co_issue, observe=observe)
+    count = case.schedule.microbatches
+    return loss_and_gradients(
+        model(case.names, case.remat),
+        case.plans,
+        parameters(case.names),
+        microbatches(case.names, count, count),
+        plan,
+        case.frozen,
+    )
+
+
+def check(case: Case) -> None:
+    loss, expected = reference(case.names, case.schedule.microbatches)
+    mask = case.frozen.mask(expected)
+    expected = jax.tree.map(lambda g, frozen: 0 * g if frozen else g, expected, mask)
+    result = compare(run(case), (loss, expected))
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+COSTS = TaskCosts(
+    4.0,
+    8.0,
+    1.0,
+    {name: EncoderCosts((1.0,) * 6, (2.0,) * 6) for name in ENCODERS},
+)
+
+
+def placed(decoder: Schedule, cuts: tuple[EncoderPieces, ...], placement: str) -> Schedule:
+    if placement == "naive":
+        return naive(decoder, cuts)
+    if placement == "random":
+        return at_random(naive(decoder, cuts), seed=decoder.microbatches)
+    where: Any = placement
+    costs = replace(
+        COSTS,
+        encoders={
+            cut.name: EncoderCosts(
+                (1.0,) * cut.pieces,
+                tuple(2.0 * (piece in cut.backward_pieces) for piece in range(cut.pieces)),
+            )
+            for cut in cuts
+        },
+    )
+    return place_encoders(decoder, cuts, costs, where)
+
+
+@st.composite
+def encoder_cuts(draw: st.DrawFn, stages: int, placement: str) -> tuple[EncoderPieces, ...]:
+    cuts = []
+    for name in draw(st.sampled_from([ENCODERS, ENCODERS[:1]])):
+        own = [n for n in range(1, stages + 1) if stages % n == 0 and LAYERS[name] % n == 0]
+        own = [1] if placement == "first_stage" else own
+        count = draw(st.sampled_from(own))
+        pieces = draw(
+            st.sampled_from([n for n in (1, 2, 3, 4) if n % count == 0 and LAYERS[name] % n == 0])
+        )
+        backward = draw(st.sampled_from([pieces, pieces, 1, 0]))
+        cuts.append(EncoderPieces(name, pieces, count, backward))
+    return tuple(cuts)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    stages, chunks = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    count = draw(st.integers(1, MOST))
+    decoder = draw(
+        st.sampled_from([interleaved(stages, chunks, count), gpipe(stages, count, chunks)])
+    )
+    placement = draw(st.sampled_from(["bubbles", "prologue", "first_stage", "random", "naive"]))
+    cuts = draw(encoder_cuts(stages, placement))
+    tensor = draw(st.sampled_from([1, 2]))
+    fsdp = draw(st.sampled_from([1, 2] if stages * tensor <= 4 else [1]))
+    return Case(
+        placed(decoder, cuts, placement),
+        placement,
+        draw(st.sampled_from(["full", "layer", "none"])),
+        fsdp=fsdp,
+        tensor=tensor,
+        split=draw(st.sampled_from([(), ("vision",)])) if tensor * fsdp <= ROWS else (),
+        gather=draw(st.sampled_from(["step", "layer"])),
+        co_issue=draw(st.booleans()),
+    )
+
+
+VISION, AUDIO = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
+QUIET: dict[str, Any] = {"suppress_health_check": list(HealthCheck)}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options"),
+    [
+        (placed(interleaved(2, 2, 3), (VISION, AUDIO), "bubbles"), {"remat": "none"}),
+        (
+            placed(interleaved(2, 1, 5), (replace(VISION, backward=1),), "bubbles"),
+            {"tensor": 2, "split": ("vision",)},
+        ),
+        (placed(gpipe(2, 3), (VISION, AUDIO), "random"), {"remat": "layer", "fsdp": 2}),
+    ],
+    ids=("bubbles", "connector only", "random"),
+)
+def test_loss_and_gradients_equal_one_device(schedule: Schedule, options: dict[str, Any]) -> None:
+    check(Case(schedule, **options))
+
+
+@pytest.mark.slow
+@settings(max_examples=60, derandomize=False, **QUIET)
+@given(case=cases())
+def test_many_pipelines_equal_one_device(case: Case) -> None:
+    check(case)
+
+
+def test_the_executor_runs_exactly_the_table() -> None:
+    """Every device reports every bundle of its stage, at its tick, and nothing else."""
+    schedule = at_random(naive(interleaved(2, 2, 3), (VISION, AUDIO)), seed=3)
+    seen: dict[tuple[bool, int, int], list[tuple[Task, ...]]] = defaultdict(list)
+
+    def observe(end: bool, device: int, tick: int, tasks: tuple[Task, ...]) -> None:
+        seen[end, device, tick].append(tasks)
+
+    run(Case(schedule, tensor=2), observe)
+    expected = {
+        (end, 2 * stage + rank, tick): [bundle]
+        for end in (False, True)
+        for rank in range(2)
+        for tick, row in enumerate(schedule.ticks)
+        for stage, bundle in enumerate(row)
+    }
+    assert dict(seen) == expected
