@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
 from math import inf
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -534,7 +534,7 @@ class _Walk:
         step = -1 if flow.reverse else 1
         self.load, self.taken = table.load[::step], table.taken[flow.kind][::step]
         self.slots = table.slots(flow, rules)
-        self.has_slots: list[bool] = self.slots.any(axis=1).tolist()
+        self.has_slots = _truths(self.slots.any(axis=1))
         self.queues: list[deque[_Job]] = [deque() for _ in range(table.stages)]
         self.pending = [0] * table.stages
         self.moving: list[_Job] = []
@@ -560,7 +560,7 @@ class _Walk:
         self.before, self.need, self.tail = before.tolist(), need.tolist(), tail.tolist()
         self.held = (before[:-1] - self.slots).tolist()
         self.active = np.flatnonzero(supply.any(axis=0)).tolist()
-        self.free: list[bool] = (~self.taken[:, self.active]).all(axis=1).tolist()
+        self.free = _truths((~self.taken[:, self.active]).all(axis=1))
         self._rank()
 
     def run(self) -> None:
@@ -761,3 +761,8 @@ def _balanced(total: int, sides: list[tuple[list[int], int, float]]) -> list[int
     while sum(chosen) > total:
         chosen[max(range(len(chosen)), key=lambda q: (chosen[q], q))] -= 1
     return chosen
+
+
+def _truths(values: Any) -> list[bool]:
+    """A one-dimensional array of truth values as a list, which is faster to look up."""
+    return [bool(value) for value in values]

@@ -62,7 +62,7 @@ def test_requirements_name_what_a_plan_must_divide() -> None:
     config = towers.model(encoder="whisper")
     decoder = {(need.name, need.size, need.axis) for need in config.requirements("decoder")}
     assert ("kv_heads", 2, "tensor") in decoder
-    assert ("vocab", towers.VOCAB, "tensor") in decoder
+    assert ("vocab", towers.VOCAB, "vocab") in decoder
     media = {(need.name, need.size, need.axis) for need in config.requirements("media")}
     assert ("connector.hidden", 40, "tensor") in media
     assert config.encoders["media"].reduction == 4

@@ -1,0 +1,138 @@
+"""Runs with a pipeline: checkpoints of other plans, real batches, evaluation, traces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from data.plan import LoaderState
+from mllm_jax.config import CheckpointConfig, ExperimentConfig
+from mllm_jax.train.checkpoint import Checkpoints
+from mllm_jax.train.evaluate import Evaluator
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.loop import Progress, pipeline_figures, steps
+from mllm_jax.train.verify import verify
+
+CONFIG = CheckpointConfig(asynchronous=False)
+PIPELINED: dict[str, Any] = {
+    "parallel__decoder": {"data": 2, "stage": 2},
+    "parallel__encoders": {"vision": {"data": 4}, "audio": {"data": 2, "stage": 2}},
+    "schedule": {"pad_layers": True},
+}
+MODEL: dict[str, Any] = {
+    "model__decoder__layers": 3,
+    "model__encoders__audio__layers": 2,
+    "data__rows": 4,
+    "train__accumulate": 2,
+}
+Make = Callable[..., ExperimentConfig]
+
+
+def save(experiment: Experiment, folder: Path) -> Any:
+    """A checkpoint of fresh state; returns its parameters, layers in their order."""
+    state = experiment.step.init(jax.random.key(1))
+    checkpoints = Checkpoints(folder, CONFIG, experiment.step.regrouping)
+    try:
+        checkpoints.save(1, state, Progress(1, LoaderState(0)).to_json(), {})
+        checkpoints.wait()
+    finally:
+        checkpoints.close()
+    return canonical(experiment, state)
+
+
+def canonical(experiment: Experiment, state: Any) -> Any:
+    return jax.tree.map(np.asarray, experiment.step.canonical(state["params"]))
+
+
+def restore(experiment: Experiment, folder: Path) -> Any:
+    checkpoints = Checkpoints(folder, CONFIG, experiment.step.regrouping)
+    try:
+        found = checkpoints.restore(experiment.step.abstract)
+    finally:
+        checkpoints.close()
+    assert found is not None
+    return found.state
+
+
+def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> None:
+    """From no pipeline to two chunks, to one padded chunk, and back: the same parameters."""
+    plain = Experiment.build(small_config(**MODEL))
+    chunked = Experiment.build(
+        small_config(**MODEL, **PIPELINED | {"schedule": {"chunks": 2, "pad_layers": True}})
+    )
+    padded = Experiment.build(small_config(**MODEL, **PIPELINED))
+    expected = save(plain, tmp_path / "plain")
+    source = tmp_path / "plain"
+    for number, experiment in enumerate((chunked, padded, plain)):
+        state = restore(experiment, source)
+        for leaf, like in zip(
+            jax.tree.leaves(state), jax.tree.leaves(experiment.step.abstract), strict=True
+        ):
+            assert (leaf.shape, leaf.sharding) == (like.shape, like.sharding)
+        jax.tree.map(np.testing.assert_array_equal, canonical(experiment, state), expected)
+        source = tmp_path / str(number)
+        checkpoints = Checkpoints(source, CONFIG, experiment.step.regrouping)
+        checkpoints.save(1, state, Progress(1, LoaderState(0)).to_json(), {})
+        checkpoints.close()
+
+
+@pytest.mark.slow
+def test_a_pipelined_run_equals_a_plain_one(small_config: Make, tmp_path: Path) -> None:
+    """Losses of three steps on real samples, what the loop writes, and an evaluation."""
+    run = {"directory": str(tmp_path), "name": "piped", "trace_step": 2}
+    changes = MODEL | {"train__steps": 3}
+    plain = Experiment.build(small_config(**changes))
+    piped = Experiment.build(small_config(**changes, **PIPELINED, run=run))
+    results = [trained(experiment) for experiment in (plain, piped)]
+    (expected, first), (losses, second) = results
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    trace = json.loads((tmp_path / "piped" / "step-2.json").read_text())
+    assert len(trace["traceEvents"]) > 50
+    assert (tmp_path / "piped" / "step-2.png").stat().st_size > 1000
+    figures = pipeline_figures(piped)
+    assert 0 < figures["encoder_hidden"] < 1
+    assert 0 < figures["bubble_share"] < 0.5 < 1 < figures["tick_imbalance"]
+    assert pipeline_figures(plain) == {}
+    evaluated = [
+        Evaluator(experiment)(state["params"])["evaluated"]
+        for experiment, state in ((plain, first), (piped, second))
+    ]
+    assert evaluated[0] == evaluated[1]
+
+
+def trained(experiment: Experiment) -> tuple[list[float], Any]:
+    state = experiment.step.init(jax.random.key(0))
+    losses = []
+    experiment.config.run.path.mkdir(parents=True, exist_ok=True)
+    for new, record in steps(experiment, state, Progress(0, LoaderState(0))):
+        losses.append(float(record.loss))
+        state = new
+    return losses, state
+
+
+@pytest.mark.slow
+def test_verify_holds_for_a_pipeline(small_config: Make) -> None:
+    result = verify(small_config(**MODEL, **PIPELINED))
+    assert result.ok, result
+    frozen = small_config(**MODEL, **PIPELINED, train__freeze=["vision", "audio.connector"])
+    result = verify(frozen)
+    assert result.ok, result
+
+
+def test_the_plan_of_another_schedule_is_refused(small_config: Make) -> None:
+    """A schedule that breaks a rule does not reach the devices."""
+    from scheduling.program import compile_program
+    from scheduling.schedule import ScheduleError
+
+    plan = Experiment.build(small_config(**MODEL, **PIPELINED)).step.pipeline
+    assert plan is not None
+    broken = replace(plan.schedule, ticks=plan.schedule.ticks[::-1])
+    with pytest.raises(ScheduleError, match="tick"):
+        compile_program(broken, "full")
