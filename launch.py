@@ -143,7 +143,7 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     from mllm_jax.console import print_json, print_table
     from mllm_jax.devices import is_primary
 
-    result = BENCHMARKS[args.benchmark](config)
+    result = BENCHMARKS[args.benchmark](config, console.print if is_primary() else lambda _: None)
     if not is_primary():
         return OK
     if args.json:

@@ -14,7 +14,7 @@ import jax
 from data.loader import Loader, StepStats
 from data.plan import LoaderState
 from data.sources import make_source
-from mllm_jax.bench_pipeline import Row, bench_microbatches, bench_pipeline
+from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
 from mllm_jax.train.batch import local_rows
@@ -27,7 +27,7 @@ from sharding.plan import ParallelPlan
 STEPS, WARM_UP = 20, 3
 
 
-def bench_data(config: ExperimentConfig) -> dict[str, float]:
+def bench_data(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
     """The loader alone: how fast it could feed the step, and how full its batches are.
 
     Returns:
@@ -35,6 +35,7 @@ def bench_data(config: ExperimentConfig) -> dict[str, float]:
         `longest_<name>`, the padding of the same samples padded to the longest of their step
         (0 for a modality that no sample has).
     """
+    tell(f"loading {WARM_UP + STEPS} steps")
     experiment = Experiment.build(config)
     source = make_source(config.data, "train")
     rows = local_rows(experiment.step, config.data.rows)
@@ -65,7 +66,7 @@ def _padding(stats: list[StepStats]) -> dict[str, float]:
     return shares
 
 
-def bench_step(config: ExperimentConfig) -> dict[str, float]:
+def bench_step(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
     """The train step with its data, as the loop runs it, without checkpoints or evaluation.
 
     Returns:
@@ -74,10 +75,12 @@ def bench_step(config: ExperimentConfig) -> dict[str, float]:
         `over_one_device`: tokens per second over those of one device on the same batches. Emulated
         CPU devices share the host's cores, so that there 1 means that sharding costs nothing.
     """
+    tell(f"training {WARM_UP + STEPS} steps")
     figures = _measured(config)
     if jax.process_count() == 1 and config.parallel.devices > 1:
         one = {name: ParallelPlan() for name in config.parallel.encoders}
         parallel = {"devices": 1, "decoder": ParallelPlan(), "encoders": one}
+        tell("the same steps on one device")
         alone = config.parallel.model_copy(update=parallel)
         baseline = _measured(config.model_copy(update={"parallel": alone}))
         ratio = figures["tokens_per_second"] / baseline["tokens_per_second"]
@@ -113,7 +116,7 @@ def _flat(values: dict[str, object]) -> dict[str, float]:
 
 
 #: Name to benchmark; the result is one value by name, or rows of a table.
-BENCHMARKS: dict[str, Callable[[ExperimentConfig], dict[str, float] | list[Row]]] = {
+BENCHMARKS: dict[str, Callable[[ExperimentConfig, Tell], dict[str, float] | list[Row]]] = {
     "data": bench_data,
     "step": bench_step,
     "pipeline": bench_pipeline,

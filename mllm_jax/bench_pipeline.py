@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ from mllm_jax.train.synthetic import synthetic_batch
 from mllm_jax.train.verify import initial_parameters
 from scheduling.cost import EncoderCosts, TaskCosts
 from scheduling.program import BundleKind
+from scheduling.schedule import EncoderPieces, Schedule
 from scheduling.timeline import timeline
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
@@ -35,9 +37,12 @@ PLACEMENTS = ("first_stage", "prologue", "bubbles")
 SHARES = (0.10, 0.25, 0.40)
 MICROBATCHES = (8, 32, 128)
 #: Timed repetitions of a step, and ticks of one rehearsal of a task.
-REPETITIONS, TICKS = 7, 24
+REPETITIONS, TICKS = 7, 8
 
 Row = dict[str, Any]
+#: Shows a line of progress.
+Tell = Callable[[str], None]
+Costs = tuple[float, TaskCosts]
 
 
 @dataclass(frozen=True)
@@ -57,22 +62,24 @@ class Compiled:
     step: TrainStep
 
 
-def bench_pipeline(config: ExperimentConfig) -> list[Row]:
+def bench_pipeline(config: ExperimentConfig, tell: Tell) -> list[Row]:
     """Seconds per step of every encoder placement for several shares of encoder work.
 
-    `predicted_seconds` is the makespan of the placement's schedule with the times of single tasks,
-    `lower_bound_seconds` the time of the same step on one device over the number of devices.
+    `predicted_seconds` is the makespan of the placement's schedule with the times of single tasks.
+    `lower_bound_seconds` is the time of the same step on one device over the number of devices,
+    taken while every device does it: a device alone would borrow the cores of the others.
     """
     rows: list[Row] = []
     for share in SHARES:
-        rows += _placements(_with_share(config, share), share)
+        rows += _placements(_with_share(config, share), share, tell)
     return rows
 
 
-def bench_microbatches(config: ExperimentConfig) -> list[Row]:
+def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
     """Compile time and temporary memory of the step for growing numbers of microbatches."""
     rows = []
     for count in MICROBATCHES:
+        tell(f"compiling for {count} microbatches")
         compiled = _compile(_changed(config, "train", accumulate=count), config.parallel.plans)
         rows.append(
             {
@@ -84,19 +91,25 @@ def bench_microbatches(config: ExperimentConfig) -> list[Row]:
     return rows
 
 
-def _placements(config: ExperimentConfig, share: float) -> list[Row]:
-    one = {name: ParallelPlan() for name in config.parallel.plans}
+def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]:
     placed = {name: _changed(config, "schedule", encoder_placement=name) for name in PLACEMENTS}
+    tell(f"encoder share {share:.0%}: compiling {', '.join(PLACEMENTS)} and one device")
     programs = {name: _compile(own, config.parallel.plans) for name, own in placed.items()}
-    seconds = _times({n: p.run for n, p in programs.items()} | {"one": _compile(config, one).run})
-    rows = []
+    runs = {name: program.run for name, program in programs.items()}
+    seconds = _times(runs | {"one": _on_every_device(config)})
+    rows: list[Row] = []
+    tell(f"encoder share {share:.0%}: timing single tasks")
+    costs: dict[tuple[EncoderPieces, ...], Costs] = {}
     for name, program in programs.items():
+        schedule = _schedule(program.step)
+        if schedule.encoders not in costs:
+            costs[schedule.encoders] = measured_costs(placed[name], program.step)
         rows.append(
             {
                 "encoder_share": share,
                 "placement": name,
                 "seconds": seconds[name],
-                "predicted_seconds": predicted_seconds(placed[name], program),
+                "predicted_seconds": predicted_seconds(schedule, costs[schedule.encoders]),
                 "lower_bound_seconds": seconds["one"] / config.parallel.devices,
                 "speedup_over_first_stage": seconds["first_stage"] / seconds[name],
             }
@@ -104,17 +117,22 @@ def _placements(config: ExperimentConfig, share: float) -> list[Row]:
     return rows
 
 
-def predicted_seconds(config: ExperimentConfig, compiled: Compiled) -> float:
-    """Makespan of the schedule of `compiled`, from single tasks timed now on all devices."""
-    assert compiled.step.pipeline is not None
-    idle, costs = measured_costs(config, compiled.step)
-    schedule = compiled.step.pipeline.schedule
-    return timeline(schedule, costs).makespan + idle * len(schedule.ticks)
+def predicted_seconds(schedule: Schedule, costs: Costs) -> float:
+    """Makespan of `schedule` with the times of `measured_costs`."""
+    idle, tasks = costs
+    return timeline(schedule, tasks).makespan + idle * len(schedule.ticks)
 
 
-def measured_costs(config: ExperimentConfig, step: TrainStep) -> tuple[float, TaskCosts]:
-    """Seconds of a tick without tasks, and of every task of the step's schedule."""
+def _schedule(step: TrainStep) -> Schedule:
     assert step.pipeline is not None
+    return step.pipeline.schedule
+
+
+def measured_costs(config: ExperimentConfig, step: TrainStep) -> Costs:
+    """Seconds of a tick without tasks, and of every task of the step's schedule.
+
+    All devices run the same task at the same time, as they do in a step.
+    """
     rehearse = partial(_rehearsed, config, step)
     programs = {
         "idle": rehearse(BundleKind(False, False, None, None), 0, False),
@@ -122,7 +140,7 @@ def measured_costs(config: ExperimentConfig, step: TrainStep) -> tuple[float, Ta
         "F": rehearse(BundleKind(True, False, None, None), 0, False),
         "B": rehearse(BundleKind(False, True, None, None), 0, False),
     }
-    cuts = step.pipeline.schedule.encoders
+    cuts = _schedule(step).encoders
     for cut in cuts:
         for piece in range(cut.pieces):
             forward = BundleKind(False, False, cut.name, None)
@@ -160,9 +178,26 @@ def _rehearsed(
     return partial(program, params, batch)
 
 
-def _compile(config: ExperimentConfig, plans: Mapping[str, ParallelPlan]) -> Compiled:
+def _on_every_device(config: ExperimentConfig) -> Callable[[], Any]:
+    """The whole step without a pipeline, by every device for itself and all at once."""
+    one = {name: ParallelPlan() for name in config.parallel.plans}
+    devices = jax.devices()[: config.parallel.devices]
+    runs = [_compile(config, one, [device]).run for device in devices]
+    workers = ThreadPoolExecutor(len(runs))
+
+    def run() -> None:
+        list(workers.map(lambda step: jax.block_until_ready(step()), runs))
+
+    return run
+
+
+def _compile(
+    config: ExperimentConfig,
+    plans: Mapping[str, ParallelPlan],
+    devices: Sequence[jax.Device] | None = None,
+) -> Compiled:
     grid = JointGrid.build(plans)
-    mesh = grid.mesh(jax.devices()[: grid.devices])
+    mesh = grid.mesh(devices or jax.devices()[: grid.devices])
     pipeline: PipelinePlan | None = pipeline_plan(config) if grid.devices > 1 else None
     step = TrainStep(config.model, grid, mesh, optax.identity(), pipeline)
     params, batch = _inputs(config, step)

@@ -5,8 +5,9 @@ Everything here runs inside a fully manual, typed `jax.shard_map`. In a tick eve
 1. takes part in the embedding of the microbatch that enters the pipeline now: each stage holds a
    run of the vocabulary, and the outputs of the encoders wait on the stages that made them, so one
    sum over the stages delivers both;
-2. runs its bundle, chosen by `lax.switch`: devices that share a stage take the same branch, which
-   makes collectives over data and tensor axes inside it safe;
+2. runs its bundle: of the kinds of bundles in use, a loop of one iteration for the right one and of
+   none for the others. Devices that share a stage choose the same kind, which makes collectives
+   over data and tensor axes inside it safe;
 3. sends activations right and gradients left (`ppermute`), takes its share of the head of the
    microbatch that has left the last stage, and keeps the gradient for an encoder it ran.
 
@@ -297,6 +298,20 @@ def _add(total: jax.Array, value: jax.Array) -> jax.Array:
     return total + value.astype(total.dtype)
 
 
+def once_if(chosen: jax.Array, function: Callable[[Tree], Tree], state: Tree) -> Tree:
+    """`function(state)` where `chosen` holds, else `state`.
+
+    A loop of at most one iteration: XLA updates what a loop carries in place, whereas it copies
+    what passes through a branch of `lax.cond` or `lax.switch`, and the state is large.
+    """
+
+    def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
+        todo, state = carry
+        return jnp.zeros_like(todo), function(state)
+
+    return lax.while_loop(lambda carry: carry[0], body, (chosen, state))[1]
+
+
 # ---- slots of ring buffers -----------------------------------------------------------------------
 
 
@@ -516,13 +531,14 @@ class _Step:
         return self._ticks(self.program.kinds(ticks), rows, state)
 
     def _ticks(self, kinds: Sequence[BundleKind], rows: Tree, state: Tree) -> Tree:
-        branches = [partial(self._bundle, kind) for kind in kinds]
-
         def tick(state: Tree, row: Tree) -> tuple[Tree, tuple[()]]:
             if "decoder" in state:
                 state = self._embed(state, row)
-            state, sent = lax.switch(row["kind"], branches, state, row)
-            return self._move(state, sent, row), ()
+            done = state, self._nothing_sent(state)
+            for number, kind in enumerate(kinds):
+                if kind != IDLE or self.pipeline.observe:
+                    done = once_if(row["kind"] == number, partial(self._bundle, kind, row), done)
+            return self._move(*done, row), ()
 
         return lax.scan(tick, state, rows)[0]
 
@@ -540,7 +556,7 @@ class _Step:
     def _embed(self, state: Tree, row: Tree) -> Tree:
         """The input of the microbatch that enters in this tick: embeddings and encoder outputs."""
 
-        def enter(state: Tree) -> Tree:
+        def enter(inputs: Tree) -> Tree:
             batch = self._decoder_batch(row["embed_microbatch"])
             x = self.decoder.functions.embed(self.decoder.rest, batch)
             for name, encoder in state["encoders"].items():
@@ -548,15 +564,14 @@ class _Step:
                 x = x + jnp.where(slot >= 0, read(encoder["outbox"], slot), 0)
             x = self.vary(psum(self.vary(x), self.pipeline.stage))
             slot = jnp.where(self.index == 0, row["embed_input"], -1)
-            return write(state["decoder"]["inputs"], slot, x)
+            return write(inputs, slot, x)
 
-        inputs = lax.cond(
-            row["embed_microbatch"] >= 0, enter, lambda state: state["decoder"]["inputs"], state
-        )
+        inputs = once_if(row["embed_microbatch"] >= 0, enter, state["decoder"]["inputs"])
         return state | {"decoder": state["decoder"] | {"inputs": inputs}}
 
-    def _bundle(self, kind: BundleKind, state: Tree, row: Tree) -> tuple[Tree, Tree]:
+    def _bundle(self, kind: BundleKind, row: Tree, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
         """Run the tasks of one kind of bundle: the new state, and what leaves this stage."""
+        state, _ = done
         observe = self.pipeline.observe
         if observe is None:
             return self._run_bundle(kind, state, row)
@@ -626,6 +641,10 @@ class _Step:
             new["decoder"] = decoder
         return new, sent
 
+    def _nothing_sent(self, state: Tree) -> Tree:
+        """What leaves a stage without tasks: zeros."""
+        return self._collect(IDLE, state, {})[1]
+
     @cached_property
     def _travelling(self) -> tuple[str, ...]:
         """Encoders whose activations move between stages."""
@@ -680,7 +699,7 @@ class _Step:
             }
 
         part = {name: decoder[name] for name in names}
-        return decoder | lax.cond(row["head_microbatch"] >= 0, head, lambda part: part, part)
+        return decoder | once_if(row["head_microbatch"] >= 0, head, part)
 
     def _return(self, state: Tree, dx: jax.Array, row: Tree) -> Tree:
         """Gradient of a microbatch's input: to the embedding, and to the encoders that fed it."""
@@ -703,7 +722,7 @@ class _Step:
             "rest": state["decoder"]["rest"],
             "inboxes": {name: encoder["inbox"] for name, encoder in state["encoders"].items()},
         }
-        part = lax.cond(row["return_microbatch"] >= 0, hand_out, lambda part: part, part)
+        part = once_if(row["return_microbatch"] >= 0, hand_out, part)
         encoders = {
             name: encoder | {"inbox": part["inboxes"][name]}
             for name, encoder in state["encoders"].items()
@@ -774,33 +793,38 @@ class _Step:
         else:
             kept, y = read(state["saved"], row["saved"])
 
-        def from_connector() -> tuple[Tree, jax.Array]:
+        def from_connector(done: tuple[Tree, jax.Array | None]) -> tuple[Tree, jax.Array]:
             def finish(rest: Tree, y: jax.Array) -> jax.Array:
                 return self._finish(name, rest, y, batch, row)
 
             d_rest, g = jax.vjp(finish, tower.rest, y)[1](read(state["inbox"], row["gradient"]))
-            return jax.tree.map(_add, state["rest"], d_rest), self.vary(g)
+            return jax.tree.map(_add, done[0], d_rest), self.vary(g)
 
         if frozen:  # the one backward that there is
-            return {"rest": from_connector()[0]}, self.encoder_activation(name)
-        rest, g = self._where_piece(
-            name,
-            row,
-            last=True,
-            yes=from_connector,
-            no=lambda: (state["rest"], read(state["piece_gradients"], row["gradient"])),
-        )
+            rest, _ = from_connector((state["rest"], None))
+            return {"rest": rest}, self.encoder_activation(name)
+        if self._pieces(name) == 1:
+            rest, g = from_connector((state["rest"], None))
+        else:
+            g = read(state["piece_gradients"], row["gradient"])
+            last = row["piece"] == self._pieces(name) - 1
+            rest, g = once_if(last, from_connector, (state["rest"], g))
         result = yield tower.layers.backward(start, kept, g, context, state["layers"])
         dx, sums = _given(result)[0]
 
-        def into_embedding() -> Tree:
+        def into_embedding(rest: Tree) -> Tree:
             def embed(rest: Tree) -> jax.Array:
                 return self.vary(tower.functions.embed(rest, batch))
 
             (d_rest,) = jax.vjp(embed, tower.rest)[1](dx)
             return jax.tree.map(_add, rest, d_rest)
 
-        rest = self._where_piece(name, row, last=False, yes=into_embedding, no=lambda: rest)
+        first = row["piece"] == 0
+        rest = (
+            into_embedding(rest)
+            if self._pieces(name) == 1
+            else once_if(first, into_embedding, rest)
+        )
         slot = rows["encoders"][name]["keep_piece_gradient"]
         kept_gradients = write(state["piece_gradients"], slot, dx)
         return {"rest": rest, "layers": sums, "piece_gradients": kept_gradients}, dx
@@ -829,10 +853,13 @@ class _Step:
         no: Callable[[], Tree],
     ) -> Tree:
         """`yes()` in an encoder's last (or else first) piece, `no()` in the others."""
-        pieces = self.program.encoders[name].cut.pieces
+        pieces = self._pieces(name)
         if pieces == 1:
             return yes()
         return lax.cond(row["piece"] == (pieces - 1 if last else 0), yes, no)
+
+    def _pieces(self, name: str) -> int:
+        return self.program.encoders[name].cut.pieces
 
     def _first_layer(self, name: str, row: Tree) -> jax.Array:
         """Index in this stage's stack of the first layer of a piece."""
@@ -863,6 +890,10 @@ class _Tower:
         """Float32 zeros for the gradients."""
         zeros = partial(jax.tree.map, lambda p: jnp.zeros(p.shape, jnp.float32))
         return vary({"layers": zeros(self.layers.stack), "rest": zeros(self.rest)}, self._axes)
+
+
+#: A bundle without tasks.
+IDLE = BundleKind(False, False, None, None)
 
 
 def _probes(tree: Tree) -> list[jax.Array]:

@@ -14,7 +14,7 @@ def few_steps(monkeypatch):
 
 
 def test_padding_to_the_longest_is_the_worse_baseline(small_config):
-    figures = bench.bench_data(small_config())
+    figures = bench.bench_data(small_config(), lambda line: None)
     assert figures["samples_per_second"] > figures["steps_per_second"] > 0
     for name in ("tokens", "vision", "audio"):
         assert 0 <= figures[f"padding_{name}"] < 1
@@ -23,7 +23,7 @@ def test_padding_to_the_longest_is_the_worse_baseline(small_config):
 
 @pytest.mark.slow
 def test_the_step_is_compared_with_one_device(small_config):
-    figures = bench.bench_step(small_config())
+    figures = bench.bench_step(small_config(), lambda line: None)
     assert figures["first_step_seconds"] > 0
     assert figures["tokens_per_second"] > 0
     assert 0.05 < figures["over_one_device"] < 20
