@@ -18,7 +18,7 @@ the schedule says.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
@@ -195,6 +195,8 @@ class LayerRun:
         stack: parameters with a leading dimension of layers.
         count: layers of the run.
         remat: `full`, `layer` or `none`.
+        axes: all axes of the grid. All that a layer sees varies over all of them, because the
+            residuals of its backward depend on the types of its inputs.
         exists: whether the layer with this index is one of the model and not padding.
     """
 
@@ -202,6 +204,7 @@ class LayerRun:
     stack: Tree
     count: int
     remat: str
+    axes: Axes
     exists: Callable[[jax.Array], jax.Array] | None = None
 
     def forward(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
@@ -212,13 +215,14 @@ class LayerRun:
                 return self._with_residuals(i, x, context)
             return self._apply(i, self._params(i), x, context), x if self.remat == "layer" else ()
 
-        return Loop(body, x, start + jnp.arange(self.count))
+        return Loop(body, x, self._indices(start))
+
+    def _indices(self, start: jax.Array) -> jax.Array:
+        return vary(start + jnp.arange(self.count), self.axes)
 
     def recompute(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
         """The forward again, keeping what the backward needs."""
-        return LayerRun(self.layer, self.stack, self.count, "none", self.exists).forward(
-            start, x, context
-        )
+        return replace(self, remat="none").forward(start, x, context)
 
     def backward(
         self, start: jax.Array, kept: Tree, gradient: jax.Array, context: Tree, sums: Tree
@@ -235,8 +239,8 @@ class LayerRun:
             d_params, g = self._pull(i, kept, g, context)(g)
             return (g, jax.tree.map(partial(_add_at, i), sums, d_params)), ()
 
-        order = start + jnp.arange(self.count)
-        return Loop(body, (gradient, sums), jax.tree.map(lambda x: x[::-1], (order, kept)))
+        order = self._indices(start), kept
+        return Loop(body, (gradient, sums), jax.tree.map(lambda x: x[::-1], order))
 
     def _params(self, i: jax.Array) -> Tree:
         return jax.tree.map(lambda p: lax.dynamic_index_in_dim(p, i, keepdims=False), self.stack)
@@ -485,7 +489,7 @@ class _Step:
             for axis in self.pipeline.axes
             if any(axis in jax.typeof(leaf).mat.varying for leaf in jax.tree.leaves(batch))
         )
-        context = self.decoder.functions.context(batch)
+        context = self._context(self.decoder, batch)
         kept = self._zeros_of(
             lambda: self.decoder.layers.forward(jnp.int32(0), x, context).run()[1]
         )
@@ -511,9 +515,13 @@ class _Step:
 
     def _encoder_saved(self, name: str, x: jax.Array) -> Tree:
         tower = self.encoders[name]
-        context = tower.functions.context(self._encoder_batch(name, jnp.int32(0)))
+        context = self._context(tower, self._encoder_batch(name, jnp.int32(0)))
         y, kept = tower.layers.forward(jnp.int32(0), x, context).run()
         return self._kept(name, kept), y
+
+    def _context(self, tower: _Tower, batch: Tree) -> Tree:
+        """What the layers must know of a microbatch; of one type, as the residuals depend on it."""
+        return self.vary(tower.functions.context(batch))
 
     def _decoder_batch(self, microbatch: jax.Array) -> Tree:
         return read(self.batch["decoder"], microbatch)
@@ -736,7 +744,7 @@ class _Step:
     # ---- tasks -----------------------------------------------------------------------------------
 
     def _forward(self, row: Tree, state: Tree, wait: bool) -> Steps:
-        context = self.decoder.functions.context(self._decoder_batch(row["microbatch"]))
+        context = self._context(self.decoder, self._decoder_batch(row["microbatch"]))
         x = read(state["inputs"], row["input"])
         if wait:
             yield None
@@ -746,7 +754,7 @@ class _Step:
         return {"saved": write(state["saved"], row["saved"], kept)}, y
 
     def _backward(self, state: Tree, row: Tree) -> Steps:
-        context = self.decoder.functions.context(self._decoder_batch(row["microbatch"]))
+        context = self._context(self.decoder, self._decoder_batch(row["microbatch"]))
         run = self.decoder.layers
         start = row["chunk"] * run.count
         if self.program.remat == "full":
@@ -764,7 +772,7 @@ class _Step:
         batch = self._encoder_batch(name, row["local"])
         x = self._piece_input(name, state, row, batch)
         result = yield tower.layers.forward(
-            self._first_layer(name, row), x, tower.functions.context(batch)
+            self._first_layer(name, row), x, self._context(tower, batch)
         )
         y, kept = _given(result)
         landed = self._where_piece(
@@ -783,7 +791,7 @@ class _Step:
     def _encoder_backward(self, name: str, state: Tree, rows: Tree) -> Steps:
         tower, row = self.encoders[name], rows["encoders"][name]["backward"]
         batch = self._encoder_batch(name, row["local"])
-        context, start = tower.functions.context(batch), self._first_layer(name, row)
+        context, start = self._context(tower, batch), self._first_layer(name, row)
         frozen = tower.functions.frozen
         if self.program.remat == "full":
             x = self._piece_input(name, state, row, batch)
@@ -883,6 +891,7 @@ class _Tower:
             params["layers"],
             pipeline.layers[name],
             pipeline.program.remat,
+            pipeline.axes,
             pipeline.exists if name == "decoder" else None,
         )
 

@@ -236,13 +236,14 @@ def test_many_pipelines_equal_one_device(case: Case) -> None:
 
 def test_the_executor_runs_exactly_the_table() -> None:
     """Every device reports every bundle of its stage, at its tick, and nothing else."""
-    schedule = at_random(naive(interleaved(2, 2, 3), (VISION, AUDIO)), seed=3)
+    schedule = at_random(naive(interleaved(2, 3, 2), (VISION, AUDIO)), seed=3)
     seen: dict[tuple[bool, int, int], list[tuple[Task, ...]]] = defaultdict(list)
 
     def observe(end: bool, device: int, tick: int, tasks: tuple[Task, ...]) -> None:
         seen[end, device, tick].append(tasks)
 
-    run(Case(schedule, tensor=2), observe)
+    # Four layers over six runs, with residuals in buffers: observing changes neither.
+    run(Case(schedule, remat="none", tensor=2), observe)
     expected = {
         (end, 2 * stage + rank, tick): [bundle]
         for end in (False, True)
