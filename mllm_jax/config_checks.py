@@ -33,7 +33,13 @@ def check(config: ExperimentConfig) -> list[str]:
         return problems
     plans = [*_single(config), *_counts(config)]
     splits = [*(plans or _grid(config)), *_sizes(config), *_positions(config), *_rows(config)]
-    problems = [*splits, *_attention(config), *_freeze(config), *_stages(config)]
+    problems = [
+        *splits,
+        *_attention(config),
+        *_freeze(config),
+        *_stages(config),
+        *_stages_as_fsdp(config),
+    ]
     return problems or [*_schedule(config)]
 
 
@@ -286,6 +292,20 @@ def _stages(config: ExperimentConfig) -> Iterator[str]:
                 f"schedule.{key}: {value} has no effect, as parallel.decoder.stage is 1; "
                 f"valid: {getattr(default, key)}"
             )
+
+
+def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[str]:
+    """Evaluation runs without a pipeline, the stages as part of fsdp."""
+    if not config.evaluate.enabled:
+        return
+    for name, plan in config.parallel.plans.items():
+        degree = plan.without_stages.fsdp
+        for need in config.model.requirements(name):
+            if plan.stage > 1 and need.axis == "fsdp" and need.size % degree:
+                yield (
+                    f"evaluate.enabled: evaluation shards {need.name} {need.size} of {name} over "
+                    f"fsdp x stage, and {degree} does not divide it; valid: false, or other degrees"
+                )
 
 
 def _schedule(config: ExperimentConfig) -> Iterator[str]:

@@ -99,11 +99,17 @@ class Timeline:
 
     @property
     def tick_imbalance(self) -> float:
-        """The makespan over what it would be if each tick's work were spread over all rows.
+        """The makespan over what it would be if the rows that run a task in a tick all took as long.
 
-        Always `1 / (1 - bubble_share)`: the factor by which idle time makes the step longer.
+        What lockstep costs among the stages that do work; empty slots are `bubble_share`'s.
         """
-        return len(self.rows) * self.makespan / self.work if self.work else 1.0
+        work = np.zeros((len(self.start), len(self.rows)))
+        busy = np.zeros_like(work, bool)
+        for span in self.spans:
+            work[span.tick, span.row] += span.seconds
+            busy[span.tick, span.row] |= bool(span.tasks)
+        level = (work * busy).sum(axis=1) / np.maximum(busy.sum(axis=1), 1)
+        return self.makespan / float(level.sum()) if level.any() else 1.0
 
 
 def timeline(schedule: Schedule, costs: Costs) -> Timeline:

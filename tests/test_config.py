@@ -185,6 +185,17 @@ def test_a_required_key_is_named() -> None:
             },
             ["schedule.pieces.audio: 3", "over its 2 stages evenly; valid: none"],
         ),
+        (
+            {
+                "parallel__devices": 3,
+                "parallel__decoder": {"stage": 3},
+                "parallel__encoders": {"vision": {"data": 3}, "audio": {"data": 3}},
+                "model__decoder__layers": 3,
+                "model__decoder__vocab": 264,
+                "data__rows": 1,
+            },
+            ["evaluate.enabled", "d_model 16 of decoder over fsdp x stage, and 3 does not divide"],
+        ),
         ({"schedule__chunks": 2}, ["schedule.chunks: 2 has no effect", "stage is 1; valid: 1"]),
         ({"run__trace_step": 2}, ["run.trace_step: 2 has no pipeline", "valid: null"]),
         (

@@ -226,7 +226,7 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
     Returns:
         `bubble_share`, the share of the devices' time that is idle; `encoder_hidden`, the share of
         the encoders' work that lies in time which the decoder leaves idle; `tick_imbalance`, the
-        step's time over what it would be if every tick's work were spread evenly.
+        step's time over what it would be if the stages that work in a tick all took as long.
     """
     if experiment.step.pipeline is None:
         return {}
