@@ -99,7 +99,7 @@ class Timeline:
 
     @property
     def tick_imbalance(self) -> float:
-        """The makespan over what it would be if the rows that run a task in a tick all took as long.
+        """The makespan over what it would be if the rows that run tasks in a tick took as long.
 
         What lockstep costs among the stages that do work; empty slots are `bubble_share`'s.
         """
