@@ -16,7 +16,10 @@ shorter than all work over all stages (`lower_bound`).
 One encoder after the other, the largest first, is placed in polynomial time:
 
 1. *Slots.* A piece in a bundle makes the tick longer, or not at all. Where it does so by less than
-   its share of a round (its cost over the stages), the bundle is an idle slot.
+   its share of a round (its cost over the stages), the bundle is an idle slot. A slot takes as
+   many pieces as are worth it; all but the last of them stand in ticks of their own before it, in
+   which the stages do not meet (`Schedule.meetings`). Pieces of encoders of several stages move
+   between stages: a slot takes one of them.
 2. *Owners.* Pipeline q of the encoder handles c[q] microbatches, forward and backward. If its idle
    slots take i[q] forwards and j[q] backwards, c[q] - i[q] and c[q] - j[q] are left for rounds.
    The c[q] are chosen so that the most that any pipeline needs costs least.
@@ -26,32 +29,37 @@ One encoder after the other, the largest first, is placed in polynomial time:
    to come will take. Forwards have deadlines, but seen from the step's end those are starts: the
    same walk, through the ticks in reverse order, places them.
 
-Steps 2 and 3 are tried with two orders of the owners, and with and without slots that are shorter
-than a piece; the shortest step is taken. After Optimus (Feng et al., arXiv 2408.03505), which packs
+4. *Refinement.* A piece that alone makes a tick longer than the other stages need moves to a tick
+   that grows less (`scheduling.refine`).
+
+Steps 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with
+and without slots that are shorter than a piece; the shortest are refined, and of those the shortest
+step is taken. After Optimus (Feng et al., arXiv 2408.03505), which packs
 bubbles of continuous time by search.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import inf
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-import numpy as np
-
-from scheduling.cost import TaskCosts
-from scheduling.schedule import KINDS, EncoderPieces, Kind, Schedule, ScheduleError, Task
+from scheduling.cost import EncoderCosts, TaskCosts
+from scheduling.refine import refine
+from scheduling.schedule import EncoderPieces, Kind, Schedule, ScheduleError
+from scheduling.table import TOLERANCE, Flow, Rules, Table
+from scheduling.walk import capacity, place
 
 Placement = Literal["first_stage", "prologue", "bubbles"]
 Fill = Literal["pipeline", "tensor", "data"]
-
-#: Differences below this share of a piece are rounding errors.
-TOLERANCE = 1e-9
+#: By which share a step with fewer pieces may be longer.
+NEARLY = 0.01
+#: How many of the placements tried are refined: the shortest ones.
+REFINED = 3
 
 
 def place_encoders(
@@ -87,7 +95,7 @@ def place_encoders(
         ScheduleError: if a name, a size or a cut is refused.
     """
     _check(decoder, encoders, costs, placement, fill, live)
-    rules = _Rules.of(placement, fill, live, decoder.stages)
+    rules = Rules.of(placement, fill, live, decoder.stages)
     return _place(decoder, encoders, costs, rules).schedule(encoders)
 
 
@@ -109,7 +117,7 @@ def fill_ahead(
         shortest step, one encoder after the other.
     """
     _check(decoder, encoders, costs, "bubbles", fill, live)
-    rules = _Rules.of("bubbles", fill, live, decoder.stages)
+    rules = Rules.of("bubbles", fill, live, decoder.stages)
     most = int(min(decoder.microbatches, rules.live))
     chosen = list(encoders)
     for index in (i for i, cut in enumerate(encoders) if not cut.backward):
@@ -125,38 +133,33 @@ def fill_ahead(
 
 
 def choose_pieces(
-    layers: int, stages: int, forward: float, backward: float, costs: TaskCosts
-) -> int:
-    """The fewest pieces that fit the decoder's idle slots: forwards a forward's, and backwards.
+    decoder: Schedule,
+    cuts: Mapping[EncoderPieces, EncoderCosts],
+    costs: TaskCosts,
+    fill: Collection[str] = get_args(Fill),
+    live: int | None = None,
+) -> EncoderPieces:
+    """The fewest pieces whose step is at most a hundredth longer than that of any cut.
 
-    An idle slot takes one piece: smaller ones use less of it, larger ones make its tick longer.
+    Smaller pieces fill idle slots better, but each is a task of its own.
 
     Args:
-        layers: of the encoder.
-        stages: of the encoder's own plan.
-        forward, backward: cost of the whole encoder on one microbatch, in the unit of `costs`.
-        costs: of the decoder.
-
-    Returns:
-        A multiple of `stages` and divisor of `layers`; `layers` if not even one layer fits.
+        cuts: the cuts of one encoder that are possible, with what their pieces cost.
+        decoder, costs, fill, live: as for `place_encoders`.
 
     Raises:
-        ScheduleError: if the layers cannot be dealt evenly over the stages.
+        ScheduleError: there is no cut, or one is refused.
     """
-    if layers < 1 or stages < 1 or layers % stages:
-        raise ScheduleError(
-            f"{layers} encoder layers on {stages} stages are refused: each stage runs as many; "
-            f"valid: stages that divide {layers}"
-        )
-    needed = max(_ratio(forward, costs.forward), _ratio(backward, costs.backward))
-    valid = (pieces for pieces in range(stages, layers, stages) if layers % pieces == 0)
-    return next((pieces for pieces in valid if pieces >= needed * (1 - TOLERANCE)), layers)
-
-
-def _ratio(cost: float, slot: float) -> float:
-    if cost <= 0:
-        return 0
-    return cost / slot if slot > 0 else inf
+    if not cuts:
+        raise ScheduleError("no cut of the encoder is given; valid: one or more")
+    steps = {}
+    for cut, own in sorted(cuts.items(), key=lambda item: item[0].pieces):
+        with_own = replace(costs, encoders={cut.name: own})
+        _check(decoder, [cut], with_own, "bubbles", fill, live)
+        rules = Rules.of("bubbles", fill, live, decoder.stages)
+        steps[cut] = _place(decoder, [cut], with_own, rules).makespan
+    limit = min(steps.values()) * (1 + NEARLY)
+    return next(cut for cut, step in steps.items() if step <= limit)
 
 
 def lower_bound(schedule: Schedule, costs: TaskCosts) -> float:
@@ -228,478 +231,43 @@ def _check_cut(cut: EncoderPieces, decoder: Schedule, costs: TaskCosts) -> None:
         refuse("costs for", f"{len(own.forward)} and {len(own.backward)} pieces", f"{cut.pieces}")
 
 
-@dataclass(frozen=True)
-class _Rules:
-    """What a walk may do.
-
-    Attributes:
-        slots: use idle slots in the decoder's ticks.
-        rounds: where rounds run before the walk's end: beside decoder tasks, in ticks of their
-            own between the decoder's, or nowhere.
-        live: microbatches that may be ready and not begun.
-        eager: a stage runs what it has, whatever the others have.
-        stretch: idle slots may be shorter than a piece.
-    """
-
-    slots: bool
-    rounds: Literal["beside", "between", "end"]
-    live: float
-    eager: bool = False
-    stretch: bool = True
-
-    @classmethod
-    def of(cls, placement: str, fill: Collection[str], live: int | None, stages: int) -> _Rules:
-        if placement == "first_stage":
-            return cls(slots=False, rounds="beside", live=1, eager=True)
-        if placement == "prologue":
-            return cls(slots=False, rounds="end", live=inf)
-        rounds: Literal["beside", "between"] = "beside" if "tensor" in fill else "between"
-        return cls("pipeline" in fill, rounds, 2 * stages if live is None else live)
-
-
-@dataclass(frozen=True)
-class _Flow:
-    """One kind of task of one encoder, as a walk meets it.
-
-    Attributes:
-        cut, kind: of the tasks.
-        pieces: of a microbatch, in the order of the walk.
-        costs, places: cost and encoder stage of each of `pieces`.
-        reverse: the walk goes from the last tick to the first.
-        ahead: the tasks are for the next step.
-    """
-
-    cut: EncoderPieces
-    kind: Kind
-    pieces: tuple[int, ...]
-    costs: tuple[float, ...]
-    places: tuple[int, ...]
-    reverse: bool
-    ahead: bool
-
-    @classmethod
-    def of(cls, cut: EncoderPieces, kind: Kind, costs: TaskCosts, ahead: bool = False) -> _Flow:
-        order = range(cut.pieces) if kind == "EF" else cut.backward_pieces
-        pieces = tuple(order if ahead else reversed(order))
-        return cls(
-            cut,
-            kind,
-            pieces,
-            tuple(costs.of(Task(kind, 0, piece, cut.name)) for piece in pieces),
-            tuple(cut.stage(piece) for piece in pieces),
-            reverse=kind == "EF" and not ahead,
-            ahead=ahead,
-        )
-
-    @cached_property
-    def per_place(self) -> dict[int, int]:
-        """Pieces of a microbatch by encoder stage, in the order of the walk."""
-        return {place: self.places.count(place) for place in dict.fromkeys(self.places)}
-
-    def mean_costs(self, stages: int) -> np.ndarray:
-        """`[stages]`: mean cost of the pieces of a decoder stage, infinite if it runs none."""
-        mean = np.full(self.cut.stages, inf)
-        for place in self.per_place:
-            mean[place] = np.mean(self.costs, where=np.array(self.places) == place)
-        return np.tile(mean, stages // self.cut.stages)
-
-    def share(self, stages: int) -> float:
-        """Part of a round that one piece is: one over the decoder stages that run pieces."""
-        return self.cut.stages / (len(self.per_place) * stages)
-
-
-@dataclass(frozen=True, eq=False)
-class _Placed:
-    """Tasks of a flow in a table.
-
-    Attributes:
-        flow: theirs.
-        where: `[tasks, 2]`: tick and stage.
-        tasks: `[tasks, 2]`: microbatch and piece.
-    """
-
-    flow: _Flow
-    where: np.ndarray
-    tasks: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """A schedule in the making, in numbers.
-
-    Attributes:
-        decoder: the schedule without encoders.
-        first: of `"F"` and `"B"`, `[microbatches]`: the decoder's tick in which stage 0 runs
-            chunk 0.
-        source: `[ticks]`: the tick of `decoder`, -1 for ticks without decoder tasks.
-        load: `[ticks, stages]`: cost of the tasks.
-        shared: cost of all heads.
-        taken: of `"EF"` and `"EB"`, `[ticks, stages]`: the bundle holds one.
-        placed: the encoders' tasks.
-    """
-
-    decoder: Schedule
-    first: Mapping[Kind, np.ndarray]
-    source: np.ndarray
-    load: np.ndarray
-    shared: float
-    taken: Mapping[Kind, np.ndarray]
-    placed: tuple[_Placed, ...] = ()
-
-    @classmethod
-    def of(cls, decoder: Schedule, costs: TaskCosts) -> _Table:
-        """The table of the decoder alone."""
-        cost: dict[Kind, float] = {"F": costs.forward, "B": costs.backward}
-        load = [[sum([cost[task.kind] for task in b]) for b in row] for row in decoder.ticks]
-        last = decoder.chunks - 1
-        heads = sum(any(t.kind == "F" and t.part == last for t in row[-1]) for row in decoder.ticks)
-        free = np.zeros((len(load), decoder.stages), bool)
-        return cls(
-            decoder,
-            {"F": _first(decoder, "F"), "B": _first(decoder, "B")},
-            np.arange(len(load)),
-            np.array(load, float),
-            heads * costs.shared,
-            {"EF": free, "EB": free},
-        )
-
-    @property
-    def stages(self) -> int:
-        """Of the decoder."""
-        return self.decoder.stages
-
-    @property
-    def makespan(self) -> float:
-        """In the unit of the costs."""
-        return float(self.load.max(axis=1).sum()) + self.shared
-
-    def ready(self, flow: _Flow, microbatches: range, rules: _Rules) -> np.ndarray:
-        """First tick, in the walk's order, in which a task of each microbatch may run."""
-        span = np.flatnonzero(self.source >= 0)
-        ticks = span[self.first["B" if flow.kind == "EB" else "F"][microbatches]]
-        if rules.rounds == "end":
-            ticks[:] = span[0] if flow.reverse else span[-1]
-        return len(self.source) - ticks if flow.reverse else ticks + 1
-
-    def slots(self, flow: _Flow, rules: _Rules) -> np.ndarray:
-        """`[ticks, stages]`, ticks in the walk's order: idle slots for pieces of mean cost."""
-        taken = self.taken[flow.kind]
-        found = np.zeros_like(taken)
-        usable = (rules.slots | (self.source < 0)) & (np.ptp(self.load, axis=1) > 0)
-        costs = np.where(taken[usable], inf, flow.mean_costs(self.stages))
-        found[usable] = _worth(self.load[usable], costs, flow.share(self.stages), rules.stretch)
-        return found[::-1] if flow.reverse else found
-
-    def capacity(self, flow: _Flow, microbatches: range, rules: _Rules) -> list[int]:
-        """Pieces that idle slots take, by encoder pipeline, if microbatches are dealt evenly."""
-        slots = self.slots(flow, rules)[:, flow.places[0] :: flow.cut.stages]
-        arrivals = np.bincount(self.ready(flow, microbatches, rules), minlength=len(slots) + 1)
-        even = arrivals[:, None] * (flow.per_place[flow.places[0]] / slots.shape[1])
-        supply = np.broadcast_to(even, (len(slots) + 1, slots.shape[1]))
-        _, left = _withheld(slots, supply)
-        return np.floor(supply.sum(axis=0) - left + TOLERANCE).astype(int).tolist()
-
-    def place(self, flow: _Flow, microbatches: range, owners: list[int], rules: _Rules) -> _Table:
-        """Adds the tasks of `microbatches`; `owners` are the encoder pipelines that run them."""
-        walk = _Walk(self, flow, microbatches, owners, rules)
-        walk.run()
-        ticks, where, tasks = np.array(walk.ticks), np.array(walk.where), np.array(walk.tasks)
-        if flow.reverse:
-            ticks = np.where(ticks < 0, -1, len(self.source) - 1 - ticks)[::-1]
-            where[:, 0] = len(ticks) - 1 - where[:, 0]
-        table = self._grown(ticks)
-        cost = dict(zip(flow.pieces, flow.costs, strict=True))
-        table.load[*where.T] += [cost[piece] for _, piece in walk.tasks]
-        table.taken[flow.kind][*where.T] = True
-        return replace(table, placed=(*table.placed, _Placed(flow, where, tasks)))
-
-    def _grown(self, ticks: np.ndarray) -> _Table:
-        """A copy whose tick i is this table's tick `ticks[i]`, or empty if that is -1."""
-        old = ticks >= 0
-
-        def spread(values: np.ndarray, empty: float) -> np.ndarray:
-            grown = np.full((len(ticks), *values.shape[1:]), empty, values.dtype)
-            grown[old] = values
-            return grown
-
-        new = np.flatnonzero(old)
-        moved = [np.stack([new[p.where[:, 0]], p.where[:, 1]], axis=1) for p in self.placed]
-        return replace(
-            self,
-            source=spread(self.source, -1),
-            load=spread(self.load, 0),
-            taken={kind: spread(taken, False) for kind, taken in self.taken.items()},
-            placed=tuple(
-                replace(p, where=where) for p, where in zip(self.placed, moved, strict=True)
-            ),
-        )
-
-    def schedule(self, encoders: Sequence[EncoderPieces]) -> Schedule:
-        """The table as a schedule."""
-        rows = [[*self.decoder.ticks[t]] if t >= 0 else [()] * self.stages for t in self.source]
-        # Bundles are ordered as KINDS, in which encoder tasks come last.
-        for placed in sorted(self.placed, key=lambda placed: KINDS.index(placed.flow.kind)):
-            kind, name = placed.flow.kind, placed.flow.cut.name
-            step = self.decoder.microbatches if placed.flow.ahead else 0
-            pairs = zip(placed.where.tolist(), placed.tasks.tolist(), strict=True)
-            for (tick, stage), (microbatch, piece) in pairs:
-                rows[tick][stage] += (Task(kind, microbatch + step, piece, name),)
-        return replace(
-            self.decoder, encoders=tuple(encoders), ticks=tuple(tuple(row) for row in rows)
-        )
-
-
-def _first(decoder: Schedule, kind: Kind) -> np.ndarray:
-    """`[microbatches]`: the tick in which stage 0 runs chunk 0."""
-    ticks = {
-        task.microbatch: tick
-        for tick, row in enumerate(decoder.ticks)
-        for task in row[0]
-        if task.kind == kind and task.part == 0
-    }
-    return np.array([ticks[microbatch] for microbatch in range(decoder.microbatches)])
-
-
-def _worth(load: np.ndarray, costs: np.ndarray, share: float, stretch: bool) -> np.ndarray:
-    """`[ticks, stages]`: where a piece makes the tick longer by less than its share of a round.
-
-    Stages make a tick longer at the same time: of all sets of them the one that gains most is
-    taken.
-
-    Args:
-        load: `[ticks, stages]`.
-        costs: `[ticks, stages]`, of a piece; infinite where none may run.
-        share: of a round.
-        stretch: else only pieces that make no tick longer.
-    """
-    possible = np.isfinite(costs)
-    costs = np.where(possible, costs, 0)
-    longer = np.maximum(load + costs - load.max(axis=1, keepdims=True), 0)
-    longer[longer <= TOLERANCE * costs] = 0
-    if not stretch:
-        return possible & (longer == 0) & (costs > 0)
-    longer[~possible] = inf
-    order = np.argsort(longer, axis=1, kind="stable")
-    level = np.take_along_axis(longer, order, axis=1)
-    worth = share * np.cumsum(np.take_along_axis(costs, order, axis=1), axis=1)
-    best = (worth - level).argmax(axis=1)[:, None]
-    level, worth = (np.take_along_axis(values, best, axis=1) for values in (level, worth))
-    return possible & (longer <= level) & (worth - level > TOLERANCE * worth)
-
-
-def _withheld(slots: np.ndarray, supply: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many pieces wait for slots, if every slot takes the piece that was ready last.
-
-    Args:
-        slots: `[ticks, stages]`: whether a slot takes a piece.
-        supply: `[ticks + 1, stages]`: pieces that are ready from a tick on, or only at the end.
-
-    Returns:
-        `[ticks + 1, stages]`: how many of the pieces that are ready before a tick's slot that slot
-        and later ones take; `[stages]`: how many pieces no slot takes.
-    """
-    wanted = np.concatenate([slots, np.zeros_like(slots[:1])])
-    # Backwards through the ticks: open slots, below 0 by the pieces for which there was none.
-    balance = np.cumsum((wanted - supply)[::-1], axis=0)
-    left = np.maximum(np.maximum.accumulate(-balance, axis=0), 0)
-    later = np.concatenate([(balance + left)[-2::-1], np.zeros_like(left[:1])])
-    return later + wanted, left[-1]
-
-
-@dataclass
-class _Job:
-    """A microbatch on its walk: `base` is its pipeline's first stage, `done` counts its pieces."""
-
-    microbatch: int
-    base: int
-    done: int = 0
-
-
-class _Walk:
-    """Places the tasks of one flow: step 3 of the module's description.
-
-    Attributes:
-        ticks: of the new table, in the walk's order: the old table's tick, or -1 for a new one.
-        where: of each task, its place in `ticks` and its stage.
-        tasks: microbatch and piece of each.
-    """
-
-    def __init__(
-        self, table: _Table, flow: _Flow, microbatches: range, owners: list[int], rules: _Rules
-    ) -> None:
-        self.flow, self.rules = flow, rules
-        self.ticks: list[int] = []
-        self.where: list[tuple[int, int]] = []
-        self.tasks: list[tuple[int, int]] = []
-        step = -1 if flow.reverse else 1
-        self.load, self.taken = table.load[::step], table.taken[flow.kind][::step]
-        self.slots = table.slots(flow, rules)
-        self.has_slots = _truths(self.slots.any(axis=1))
-        self.queues: list[deque[_Job]] = [deque() for _ in range(table.stages)]
-        self.pending = [0] * table.stages
-        self.moving: list[_Job] = []
-        self.waiting, self.left = 0, len(microbatches)
-        ready = table.ready(flow, microbatches, rules)
-        bases = np.array(owners) * flow.cut.stages
-        self.arrivals: list[list[_Job]] = [[] for _ in range(len(self.load) + 1)]
-        jobs = map(_Job, microbatches, bases.tolist())
-        for tick, job in [*zip(ready.tolist(), jobs, strict=True)][::step]:
-            self.arrivals[tick].append(job)
-        self._plan(ready, bases)
-
-    def _plan(self, ready: np.ndarray, bases: np.ndarray) -> None:
-        """Which pieces wait for slots, and how many rounds each stage needs."""
-        supply = np.zeros((len(self.load) + 1, len(self.queues)), int)
-        tail = np.zeros(len(self.queues), int)
-        left = len(self.flow.pieces)
-        for place, pieces in self.flow.per_place.items():
-            np.add.at(supply, (ready, bases + place), pieces)
-            left -= pieces
-            tail[place :: self.flow.cut.stages] = left
-        before, need = _withheld(self.slots, supply)
-        self.before, self.need, self.tail = before.tolist(), need.tolist(), tail.tolist()
-        self.held = (before[:-1] - self.slots).tolist()
-        self.active = np.flatnonzero(supply.any(axis=0)).tolist()
-        self.free = _truths((~self.taken[:, self.active]).all(axis=1))
-        self._rank()
-
-    def run(self) -> None:
-        """Walks through the ticks, and on until everything is placed."""
-        self._admit(self.arrivals[0])
-        for tick, arriving in enumerate(self.arrivals[1:]):
-            while self.rules.rounds == "between" and self._due(self.before[tick]):
-                self._insert(tick)
-            self._make_room(tick, len(arriving))
-            self.ticks.append(tick)
-            if self.has_slots[tick]:
-                self._fill(tick)
-            elif self._open(tick):
-                self._round(tick, everyone=self.waiting + len(arriving) > self.rules.live)
-            self._admit(arriving)
-        while self.left:
-            self._insert(len(self.load), everyone=True)
-
-    def _admit(self, jobs: Sequence[_Job]) -> None:
-        """Microbatches that are ready, and those that go on to another stage, join the queues."""
-        self.waiting += len(jobs)
-        for job in (*self.moving, *jobs):
-            place = self.flow.places[job.done]
-            self.queues[job.base + place].append(job)
-            self.pending[job.base + place] += self.flow.per_place[place]
-        self.moving.clear()
-
-    def _make_room(self, tick: int, arriving: int) -> None:
-        """Rounds before `tick` if more than `live` would wait after it."""
-        while arriving and self.waiting and arriving + self._after(tick) > self.rules.live:
-            self._insert(tick, everyone=True)
-
-    def _after(self, tick: int) -> int:
-        """How many of those that wait now will wait after `tick`, if there is a round in it."""
-        if self.has_slots[tick] or not self._open(tick):
-            return self.waiting
-        pairs = zip(self.queues, self.taken[tick], strict=True)
-        return self.waiting - sum(
-            1 for queue, taken in pairs if queue and not (queue[0].done or taken)
-        )
-
-    def _open(self, tick: int) -> bool:
-        """Whether a round may run beside the tasks of `tick`."""
-        return self.rules.rounds == "beside" and (self.free[tick] or self.rules.eager)
-
-    def _insert(self, tick: int, everyone: bool = False) -> None:
-        """A round in a tick of its own, before `tick`."""
-        self.ticks.append(-1)
-        self._round(tick, everyone)
-        self._admit(())
-
-    def _due(self, held: list[int]) -> bool:
-        """Whether every stage that needs the most rounds has more than slots are to take."""
-        if self.rules.eager:
-            return any(self.pending)
-        return bool(self.critical) and all(self.pending[s] > held[s] for s in self.critical)
-
-    def _rank(self) -> None:
-        """Finds the stages that need the most rounds, later stages' included."""
-        rounds = {s: self.need[s] + self.tail[s] for s in self.active if self.need[s] > 0}
-        most = max(rounds.values(), default=0)
-        self.critical = [stage for stage, own in rounds.items() if own == most]
-
-    def _round(self, tick: int, everyone: bool) -> None:
-        """Runs a round, if one is due or `everyone` is to run what it has."""
-        beside = self.ticks[-1] >= 0
-        held = (self.held if beside else self.before)[tick]
-        if not (everyone or self._due(held)):
-            return
-        for stage in self.active:
-            spare = self.pending[stage] > held[stage]
-            blocked = beside and self.taken[tick, stage]
-            if self.pending[stage] and (spare or everyone) and not blocked:
-                self.need[stage] -= spare
-                self._step(stage)
-        self._rank()
-
-    def _fill(self, tick: int) -> None:
-        """Runs pieces in idle slots, as far as they are worth it at their own costs."""
-        costs = np.full(len(self.queues), inf)
-        for stage in self.active:
-            if self.pending[stage] and self.slots[tick, stage]:
-                costs[stage] = self.flow.costs[self.queues[stage][0].done]
-        share = self.flow.share(len(self.queues))
-        worth = _worth(self.load[tick, None], costs[None], share, self.rules.stretch)
-        for stage in np.flatnonzero(worth).tolist():
-            self._step(stage)
-
-    def _step(self, stage: int) -> None:
-        """Runs the next piece of the first microbatch in the stage's queue."""
-        job, places = self.queues[stage][0], self.flow.places
-        self.where.append((len(self.ticks) - 1, stage))
-        self.tasks.append((job.microbatch, self.flow.pieces[job.done]))
-        self.pending[stage] -= 1
-        self.waiting -= not job.done
-        job.done += 1
-        if job.done == len(places):
-            self.left -= 1
-        elif places[job.done] == places[job.done - 1]:
-            return
-        else:
-            self.moving.append(job)
-        self.queues[stage].popleft()
-
-
 def _place(
-    decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: _Rules
-) -> _Table:
+    decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: Rules
+) -> Table:
     """The encoder with the most work first; work for the next step when all else has its place."""
-    table = _Table.of(decoder, costs)
+    table = Table.of(decoder, costs)
     order = sorted(encoders, key=lambda cut: -_work(cut, costs))
     for cut in order:
         kinds: list[Kind] = ["EF", "EB"] if cut.backward else ["EF"]
-        flows = [_Flow.of(cut, kind, costs) for kind in kinds]
+        flows = [Flow.of(cut, kind, costs) for kind in kinds]
         table = _shortest(table, flows, range(cut.ahead, decoder.microbatches), rules)
     for cut in order:
-        flows = [_Flow.of(cut, "EF", costs, ahead=True)]
+        flows = [Flow.of(cut, "EF", costs, ahead=True)]
         table = _shortest(table, flows, range(cut.ahead), replace(rules, live=inf))
     return table
 
 
-def _shortest(table: _Table, flows: list[_Flow], microbatches: range, rules: _Rules) -> _Table:
+def _shortest(table: Table, flows: list[Flow], microbatches: range, rules: Rules) -> Table:
     """Places `flows` in several ways and takes the one with the shortest step."""
     if not microbatches:
         return table
     made = []
-    ways = [(True, True)] if rules.eager else product((True, False), repeat=2)
-    for stretch, rising in ways:
+    ways = [(True, True, 1)] if rules.eager else product((True, False), (True, False), (1, -1))
+    for stretch, rising, order in ways:
         own = replace(rules, stretch=stretch)
         owners = _owners(table, flows, microbatches, own, rising)
         tried = table
-        for flow in flows:
-            tried = tried.place(flow, microbatches, owners, own)
+        for flow in flows[::order]:
+            tried = place(tried, flow, microbatches, owners, own)
         made.append(tried)
+    made.sort(key=lambda tried: tried.makespan)
+    if rules.slots and rules.rounds == "beside":
+        made[:REFINED] = [refine(tried, rules) for tried in made[:REFINED]]
     return min(made, key=lambda tried: tried.makespan)
 
 
 def _owners(
-    table: _Table, flows: list[_Flow], microbatches: range, rules: _Rules, rising: bool
+    table: Table, flows: list[Flow], microbatches: range, rules: Rules, rising: bool
 ) -> list[int]:
     """The encoder pipeline of each microbatch.
 
@@ -710,7 +278,7 @@ def _owners(
         return [0] * len(microbatches)
     sides = [
         (
-            table.capacity(flow, microbatches, rules),
+            capacity(table, flow, microbatches, rules),
             flow.per_place[flow.places[0]],
             sum(flow.costs) / len(flow.costs),
         )
@@ -761,8 +329,3 @@ def _balanced(total: int, sides: list[tuple[list[int], int, float]]) -> list[int
     while sum(chosen) > total:
         chosen[max(range(len(chosen)), key=lambda q: (chosen[q], q))] -= 1
     return chosen
-
-
-def _truths(values: Any) -> list[bool]:
-    """A one-dimensional array of truth values as a list, which is faster to look up."""
-    return [bool(value) for value in values]

@@ -345,7 +345,7 @@ class _Moves:
         self.owners = _owners(schedule)
 
     def delivered(self, row: Row) -> Iterator[_Access]:
-        """Reads at the start of a tick: encoder outputs for the microbatch that enters."""
+        """Reads of the meeting before a tick: encoder outputs for the microbatch that enters."""
         for task in row[0]:
             if task.kind == "F" and task.part == 0:
                 for name in self.cuts:
@@ -492,17 +492,29 @@ class _Execution:
         """All ticks."""
         for stage, buffer, slot, value in self._carried(0):
             self._write(stage, buffer, slot, value)
-        moves = self.moves
+        moves, meets = self.moves, self.schedule.meetings.tolist()
+        entering = {last: tick for tick, last in enumerate(self.schedule.last_meeting.tolist())}
+        self._enter(entering.get(-1))
         for tick, row in enumerate(self.schedule.ticks):
             self.tick = tick
-            self._all(self._read, moves.delivered(row))
-            self._all(self._write, moves.entered(row))
             self._all(self._read, moves.read(row))
             self._all(self._write, moves.written(row))
+            if meets[tick]:
+                self._enter(entering.get(tick))
         for stage, buffer, slot, value in self._carried(self.schedule.microbatches):
             self._read(stage, buffer, slot, value)
         for name, rows in self.entries.items():
             _compare(name, np.array(rows), np.full_like(rows, -1))
+
+    def _enter(self, tick: int | None) -> None:
+        """The meeting before `tick`: its microbatch enters the decoder."""
+        if tick is None:
+            return
+        now, self.tick = self.tick, tick
+        row = self.schedule.ticks[tick]
+        self._all(self._read, self.moves.delivered(row))
+        self._all(self._write, self.moves.entered(row))
+        self.tick = now
 
     def _carried(self, first: int) -> Iterator[tuple[int, str, int, _Value]]:
         """Outputs of the microbatches from `first` on that wait from step to step."""

@@ -2,14 +2,15 @@
 
 Everything here runs inside a fully manual, typed `jax.shard_map`. In a tick every device
 
-1. takes part in the embedding of the microbatch that enters the pipeline now: each stage holds a
-   run of the vocabulary, and the outputs of the encoders wait on the stages that made them, so one
-   sum over the stages delivers both;
-2. runs its bundle: of the kinds of bundles in use, a loop of one iteration for the right one and of
+1. runs its bundle: of the kinds of bundles in use, a loop of one iteration for the right one and of
    none for the others. Devices that share a stage choose the same kind, which makes collectives
    over data and tensor axes inside it safe;
-3. sends activations right and gradients left (`ppermute`), takes its share of the head of the
-   microbatch that has left the last stage, and keeps the gradient for an encoder it ran.
+2. if the stages meet at the tick's end (`Schedule.meetings`), sends activations right and gradients
+   left (`ppermute`), takes its share of the head of the microbatch that has left the last stage,
+   and keeps the gradient for an encoder it ran;
+3. then takes part in the embedding of the microbatch that enters next: each stage holds a run of
+   the vocabulary, and the outputs of the encoders wait on the stages that made them, so one sum
+   over the stages delivers both.
 
 Gradients are written out as calls of `jax.vjp`, task by task, so that nothing lives longer than
 the schedule says.
@@ -425,13 +426,16 @@ class _Step:
 
     def run(self) -> tuple[jax.Array, Tree]:
         """Prologue, the ticks of the decoder, epilogue."""
-        span, ticks = self.program.schedule.span, len(self.program.schedule.ticks)
+        schedule, ticks = self.program.schedule, len(self.program.schedule.ticks)
+        entry, stop = schedule.span.start, schedule.span.stop
+        start = int(schedule.last_meeting[entry]) + 1
         encoders = {name: self._encoder_state(name) for name in self.encoders}
-        encoders = self._scan(range(span.start), {"encoders": encoders})["encoders"]
+        encoders = self._scan(range(start), {"encoders": encoders})["encoders"]
         state = {"decoder": self._decoder_state(), "encoders": encoders}
-        state = self._scan(span, state)
+        state = self._embed(state, self._entry_row(entry))
+        state = self._scan(range(start, stop), state)
         decoder = state.pop("decoder")
-        encoders = self._scan(range(span.stop, ticks), state)["encoders"]
+        encoders = self._scan(range(stop, ticks), state)["encoders"]
         return decoder["loss"], {
             "decoder": decoder["rest"] | {"layers": decoder["layers"]},
             "encoders": {
@@ -455,7 +459,7 @@ class _Step:
             "decoder": self._decoder_state(),
             "encoders": {name: self._encoder_state(name) for name in self.encoders},
         }
-        state = self._ticks((kind,), rows, state)
+        state = self._ticks((kind,), rows, state, meet=True)
         return psum(self.vary(jnp.sum(jnp.stack(_probes(state)))), self.pipeline.axes)
 
     # ---- state -----------------------------------------------------------------------------------
@@ -536,25 +540,53 @@ class _Step:
         if not ticks:
             return state
         rows = jax.tree.map(self._own, self._tables(ticks))
-        return self._ticks(self.program.kinds(ticks), rows, state)
+        always = bool(self.program.schedule.meetings[ticks.start : ticks.stop].all())
+        return self._ticks(self.program.kinds(ticks), rows, state, meet=always)
 
-    def _ticks(self, kinds: Sequence[BundleKind], rows: Tree, state: Tree) -> Tree:
+    def _ticks(self, kinds: Sequence[BundleKind], rows: Tree, state: Tree, *, meet: bool) -> Tree:
+        """Scan over `rows`; the stages meet in all of them, or else where their row says so."""
+
         def tick(state: Tree, row: Tree) -> tuple[Tree, tuple[()]]:
-            if "decoder" in state:
-                state = self._embed(state, row)
             done = state, self._nothing_sent(state)
             for number, kind in enumerate(kinds):
                 if kind != IDLE or self.pipeline.observe:
                     done = once_if(row["kind"] == number, partial(self._bundle, kind, row), done)
-            return self._move(*done, row), ()
+            state, sent = done
+            meeting = partial(self._meet, sent=sent, row=row)
+            return (meeting(state) if meet else once_if(row["meets"] > 0, meeting, state)), ()
 
         return lax.scan(tick, state, rows)[0]
 
     def _tables(self, ticks: range) -> Tree:
-        """The program's tables for `ticks`, with the kinds of bundles and the ticks' numbers."""
-        part = jax.tree.map(lambda table: table[ticks.start : ticks.stop], self.program.tables())
-        numbers = np.array(ticks, np.int32)
-        return part | {"kind": self.program.kind_table(ticks), "tick": numbers}
+        """The program's tables for `ticks`, with the kinds of bundles and the ticks' numbers.
+
+        What enters the decoder stands in the row of the meeting in which it does.
+        """
+        tables, schedule = self.program.tables(), self.program.schedule
+        entries = np.flatnonzero(tables["embed_microbatch"] >= 0)
+        entries = entries[schedule.last_meeting[entries] >= 0]
+        meeting = schedule.last_meeting[entries]
+
+        def at_meeting(table: np.ndarray) -> np.ndarray:
+            moved = np.full_like(table, -1)
+            moved[meeting] = table[entries]
+            return moved
+
+        for name in ("embed_microbatch", "embed_input"):
+            tables[name] = at_meeting(tables[name])
+        for encoder in tables["encoders"].values():
+            encoder["deliver"] = at_meeting(encoder["deliver"])
+        part = jax.tree.map(lambda table: table[ticks.start : ticks.stop], tables)
+        return part | {
+            "kind": self.program.kind_table(ticks),
+            "tick": np.array(ticks, np.int32),
+            "meets": schedule.meetings[ticks.start : ticks.stop].astype(np.int32),
+        }
+
+    def _entry_row(self, tick: int) -> Tree:
+        """What enters the decoder for `tick`, its first."""
+        tables = jax.tree.map(lambda table: table[tick : tick + 1], self.program.tables())
+        return jax.tree.map(lambda table: self._own(table)[0], tables)
 
     def _own(self, table: np.ndarray) -> jax.Array:
         """This stage's column of a table that has one."""
@@ -562,7 +594,7 @@ class _Step:
         return whole if whole.ndim == 1 else jnp.take(whole, self.index, axis=1)
 
     def _embed(self, state: Tree, row: Tree) -> Tree:
-        """The input of the microbatch that enters in this tick: embeddings and encoder outputs."""
+        """The input of the microbatch that enters next: embeddings and encoder outputs."""
 
         def enter(inputs: Tree) -> Tree:
             batch = self._decoder_batch(row["embed_microbatch"])
@@ -659,7 +691,7 @@ class _Step:
         cuts = self.program.schedule.encoders
         return tuple(cut.name for cut in cuts if cut.stages > 1)
 
-    def _move(self, state: Tree, sent: Tree, row: Tree) -> Tree:
+    def _meet(self, state: Tree, sent: Tree, row: Tree) -> Tree:
         """Send activations and gradients on, and take part in what all stages do together."""
         stage = self.pipeline.stage
         encoders = dict(state["encoders"])
@@ -682,7 +714,8 @@ class _Step:
             "gradients": write(decoder["gradients"], row["receive_gradient"], left),
         }
         decoder = self._head(decoder, sent["F"], row)
-        return self._return(state | {"decoder": decoder}, sent["B"], row)
+        state = self._return(state | {"decoder": decoder}, sent["B"], row)
+        return self._embed(state, row)
 
     def _head(self, decoder: Tree, y: jax.Array, row: Tree) -> Tree:
         """Loss of the microbatch that has left the last stage, and its gradient."""

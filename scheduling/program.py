@@ -7,10 +7,11 @@ as many slots as values are alive at once, so its size does not grow with the mi
 
 What happens inside a tick, and so when a slot is free again::
 
-    start    outboxes are read; the input of F(m, 0) is written on stage 0
     bundle   tasks read their inputs
     end      what the tasks have made is written where it will be read; a slot that was read for
              the last time in this tick may be among those written
+    meeting  if there is one, outboxes are read for the microbatch that enters before the next, and
+             its input, that of F(m, 0), is written on stage 0
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class EncoderProgram:
         forward, backward: its tasks.
         keep_piece: slot of `pieces` written at a tick's end with the output made on this stage.
         receive_piece: the same for what arrives from the stage before.
-        deliver: slot of `outbox` that enters the decoder at a tick's start.
+        deliver: slot of `outbox` that enters the decoder in the last meeting before a tick.
         inbox: slot of `inbox` written at a tick's end with the gradient of the decoder's input.
         keep_piece_gradient, receive_piece_gradient: slots of `piece_gradients`, as for `pieces`.
         sizes: of the buffers.
@@ -190,8 +191,8 @@ class Program:
             on stage 0 from the last one.
         receive_gradient: slot of `gradients` for what arrives from the stage after, or on the
             last stage from stage 0.
-        embed_microbatch, embed_input: microbatch that enters stage 0 at a tick's start, and its
-            slot of `inputs` there, `[ticks]`.
+        embed_microbatch, embed_input: microbatch that enters stage 0 for a tick, in the last
+            meeting before it, and its slot of `inputs` there, `[ticks]`.
         head_microbatch, head_gradient: microbatch that leaves the last stage in a tick, and the
             slot of `gradients` there for the loss's gradient, `[ticks]`.
         return_microbatch: microbatch whose input's gradient leaves stage 0, `[ticks]`.
@@ -292,10 +293,14 @@ def _gather(schedule: Schedule) -> dict[tuple[str, str], Ints]:
 
 @dataclass(frozen=True)
 class _DecoderTicks:
-    """Ticks of the decoder's forwards and backwards, `[microbatches, chunks, stages]`."""
+    """Ticks of the decoder's forwards and backwards, `[microbatches, chunks, stages]`.
+
+    `entry`, `[microbatches]`: the tick at whose end the input of a microbatch is summed up.
+    """
 
     forward: Ints
     backward: Ints
+    entry: Ints
 
     @classmethod
     def of(cls, schedule: Schedule, tasks: Mapping[tuple[str, str], Ints]) -> _DecoderTicks:
@@ -305,7 +310,8 @@ class _DecoderTicks:
             table[microbatch, chunk, stage] = tick
             return table
 
-        return cls(ticks("F"), ticks("B"))
+        forward = ticks("F")
+        return cls(forward, ticks("B"), schedule.last_meeting[forward[:, 0, 0]])
 
     @property
     def stage(self) -> Ints:
@@ -318,8 +324,7 @@ class _DecoderTicks:
         written = np.empty_like(self.forward)
         written[:, :, 1:] = self.forward[:, :, :-1]
         written[:, 1:, 0] = self.forward[:, :-1, -1]
-        # At the start of its own tick, when whatever the tick before still read is free.
-        written[:, 0, 0] = self.forward[:, 0, 0] - 1
+        written[:, 0, 0] = self.entry
         return written
 
     @property
@@ -571,7 +576,8 @@ class _EncoderSlots:
         forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
         last = _corner(forward.shape, -1)
         full = remat == "full"
-        entry = np.broadcast_to(decoder.forward[:, 0, :1], forward.shape)
+        # The meeting reads it, so what later ticks make may take its slot.
+        entry = np.broadcast_to(decoder.entry[:, None] + 1, forward.shape)
         leave = np.broadcast_to(decoder.backward[:, 0, :1], forward.shape)
         colour = partial(_colour, ticks.stage)
         return cls(

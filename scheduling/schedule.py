@@ -1,11 +1,14 @@
 """Pipeline schedules as data: which task runs on which stage in which tick.
 
-A schedule is a table `bundle[tick, stage]`; a bundle holds at most one task of each kind. Ticks are
-lockstep: what a tick sends has arrived when the next one starts. With 3 stages and 4 microbatches
-(1F1B; F = forward, B = backward)::
+A schedule is a table `bundle[tick, stage]`; a bundle holds at most one task of each kind. What a
+tick sends has arrived when the next one starts: at its end the stages meet. In a tick in which
+nothing moves from stage to stage they do not: encoder tasks in such ticks fill a long idle slot
+beside the next tick that has a meeting. With 2 stages and 4 microbatches (1F1B; F = forward,
+B = backward)::
 
-    stage 0   F0  F1  F2  F3   .   B0  B1  B2  B3
-    stage 1   .   F0  F1  F2  F3B0 ...
+    tick      0   1   2      3      4      5   6
+    stage 0   F0  F1  F2     F3+B0  B1     B2  B3
+    stage 1   .   F0  F1+B0  F2+B1  F3+B2  B3  .
 
 In a tick that holds forwards and backwards every stage runs both, so that P stages, V virtual
 chunks and M >= P microbatches take `(M + (P - 1) / V) (t_forward + t_backward)`, the makespan of
@@ -19,6 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 Kind = Literal["F", "B", "EF", "EB"]
 KINDS: tuple[Kind, ...] = ("F", "B", "EF", "EB")
@@ -114,6 +120,33 @@ class Schedule:
         return {task: (tick, stage) for tick, stage, task in self}
 
     @cached_property
+    def meetings(self) -> NDArray[np.bool_]:
+        """`[ticks]`: whether the stages meet at the end of a tick.
+
+        They do where something moves between them: in ticks that hold a decoder task or a task of
+        an encoder of several stages, and where encoders finish what enters the decoder before that.
+        """
+        moving = {"decoder", *(cut.name for cut in self.encoders if cut.stages > 1)}
+        last = {(cut.name, cut.pieces - 1) for cut in self.encoders}
+        meets = np.zeros(len(self.ticks), bool)
+        encoded, entry = (np.full(self.microbatches, -1) for _ in range(2))
+        for tick, stage, task in self:
+            meets[tick] |= task.module in moving
+            if task.kind == "EF" and (task.module, task.part) in last:
+                if task.microbatch < self.microbatches:
+                    encoded[task.microbatch] = tick
+            elif (task.kind, task.part, stage) == ("F", 0, 0):
+                entry[task.microbatch] = tick
+        before = np.concatenate([[-1], last_true(meets)])[entry]
+        meets[encoded[(before < encoded) & (encoded < entry)]] = True
+        return meets
+
+    @cached_property
+    def last_meeting(self) -> NDArray[np.intp]:
+        """`[ticks]`: the last tick before each at whose end the stages meet, -1 if none does."""
+        return np.concatenate([[-1], last_true(self.meetings)[:-1]])
+
+    @cached_property
     def span(self) -> range:
         """Ticks from the first to the last decoder task; the others are prologue and epilogue."""
         busy = [tick for tick, _, task in self if task.module == "decoder"]
@@ -121,7 +154,11 @@ class Schedule:
 
     def encoder(self, name: str) -> EncoderPieces:
         """The cut of the encoder `name`."""
-        return next(cut for cut in self.encoders if cut.name == name)
+        for cut in self.encoders:
+            if cut.name == name:
+                return cut
+        valid = ", ".join(cut.name for cut in self.encoders) or "none, for there is none"
+        raise ScheduleError(f"encoder {name!r} is not in the schedule; valid: {valid}")
 
     def __str__(self) -> str:
         """A row per stage, a column per tick."""
@@ -149,19 +186,29 @@ class Schedule:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> Schedule:
-        """Inverse of `to_json`; takes the dict or its text."""
-        values = json.loads(value) if isinstance(value, str) else value
-        rows = (
-            tuple(tuple(Task(*task) for task in bundle) for bundle in row)
-            for row in values["ticks"]
-        )
-        return cls(
-            values["stages"],
-            values["chunks"],
-            values["microbatches"],
-            tuple(EncoderPieces(**cut) for cut in values["encoders"]),
-            tuple(rows),
-        )
+        """Inverse of `to_json`; takes the dict or its text.
+
+        Raises:
+            ScheduleError: for what `to_json` does not write.
+        """
+        try:
+            values = json.loads(value) if isinstance(value, str) else value
+            rows = tuple(
+                tuple(tuple(Task(*task) for task in bundle) for bundle in row)
+                for row in values["ticks"]
+            )
+            encoders = tuple(EncoderPieces(**cut) for cut in values["encoders"])
+            sizes = values["stages"], values["chunks"], values["microbatches"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ScheduleError(
+                f"no schedule: {type(error).__name__}: {error}; valid: what Schedule.to_json writes"
+            ) from error
+        return cls(*sizes, encoders, rows)
+
+
+def last_true(values: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """`[n]`: the index of the last true value up to each of `values` `[n]`, -1 if there is none."""
+    return np.maximum.accumulate(np.where(values, np.arange(len(values)), -1))
 
 
 def gpipe(stages: int, microbatches: int, chunks: int = 1) -> Schedule:

@@ -1,8 +1,8 @@
 """When every task of a schedule starts and ends: predicted from costs, or as measured.
 
-Ticks are lockstep: a tick lasts as long as its busiest stage, plus the head phase if a microbatch
-leaves the last stage in it. Two stages, one microbatch, a forward of 1 s, a backward of 2 s, a head
-of 0.5 s::
+Where stages meet at a tick's end they wait for the busiest, then comes the head phase if a
+microbatch leaves the last stage in it; where nothing moves, each goes on with its next tick. Two
+stages, one microbatch, a forward of 1 s, a backward of 2 s, a head of 0.5 s::
 
     seconds   0     1     2   2.5         4.5         6.5
     stage 0   |  F  |     |head|           |     B     |
@@ -70,7 +70,8 @@ class Timeline:
     Attributes:
         rows: names of the rows: stages of a prediction, devices of a measurement.
         spans: by tick, row and time; those of one row do not overlap.
-        start, end: `[ticks]`, seconds; of a measurement, the first row's start and the last's end.
+        start, end: `[ticks]`, seconds: the first row's start and the last row's end.
+        beats: `[ticks]`, the beat of each tick: ticks up to one at whose end the stages meet.
         encoder_hidden: share of the encoders' work that lies in time that the decoder would leave
             idle; None without encoder work, and in a measurement, which knows bundles only.
     """
@@ -79,6 +80,7 @@ class Timeline:
     spans: tuple[Span, ...]
     start: np.ndarray
     end: np.ndarray
+    beats: np.ndarray
     encoder_hidden: float | None
 
     @property
@@ -99,15 +101,15 @@ class Timeline:
 
     @property
     def tick_imbalance(self) -> float:
-        """The makespan over what it would be if the rows that run tasks in a tick took as long.
+        """The makespan over what it would be if the rows that run tasks in a beat took as long.
 
         What lockstep costs among the stages that do work; empty slots are `bubble_share`'s.
         """
-        work = np.zeros((len(self.start), len(self.rows)))
+        work = np.zeros((self.beats.max(initial=-1) + 1, len(self.rows)))
         busy = np.zeros_like(work, bool)
         for span in self.spans:
-            work[span.tick, span.row] += span.seconds
-            busy[span.tick, span.row] |= bool(span.tasks)
+            work[self.beats[span.tick], span.row] += span.seconds
+            busy[self.beats[span.tick], span.row] |= bool(span.tasks)
         level = (work * busy).sum(axis=1) / np.maximum(busy.sum(axis=1), 1)
         return self.makespan / float(level.sum()) if level.any() else 1.0
 
@@ -115,20 +117,32 @@ class Timeline:
 def timeline(schedule: Schedule, costs: Costs) -> Timeline:
     """Predicts when every task of `schedule` starts and ends.
 
-    Tasks of a bundle run one after the other, and stages that are done wait for the tick's end.
-    The time that it takes to move activations is not counted.
+    Tasks of a bundle run one after the other. The time that it takes to move activations is not
+    counted.
     """
     spans: list[Span] = []
-    bounds = [0.0]
-    for tick in range(len(schedule.ticks)):
-        work = list(_bundles(schedule, tick, bounds[-1], costs))
-        busiest = max((span.end for span in work), default=bounds[-1])
-        heads = _heads(schedule, tick, busiest, costs.shared)
-        spans += [*work, *heads]
-        bounds.append(heads[0].end if heads else busiest)
+    start, end = [], []
+    clocks = [0.0] * schedule.stages
+    for tick, meet in enumerate(schedule.meetings.tolist()):
+        start.append(min(clocks))
+        work = list(_bundles(schedule, tick, clocks, costs))
+        for span in work:
+            clocks[span.row] = span.end
+        if meet:
+            heads = _heads(schedule, tick, max(clocks), costs.shared)
+            clocks = [heads[0].end if heads else max(clocks)] * schedule.stages
+            work += heads
+        end.append(max(clocks))
+        spans += work
     rows = tuple(f"stage {stage}" for stage in range(schedule.stages))
     hidden = _encoder_hidden(schedule, spans)
-    return Timeline(rows, tuple(spans), np.array(bounds[:-1]), np.array(bounds[1:]), hidden)
+    beats = _beats(schedule)
+    return Timeline(rows, tuple(spans), np.array(start), np.array(end), beats, hidden)
+
+
+def _beats(schedule: Schedule) -> np.ndarray:
+    """`[ticks]`: how many meetings there were before each tick."""
+    return np.cumsum(schedule.meetings) - schedule.meetings
 
 
 def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
@@ -153,13 +167,14 @@ def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
     times -= times.min()
     names = tuple(f"stage {stage}, device {device}" for stage, device in devices)
     spans = tuple(_measured_spans(schedule, devices[:, 0].tolist(), times.tolist()))
-    return Timeline(names, spans, times[..., 0].min(axis=1), times[..., 1].max(axis=1), None)
+    bounds = times[..., 0].min(axis=1), times[..., 1].max(axis=1)
+    return Timeline(names, spans, *bounds, _beats(schedule), None)
 
 
-def _bundles(schedule: Schedule, tick: int, start: float, costs: Costs) -> Iterator[Span]:
-    """The tasks of one tick, each stage's one after the other."""
+def _bundles(schedule: Schedule, tick: int, start: list[float], costs: Costs) -> Iterator[Span]:
+    """The tasks of one tick, each stage's one after the other from its `start` on."""
     for stage, bundle in enumerate(schedule.ticks[tick]):
-        clock = start
+        clock = start[stage]
         for task in bundle:
             end = clock + costs.of(task)
             yield Span(stage, stage, tick, clock, end, (task,))
@@ -183,13 +198,14 @@ def _head(schedule: Schedule, tick: int) -> int | None:
 
 
 def _encoder_hidden(schedule: Schedule, spans: list[Span]) -> float | None:
-    """Share of encoder work that fits beside the decoder's without making its ticks longer."""
-    shape = (len(schedule.ticks), schedule.stages)
+    """Share of encoder work that fits beside the decoder's without making its beats longer."""
+    beats = _beats(schedule)
+    shape = (beats.max(initial=-1) + 1, schedule.stages)
     decoder, encoder = np.zeros(shape), np.zeros(shape)
     for span in spans:
         for task in span.tasks:
             work = decoder if task.module == "decoder" else encoder
-            work[span.tick, span.stage] += span.seconds
+            work[beats[span.tick], span.stage] += span.seconds
     idle = decoder.max(axis=1, keepdims=True) - decoder
     total = encoder.sum()
     return float(np.minimum(encoder, idle).sum() / total) if total else None

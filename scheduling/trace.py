@@ -9,6 +9,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
@@ -210,15 +211,16 @@ def _shades(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
 
 
 def _prepare(axes: Axes, timeline: Timeline, scale: float) -> None:
-    """A bare row for every stage or device, divided into ticks where they are wide enough."""
+    """A bare row for every stage or device, divided by meetings where they are far enough apart."""
     count = len(timeline.rows)
     axes.set_ylim(count - 0.5, -0.5)
     axes.set_yticks(range(count), timeline.rows)
     axes.tick_params(left=False, bottom=False, labelbottom=False, labelsize=TEXT)
     axes.spines[:].set_visible(False)
     axes.barh(range(count), timeline.makespan, BOX, color=IDLE_COLOUR, zorder=0)
-    if timeline.makespan * scale >= len(timeline.start) * OUTLINED:
-        axes.vlines(timeline.start, -0.5, count - 0.5, "white", linewidth=0.8, zorder=0.5)
+    meetings = timeline.start[np.diff(timeline.beats, prepend=-1) > 0]
+    if timeline.makespan * scale >= len(meetings) * OUTLINED:
+        axes.vlines(meetings, -0.5, count - 0.5, "white", linewidth=0.8, zorder=0.5)
 
 
 def _fill(axes: Axes, timeline: Timeline, shades: Mapping[Colour, Shades], scale: float) -> None:

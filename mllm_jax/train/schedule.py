@@ -41,15 +41,16 @@ def pipeline_plan(config: ExperimentConfig) -> PipelinePlan | None:
 
 def make_schedule(config: ExperimentConfig) -> Schedule:
     """Decoder tasks by `schedule.kind`, encoder tasks by `schedule.encoder_placement`."""
-    chosen, stages = config.schedule, config.parallel.decoder.stage
-    microbatches = config.train.accumulate
-    if chosen.kind == "gpipe":
-        decoder = gpipe(stages, microbatches, chosen.chunks)
-    else:
-        decoder = interleaved(stages, chosen.chunks, microbatches)
-    cuts = encoder_pieces(config)
-    costs = task_costs(config, cuts)
+    chosen, cuts = config.schedule, encoder_pieces(config)
+    decoder, costs = _decoder(config, config.train.accumulate), task_costs(config, cuts)
     return place_encoders(decoder, cuts, costs, chosen.encoder_placement, chosen.fill, chosen.live)
+
+
+def _decoder(config: ExperimentConfig, microbatches: int) -> Schedule:
+    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    if config.schedule.kind == "gpipe":
+        return gpipe(stages, microbatches, chunks)
+    return interleaved(stages, chunks, microbatches)
 
 
 def encoder_pieces(config: ExperimentConfig) -> tuple[EncoderPieces, ...]:
@@ -74,23 +75,38 @@ def task_costs(config: ExperimentConfig, cuts: tuple[EncoderPieces, ...]) -> Tas
 
 
 def _cut(config: ExperimentConfig, name: str) -> EncoderPieces:
-    encoder, stages = config.model.encoders[name], config.parallel.encoders[name].stage
-    frozen = Frozen(config.train.freeze)
-    if name not in config.schedule.pieces and config.schedule.encoder_placement != "bubbles":
-        pieces = stages
-    elif name in config.schedule.pieces:
-        pieces = config.schedule.pieces[name]
-    else:
-        whole = EncoderPieces(name, 1, 1, 1)
-        own, decoder = _encoder_costs(config, whole), task_costs(config, ())
-        pieces = choose_pieces(encoder.layers, stages, own.forward[0], own.backward[0], decoder)
-    if encoder.layers % pieces or pieces % stages:
-        valid = [n for n in divisors(encoder.layers) if n % stages == 0]
+    chosen, stages = config.schedule, config.parallel.encoders[name].stage
+    layers = config.model.encoders[name].layers
+    valid = [n for n in divisors(layers) if n % stages == 0]
+    if name in chosen.pieces or chosen.encoder_placement != "bubbles":
+        pieces = chosen.pieces.get(name, stages)
+        if pieces not in valid:
+            raise ScheduleError(
+                f"schedule.pieces.{name}: {pieces} does not cut the {layers} layers of "
+                f"model.encoders.{name} over its {stages} stages evenly; valid: "
+                f"{', '.join(map(str, valid)) or 'none: choose a stage that divides the layers'}"
+            )
+        return _pieces(config, name, pieces)
+    if not valid:
         raise ScheduleError(
-            f"schedule.pieces.{name}: {pieces} does not cut the {encoder.layers} layers of "
-            f"model.encoders.{name} over its {stages} stages evenly; valid: "
-            f"{', '.join(map(str, valid)) or 'none: choose a stage that divides the layers'}"
+            f"model.encoders.{name}.layers: {layers} layers cannot be cut over {stages} stages; "
+            f"choose a parallel.encoders.{name}.stage that divides them"
         )
+    cuts = [_pieces(config, name, pieces) for pieces in valid]
+    # What fills the bubbles of a few rounds fills those of many.
+    microbatches = min(config.train.accumulate, 4 * config.parallel.decoder.stage)
+    return choose_pieces(
+        _decoder(config, microbatches),
+        {cut: _encoder_costs(config, cut) for cut in cuts},
+        task_costs(config, ()),
+        chosen.fill,
+        chosen.live,
+    )
+
+
+def _pieces(config: ExperimentConfig, name: str, pieces: int) -> EncoderPieces:
+    """The encoder in `pieces` pieces."""
+    frozen, stages = Frozen(config.train.freeze), config.parallel.encoders[name].stage
     backward = 0 if frozen.connector(name) else 1
     return EncoderPieces(name, pieces, stages, backward if frozen.trunk(name) else pieces)
 

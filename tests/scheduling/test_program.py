@@ -185,7 +185,9 @@ def encoder_spans(
         if back and remat != "full":
             yield "saved", (stage, tick, back)
         if last and task.microbatch < schedule.microbatches:
-            yield "outbox", (stage, tick, decoder["F", task.microbatch, 0, 0])
+            # The meeting reads it, and what is made from then on may take its place.
+            enters = decoder["F", task.microbatch, 0, 0]
+            yield "outbox", (stage, tick, int(schedule.last_meeting[enters]) + 1)
         elif last:
             # Carried over from the step before and then to the next.
             yield "outbox", (stage, -1, len(schedule.ticks))

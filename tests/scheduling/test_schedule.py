@@ -113,3 +113,18 @@ def test_docstring_drawing_is_what_is_made() -> None:
         ["F0", "F1", "F2", "F3", ".", "B0", "B1", "B2", "B3"],
         [".", "F0", "F1", "F2", "F3+B0", "B1", "B2", "B3", "."],
     ]
+
+
+@pytest.mark.parametrize("change", [{"ticks": 3}, {"encoders": [{"nom": "x"}]}, {"stages": None}])
+def test_what_is_no_schedule_is_refused(change):
+    values = interleaved(2, 1, 2).to_json() | change
+    values = {key: value for key, value in values.items() if value is not None}
+    with pytest.raises(ScheduleError, match=r"no schedule: .* valid: what Schedule.to_json writes"):
+        Schedule.from_json(values)
+    with pytest.raises(ScheduleError, match="no schedule: JSONDecodeError"):
+        Schedule.from_json('{"stages": 2')
+
+
+def test_an_encoder_that_is_not_there_is_named():
+    with pytest.raises(ScheduleError, match="'vision' is not in the schedule; valid: none"):
+        interleaved(2, 1, 2).encoder("vision")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from scheduling.schedule import (
     KINDS,
+    EncoderPieces,
     Kind,
     Schedule,
     ScheduleError,
@@ -48,7 +49,7 @@ BY_HAND = Schedule(
     stages=2,
     chunks=1,
     microbatches=1,
-    encoders=(),
+    encoders=(EncoderPieces("vision"),),
     ticks=(
         ((vision("EF", 0),), ()),
         ((Task("F", 0),), (vision("EF", 1),)),
@@ -91,6 +92,12 @@ def work_table(schedule: Schedule, seconds: Seconds, kinds: tuple[Kind, ...] = K
     for tick, stage, task in schedule:
         table[tick, stage] += seconds.of(task) * (task.kind in kinds)
     return table
+
+
+def by_beat(schedule: Schedule, table: np.ndarray) -> np.ndarray:
+    """Sums of `table` `[ticks, ...]` from one tick after which the stages meet to the next."""
+    ends = np.flatnonzero(schedule.meetings[:-1]) + 1
+    return np.add.reduceat(table, [0, *ends])
 
 
 def head_ticks(schedule: Schedule) -> list[int]:
@@ -153,16 +160,39 @@ def test_lockstep_takes_as_long_as_interleaved_1f1b(
 
 @settings(max_examples=60)
 @given(schedules(), costs)
-def test_ticks_follow_each_other_and_last_as_long_as_their_busiest_stage(
+def test_beats_follow_each_other_and_last_as_long_as_their_busiest_stage(
     schedule: Schedule, seconds: Seconds
 ) -> None:
     lines = timeline(schedule, seconds)
-    expected = work_table(schedule, seconds).max(axis=1)
-    expected[head_ticks(schedule)] += seconds.shared
-    assert lines.start[0] == 0
-    assert np.array_equal(lines.start[1:], lines.end[:-1])
-    assert np.array_equal(lines.end - lines.start, expected)
-    assert lines.makespan == expected.sum()
+    heads = np.zeros(len(schedule.ticks))
+    heads[head_ticks(schedule)] = seconds.shared
+    work = by_beat(schedule, work_table(schedule, seconds)).max(axis=1) + by_beat(schedule, heads)
+    first = np.flatnonzero(np.diff(lines.beats, prepend=-1))
+    assert np.array_equal(lines.start[first], np.cumsum([0, *work[:-1]]))
+    assert np.array_equal(lines.end[schedule.meetings], work.cumsum()[: schedule.meetings.sum()])
+    assert lines.makespan == work.sum()
+
+
+def test_stages_wait_for_each_other_only_where_something_moves() -> None:
+    forward, backward = Task("F", 0), Task("B", 0)
+    schedule = Schedule(
+        stages=2,
+        chunks=1,
+        microbatches=1,
+        encoders=(EncoderPieces("vision"),),
+        ticks=(
+            ((vision("EF", 0),), (vision("EF", 1),)),
+            ((), (vision("EF", 2),)),
+            ((forward,), ()),
+            ((vision("EF", 3),), (forward,)),
+            ((), (backward,)),
+            ((backward,), (vision("EF", 4),)),
+            ((vision("EF", 5),), ()),
+        ),
+    )
+    assert schedule.meetings.tolist() == [True, False, True, True, True, True, False]
+    lines = timeline(schedule, Seconds(shared=0.0))
+    assert ticks_of(lines) == [(0, 3), (3, 6), (3, 6), (6, 9), (9, 11), (11, 14), (14, 17)]
 
 
 @settings(max_examples=60)
@@ -193,7 +223,9 @@ def test_shares(schedule: Schedule, seconds: Seconds) -> None:
     assert lines.makespan >= table.sum() / schedule.stages
     assert 0 <= lines.bubble_share < 1
     assert lines.bubble_share == 1 - table.sum() / (schedule.stages * lines.makespan)
-    busy = np.array([[bool(bundle) for bundle in row] for row in schedule.ticks])
+    table = by_beat(schedule, table)
+    busy = by_beat(schedule, np.array([[len(bundle) for bundle in row] for row in schedule.ticks]))
+    busy = busy > 0
     some = busy.any(axis=1)
     level = np.mean(table[some], axis=1, where=busy[some]).sum()
     assert lines.tick_imbalance == pytest.approx(lines.makespan / level)
@@ -211,6 +243,7 @@ def test_hidden_work_is_what_does_not_make_the_step_longer(
         assert hidden is None
         return
     assert hidden is not None
+    encoder, decoder = by_beat(schedule, encoder), by_beat(schedule, decoder)
     idle = decoder.max(axis=1)[:, None] - decoder
     assert hidden == pytest.approx(np.minimum(encoder, idle).sum() / encoder.sum())
     alone = timeline(schedule, replace(seconds, encoder_forward=0.0, encoder_backward=0.0))
@@ -243,14 +276,13 @@ def test_a_long_schedule_takes_about_a_second() -> None:
 def as_records(lines: Timeline, schedule: Schedule, devices: int = 1) -> np.ndarray:
     """What `devices` devices of every stage would record if each kept to the prediction."""
     ends = {(span.tick, span.row): span.end for span in lines.spans}
-    return np.array(
-        [
-            (stage, device, tick, start, ends.get((tick, stage), start))
-            for tick, start in enumerate(lines.start.tolist())
-            for stage in range(schedule.stages)
-            for device in range(devices)
-        ]
-    )
+    clocks, records = [0.0] * schedule.stages, []
+    for tick, meet in enumerate(schedule.meetings):
+        for stage in range(schedule.stages):
+            start, clocks[stage] = clocks[stage], ends.get((tick, stage), clocks[stage])
+            records += [(stage, device, tick, start, clocks[stage]) for device in range(devices)]
+        clocks = [lines.end[tick]] * schedule.stages if meet else clocks
+    return np.array(records)
 
 
 @settings(max_examples=40)

@@ -327,7 +327,7 @@ def test_idle_time_shows_the_background_of_the_row() -> None:
 def test_the_unit_of_time_follows_the_duration(scale: float, label: str) -> None:
     lines = timeline(interleaved(2, 1, 2), Seconds())
     spans = [replace(s, start=s.start * scale, end=s.end * scale) for s in lines.spans]
-    lines = Timeline(lines.rows, tuple(spans), lines.start * scale, lines.end * scale, None)
+    lines = replace(lines, spans=tuple(spans), start=lines.start * scale, end=lines.end * scale)
     (axes,) = draw({"predicted": lines}).axes
     assert label in axes.get_xlabel()
 

@@ -1,0 +1,317 @@
+"""Encoder tasks in the making: a schedule in numbers, and where in it there is room.
+
+What `scheduling.walk` and `scheduling.refine` change, and `scheduling.bubbles` puts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+from typing import Literal
+
+import numpy as np
+
+from scheduling.cost import TaskCosts
+from scheduling.schedule import KINDS, Bundle, EncoderPieces, Kind, Schedule, Task, last_true
+
+#: Differences below this share of a piece are rounding errors.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a walk may do.
+
+    Attributes:
+        slots: use idle slots in the decoder's ticks.
+        rounds: where rounds run before the walk's end: beside decoder tasks, in ticks of their
+            own between the decoder's, or nowhere.
+        live: microbatches that may be ready and not begun.
+        eager: a stage runs what it has, whatever the others have.
+        stretch: idle slots may be shorter than a piece.
+    """
+
+    slots: bool
+    rounds: Literal["beside", "between", "end"]
+    live: float
+    eager: bool = False
+    stretch: bool = True
+
+    @classmethod
+    def of(cls, placement: str, fill: Collection[str], live: int | None, stages: int) -> Rules:
+        if placement == "first_stage":
+            return cls(slots=False, rounds="beside", live=1, eager=True)
+        if placement == "prologue":
+            return cls(slots=False, rounds="end", live=inf)
+        rounds: Literal["beside", "between"] = "beside" if "tensor" in fill else "between"
+        return cls("pipeline" in fill, rounds, 2 * stages if live is None else live)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One kind of task of one encoder, as a walk meets it.
+
+    Attributes:
+        cut, kind: of the tasks.
+        pieces: of a microbatch, in the order of the walk.
+        costs, places: cost and encoder stage of each of `pieces`.
+        reverse: the walk goes from the last tick to the first.
+        ahead: the tasks are for the next step.
+    """
+
+    cut: EncoderPieces
+    kind: Kind
+    pieces: tuple[int, ...]
+    costs: tuple[float, ...]
+    places: tuple[int, ...]
+    reverse: bool
+    ahead: bool
+
+    @classmethod
+    def of(cls, cut: EncoderPieces, kind: Kind, costs: TaskCosts, ahead: bool = False) -> Flow:
+        order = range(cut.pieces) if kind == "EF" else cut.backward_pieces
+        pieces = tuple(order if ahead else reversed(order))
+        return cls(
+            cut,
+            kind,
+            pieces,
+            tuple(costs.of(Task(kind, 0, piece, cut.name)) for piece in pieces),
+            tuple(cut.stage(piece) for piece in pieces),
+            reverse=kind == "EF" and not ahead,
+            ahead=ahead,
+        )
+
+    @property
+    def moves(self) -> bool:
+        """Whether pieces move between stages."""
+        return self.cut.stages > 1
+
+    @cached_property
+    def per_place(self) -> dict[int, int]:
+        """Pieces of a microbatch by encoder stage, in the order of the walk."""
+        return {place: self.places.count(place) for place in dict.fromkeys(self.places)}
+
+    def mean_costs(self, stages: int) -> np.ndarray:
+        """`[stages]`: mean cost of the pieces of a decoder stage, infinite if it runs none."""
+        mean = np.full(self.cut.stages, inf)
+        for place in self.per_place:
+            mean[place] = np.mean(self.costs, where=np.array(self.places) == place)
+        return np.tile(mean, stages // self.cut.stages)
+
+    def share(self, stages: int) -> float:
+        """Part of a round that one piece is: one over the decoder stages that run pieces."""
+        return self.cut.stages / (len(self.per_place) * stages)
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Tasks of a flow in a table.
+
+    Attributes:
+        flow: theirs.
+        where: `[tasks, 2]`: tick and stage.
+        tasks: `[tasks, 2]`: microbatch and piece.
+    """
+
+    flow: Flow
+    where: np.ndarray
+    tasks: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A schedule in the making, in numbers.
+
+    Attributes:
+        decoder: the schedule without encoders.
+        first: of `"F"` and `"B"`, `[microbatches]`: the decoder's tick in which stage 0 runs
+            chunk 0.
+        source: `[ticks]`: the tick of `decoder`, -1 for ticks without decoder tasks.
+        load: `[ticks, stages]`: cost of the tasks.
+        shared: cost of all heads.
+        taken: of `"EF"` and `"EB"`, `[ticks, stages]`: the bundle holds one.
+        placed: the encoders' tasks.
+    """
+
+    decoder: Schedule
+    first: Mapping[Kind, np.ndarray]
+    source: np.ndarray
+    load: np.ndarray
+    shared: float
+    taken: Mapping[Kind, np.ndarray]
+    placed: tuple[Placed, ...] = ()
+
+    @classmethod
+    def of(cls, decoder: Schedule, costs: TaskCosts) -> Table:
+        """The table of the decoder alone."""
+        cost: dict[Kind, float] = {"F": costs.forward, "B": costs.backward}
+        load = [[sum([cost[task.kind] for task in b]) for b in row] for row in decoder.ticks]
+        last = decoder.chunks - 1
+        heads = sum(any(t.kind == "F" and t.part == last for t in row[-1]) for row in decoder.ticks)
+        free = np.zeros((len(load), decoder.stages), bool)
+        return cls(
+            decoder,
+            {"F": _first(decoder, "F"), "B": _first(decoder, "B")},
+            np.arange(len(load)),
+            np.array(load, float),
+            heads * costs.shared,
+            {"EF": free, "EB": free},
+        )
+
+    @property
+    def stages(self) -> int:
+        """Of the decoder."""
+        return self.decoder.stages
+
+    @property
+    def makespan(self) -> float:
+        """In the unit of the costs."""
+        return float(self.load.max(axis=1).sum()) + self.shared
+
+    def ready(self, flow: Flow, microbatches: range | np.ndarray, rules: Rules) -> np.ndarray:
+        """First tick, in the walk's order, in which a task of each microbatch may run."""
+        span = np.flatnonzero(self.source >= 0)
+        ticks = span[self.first["B" if flow.kind == "EB" else "F"][microbatches]]
+        if rules.rounds == "end":
+            ticks[:] = span[0] if flow.reverse else span[-1]
+        return len(self.source) - ticks if flow.reverse else ticks + 1
+
+    def slots(self, flow: Flow, rules: Rules) -> np.ndarray:
+        """`[ticks, stages]`, ticks in the walk's order: how many pieces of mean cost fit in."""
+        taken = self.taken[flow.kind]
+        found = np.zeros(taken.shape, np.intp)
+        usable = (rules.slots | (self.source < 0)) & (np.ptp(self.load, axis=1) > 0)
+        rows, load = np.flatnonzero(usable), self.load[usable]
+        while len(rows):
+            full = (taken[rows] | (found[rows] > 0)) & flow.moves
+            costs = np.where(full, inf, flow.mean_costs(self.stages))
+            more = worth_more(load, costs, flow.share(self.stages), rules.stretch)
+            found[rows] += more
+            open_ = more.any(axis=1)
+            rows, load = rows[open_], (load + np.where(more, costs, 0))[open_]
+        return found[::-1] if flow.reverse else found
+
+    def grown(self, ticks: np.ndarray) -> Table:
+        """A copy whose tick i is this table's tick `ticks[i]`, or empty if that is -1."""
+        old = ticks >= 0
+
+        def spread(values: np.ndarray, empty: float) -> np.ndarray:
+            grown = np.full((len(ticks), *values.shape[1:]), empty, values.dtype)
+            grown[old] = values
+            return grown
+
+        new = np.flatnonzero(old)
+        moved = [np.stack([new[p.where[:, 0]], p.where[:, 1]], axis=1) for p in self.placed]
+        return replace(
+            self,
+            source=spread(self.source, -1),
+            load=spread(self.load, 0),
+            taken={kind: spread(taken, False) for kind, taken in self.taken.items()},
+            placed=tuple(
+                replace(p, where=where) for p, where in zip(self.placed, moved, strict=True)
+            ),
+        )
+
+    def merged(self) -> Table:
+        """A copy in which ticks that the stages do not meet after are one with the next."""
+        meets = self._meetings()
+        new = np.cumsum(meets) - meets
+        first = np.flatnonzero(np.diff(new, prepend=-1))
+        last = np.append(first[1:], len(new)) - 1
+        placed = [np.stack([new[p.where[:, 0]], p.where[:, 1]], axis=1) for p in self.placed]
+        return replace(
+            self,
+            source=self.source[last],
+            load=np.add.reduceat(self.load, first),
+            taken={k: np.logical_or.reduceat(taken, first) for k, taken in self.taken.items()},
+            placed=tuple(
+                replace(p, where=where) for p, where in zip(self.placed, placed, strict=True)
+            ),
+        )
+
+    def _meetings(self) -> np.ndarray:
+        """`[ticks]`: as `Schedule.meetings` of the schedule to come."""
+        meets = self.source >= 0
+        entry = np.flatnonzero(meets)[self.first["F"]]
+        encoded = np.full(len(entry), -1)
+        for part in self.placed:
+            tick, (microbatch, piece) = part.where[:, 0], part.tasks.T
+            if part.flow.moves:
+                meets[tick] = True
+            if part.flow.kind == "EF" and not part.flow.ahead:
+                last = piece == part.flow.cut.pieces - 1
+                np.maximum.at(encoded, microbatch[last], tick[last])
+        before = np.concatenate([[-1], last_true(meets)])[entry]
+        meets[encoded[before < encoded]] = True
+        return meets
+
+    def schedule(self, encoders: Sequence[EncoderPieces]) -> Schedule:
+        """The table as a schedule; a tick with several tasks of a kind becomes several ticks."""
+        bundles = self._bundles()
+        empty: list[Bundle] = [()] * self.stages
+        rows = []
+        for tick, source in enumerate(self.source.tolist()):
+            own = [bundles.get((tick, stage), {}) for stage in range(self.stages)]
+            depth = max((len(tasks) for kinds in own for tasks in kinds.values()), default=1)
+            ticks = [list(empty) for _ in range(depth)]
+            ticks[-1] = list(self.decoder.ticks[source]) if source >= 0 else list(empty)
+            for stage, kinds in enumerate(own):
+                # Bundles are ordered as KINDS, in which encoder tasks come last.
+                for kind in KINDS:
+                    for row, task in zip(ticks[::-1], reversed(kinds.get(kind, [])), strict=False):
+                        row[stage] += (task,)
+            rows += [tuple(row) for row in ticks]
+        return replace(self.decoder, encoders=tuple(encoders), ticks=tuple(rows))
+
+    def _bundles(self) -> dict[tuple[int, int], dict[Kind, list[Task]]]:
+        """Encoder tasks by tick, stage and kind, in the order in which they run."""
+        bundles: dict[tuple[int, int], dict[Kind, list[Task]]] = {}
+        # What moves between stages comes last, for it must be there when they meet.
+        for placed in sorted(self.placed, key=lambda placed: placed.flow.moves):
+            kind, name = placed.flow.kind, placed.flow.cut.name
+            step = self.decoder.microbatches if placed.flow.ahead else 0
+            pairs = zip(placed.where.tolist(), placed.tasks.tolist(), strict=True)
+            for (tick, stage), (microbatch, piece) in pairs:
+                tasks = bundles.setdefault((tick, stage), {}).setdefault(kind, [])
+                tasks.append(Task(kind, microbatch + step, piece, name))
+        return bundles
+
+
+def _first(decoder: Schedule, kind: Kind) -> np.ndarray:
+    """`[microbatches]`: the tick in which stage 0 runs chunk 0."""
+    ticks = {
+        task.microbatch: tick
+        for tick, row in enumerate(decoder.ticks)
+        for task in row[0]
+        if task.kind == kind and task.part == 0
+    }
+    return np.array([ticks[microbatch] for microbatch in range(decoder.microbatches)])
+
+
+def worth_more(load: np.ndarray, costs: np.ndarray, share: float, stretch: bool) -> np.ndarray:
+    """`[ticks, stages]`: where one more piece makes the tick longer by less than its share.
+
+    Stages make a tick longer at the same time: of all sets of them the one that gains most is
+    taken.
+
+    Args:
+        load: `[ticks, stages]`.
+        costs: `[ticks, stages]`, of a piece; infinite where none may run.
+        share: of a round.
+        stretch: else only pieces that make no tick longer.
+    """
+    possible = np.isfinite(costs)
+    costs = np.where(possible, costs, 0)
+    longer = np.maximum(load + costs - load.max(axis=1, keepdims=True), 0)
+    longer[longer <= TOLERANCE * costs] = 0
+    if not stretch:
+        return possible & (longer == 0) & (costs > 0)
+    longer[~possible] = inf
+    order = np.argsort(longer, axis=1, kind="stable")
+    level = np.take_along_axis(longer, order, axis=1)
+    worth = share * np.cumsum(np.take_along_axis(costs, order, axis=1), axis=1)
+    best = (worth - level).argmax(axis=1)[:, None]
+    level, worth = (np.take_along_axis(values, best, axis=1) for values in (level, worth))
+    return possible & (longer <= level) & (worth - level > TOLERANCE * worth)
