@@ -221,7 +221,7 @@ def _inputs(config: ExperimentConfig, step: TrainStep) -> tuple[Any, Any]:
         step.stored(initial_parameters(config.model, 0)),
         step.abstract["params"],
     )
-    return params, place(microbatches, step)
+    return params, step.primed(params, place(microbatches, step))
 
 
 def _times(programs: Mapping[str, Callable[[], Any]]) -> dict[str, float]:

@@ -105,6 +105,8 @@ class ScheduleConfig(Section):
             of the gradients).
         live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
             null for twice the stages.
+        work_ahead: let the last bubbles of a step take forwards of the next one, of encoders that
+            are frozen with their connectors; batches are then read one step ahead.
         pieces: encoder name to the number of pieces that its layers are cut into; an encoder that
             is not named is cut to fit the bubbles.
         fsdp_gather: parameters are gathered over fsdp once a `step`, or `layer` by layer, which
@@ -118,6 +120,7 @@ class ScheduleConfig(Section):
     encoder_placement: Literal["first_stage", "prologue", "bubbles"] = "bubbles"
     fill: tuple[Literal["pipeline", "tensor", "data"], ...] = ("pipeline", "tensor", "data")
     live: int | None = Field(None, ge=1)
+    work_ahead: bool = True
     pieces: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     fsdp_gather: Literal["step", "layer"] = "step"
     pad_layers: bool = False

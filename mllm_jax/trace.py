@@ -81,7 +81,7 @@ def _records(config: ExperimentConfig, plan: PipelinePlan) -> np.ndarray:
     observed = replace(plan, observe=recorder)
     step = TrainStep(config.model, grid, mesh, optax.identity(), observed)
     params = step.init(jax.random.key(config.train.seed))["params"]
-    batch = place(_microbatches(config, step), step)
+    batch = step.primed(params, place(_microbatches(config, step), step))
     for _ in range(2):
         jax.block_until_ready(step.gradients(params, batch))
         jax.effects_barrier()

@@ -368,23 +368,31 @@ class Pipeline:
     observe: Observer | None = None
 
     def loss_and_gradients(
-        self, params: Tree, batch: Tree, weight: jax.Array
-    ) -> tuple[jax.Array, Tree]:
+        self, params: Tree, batch: Tree, weight: jax.Array, carried: Mapping[str, jax.Array]
+    ) -> tuple[jax.Array, Tree, dict[str, jax.Array]]:
         """Loss and gradients of one step, as this device's shares of sums over the grid.
 
         Args:
             params: `{"decoder": tower, "encoders": {name: tower}}`, local shards that are marked
                 as varying over all axes; `tower["layers"]` is a stack, this stage's layers chunk
                 by chunk.
-            batch: `decoder`: local rows `[microbatches, rows, ...]`; `encoders`: by name
-                `[slots, rows, ...]`, the microbatches that this device's stage encodes.
+            batch: `decoder`: local rows `[microbatches, rows, ...]`, after this step's those of the
+                next that it works ahead for; `encoders`: by name `[slots, rows, ...]`, the
+                microbatches that this device's stage encodes.
             weight: what the sum of the losses is divided by.
+            carried: outputs that the step before has made for this one, by encoder that works
+                ahead, `[slots, rows, tokens / tensor, d_model]`.
 
         Returns:
-            The loss summed over the microbatches, different on ranks with different rows only, and
-            gradients in the structure of `params`, in float32.
+            The loss summed over the microbatches, different on ranks with different rows only;
+            gradients in the structure of `params`, in float32; and what is carried on.
         """
-        return _Step(self, params, batch, weight).run()
+        return _Step(self, params, batch, weight, carried).run()
+
+    def work_ahead(self, params: Tree, batch: Tree) -> dict[str, jax.Array]:
+        """What a step with this `batch` would carry on to the next, and nothing else."""
+        ahead = replace(self, program=self.program.ahead_only)
+        return _Step(ahead, params, batch, jnp.ones(()), {}).work_ahead()
 
     def rehearse(
         self, params: Tree, batch: Tree, kind: BundleKind, piece: int, together: bool, ticks: int
@@ -402,7 +410,8 @@ class Pipeline:
         Returns:
             A scalar that depends on all that was computed; its value means nothing.
         """
-        return _Step(self, params, batch, jnp.ones(())).rehearse(kind, piece, together, ticks)
+        step = _Step(self, params, batch, jnp.ones(()), {})
+        return step.rehearse(kind, piece, together, ticks)
 
 
 class _Step:
@@ -413,9 +422,16 @@ class _Step:
     `inbox`, `piece_gradients` and gradient sums `layers` and `rest`.
     """
 
-    def __init__(self, pipeline: Pipeline, params: Tree, batch: Tree, weight: jax.Array) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        params: Tree,
+        batch: Tree,
+        weight: jax.Array,
+        carried: Mapping[str, jax.Array],
+    ) -> None:
         self.pipeline, self.program = pipeline, pipeline.program
-        self.batch, self.weight = batch, weight
+        self.batch, self.weight, self.carried = batch, weight, carried
         self.vary = partial(vary, axes=pipeline.axes)
         self.index = axis_index(pipeline.stage)
         self.decoder = _Tower(pipeline, "decoder", pipeline.decoder, params["decoder"])
@@ -424,7 +440,7 @@ class _Step:
             for name, functions in pipeline.encoders.items()
         }
 
-    def run(self) -> tuple[jax.Array, Tree]:
+    def run(self) -> tuple[jax.Array, Tree, dict[str, jax.Array]]:
         """Prologue, the ticks of the decoder, epilogue."""
         schedule, ticks = self.program.schedule, len(self.program.schedule.ticks)
         entry, stop = schedule.span.start, schedule.span.stop
@@ -436,12 +452,24 @@ class _Step:
         state = self._scan(range(start, stop), state)
         decoder = state.pop("decoder")
         encoders = self._scan(range(stop, ticks), state)["encoders"]
-        return decoder["loss"], {
+        gradients = {
             "decoder": decoder["rest"] | {"layers": decoder["layers"]},
             "encoders": {
                 name: tree["rest"] | {"layers": tree["layers"]} for name, tree in encoders.items()
             },
         }
+        return decoder["loss"], gradients, self._carry_on(encoders)
+
+    def work_ahead(self) -> dict[str, jax.Array]:
+        """See `Pipeline.work_ahead`."""
+        encoders = {name: self._encoder_state(name) for name in self.encoders}
+        ticks = range(len(self.program.schedule.ticks))
+        return self._carry_on(self._scan(ticks, {"encoders": encoders})["encoders"])
+
+    def _carry_on(self, encoders: Tree) -> dict[str, jax.Array]:
+        """Outputs for the next step."""
+        counts = {name: encoder.carried for name, encoder in self.program.encoders.items()}
+        return {name: encoders[name]["outbox"][:n] for name, n in counts.items() if n}
 
     def rehearse(self, kind: BundleKind, piece: int, together: bool, ticks: int) -> jax.Array:
         """See `Pipeline.rehearse`."""
@@ -508,10 +536,13 @@ class _Step:
     def _encoder_state(self, name: str) -> Tree:
         sizes, x = self.program.encoders[name].sizes, self.encoder_activation(name)
         saved = self._zeros_of(lambda: self._encoder_saved(name, x)) if sizes.saved else ()
+        outbox = self._buffer(sizes.outbox, self.activation)
+        if name in self.carried:
+            outbox = lax.dynamic_update_slice_in_dim(outbox, self.vary(self.carried[name]), 0, 0)
         return {
             "pieces": self._buffer(sizes.pieces, x),
             "saved": self._buffer(sizes.saved, saved),
-            "outbox": self._buffer(sizes.outbox, self.activation),
+            "outbox": outbox,
             "inbox": self._buffer(sizes.inbox, self.activation),
             "piece_gradients": self._buffer(sizes.piece_gradients, x),
             **self.encoders[name].zero_sums(),

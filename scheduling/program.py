@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
@@ -167,6 +167,11 @@ class EncoderProgram:
     slots: int
     ahead_slot: Table
 
+    @property
+    def carried(self) -> int:
+        """Slots of `outbox`, the first ones, whose content goes from step to step."""
+        return int(self.ahead_slot.max(initial=-1)) + 1
+
 
 @dataclass(frozen=True, order=True)
 class BundleKind:
@@ -238,6 +243,28 @@ class Program:
         """Indices into `kinds(ticks)`, `[len(ticks), stages]`."""
         codes = self._codes[ticks]
         return np.searchsorted(np.unique(codes), codes).astype(np.int32)
+
+    @property
+    def ahead_only(self) -> Program:
+        """The forwards for the next step alone: what a step would have left for this one.
+
+        Values move as in the whole program; what is not computed is never read.
+        """
+        nothing = partial(_masked, keep=np.zeros_like(self.forward.microbatch, bool))
+        encoders = {}
+        for name, encoder in self.encoders.items():
+            ahead = encoder.forward.microbatch >= self.schedule.microbatches
+            encoders[name] = replace(
+                encoder,
+                forward=_masked(encoder.forward, ahead),
+                backward=nothing(encoder.backward),
+            )
+        return replace(
+            self,
+            forward=nothing(self.forward),
+            backward=nothing(self.backward),
+            encoders=encoders,
+        )
 
     @cached_property
     def _codes(self) -> Ints:
@@ -461,6 +488,14 @@ def _frozen(values: NDArray[Any]) -> Table:
     table = np.array(values, np.int32)
     table.setflags(write=False)
     return table
+
+
+def _masked(part: Any, keep: NDArray[np.bool_]) -> Any:
+    """A dataclass of tables `[ticks, stages]` with the entries in `keep` only."""
+    return replace(
+        part,
+        **{f.name: _frozen(np.where(keep, getattr(part, f.name), -1)) for f in fields(part)},
+    )
 
 
 def _corner(shape: tuple[int, ...], *index: int) -> NDArray[np.bool_]:

@@ -16,16 +16,21 @@ from mllm_jax.train.step import TrainStep, batch_specs
 from sharding.grid import shardings
 
 
-def place(microbatches: Sequence[Any], step: TrainStep) -> Any:
+def place(
+    microbatches: Sequence[Any], step: TrainStep, following: Sequence[Any] | None = None
+) -> Any:
     """Stack this process's rows of every microbatch into global arrays for `step`.
 
     Arrays are `[microbatches, rows, ..]`; in a pipeline those of an encoder are
-    `[pipelines * slots, rows, ..]`, microbatch by microbatch on the stage that encodes it.
+    `[pipelines * slots, rows, ..]`, microbatch by microbatch on the stage that encodes it. What
+    the step before has carried on (`carried`) is left empty, see `TrainStep.primed`.
 
     Args:
         microbatches: packed batches with the rows of `local_rows` only.
+        following: those of the next step, for one that works ahead; by default the same again.
     """
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *microbatches)
+    ahead = (microbatches if following is None else following)[: step.ahead]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *microbatches, *ahead)
     layout: Any = shardings(step.mesh, batch_specs(stacked, step.grid, step.dealings))
     dealt = {name: stacked["encoders"].pop(name) for name in step.dealings}
     placed = {
@@ -35,7 +40,7 @@ def place(microbatches: Sequence[Any], step: TrainStep) -> Any:
         for name, tree in dealt.items()
     }
     batch = jax.tree.map(jax.make_array_from_process_local_data, layout, stacked)
-    return batch | {"encoders": batch["encoders"] | placed}
+    return batch | {"encoders": batch["encoders"] | placed, "carried": {}}
 
 
 def _deal(step: TrainStep, dealing: Dealing, layout: NamedSharding, x: np.ndarray) -> jax.Array:

@@ -178,11 +178,13 @@ def steps(
     running: deque[jax.Array] = deque()
     with _loader(experiment, progress.loader) as loader:
         began = time.perf_counter()
+        carried: dict[str, jax.Array] | None = None
+        read = _microbatches(experiment, loader, config.train.steps - progress.step)
         while progress.step < config.train.steps:
             asked = time.perf_counter()
-            microbatches = [next(loader) for _ in range(config.train.accumulate)]
+            microbatches, following = next(read)
             waited = time.perf_counter() - asked
-            batch = place([m.batch for m in microbatches], experiment.step)
+            batch = _batch(experiment, state, microbatches, following, carried)
             while len(running) >= ahead:
                 running.popleft().block_until_ready()
             if progress.step + 1 == config.run.trace_step:
@@ -190,6 +192,7 @@ def steps(
             else:
                 state, scalars = experiment.step.step(state, batch)
             running.append(scalars["loss"])
+            carried = scalars["carried"]
             now = time.perf_counter()
             _advance(progress, microbatches, now - began)
             rate = float(schedule(progress.step - 1))
@@ -197,6 +200,38 @@ def steps(
             began, paused = now, progress.paused
             yield state, record
             began += progress.paused - paused
+
+
+def _microbatches(
+    experiment: Experiment, loader: Loader, steps: int
+) -> Iterator[tuple[list[Step], list[Step] | None]]:
+    """The microbatches of `steps` steps, with those of the next step if this one works ahead."""
+
+    def read() -> list[Step]:
+        return [next(loader) for _ in range(experiment.config.train.accumulate)]
+
+    following: list[Step] | None = None
+    for left in range(steps - 1, -1, -1):
+        microbatches = following or read()
+        following = read() if experiment.step.ahead and left else None
+        yield microbatches, following
+
+
+def _batch(
+    experiment: Experiment,
+    state: Any,
+    microbatches: list[Step],
+    following: list[Step] | None,
+    carried: dict[str, jax.Array] | None,
+) -> Any:
+    """The batch of a step on the devices; `carried` is what the step before has left."""
+    own = [m.batch for m in microbatches]
+    step = experiment.step
+    # After the last step there is none: its work ahead is thrown away.
+    batch = place(own, step, following and [m.batch for m in following])
+    if carried is None:
+        return batch | {"carried": step.primed(state["params"], place(own, step))["carried"]}
+    return batch | {"carried": carried}
 
 
 def _traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple[Any, Any]:

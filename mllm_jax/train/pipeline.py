@@ -101,7 +101,8 @@ class Dealing:
     """Microbatches of an encoder on the stages that encode them.
 
     Attributes:
-        order: `[pipelines * slots]`, the microbatch in every slot or -1.
+        order: `[pipelines * slots]`, the microbatch in every slot or -1; from the number of
+            microbatches on it is one of the next step.
         pipelines: grid axes that number the encoder's pipelines.
         rows: grid axes over which the rows of a microbatch are dealt.
     """
@@ -141,16 +142,40 @@ class PipelinedGradients:
         self.inside = StageViews.build(grid, plan.gather)
         self.stack = plan.stack(model)
 
-    def __call__(self, params: Any, batch: Any) -> tuple[jax.Array, Any]:
-        """As `loss_and_gradients` of the step without a pipeline."""
-        view = self.grid.decoder
-        weight = psum(jnp.sum(batch["decoder"]["loss_weight"]), view.batch)
+    def __call__(self, params: Any, batch: Any) -> tuple[jax.Array, Any, dict[str, jax.Array]]:
+        """As `loss_and_gradients` of the step without a pipeline, and what is carried on.
+
+        Raises:
+            ValueError: `batch["carried"]` does not hold what the step before has left.
+        """
+        view, carried = self.grid.decoder, batch["carried"]
+        if carried.keys() != self.carried_specs.keys():
+            raise ValueError(
+                f"carried: {sorted(carried)} is refused; valid: {sorted(self.carried_specs)}, see "
+                "TrainStep.primed"
+            )
+        own = batch["decoder"]["loss_weight"][: self.plan.schedule.microbatches]
+        weight = psum(jnp.sum(own), view.batch)
         weight = jnp.where(weight > 0, weight, 1)
         whole = vary(self._gathered(params), view.all)
-        loss, grads = self._pipeline.loss_and_gradients(self._stacked(whole), batch, weight)
+        loss, grads, carried = self._pipeline.loss_and_gradients(
+            self._stacked(whole), batch, weight, carried
+        )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
-        return psum(loss, view.batch), self._home(grads, whole)
+        return psum(loss, view.batch), self._home(grads, whole), carried
+
+    def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
+        """As `Pipeline.work_ahead`, on parameters as the step keeps them."""
+        whole = vary(self._gathered(params), self.grid.decoder.all)
+        return self._pipeline.work_ahead(self._stacked(whole), batch)
+
+    @cached_property
+    def carried_specs(self) -> dict[str, PartitionSpec]:
+        """Layouts of what is carried on, `[stages * slots, rows, tokens, d_model]`, by encoder."""
+        view = self.grid.decoder
+        spec = PartitionSpec(view.stage or None, view.batch or None, view.tensor or None)
+        return {name: spec for name, encoder in self.program.encoders.items() if encoder.carried}
 
     def rehearse(
         self, params: Any, batch: Any, kind: BundleKind, piece: int, together: bool, ticks: int
@@ -168,7 +193,9 @@ class PipelinedGradients:
         encoder, pipelines = self.program.encoders[name], self.inside.pipelines[name]
         order = np.full((self.grid.decoder.degree(pipelines), encoder.slots), -1)
         for microbatch in range(self.plan.schedule.microbatches):
-            order[encoder.owners[microbatch], encoder.local[microbatch]] = microbatch
+            ahead = microbatch < encoder.cut.ahead
+            number = microbatch + ahead * self.plan.schedule.microbatches
+            order[encoder.owners[microbatch], encoder.local[microbatch]] = number
         return Dealing(order.ravel(), pipelines, self.inside.views[name].batch)
 
     @cached_property

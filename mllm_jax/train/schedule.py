@@ -8,7 +8,7 @@ from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.work import work_parts
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.pipeline import PipelinePlan, check_layers
-from scheduling.bubbles import choose_pieces, place_encoders
+from scheduling.bubbles import choose_pieces, fill_ahead, place_encoders
 from scheduling.check import check
 from scheduling.cost import EncoderCosts, TaskCosts
 from scheduling.schedule import EncoderPieces, Schedule, ScheduleError, gpipe, interleaved
@@ -43,6 +43,8 @@ def make_schedule(config: ExperimentConfig) -> Schedule:
     """Decoder tasks by `schedule.kind`, encoder tasks by `schedule.encoder_placement`."""
     chosen, cuts = config.schedule, encoder_pieces(config)
     decoder, costs = _decoder(config, config.train.accumulate), task_costs(config, cuts)
+    if chosen.work_ahead and chosen.encoder_placement == "bubbles":
+        cuts = fill_ahead(decoder, cuts, costs, chosen.fill, chosen.live)
     return place_encoders(decoder, cuts, costs, chosen.encoder_placement, chosen.fill, chosen.live)
 
 

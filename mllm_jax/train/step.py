@@ -154,11 +154,36 @@ class TrainStep:
         self.layout = parameter_layouts(model, grid, pipeline is not None)
         self.state_specs = self._state_specs()
         params = self.state_specs["params"]
-        scalar = PartitionSpec()
+        scalar, carried = PartitionSpec(), self._carried_specs
+        scalars = {"loss": scalar, "grad_norm": scalar, "carried": carried}
         self.step = jax.jit(
-            self.shard(self._step, self.state_specs, (self.state_specs, scalar)), donate_argnums=0
+            self.shard(self._step, self.state_specs, (self.state_specs, scalars)), donate_argnums=0
         )
         self.gradients = jax.jit(self.shard(self._gradients, params, (params, scalar)))
+
+    @property
+    def ahead(self) -> int:
+        """Microbatches of the next step that this one works ahead for."""
+        if self.pipeline is None:
+            return 0
+        return max((cut.ahead for cut in self.pipeline.schedule.encoders), default=0)
+
+    def primed(self, params: Any, batch: Any) -> Any:
+        """`batch` with what the step before would have carried on, for a first step.
+
+        Args:
+            batch: whose following microbatches are its own, see `train.batch.place`.
+        """
+        if not self._carried_specs:
+            return batch
+        pipelined = self.pipelined
+        assert pipelined is not None
+        body = self.shard(pipelined.work_ahead, self.state_specs["params"], self._carried_specs)
+        return batch | {"carried": jax.jit(body)(params, batch)}
+
+    @property
+    def _carried_specs(self) -> dict[str, PartitionSpec]:
+        return self.pipelined.carried_specs if self.pipelined else {}
 
     def init(self, key: jax.Array) -> State:
         """Fresh state, made shard by shard; its values do not depend on the plan."""
@@ -193,11 +218,16 @@ class TrainStep:
             return jax.shard_map(
                 body,
                 mesh=self.mesh,
-                in_specs=(specs, batch_specs(batch, self.grid, self.dealings)),
+                in_specs=(specs, self.batch_specs(batch)),
                 out_specs=out_specs,
             )(tree, batch)
 
         return run
+
+    def batch_specs(self, batch: Any) -> Any:
+        """Layouts of a batch as `train.batch.place` makes it."""
+        modules = batch_specs(batch, self.grid, self.dealings)
+        return modules | {"carried": {name: self._carried_specs[name] for name in batch["carried"]}}
 
     def _init(self, key: jax.Array) -> State:
         params = self.stored(multimodal.init_parameters(self.model, key))
@@ -237,22 +267,26 @@ class TrainStep:
         }
 
     def _step(self, state: State, batch: Any) -> tuple[State, dict[str, jax.Array]]:
-        loss, grads = self._loss_and_gradients(state["params"], batch)
+        loss, grads, carried = self._loss_and_gradients(state["params"], batch)
         updates, optimizer = self.optimizer.update(grads, state["optimizer"], state["params"])
         params = optax.apply_updates(state["params"], updates)
         new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
-        return new, {"loss": loss, "grad_norm": global_norm(grads, self.layout)}
+        norm = global_norm(grads, self.layout)
+        return new, {"loss": loss, "grad_norm": norm, "carried": carried}
 
     def _gradients(self, params: Any, batch: Any) -> tuple[Any, jax.Array]:
-        loss, grads = self._loss_and_gradients(params, batch)
+        loss, grads, _ = self._loss_and_gradients(params, batch)
         return grads, loss
 
-    def _loss_and_gradients(self, params: Any, batch: Any) -> tuple[jax.Array, Any]:
+    def _loss_and_gradients(self, params: Any, batch: Any) -> tuple[jax.Array, Any, Any]:
+        """Loss, gradients and what is carried on to the next step."""
         if self.pipelined is not None:
             return self.pipelined(params, batch)
-        return loss_and_gradients(
-            params, batch, self.model, self.grid.views, self.layout, self.frozen
+        modules = {name: batch[name] for name in ("decoder", "encoders")}
+        loss, grads = loss_and_gradients(
+            params, modules, self.model, self.grid.views, self.layout, self.frozen
         )
+        return loss, grads, {}
 
 
 def specs_like(optimizer: Any, layout: Any) -> Any:

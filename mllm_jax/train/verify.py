@@ -116,6 +116,7 @@ def loss_and_gradients(
     on_devices = place(local, step)
     # Accelerators multiply float32 in fewer bits unless told otherwise.
     with jax.default_matmul_precision("highest"):
+        on_devices = step.primed(placed, on_devices)
         program = step.gradients.lower(placed, on_devices).compile(_run_once())
     grads, loss = program(placed, on_devices)
     grads = jax.tree.map(whole, grads)

@@ -170,7 +170,9 @@ def placed(decoder: Schedule, cuts: tuple[EncoderPieces, ...], placement: str) -
 
 
 @st.composite
-def encoder_cuts(draw: st.DrawFn, stages: int, placement: str) -> tuple[EncoderPieces, ...]:
+def encoder_cuts(
+    draw: st.DrawFn, stages: int, microbatches: int, placement: str
+) -> tuple[EncoderPieces, ...]:
     cuts = []
     for name in draw(st.sampled_from([ENCODERS, ENCODERS[:1]])):
         own = [n for n in range(1, stages + 1) if stages % n == 0 and LAYERS[name] % n == 0]
@@ -180,7 +182,9 @@ def encoder_cuts(draw: st.DrawFn, stages: int, placement: str) -> tuple[EncoderP
             st.sampled_from([n for n in (1, 2, 3, 4) if n % count == 0 and LAYERS[name] % n == 0])
         )
         backward = draw(st.sampled_from([pieces, pieces, 1, 0]))
-        cuts.append(EncoderPieces(name, pieces, count, backward))
+        works_ahead = backward == 0 and placement in ("bubbles", "naive", "random")
+        ahead = draw(st.integers(0, microbatches)) if works_ahead else 0
+        cuts.append(EncoderPieces(name, pieces, count, backward, ahead))
     return tuple(cuts)
 
 
@@ -192,7 +196,7 @@ def cases(draw: st.DrawFn) -> Case:
         st.sampled_from([interleaved(stages, chunks, count), gpipe(stages, count, chunks)])
     )
     placement = draw(st.sampled_from(["bubbles", "prologue", "first_stage", "random", "naive"]))
-    cuts = draw(encoder_cuts(stages, placement))
+    cuts = draw(encoder_cuts(stages, count, placement))
     tensor = draw(st.sampled_from([1, 2]))
     fsdp = draw(st.sampled_from([1, 2] if stages * tensor <= 4 else [1]))
     return Case(
@@ -208,6 +212,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 VISION, AUDIO = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
+AHEAD = replace(AUDIO, backward=0, ahead=3)
 QUIET: dict[str, Any] = {"suppress_health_check": list(HealthCheck)}
 
 
@@ -216,12 +221,12 @@ QUIET: dict[str, Any] = {"suppress_health_check": list(HealthCheck)}
     [
         (placed(interleaved(2, 2, 3), (VISION, AUDIO), "bubbles"), {"remat": "none"}),
         (
-            placed(interleaved(2, 1, 5), (replace(VISION, backward=1),), "bubbles"),
+            placed(interleaved(2, 1, 5), (replace(VISION, backward=1), AHEAD), "bubbles"),
             {"tensor": 2, "split": ("vision",)},
         ),
         (placed(gpipe(2, 3), (VISION, AUDIO), "random"), {"remat": "layer", "fsdp": 2}),
     ],
-    ids=("bubbles", "connector only", "random"),
+    ids=("bubbles", "frozen", "random"),
 )
 def test_loss_and_gradients_equal_one_device(schedule: Schedule, options: dict[str, Any]) -> None:
     check(Case(schedule, **options))

@@ -19,6 +19,7 @@ from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loop import Progress, pipeline_figures, steps
 from mllm_jax.train.verify import verify
+from tests.train.conftest import run
 
 CONFIG = CheckpointConfig(asynchronous=False)
 PIPELINED: dict[str, Any] = {
@@ -86,10 +87,10 @@ def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> N
 @pytest.mark.slow
 def test_a_pipelined_run_equals_a_plain_one(small_config: Make, tmp_path: Path) -> None:
     """Losses of three steps on real samples, what the loop writes, and an evaluation."""
-    run = {"directory": str(tmp_path), "name": "piped", "trace_step": 2}
+    written = {"directory": str(tmp_path), "name": "piped", "trace_step": 2}
     changes = MODEL | {"train__steps": 3}
     plain = Experiment.build(small_config(**changes))
-    piped = Experiment.build(small_config(**changes, **PIPELINED, run=run))
+    piped = Experiment.build(small_config(**changes, **PIPELINED, run=written))
     results = [trained(experiment) for experiment in (plain, piped)]
     (expected, first), (losses, second) = results
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
@@ -115,6 +116,38 @@ def trained(experiment: Experiment) -> tuple[list[float], Any]:
         losses.append(float(record.loss))
         state = new
     return losses, state
+
+
+def test_a_run_that_works_ahead_goes_on_where_it_stopped(
+    small_config: Make, tmp_path: Path
+) -> None:
+    """Encoders make outputs of the next step; after a restart they are made again."""
+    frozen = ["vision", "vision.connector", "audio", "audio.connector"]
+    changes = MODEL | PIPELINED | {"train__accumulate": 4, "train__freeze": frozen}
+    experiment = Experiment.build(small_config(**changes, train__steps=3))
+    assert experiment.step.ahead
+    state, progress = experiment.step.init(jax.random.key(0)), Progress(0, LoaderState(0))
+    checkpoints = Checkpoints(tmp_path, CONFIG, experiment.step.regrouping)
+
+    def save(state: Any, progress: Progress) -> None:
+        if progress.step == 1:
+            checkpoints.save(1, state, progress.to_json(), {})
+
+    losses, last = run(experiment, state, progress, save)
+    checkpoints.wait()
+    found = checkpoints.restore(experiment.step.abstract)
+    checkpoints.close()
+    assert found is not None
+    again, same = run(experiment, found.state, Progress.from_json(found.progress))
+    assert again == losses[1:]
+    jax.tree.map(np.testing.assert_array_equal, same, last)
+
+    plain = Experiment.build(
+        small_config(**MODEL | {"train__accumulate": 4, "train__freeze": frozen}, train__steps=3)
+    )
+    state, progress = plain.step.init(jax.random.key(0)), Progress(0, LoaderState(0))
+    expected, _ = run(plain, state, progress)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
 @pytest.mark.slow
