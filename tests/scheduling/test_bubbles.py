@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduling import bubbles as placement_of
 from scheduling.bubbles import choose_pieces, fill_ahead, lower_bound, place_encoders
 from scheduling.check import check
 from scheduling.cost import EncoderCosts, TaskCosts
@@ -22,7 +23,7 @@ from scheduling.schedule import (
     gpipe,
     interleaved,
 )
-from scheduling.table import worth_more
+from scheduling.table import Rules, worth_more
 from tests.scheduling import optimum
 
 PLACEMENTS = ("first_stage", "prologue", "bubbles")
@@ -240,6 +241,40 @@ def test_buffers_do_not_grow_with_microbatches(cut):
     )
     sizes = [asdict(program.encoders["vision"].sizes) for program in (few, many)]
     assert all(sizes[1][name] <= size + 1 for name, size in sizes[0].items())
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3, 4])
+@pytest.mark.parametrize("stages", [2, 3])
+def test_no_more_wait_than_may(stages, pieces):
+    for microbatches, live, share in product(range(3, 13, 2), (stages, stages + 1), SHARES):
+        encoder, costs = typical(stages, 1, share, pieces)
+        decoder = interleaved(stages, 1, microbatches)
+        schedule = place_encoders(decoder, [encoder], costs, live=live)
+        assert max(waiting(schedule, encoder)) <= live
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_steps_are_as_long_as_the_placement_reckons(case):
+    decoder, encoders, costs = case
+    table = placement_of._place(
+        decoder, encoders, costs, Rules.of("bubbles", FILLS, None, decoder.stages)
+    )
+    assert table.makespan == pytest.approx(makespan(table.schedule(encoders), costs))
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_what_moves_between_stages_stands_where_they_meet(share):
+    """Beside several pieces that stay, in one slot."""
+    vision, costs = typical(2, 1, share, 4)
+    audio = EncoderPieces("audio", 2, 2, 2)
+    own = encoder_costs(audio, 0.1, 0.2)
+    costs = replace(costs, encoders=costs.encoders | {"audio": own})
+    rules = Rules.of("bubbles", FILLS, None, 2)
+    table = placement_of._place(interleaved(2, 1, 8), [vision, audio], costs, rules)
+    schedule = table.schedule([vision, audio])
+    assert table.makespan == pytest.approx(makespan(schedule, costs))
+    assert schedule.meetings.sum() <= len(table.source)
 
 
 def test_less_may_wait_at_the_price_of_a_longer_step():
