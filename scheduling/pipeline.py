@@ -302,6 +302,11 @@ def _add(total: jax.Array, value: jax.Array) -> jax.Array:
     return total + value.astype(total.dtype)
 
 
+def scan_scope(ticks: range) -> str:
+    """How profiles and compiled programs name the scan over `ticks`; in it are scopes by kind."""
+    return f"ticks_{ticks.start}_to_{ticks.stop}"
+
+
 def once_if(chosen: jax.Array, function: Callable[[Tree], Tree], state: Tree) -> Tree:
     """`function(state)` where `chosen` holds, else `state`.
 
@@ -536,7 +541,8 @@ class _Step:
         if not ticks:
             return state
         rows = jax.tree.map(self._own, self._tables(ticks))
-        return self._ticks(self.program.kinds(ticks), rows, state)
+        with jax.named_scope(scan_scope(ticks)):
+            return self._ticks(self.program.kinds(ticks), rows, state)
 
     def _ticks(self, kinds: Sequence[BundleKind], rows: Tree, state: Tree) -> Tree:
         def tick(state: Tree, row: Tree) -> tuple[Tree, tuple[()]]:
@@ -545,7 +551,9 @@ class _Step:
             done = state, self._nothing_sent(state)
             for number, kind in enumerate(kinds):
                 if kind != IDLE or self.pipeline.observe:
-                    done = once_if(row["kind"] == number, partial(self._bundle, kind, row), done)
+                    with jax.named_scope(str(kind)):
+                        run = partial(self._bundle, kind, row)
+                        done = once_if(row["kind"] == number, run, done)
             return self._move(*done, row), ()
 
         return lax.scan(tick, state, rows)[0]
