@@ -84,6 +84,12 @@ class Instruction:
         listed = several[1] if several else " ".join(_TWO_BRANCHES.findall(self.rest))
         return re.findall(r"[\w.\-]+", listed)
 
+    @property
+    def scopes(self) -> list[str]:
+        """Scopes and operations of the source around it, the outermost first."""
+        found = re.search(r'\bop_name="([^"]*)"', self.rest)
+        return found[1].split("/") if found else []
+
     def numbers(self, attribute: str) -> list[int]:
         """`attribute={1,2}` as numbers, empty if there is none."""
         found = re.search(rf"\b{attribute}=\{{([\d,]*)\}}", self.rest)
@@ -206,7 +212,7 @@ def flops(module: Module, computation: Computation, instruction: Instruction) ->
     """FLOPs of the matrix products of one instruction, those of what it calls included.
 
     Products count two FLOPs per multiply-add. Kernels that are opaque custom calls count nothing,
-    nor do the branches of a conditional.
+    nor do conditionals and loops of unknown length.
     """
     if instruction.opcode == "dot":
         return _dot_flops(computation, instruction)
@@ -215,23 +221,23 @@ def flops(module: Module, computation: Computation, instruction: Instruction) ->
     if instruction.opcode == "custom-call":
         return _gemm_flops(computation, instruction)
     if instruction.opcode == "while":
-        return trips(module, instruction) * _total(module, instruction.called("body"))
+        return (trips(module, instruction) or 0) * _total(module, instruction.called("body"))
     if instruction.opcode in ("fusion", "call", "async-start"):
         return _total(module, instruction.called("calls") or instruction.called("to_apply"))
     return 0.0
 
 
-def trips(module: Module, loop: Instruction) -> int:
-    """Iterations of a `while`, 1 where they are not known when it is compiled."""
+def trips(module: Module, loop: Instruction) -> int | None:
+    """Iterations of a `while`, None where they are not known when it is compiled."""
     known = _TRIPS.search(loop.rest)
     if known:
         return int(known[1])
     condition = module[loop.called("condition")]
     test = condition.root  # of a scan: counter < constant
     if test.opcode != "compare" or "direction=LT" not in test.rest:
-        return 1
+        return None
     bound = condition.by_name.get(test.operands[-1])
-    return int(bound.inputs) if bound is not None and bound.opcode == "constant" else 1
+    return int(bound.inputs) if bound is not None and bound.opcode == "constant" else None
 
 
 def _total(module: Module, name: str | None) -> float:
@@ -275,9 +281,7 @@ def _convolution_flops(computation: Computation, convolution: Instruction) -> fl
     outputs = arrays(convolution.shape)[0][1]
     left, right, out = labels.groups()
     pairs = math.prod(
-        _window_pairs(
-            _window(convolution, int(d)), inputs[left.index(d)], outputs[out.index(d)]
-        )
+        _window_pairs(_window(convolution, int(d)), inputs[left.index(d)], outputs[out.index(d)])
         for d in sorted(c for c in out if c.isdigit())
     )
     ends = outputs[out.index("b")] * outputs[out.index("f")]
@@ -326,7 +330,9 @@ def replica_groups(instruction: Instruction) -> Groups:
     )
     if not iota:
         raise HloError(f"{instruction.name}: replica groups are missing or in an unknown form")
-    shape, dims, order = ([int(n) for n in part.split(",")] if part else [] for part in iota.groups())
+    shape, dims, order = (
+        [int(n) for n in part.split(",")] if part else [] for part in iota.groups()
+    )
     devices = np.arange(math.prod(dims)).reshape(dims)
     rows = devices.transpose(order or None).reshape(shape)
     return tuple(tuple(row) for row in rows.tolist())
@@ -374,7 +380,7 @@ class Overlap:
             self.hidden_seconds + other.hidden_seconds,
         )
 
-    def times(self, weight: int) -> Overlap:
+    def times(self, weight: float) -> Overlap:
         """The same, run `weight` times."""
         return Overlap(self.collectives, weight * self.seconds, weight * self.hidden_seconds)
 
@@ -392,7 +398,12 @@ class Speeds:
     link: float
 
 
-def overlap(module: Module, speeds: Speeds, counted: Callable[[Groups], bool]) -> Overlap:
+def overlap(
+    module: Module,
+    speeds: Speeds,
+    counted: Callable[[Groups], bool],
+    runs: Callable[[Instruction], float] = lambda loop: 1.0,
+) -> Overlap:
     """How much of the collectives' time has compute of other data scheduled inside it.
 
     The network serves one collective after the other, in the order in which they start, and only
@@ -401,16 +412,30 @@ def overlap(module: Module, speeds: Speeds, counted: Callable[[Groups], bool]) -
 
     Args:
         counted: whether collectives of these groups count.
+        runs: mean iterations of a `while` of which the text does not tell them.
 
     Raises:
         HloError: a collective starts and is never done, or is done and never starts.
     """
-    return _of_computation(module, module[module.entry], speeds, counted)
+
+    def of(name: str | None) -> Overlap:
+        computation = module[name]
+        total = _in_sequence(module, computation, speeds, counted)
+        for instruction in computation.instructions:
+            times = 1.0
+            if instruction.opcode == "while":
+                times = trips(module, instruction) or runs(instruction)
+            for inner in _sequences(instruction):
+                total += of(inner).times(times)
+        return total
+
+    return of(module.entry)
 
 
-def _of_computation(
+def _in_sequence(
     module: Module, computation: Computation, speeds: Speeds, counted: Callable[[Groups], bool]
 ) -> Overlap:
+    """Overlap of the collectives that stand in `computation` itself."""
     total, left = Overlap(), dict[str, float]()
     events = _events(module, computation)
     for instruction in computation.instructions:
@@ -426,9 +451,6 @@ def _of_computation(
             total += Overlap(1, seconds)
             if event.phase == "start":
                 left[event.key] = seconds
-        count = trips(module, instruction) if instruction.opcode == "while" else 1
-        for inner in _sequences(instruction):
-            total += _of_computation(module, module[inner], speeds, counted).times(count)
     return total
 
 
@@ -520,7 +542,9 @@ def _begin(computation: Computation, done: Instruction) -> str:
     if begin is not None and begin.opcode == "async-update":
         return _begin(computation, begin)
     if begin is None or not begin.opcode.endswith("-start"):
-        raise HloError(f"{done.name} in {computation.name} ends {name!r}, which does not start there")
+        raise HloError(
+            f"{done.name} in {computation.name} ends {name!r}, which does not start there"
+        )
     return name
 
 
