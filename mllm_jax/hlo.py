@@ -145,17 +145,19 @@ def parse(text: str) -> Module:
     if "is_scheduled=true" not in lines[0]:
         raise HloError(f"{_shortened(lines[0])}: not scheduled; give the text of a compiled module")
     computations: dict[str, Computation] = {}
-    entry, name, body = None, None, list[Instruction]()
+    entry, name, body = None, None, list[str]()
     for line in lines[1:]:
         header = _HEADER.match(line)
         if header:
             name, body = header[2], []
             entry = name if header[1] else entry
-        elif line.startswith("}") and name is not None:
-            computations[name] = Computation(name, tuple(body))
+        elif line == "}" and name is not None:
+            computations[name] = Computation(name, tuple(map(_instruction, body)))
             name = None
-        elif name is not None and line.strip():
-            body.append(_instruction(_COMMENT.sub("", line)))
+        elif line.startswith("  ") and name is not None:
+            body.append(_COMMENT.sub("", line))
+        elif body and name is not None:  # the configuration of a kernel may go on in further lines
+            body[-1] += line
     if entry is None:
         raise HloError("the module has no ENTRY computation")
     return Module(computations, entry)

@@ -40,7 +40,9 @@ SCATTERED = "  %u = bf16[4,8]{1,0} reduce-scatter-done(%t)\n"
 
 
 def dot(name: str) -> str:
-    return f"  %{name} = bf16[8,8]{{1,0:T(8,128)(2,1)}} fusion(%b, %b), kind=kOutput, calls=%product\n"
+    return (
+        f"  %{name} = bf16[8,8]{{1,0:T(8,128)(2,1)}} fusion(%b, %b), kind=kOutput, calls=%product\n"
+    )
 
 
 def computation(body: str, name: str = "main", entry: str = "ENTRY ") -> str:
@@ -100,7 +102,8 @@ def tpu_part(name: str, last: str) -> str:
 
 
 def tpu_call(name: str, called: str) -> str:
-    return f"  %{name} = (bf16[8,8]{{1,0}}, u32[]{{:S(2)}}) fusion(%a, %b), kind=kCustom, calls=%{called}\n"
+    kind = "(bf16[8,8]{1,0:T(8,128)(2,1)}, u32[]{:S(2)})"
+    return f"  %{name} = {kind} fusion(%a, %b), kind=kCustom, calls=%{called}\n"
 
 
 def test_collectives_that_a_tpu_fuses_with_compute():
@@ -174,7 +177,9 @@ def test_branches_are_read():
 
 def test_groups_choose_what_counts():
     module = parse(HEAD + PRODUCT + computation(GATHER + dot("x") + GATHERED))
-    assert overlap(module, SPEEDS, lambda groups: groups != ((0, 1, 2, 3), (4, 5, 6, 7))) == Overlap()
+    assert (
+        overlap(module, SPEEDS, lambda groups: groups != ((0, 1, 2, 3), (4, 5, 6, 7))) == Overlap()
+    )
     assert Overlap().hidden_share == 0
 
 
@@ -278,6 +283,11 @@ def test_texts_that_are_refused(text, reason):
 def test_modules_that_are_refused(body, reason):
     with pytest.raises(HloError, match=reason):
         found(computation(body))
+
+
+def test_an_instruction_may_go_on_in_further_lines():
+    call = '  %k = () custom-call(%b), custom_call_target="kernel", attributes={\n"x": 1\n}}\n'
+    assert found(computation(GATHER + call + dot("x") + GATHERED)) == Overlap(1, 3.0, 2.0)
 
 
 def test_copies_are_no_collectives():
