@@ -118,7 +118,7 @@ TARGETS = (
             "target_config": H100,
             "topology": "1x4x8",
         },
-        "reference",
+        "pallas_gpu",
         {
             # Kernels cannot be timed without a GPU.
             "xla_gpu_autotune_level": "0",
