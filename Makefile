@@ -17,6 +17,7 @@ DEMO := $(VENV)/.installed-demo
 TEST := $(VENV)/.installed-test
 ALL := $(VENV)/.installed-all
 LINT := $(VENV)/.installed-lint
+COMPILERS := $(VENV)/.installed-compilers
 # --no-compile: bytecode is made for the modules that are imported, not for all that are installed.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	--only-binary :all: --constraint constraints.txt --editable
@@ -50,11 +51,12 @@ lint: $(LINT) ## Check style, formatting, types and the floors of the design
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(DEMO) ## Measure the data pipeline, the train step and the pipeline of stages
+bench: $(COMPILERS) ## Measure the data pipeline, the train step and the pipeline of stages
 	$(BIN)/python launch.py bench data --config $(CONFIG) $(ARGS)
 	$(BIN)/python launch.py bench step --config $(CONFIG) $(ARGS)
 	$(BIN)/python launch.py bench pipeline
 	$(BIN)/python launch.py bench microbatches
+	$(BIN)/python launch.py bench overlap
 
 clean: ## Remove .venv and every cache; runs/ stays
 	rm -rf $(VENV) .cache build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
@@ -77,6 +79,11 @@ $(TEST): $(CREATED) $(PINS)
 
 $(ALL): $(CREATED) $(PINS)
 	$(INSTALL) ".[demo,test,compile]"
+	@touch $@
+
+# Compilers for TPUs and for NVIDIA GPUs, which need neither.
+$(COMPILERS): $(CREATED) $(PINS)
+	$(INSTALL) ".[demo,compile,cuda13]"
 	@touch $@
 
 $(LINT): $(CREATED) $(PINS)

@@ -32,6 +32,7 @@ BENCHMARK_CONFIGS = {
     "step": None,
     "pipeline": "configs/bench/pipeline.yaml",
     "microbatches": "configs/bench/pipeline.yaml",
+    "overlap": "configs/bench/overlap.yaml",
 }
 #: Benchmarks in which every emulated device has one thread, so that two cores are two devices.
 ONE_THREAD = ("pipeline",)

@@ -14,6 +14,7 @@ import jax
 from data.loader import Loader, StepStats
 from data.plan import LoaderState
 from data.sources import make_source
+from mllm_jax.bench_overlap import bench_overlap
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
@@ -121,4 +122,5 @@ BENCHMARKS: dict[str, Callable[[ExperimentConfig, Tell], dict[str, float] | list
     "step": bench_step,
     "pipeline": bench_pipeline,
     "microbatches": bench_microbatches,
+    "overlap": bench_overlap,
 }

@@ -303,6 +303,11 @@ def _add(total: jax.Array, value: jax.Array) -> jax.Array:
     return total + value.astype(total.dtype)
 
 
+def scan_scope(ticks: range) -> str:
+    """How profiles and compiled programs name the scan over `ticks`; in it are scopes by kind."""
+    return f"ticks_{ticks.start}_to_{ticks.stop}"
+
+
 def once_if(chosen: jax.Array, function: Callable[[Tree], Tree], state: Tree) -> Tree:
     """`function(state)` where `chosen` holds, else `state`.
 
@@ -442,16 +447,14 @@ class _Step:
 
     def run(self) -> tuple[jax.Array, Tree, dict[str, jax.Array]]:
         """Prologue, the ticks of the decoder, epilogue."""
-        schedule, ticks = self.program.schedule, len(self.program.schedule.ticks)
-        entry, stop = schedule.span.start, schedule.span.stop
-        start = int(schedule.last_meeting[entry]) + 1
+        prologue, middle, epilogue = self.program.schedule.phases
         encoders = {name: self._encoder_state(name) for name in self.encoders}
-        encoders = self._scan(range(start), {"encoders": encoders})["encoders"]
+        encoders = self._scan(prologue, {"encoders": encoders})["encoders"]
         state = {"decoder": self._decoder_state(), "encoders": encoders}
-        state = self._embed(state, self._entry_row(entry))
-        state = self._scan(range(start, stop), state)
+        state = self._embed(state, self._entry_row(self.program.schedule.span.start))
+        state = self._scan(middle, state)
         decoder = state.pop("decoder")
-        encoders = self._scan(range(stop, ticks), state)["encoders"]
+        encoders = self._scan(epilogue, state)["encoders"]
         gradients = {
             "decoder": decoder["rest"] | {"layers": decoder["layers"]},
             "encoders": {
@@ -572,7 +575,8 @@ class _Step:
             return state
         rows = jax.tree.map(self._own, self._tables(ticks))
         always = bool(self.program.schedule.meetings[ticks.start : ticks.stop].all())
-        return self._ticks(self.program.kinds(ticks), rows, state, meet=always)
+        with jax.named_scope(scan_scope(ticks)):
+            return self._ticks(self.program.kinds(ticks), rows, state, meet=always)
 
     def _ticks(self, kinds: Sequence[BundleKind], rows: Tree, state: Tree, *, meet: bool) -> Tree:
         """Scan over `rows`; the stages meet in all of them, or else where their row says so."""
@@ -581,7 +585,9 @@ class _Step:
             done = state, self._nothing_sent(state)
             for number, kind in enumerate(kinds):
                 if kind != IDLE or self.pipeline.observe:
-                    done = once_if(row["kind"] == number, partial(self._bundle, kind, row), done)
+                    with jax.named_scope(str(kind)):
+                        run = partial(self._bundle, kind, row)
+                        done = once_if(row["kind"] == number, run, done)
             state, sent = done
             meeting = partial(self._meet, sent=sent, row=row)
             return (meeting(state) if meet else once_if(row["meets"] > 0, meeting, state)), ()

@@ -182,6 +182,15 @@ class BundleKind:
     encoder_forward: str | None
     encoder_backward: str | None
 
+    def __str__(self) -> str:
+        """`F+B`, `B+vision_EB`, `idle`."""
+        tasks = [name for name, has in (("F", self.forward), ("B", self.backward)) if has]
+        if self.encoder_forward:
+            tasks.append(f"{self.encoder_forward}_EF")
+        if self.encoder_backward:
+            tasks.append(f"{self.encoder_backward}_EB")
+        return "+".join(tasks) or "idle"
+
 
 @dataclass(frozen=True, eq=False)
 class Program:

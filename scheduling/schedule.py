@@ -152,6 +152,12 @@ class Schedule:
         busy = [tick for tick, _, task in self if task.module == "decoder"]
         return range(min(busy), max(busy) + 1) if busy else range(0)
 
+    @cached_property
+    def phases(self) -> tuple[range, range, range]:
+        """Ticks before the first decoder task's input is complete, until the last, and after it."""
+        start = int(self.last_meeting[self.span.start]) + 1 if self.span else 0
+        return range(start), range(start, self.span.stop), range(self.span.stop, len(self.ticks))
+
     def encoder(self, name: str) -> EncoderPieces:
         """The cut of the encoder `name`."""
         for cut in self.encoders:

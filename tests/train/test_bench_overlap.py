@@ -1,0 +1,85 @@
+"""Tensor-parallel communication hidden by co-issue, compiled for accelerators that are not here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mllm_jax import bench_overlap
+from mllm_jax.bench_overlap import TARGETS, bundle_share, check_compilers, measured, within_tensor
+from mllm_jax.config import load
+from mllm_jax.devices import DeviceError
+from mllm_jax.hlo import Instruction
+from mllm_jax.train.schedule import make_schedule
+from scheduling.program import compile_program
+from sharding.grid import JointGrid
+from tests.configs import ROOT
+
+CONFIG = ROOT / "configs" / "bench" / "overlap.yaml"
+#: Fewer kinds of bundles, narrow and short.
+SMALL = (
+    "model.decoder.d_model=1024",
+    "model.decoder.heads=8",
+    "model.decoder.d_ff=4096",
+    "model.encoders={}",
+    "parallel.encoders={}",
+    "schedule.pieces={}",
+    "data.budgets={tokens: 2048, segments: 8}",
+)
+
+
+def test_missing_compilers_are_told_with_their_extras(monkeypatch):
+    missing = tuple(replace(target, compiler=f"no_such.{target.extra}") for target in TARGETS)
+    monkeypatch.setattr(bench_overlap, "TARGETS", missing)
+    with pytest.raises(DeviceError) as caught:
+        check_compilers()
+    message = str(caught.value)
+    assert "compile (v5p:4x4x2) and cuda13 (H100 4x8)" in message
+    assert "make install EXTRAS=compile,cuda13" in message
+
+
+def test_a_step_without_stages_is_refused():
+    plans = ["parallel.devices=8", "parallel.decoder={tensor: 8}", "schedule.pieces={}"]
+    config = load(CONFIG, [*plans, "parallel.encoders.vision={tensor: 8}"])
+    with pytest.raises(DeviceError, match=r"parallel\.decoder\.stage: 1 has no pipeline"):
+        measured(config, TARGETS[0], co_issue=True)
+
+
+def test_groups_within_a_stage_count():
+    grid = JointGrid.build(load(CONFIG).parallel.plans)
+    assert within_tensor(grid, (tuple(range(8)), tuple(range(8, 16))))
+    assert within_tensor(grid, ((0, 1, 2, 3),))
+    assert not within_tensor(grid, ((0, 8, 16, 24),))
+    assert not within_tensor(grid, (tuple(range(32)),))
+
+
+def test_bundles_count_as_often_as_the_schedule_has_them():
+    schedule = make_schedule(load(CONFIG))
+    program = compile_program(schedule, "layer")
+    share = bundle_share(program)
+
+    def runs(scopes: str) -> float:
+        metadata = f', metadata={{op_name="jit(run)/{scopes}"}}'
+        return share(Instruction("w", "()", "while", "", metadata, False))
+
+    span = schedule.phases[1]
+    scan = f"ticks_{span.start}_to_{span.stop}/while/body/"
+    kinds = {kind: runs(f"{scan}{kind}/while") for kind in program.kinds(span)}
+    assert sum(kinds.values()) == pytest.approx(1)
+    bundles = [bundle for tick in schedule.ticks[span.start : span.stop] for bundle in tick]
+    both = sum({task.kind for task in bundle} == {"F", "B"} for bundle in bundles)
+    assert runs(f"{scan}F+B/while") == pytest.approx(both / len(bundles))
+    assert runs(f"{scan}F+B/while/body/while") == 1
+    assert runs("while") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.tpu_compile
+@pytest.mark.timeout(600)
+def test_co_issue_hides_more_on_a_tpu():
+    pytest.importorskip("libtpu")
+    config = load(CONFIG, SMALL)
+    without, with_it = (measured(config, TARGETS[0], co_issue) for co_issue in (False, True))
+    assert without["collective_seconds"] == pytest.approx(with_it["collective_seconds"])
+    assert with_it["hidden_share"] > 1.2 * without["hidden_share"]
