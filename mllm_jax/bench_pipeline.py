@@ -10,7 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from mllm_jax.train.synthetic import synthetic_batch
 from mllm_jax.train.verify import initial_parameters
 from scheduling.cost import EncoderCosts, TaskCosts
 from scheduling.program import BundleKind
-from scheduling.schedule import EncoderPieces, Schedule
+from scheduling.schedule import Schedule
 from scheduling.timeline import timeline
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
@@ -42,7 +42,6 @@ REPETITIONS, TICKS = 7, 8
 Row = dict[str, Any]
 #: Shows a line of progress.
 Tell = Callable[[str], None]
-Costs = tuple[float, TaskCosts]
 
 
 @dataclass(frozen=True)
@@ -95,21 +94,22 @@ def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]
     placed = {name: _changed(config, "schedule", encoder_placement=name) for name in PLACEMENTS}
     tell(f"encoder share {share:.0%}: compiling {', '.join(PLACEMENTS)} and one device")
     programs = {name: _compile(own, config.parallel.plans) for name, own in placed.items()}
+    one = _on_every_device(config)
+    tell(f"encoder share {share:.0%}: compiling single tasks")
+    tasks = _single_tasks(placed, programs)
+    tell(f"encoder share {share:.0%}: timing steps and tasks in turns")
     runs = {name: program.run for name, program in programs.items()}
-    seconds = _times(runs | {"one": _on_every_device(config)})
+    # In one go: what a slow moment does to a step it does to the tasks that predict it.
+    seconds = _times(runs | {"one": one} | tasks)
     rows: list[Row] = []
-    tell(f"encoder share {share:.0%}: timing single tasks")
-    costs: dict[tuple[EncoderPieces, ...], Costs] = {}
     for name, program in programs.items():
         schedule = _schedule(program.step)
-        if schedule.encoders not in costs:
-            costs[schedule.encoders] = measured_costs(placed[name], program.step)
         rows.append(
             {
                 "encoder_share": share,
                 "placement": name,
                 "seconds": seconds[name],
-                "predicted_seconds": predicted_seconds(schedule, costs[schedule.encoders]),
+                "predicted_seconds": predicted_seconds(schedule, seconds),
                 "lower_bound_seconds": seconds["one"] / config.parallel.devices,
                 "speedup_over_first_stage": seconds["first_stage"] / seconds[name],
             }
@@ -117,10 +117,19 @@ def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]
     return rows
 
 
-def predicted_seconds(schedule: Schedule, costs: Costs) -> float:
-    """Makespan of `schedule` with the times of `measured_costs`."""
-    idle, tasks = costs
-    return timeline(schedule, tasks).makespan + idle * len(schedule.ticks)
+def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float:
+    """Makespan of `schedule`, given the seconds of the rehearsals of `_single_tasks`."""
+    idle = seconds["idle"] / TICKS
+    own = {key: max(value / TICKS - idle, 0.0) for key, value in seconds.items()}
+    encoders = {
+        cut.name: EncoderCosts(
+            tuple(own[cut, "EF", piece] for piece in range(cut.pieces)),
+            tuple(own.get((cut, "EB", piece), 0.0) for piece in range(cut.pieces)),
+        )
+        for cut in schedule.encoders
+    }
+    tasks = TaskCosts(own["F"], own["B"], own["shared"], encoders)
+    return timeline(schedule, tasks).makespan + idle * int(schedule.meetings.sum())
 
 
 def _schedule(step: TrainStep) -> Schedule:
@@ -128,37 +137,35 @@ def _schedule(step: TrainStep) -> Schedule:
     return step.pipeline.schedule
 
 
-def measured_costs(config: ExperimentConfig, step: TrainStep) -> Costs:
-    """Seconds of a tick without tasks, and of every task of the step's schedule.
+def _single_tasks(
+    configs: Mapping[str, ExperimentConfig], programs: Mapping[str, Compiled]
+) -> dict[Any, Callable[[], Any]]:
+    """Rehearsals of a tick without tasks, and of every task of the steps' schedules.
 
-    All devices run the same task at the same time, as they do in a step.
+    All devices run the same task at the same time, as they do in a step. Tasks of encoders are
+    named by how the encoder is cut, their kind and their piece.
     """
-    rehearse = partial(_rehearsed, config, step)
-    programs = {
-        "idle": rehearse(BundleKind(False, False, None, None), 0, False),
-        "shared": rehearse(BundleKind(False, False, None, None), 0, True),
-        "F": rehearse(BundleKind(True, False, None, None), 0, False),
-        "B": rehearse(BundleKind(False, True, None, None), 0, False),
-    }
-    cuts = _schedule(step).encoders
-    for cut in cuts:
-        for piece in range(cut.pieces):
-            forward = BundleKind(False, False, cut.name, None)
-            programs[f"{cut.name} EF {piece}"] = rehearse(forward, piece, False)
-        for piece in cut.backward_pieces:
-            backward = BundleKind(False, False, None, cut.name)
-            programs[f"{cut.name} EB {piece}"] = rehearse(backward, piece, False)
-    seconds = {name: value / TICKS for name, value in _times(programs).items()}
-    idle = seconds.pop("idle")
-    own = {name: max(value - idle, 0.0) for name, value in seconds.items()}
-    encoders = {
-        cut.name: EncoderCosts(
-            tuple(own[f"{cut.name} EF {piece}"] for piece in range(cut.pieces)),
-            tuple(own.get(f"{cut.name} EB {piece}", 0.0) for piece in range(cut.pieces)),
-        )
-        for cut in cuts
-    }
-    return idle, TaskCosts(own["F"], own["B"], own["shared"], encoders)
+    nothing = BundleKind(False, False, None, None)
+    rehearsals: dict[Any, Callable[[], Any]] = {}
+    for name, program in programs.items():
+        rehearse = partial(_rehearsed, configs[name], program.step)
+        if not rehearsals:
+            rehearsals = {
+                "idle": rehearse(nothing, 0, False),
+                "shared": rehearse(nothing, 0, True),
+                "F": rehearse(replace(nothing, forward=True), 0, False),
+                "B": rehearse(replace(nothing, backward=True), 0, False),
+            }
+        for cut in _schedule(program.step).encoders:
+            if (cut, "EF", 0) in rehearsals:
+                continue
+            forward = replace(nothing, encoder_forward=cut.name)
+            backward = replace(nothing, encoder_backward=cut.name)
+            for piece in range(cut.pieces):
+                rehearsals[cut, "EF", piece] = rehearse(forward, piece, False)
+            for piece in cut.backward_pieces:
+                rehearsals[cut, "EB", piece] = rehearse(backward, piece, False)
+    return rehearsals
 
 
 def _rehearsed(
@@ -224,9 +231,9 @@ def _inputs(config: ExperimentConfig, step: TrainStep) -> tuple[Any, Any]:
     return params, step.primed(params, place(microbatches, step))
 
 
-def _times(programs: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
+def _times(programs: Mapping[Any, Callable[[], Any]]) -> dict[Any, float]:
     """Median seconds of every program, run in turns after one run that does not count."""
-    taken: dict[str, list[float]] = {name: [] for name in programs}
+    taken: dict[Any, list[float]] = {name: [] for name in programs}
     for repetition in range(REPETITIONS + 1):
         for name, run in programs.items():
             begin = time.perf_counter()

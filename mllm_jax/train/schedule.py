@@ -34,9 +34,16 @@ def pipeline_plan(config: ExperimentConfig) -> PipelinePlan | None:
     return PipelinePlan(
         schedule,
         gather=chosen.fsdp_gather,
-        co_issue="tensor" in chosen.fill,
+        co_issue="tensor" in chosen.fill and _layers_communicate(config),
         overlap_gather="data" in chosen.fill,
     )
+
+
+def _layers_communicate(config: ExperimentConfig) -> bool:
+    """Whether co-issue has anything to hide in a layer; if not it only costs locality."""
+    by_layer = config.schedule.fsdp_gather == "layer"
+    plans = config.parallel.plans.values()
+    return any(plan.tensor > 1 or (by_layer and plan.fsdp > 1) for plan in plans)
 
 
 def make_schedule(config: ExperimentConfig) -> Schedule:
