@@ -36,8 +36,8 @@ from sharding.plan import ParallelPlan
 PLACEMENTS = ("first_stage", "prologue", "bubbles")
 SHARES = (0.10, 0.25, 0.40)
 MICROBATCHES = (8, 32, 128)
-#: Timed repetitions of a step, and ticks of one rehearsal of a task.
-REPETITIONS, TICKS = 7, 8
+#: Timed repetitions of a step, ticks of one rehearsal of a task, and of one of empty ticks.
+REPETITIONS, TICKS, IDLE_TICKS = 7, 8, 64
 
 Row = dict[str, Any]
 #: Shows a line of progress.
@@ -119,8 +119,9 @@ def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]
 
 def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float:
     """Makespan of `schedule`, given the seconds of the rehearsals of `_single_tasks`."""
-    idle = seconds["idle"] / TICKS
-    own = {key: max(value / TICKS - idle, 0.0) for key, value in seconds.items()}
+    # What a program takes besides its ticks is in both.
+    idle = (seconds["idle longer"] - seconds["idle"]) / (IDLE_TICKS - TICKS)
+    own = {key: max(value - seconds["idle"], 0.0) / TICKS for key, value in seconds.items()}
     encoders = {
         cut.name: EncoderCosts(
             tuple(own[cut, "EF", piece] for piece in range(cut.pieces)),
@@ -152,6 +153,7 @@ def _single_tasks(
         if not rehearsals:
             rehearsals = {
                 "idle": rehearse(nothing, 0, False),
+                "idle longer": rehearse(nothing, 0, False, IDLE_TICKS),
                 "shared": rehearse(nothing, 0, True),
                 "F": rehearse(replace(nothing, forward=True), 0, False),
                 "B": rehearse(replace(nothing, backward=True), 0, False),
@@ -169,15 +171,20 @@ def _single_tasks(
 
 
 def _rehearsed(
-    config: ExperimentConfig, step: TrainStep, kind: BundleKind, piece: int, together: bool
+    config: ExperimentConfig,
+    step: TrainStep,
+    kind: BundleKind,
+    piece: int,
+    together: bool,
+    ticks: int = TICKS,
 ) -> Callable[[], Any]:
-    """A compiled run of `TICKS` bundles of one kind."""
+    """A compiled run of `ticks` bundles of one kind."""
     params, batch = _inputs(config, step)
     pipelined = step.pipelined
     assert pipelined is not None
 
     def body(params: Any, batch: Any) -> jax.Array:
-        return pipelined.rehearse(params, batch, kind, piece, together, TICKS)
+        return pipelined.rehearse(params, batch, kind, piece, together, ticks)
 
     specs = step.state_specs["params"]
     run = jax.jit(step.shard(body, specs, PartitionSpec()))
