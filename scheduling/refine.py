@@ -80,12 +80,9 @@ class _Windows:
     def shift(self, load: np.ndarray) -> int:
         """Move what shortens the step, changing `load` `[ticks, stages]`; how many moves it was."""
         tick, stage = self.part.where.T
-        top = (
-            np.partition(load, -2, axis=1)[:, -2:]
-            if load.shape[1] > 1
-            else np.pad(load, ((0, 0), (1, 0)))
-        )
-        alone = load[tick, stage] > top[tick, 0]
+        # With one stage, next to one without load.
+        second = np.sort(np.pad(load, ((0, 0), (1, 0))), axis=1)[:, -2]
+        alone = load[tick, stage] > second[tick]
         return sum(self._move(load, task) for task in np.flatnonzero(alone).tolist())
 
     def _move(self, load: np.ndarray, task: int) -> bool:

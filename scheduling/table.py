@@ -119,6 +119,11 @@ class Placed:
     where: np.ndarray
     tasks: np.ndarray
 
+    def at(self, ticks: np.ndarray) -> Placed:
+        """A copy in a table in which tick i has become `ticks[i]`."""
+        tick, stage = self.where.T
+        return replace(self, where=np.stack([ticks[tick], stage], axis=1))
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -203,15 +208,12 @@ class Table:
             return grown
 
         new = np.flatnonzero(old)
-        moved = [np.stack([new[p.where[:, 0]], p.where[:, 1]], axis=1) for p in self.placed]
         return replace(
             self,
             source=spread(self.source, -1),
             load=spread(self.load, 0),
             taken={kind: spread(taken, False) for kind, taken in self.taken.items()},
-            placed=tuple(
-                replace(p, where=where) for p, where in zip(self.placed, moved, strict=True)
-            ),
+            placed=tuple(part.at(new) for part in self.placed),
         )
 
     def merged(self) -> Table:
@@ -220,15 +222,12 @@ class Table:
         new = np.cumsum(meets) - meets
         first = np.flatnonzero(np.diff(new, prepend=-1))
         last = np.append(first[1:], len(new)) - 1
-        placed = [np.stack([new[p.where[:, 0]], p.where[:, 1]], axis=1) for p in self.placed]
         return replace(
             self,
             source=self.source[last],
             load=np.add.reduceat(self.load, first),
             taken={k: np.logical_or.reduceat(taken, first) for k, taken in self.taken.items()},
-            placed=tuple(
-                replace(p, where=where) for p, where in zip(self.placed, placed, strict=True)
-            ),
+            placed=tuple(part.at(new) for part in self.placed),
         )
 
     def _meetings(self) -> np.ndarray:

@@ -229,9 +229,9 @@ def _batch(
     step = experiment.step
     # After the last step there is none: its work ahead is thrown away.
     batch = place(own, step, following and [m.batch for m in following])
-    if carried is None:
-        return batch | {"carried": step.primed(state["params"], place(own, step))["carried"]}
-    return batch | {"carried": carried}
+    if carried is None and step.ahead:
+        carried = step.primed(state["params"], place(own, step))["carried"]
+    return batch | {"carried": carried or {}}
 
 
 def _traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple[Any, Any]:
