@@ -1,7 +1,7 @@
 """Benchmark of co-issue: how much tensor-parallel communication has compute scheduled beside it.
 
 The pipelined gradients of the configuration are compiled from shapes alone, for accelerators that
-are not here: the compilers come as wheels. `mllm_jax.hlo` reads the compiled schedule.
+are not here: the compilers come as wheels. `mllm_jax.overlap` reads the compiled schedule.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from jax.experimental import topologies
 from mllm_jax.bench_pipeline import Row, Tell
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import DeviceError
-from mllm_jax.hlo import Groups, Instruction, Speeds, overlap, parse
+from mllm_jax.hlo import Instruction, parse
 from mllm_jax.models.config import Backend
+from mllm_jax.overlap import Groups, Speeds, overlap
 from mllm_jax.train.schedule import pipeline_plan
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.synthetic import synthetic_batch
@@ -91,15 +92,13 @@ TARGETS = (
         {"platform": "tpu", "topology_name": "v5p:4x4x2"},
         "splash",
         {
-            # Collectives run in parts, fused with matrix products.
+            # All-gathers run in parts, fused with matrix products.
             "xla_enable_async_all_gather": True,
-            "xla_enable_async_all_reduce": True,
-            "xla_enable_async_reduce_scatter_fusion": True,
             "xla_tpu_enable_async_collective_fusion": True,
             "xla_tpu_enable_async_collective_fusion_fuse_all_gather": True,
-            "xla_tpu_enable_async_collective_fusion_fuse_all_reduce": True,
-            "xla_tpu_enable_async_collective_fusion_fuse_reduce_scatter": True,
             "xla_tpu_overlap_compute_collective_tc": True,
+            # Reduce-scatters run on the SparseCores.
+            "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
             # Combined, collectives of two tasks wait for both and leave nothing to run beside them.
             "xla_all_gather_combiner_threshold_count": "1",
             "xla_jf_crs_combiner_threshold_count": "1",
@@ -186,7 +185,7 @@ def measured(config: ExperimentConfig, target: Target, co_issue: bool) -> Row:
         parse(compiled.as_text() or ""),
         target.speeds,
         partial(within_tensor, step.grid),
-        bundle_share(step.pipelined.program),
+        loop_share(step.pipelined.program),
     )
     return {
         "target": target.name,
@@ -245,22 +244,49 @@ def within_tensor(grid: JointGrid, groups: Groups) -> bool:
     return all(len({device // degree for device in group}) == 1 for group in groups)
 
 
-def bundle_share(program: Program) -> Callable[[Instruction], float]:
-    """In which share of the ticks around it a loop runs: what the compiler does not know.
+def loop_share(program: Program) -> Callable[[Instruction], float]:
+    """How often, on average, a loop of the executor runs in the loop around it.
 
-    A kind of bundle is a loop of at most one iteration, named by scopes; the share is that of its
-    cells in the table of the scan. Everything else counts in every tick.
+    That is what the compiler does not know: bundles, meetings and what is done together in them, a
+    piece's beginning and end are loops of at most one iteration, named by scopes, and the program's
+    tables say when they run. Any other loop counts once.
     """
-    shares: dict[tuple[str, str], float] = {}
-    for scan in program.schedule.phases:
-        for number, kind in enumerate(program.kinds(scan) if scan else ()):
-            cells = program.kind_table(scan) == number
-            shares[scan_scope(scan), str(kind)] = float(np.mean(cells))
+    shares = {
+        scan_scope(scan): scan_shares(program, scan) for scan in program.schedule.phases if scan
+    }
 
     def share(loop: Instruction) -> float:
-        scopes = loop.scopes
-        if len(scopes) < 2 or scopes[-1] != "while":
+        *scopes, operation = loop.scopes or [""]
+        if operation != "while" or not scopes:
             return 1.0
-        return next((shares[s, scopes[-2]] for s in scopes if (s, scopes[-2]) in shares), 1.0)
+        within = next((shares[scope] for scope in scopes if scope in shares), {})
+        bundle = next((scope for scope in scopes if scope in within), "")
+        return within.get(scopes[-1], within.get(f"{bundle}/{scopes[-1]}", 1.0))
 
     return share
+
+
+def scan_shares(program: Program, scan: range) -> dict[str, float]:
+    """Mean runs of the loops in a tick of `scan`, on average over the stages.
+
+    By scope; of what is in a meeting in a meeting; of what is in a bundle in a bundle of its kind,
+    as `kind/scope`.
+    """
+    rows = program.rows(scan)
+    meetings = rows["meets"].sum()
+    shares = {"meeting": float(np.mean(rows["meets"]))}
+    for scope in ("head", "return", "embed"):
+        shares[scope] = float(np.sum(rows[f"{scope}_microbatch"] >= 0) / max(1, meetings))
+    for number, kind in enumerate(program.kinds(scan)):
+        cells = rows["kind"] == number
+        shares[str(kind)] = float(np.mean(cells))
+        for task, name, table in (
+            ("EF", kind.encoder_forward, "forward"),
+            ("EB", kind.encoder_backward, "backward"),
+        ):
+            if name:
+                pieces = rows["encoders"][name][table]["piece"][cells]
+                last = program.encoders[name].cut.pieces - 1
+                shares[f"{kind}/{task}_first"] = float(np.mean(pieces == 0))
+                shares[f"{kind}/{task}_last"] = float(np.mean(pieces == last))
+    return shares

@@ -236,18 +236,27 @@ def add(total: jax.Array, value: jax.Array) -> jax.Array:
     return total + value.astype(total.dtype)
 
 
-def once_if(chosen: jax.Array, function: Callable[[Tree], Tree], state: Tree) -> Tree:
+def once_if(
+    name: str, chosen: jax.Array | bool, function: Callable[[Tree], Tree], state: Tree
+) -> Tree:
     """`function(state)` where `chosen` holds, else `state`.
 
     A loop of at most one iteration: XLA updates what a loop carries in place, whereas it copies
     what passes through a branch of `lax.cond` or `lax.switch`, and the state is large.
+
+    Args:
+        name: of the loop's scope in profiles and compiled programs.
+        chosen: True, if known beforehand, takes no loop.
     """
+    if chosen is True:
+        return function(state)
 
     def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
         todo, state = carry
         return jnp.zeros_like(todo), function(state)
 
-    return lax.while_loop(lambda carry: carry[0], body, (chosen, state))[1]
+    with jax.named_scope(name):
+        return lax.while_loop(lambda carry: carry[0], body, (jnp.asarray(chosen), state))[1]
 
 
 # ---- slots of ring buffers -----------------------------------------------------------------------

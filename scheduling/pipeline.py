@@ -233,7 +233,7 @@ class _Step:
 
     def rehearse(self, kind: BundleKind, piece: int, together: bool, ticks: int) -> jax.Array:
         """See `Pipeline.rehearse`."""
-        rows = jax.tree.map(lambda _: jnp.zeros(ticks, jnp.int32), self._tables(range(1)))
+        rows = jax.tree.map(lambda _: jnp.zeros(ticks, jnp.int32), self.program.rows(range(1)))
         for name in ("embed_microbatch", "head_microbatch", "return_microbatch"):
             rows[name] += 0 if together else -1
         for name, own in rows["encoders"].items():
@@ -330,7 +330,7 @@ class _Step:
         """Run `ticks`; a state without the decoder's part is for ticks without decoder tasks."""
         if not ticks:
             return state
-        rows = jax.tree.map(self._own, self._tables(ticks))
+        rows = jax.tree.map(self._own, self.program.rows(ticks))
         always = bool(self.program.schedule.meetings[ticks.start : ticks.stop].all())
         with jax.named_scope(scan_scope(ticks)):
             return self._ticks(self.program.kinds(ticks), rows, state, meet=always)
@@ -342,40 +342,15 @@ class _Step:
             done = state, self._nothing_sent(state)
             for number, kind in enumerate(kinds):
                 if kind != IDLE or self.pipeline.observe:
-                    with jax.named_scope(str(kind)):
-                        run = partial(self._bundle, kind, row)
-                        done = once_if(row["kind"] == number, run, done)
+                    run = partial(self._bundle, kind, row)
+                    done = once_if(str(kind), row["kind"] == number, run, done)
             state, sent = done
             meeting = partial(self._meet, sent=sent, row=row)
-            return (meeting(state) if meet else once_if(row["meets"] > 0, meeting, state)), ()
+            if not meet:
+                return once_if("meeting", row["meets"] > 0, meeting, state), ()
+            return meeting(state), ()
 
         return lax.scan(tick, state, rows)[0]
-
-    def _tables(self, ticks: range) -> Tree:
-        """The program's tables for `ticks`, with the kinds of bundles and the ticks' numbers.
-
-        What enters the decoder stands in the row of the meeting in which it does.
-        """
-        tables, schedule = self.program.tables(), self.program.schedule
-        entries = np.flatnonzero(tables["embed_microbatch"] >= 0)
-        entries = entries[schedule.last_meeting[entries] >= 0]
-        meeting = schedule.last_meeting[entries]
-
-        def at_meeting(table: np.ndarray) -> np.ndarray:
-            moved = np.full_like(table, -1)
-            moved[meeting] = table[entries]
-            return moved
-
-        for name in ("embed_microbatch", "embed_input"):
-            tables[name] = at_meeting(tables[name])
-        for encoder in tables["encoders"].values():
-            encoder["deliver"] = at_meeting(encoder["deliver"])
-        part = jax.tree.map(lambda table: table[ticks.start : ticks.stop], tables)
-        return part | {
-            "kind": self.program.kind_table(ticks),
-            "tick": np.array(ticks, np.int32),
-            "meets": schedule.meetings[ticks.start : ticks.stop].astype(np.int32),
-        }
 
     def _entry_row(self, tick: int) -> Tree:
         """What enters the decoder for `tick`, its first."""
@@ -400,7 +375,8 @@ class _Step:
             slot = jnp.where(self.index == 0, row["embed_input"], -1)
             return write(inputs, slot, x)
 
-        inputs = once_if(row["embed_microbatch"] >= 0, enter, state["decoder"]["inputs"])
+        entering = row["embed_microbatch"] >= 0
+        inputs = once_if("embed", entering, enter, state["decoder"]["inputs"])
         return state | {"decoder": state["decoder"] | {"inputs": inputs}}
 
     def _bundle(self, kind: BundleKind, row: Tree, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
@@ -534,7 +510,7 @@ class _Step:
             }
 
         part = {name: decoder[name] for name in names}
-        return decoder | once_if(row["head_microbatch"] >= 0, head, part)
+        return decoder | once_if("head", row["head_microbatch"] >= 0, head, part)
 
     def _return(self, state: Tree, dx: jax.Array, row: Tree) -> Tree:
         """Gradient of a microbatch's input: to the embedding, and to the encoders that fed it."""
@@ -557,7 +533,7 @@ class _Step:
             "rest": state["decoder"]["rest"],
             "inboxes": {name: encoder["inbox"] for name, encoder in state["encoders"].items()},
         }
-        part = once_if(row["return_microbatch"] >= 0, hand_out, part)
+        part = once_if("return", row["return_microbatch"] >= 0, hand_out, part)
         encoders = {
             name: encoder | {"inbox": part["inboxes"][name]}
             for name, encoder in state["encoders"].items()
@@ -602,12 +578,11 @@ class _Step:
             self._first_layer(name, row), x, self._context(tower, batch)
         )
         y, kept = given(result)
-        landed = self._where_piece(
-            name,
-            row,
-            last=True,
-            yes=lambda: self._finish(name, tower.rest, y, batch, row),
-            no=lambda: self.activation,
+        landed = once_if(
+            "EF_last",
+            self._is_last(name, row),
+            lambda _: self._finish(name, tower.rest, y, batch, row),
+            self.activation,
         )
         return {
             "saved": write(state["saved"], row["saved"], (self._kept(name, kept), y)),
@@ -638,12 +613,8 @@ class _Step:
         if frozen:  # the one backward that there is
             rest, _ = from_connector((state["rest"], None))
             return {"rest": rest}, self.encoder_activation(name)
-        if self._pieces(name) == 1:
-            rest, g = from_connector((state["rest"], None))
-        else:
-            g = read(state["piece_gradients"], row["gradient"])
-            last = row["piece"] == self._pieces(name) - 1
-            rest, g = once_if(last, from_connector, (state["rest"], g))
+        g = read(state["piece_gradients"], row["gradient"])
+        rest, g = once_if("EB_last", self._is_last(name, row), from_connector, (state["rest"], g))
         result = yield tower.layers.backward(start, kept, g, context, state["layers"])
         dx, sums = given(result)[0]
 
@@ -654,47 +625,34 @@ class _Step:
             (d_rest,) = jax.vjp(embed, tower.rest)[1](dx)
             return jax.tree.map(add, rest, d_rest)
 
-        first = row["piece"] == 0
-        rest = (
-            into_embedding(rest)
-            if self._pieces(name) == 1
-            else once_if(first, into_embedding, rest)
-        )
+        rest = once_if("EB_first", self._is_first(name, row), into_embedding, rest)
         slot = rows["encoders"][name]["keep_piece_gradient"]
         kept_gradients = write(state["piece_gradients"], slot, dx)
         return {"rest": rest, "layers": sums, "piece_gradients": kept_gradients}, dx
 
     def _piece_input(self, name: str, state: Tree, row: Tree, batch: Tree) -> jax.Array:
         tower = self.encoders[name]
-        return self._where_piece(
-            name,
-            row,
-            last=False,
-            yes=lambda: self.vary(tower.functions.embed(tower.rest, batch)),
-            no=lambda: read(state["pieces"], row["input"]),
+        return once_if(
+            "EF_first",
+            self._is_first(name, row),
+            lambda _: self.vary(tower.functions.embed(tower.rest, batch)),
+            read(state["pieces"], row["input"]),
         )
 
     def _finish(self, name: str, rest: Tree, y: jax.Array, batch: Tree, row: Tree) -> jax.Array:
         decoder_batch = self._decoder_batch(row["microbatch"])
         return self.vary(self.encoders[name].functions.finish(rest, y, batch, decoder_batch))
 
-    def _where_piece(
-        self,
-        name: str,
-        row: Tree,
-        *,
-        last: bool,
-        yes: Callable[[], Tree],
-        no: Callable[[], Tree],
-    ) -> Tree:
-        """`yes()` in an encoder's last (or else first) piece, `no()` in the others."""
-        pieces = self._pieces(name)
-        if pieces == 1:
-            return yes()
-        return lax.cond(row["piece"] == (pieces - 1 if last else 0), yes, no)
-
     def _pieces(self, name: str) -> int:
         return self.program.encoders[name].cut.pieces
+
+    def _is_first(self, name: str, row: Tree) -> jax.Array | bool:
+        """Whether a task is an encoder's first piece."""
+        return self._pieces(name) == 1 or row["piece"] == 0
+
+    def _is_last(self, name: str, row: Tree) -> jax.Array | bool:
+        """Whether a task is an encoder's last piece."""
+        return self._pieces(name) == 1 or row["piece"] == self._pieces(name) - 1
 
     def _first_layer(self, name: str, row: Tree) -> jax.Array:
         """Index in this stage's stack of the first layer of a piece."""

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mllm_jax.hlo import (
-    HloError,
-    Instruction,
-    Overlap,
-    Speeds,
-    flops,
-    overlap,
-    parse,
-    replica_groups,
-    ring_bytes,
-    shape_bytes,
-)
+from mllm_jax.hlo import HloError, Instruction, flops, parse, shape_bytes
+from mllm_jax.overlap import Overlap, Speeds, overlap, replica_groups, ring_bytes
 
 #: The product below takes 2 seconds, the all-gather 3, its reduce-scatter 6.
 SPEEDS = Speeds(flops=2 * 8 * 8 * 8 / 2, link=8 * 8 * 2 * 3 / 4 / 3)

@@ -21,8 +21,9 @@ from jax.sharding import PartitionSpec
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.freeze import Frozen
+from scheduling.compile import compile_program
 from scheduling.pipeline import Observer, Pipeline
-from scheduling.program import BundleKind, Program, compile_program
+from scheduling.program import BundleKind, Program
 from scheduling.schedule import Schedule, ScheduleError
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
 from sharding.exchange import exchange

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scheduling import bubbles as placement_of
 from scheduling.bubbles import choose_pieces, fill_ahead, lower_bound, place_encoders
 from scheduling.check import check
+from scheduling.compile import compile_program
 from scheduling.cost import EncoderCosts, TaskCosts
-from scheduling.program import compile_program
 from scheduling.schedule import (
     Bundle,
     EncoderPieces,

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from scheduling.check import check_program, peak_live
-from scheduling.program import BundleKind, Remat, compile_program
+from scheduling.check import peak_live
+from scheduling.check_program import check_program
+from scheduling.compile import compile_program
+from scheduling.program import BundleKind, Remat
 from scheduling.schedule import (
     EncoderPieces,
     Schedule,

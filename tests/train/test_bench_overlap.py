@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from mllm_jax import bench_overlap
-from mllm_jax.bench_overlap import TARGETS, bundle_share, check_compilers, measured, within_tensor
+from mllm_jax.bench_overlap import TARGETS, check_compilers, loop_share, measured, within_tensor
 from mllm_jax.config import load
 from mllm_jax.devices import DeviceError
 from mllm_jax.hlo import Instruction
 from mllm_jax.train.schedule import make_schedule
-from scheduling.program import compile_program
+from scheduling.compile import compile_program
 from sharding.grid import JointGrid
 from tests.configs import ROOT
 
@@ -54,10 +54,10 @@ def test_groups_within_a_stage_count():
     assert not within_tensor(grid, (tuple(range(32)),))
 
 
-def test_bundles_count_as_often_as_the_schedule_has_them():
+def test_loops_count_as_often_as_the_schedule_has_them():
     schedule = make_schedule(load(CONFIG))
     program = compile_program(schedule, "layer")
-    share = bundle_share(program)
+    share = loop_share(program)
 
     def runs(scopes: str) -> float:
         metadata = f', metadata={{op_name="jit(run)/{scopes}"}}'
@@ -67,11 +67,35 @@ def test_bundles_count_as_often_as_the_schedule_has_them():
     scan = f"ticks_{span.start}_to_{span.stop}/while/body/"
     kinds = {kind: runs(f"{scan}{kind}/while") for kind in program.kinds(span)}
     assert sum(kinds.values()) == pytest.approx(1)
-    bundles = [bundle for tick in schedule.ticks[span.start : span.stop] for bundle in tick]
+    ticks = schedule.ticks[span.start : span.stop]
+    bundles = [bundle for tick in ticks for bundle in tick]
     both = sum({task.kind for task in bundle} == {"F", "B"} for bundle in bundles)
     assert runs(f"{scan}F+B/while") == pytest.approx(both / len(bundles))
     assert runs(f"{scan}F+B/while/body/while") == 1
     assert runs("while") == 1
+
+    meetings = runs(f"{scan}meeting/while") * len(ticks)
+    assert meetings == pytest.approx(schedule.meetings[span.start : span.stop].sum())
+    assert meetings < len(ticks), "all ticks meet: the test shows nothing"
+    for scope, microbatches in (("head", 16), ("return", 16), ("embed", 15)):  # one enters before
+        inside = runs(f"{scan}meeting/while/body/{scope}/while")
+        assert inside * meetings == pytest.approx(microbatches)
+
+    def ends(task: str, scope: str) -> float:
+        """Runs of a loop in bundles with an encoder task, over all phases and stages."""
+        total = 0.0
+        for ticks in schedule.phases:
+            scan = f"ticks_{ticks.start}_to_{ticks.stop}/while/body/"
+            for kind in program.kinds(ticks) if ticks else ():
+                if getattr(kind, task):
+                    inside = runs(f"{scan}{kind}/while/body/{scope}/while")
+                    total += runs(f"{scan}{kind}/while") * inside * len(ticks) * schedule.stages
+        return total
+
+    for scope in ("EF_first", "EF_last"):
+        assert ends("encoder_forward", scope) == pytest.approx(16)
+    for scope in ("EB_first", "EB_last"):
+        assert ends("encoder_backward", scope) == pytest.approx(16)
 
 
 @pytest.mark.slow

@@ -161,7 +161,7 @@ def test_verify_holds_for_a_pipeline(small_config: Make) -> None:
 
 def test_the_plan_of_another_schedule_is_refused(small_config: Make) -> None:
     """A schedule that breaks a rule does not reach the devices."""
-    from scheduling.program import compile_program
+    from scheduling.compile import compile_program
     from scheduling.schedule import ScheduleError
 
     plan = Experiment.build(small_config(**MODEL, **PIPELINED)).step.pipeline

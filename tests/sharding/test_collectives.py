@@ -1,0 +1,73 @@
+"""Collectives over runs of axes against what they are on whole arrays."""
+
+import os
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from sharding.collectives import all_gather, reduce_scatter
+
+AXES = ("outer", "tensor")
+
+
+def both(x: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
+    """The gathered `x`, and the scattered sum of a different multiple of it on every rank."""
+    gathered = all_gather(x, AXES, dim)
+    rank = jax.lax.axis_index(AXES)
+    return gathered, reduce_scatter(gathered * (1 + rank), AXES, dim)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim"), [((1, 8, 3), 1), ((2, 8, 3), 1), ((8, 3), 0), ((1, 1, 4, 2), 2), ((3, 4), 1)]
+)
+def test_shards_are_joined_and_sums_dealt_with_their_gradients(shape, dim):
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), AXES)
+    x = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape)
+    spec = P(*[None] * dim, AXES)
+
+    def local(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        gathered, scattered = both(x, dim)
+        return gathered[None], scattered
+
+    run = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=spec, out_specs=(P(AXES), spec)))
+    gathered, scattered = run(x)
+    assert gathered.shape == (4, *shape)
+    np.testing.assert_array_equal(gathered, np.broadcast_to(x, gathered.shape))
+    np.testing.assert_array_equal(scattered, 10 * x)
+    # Each gathered copy counts by rank, as does each term of the sum: (1 + 2 + 3 + 4) * 2.
+    weights = jnp.arange(1.0, 5.0).reshape(4, *[1] * len(shape))
+
+    def total(x: jax.Array) -> jax.Array:
+        gathered, scattered = run(x)
+        return jnp.sum(weights * gathered) + jnp.sum(scattered)
+
+    gradient = jax.grad(total)(x)
+    np.testing.assert_array_equal(gradient, np.full(shape, 20.0))
+
+
+@pytest.mark.slow
+@pytest.mark.tpu_compile
+def test_a_tpu_scatters_the_sums_of_one_row_and_does_not_reduce_them_whole():
+    pytest.importorskip("libtpu")
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    devices = topologies.get_topology_desc(platform="tpu", topology_name="v5p:2x2x2").devices
+    mesh = Mesh(np.array(devices).reshape(2, 4), AXES)
+
+    def local(x: jax.Array, w: jax.Array) -> jax.Array:
+        return reduce_scatter(all_gather(x, ("tensor",), 1) @ w, ("tensor",), 1)
+
+    run = jax.shard_map(local, mesh=mesh, in_specs=(P("outer", "tensor"), P()), out_specs=P(*AXES))
+    shapes = [((2, 4096, 1024), P("outer", "tensor")), ((1024, 1024), P())]
+    arguments = [
+        jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spec))
+        for shape, spec in shapes
+    ]
+    text = jax.jit(run).lower(*arguments).compile().as_text()
+    assert re.search(r"\breduce-scatter\(", text)
+    assert not re.search(r"\ball-reduce\(", text)
