@@ -262,7 +262,9 @@ def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
 
 
 def _encoder_share(config: ExperimentConfig) -> float:
-    """Share of the forward FLOPs that are the encoders'."""
+    """Share of the forward FLOPs that are the encoders', however they are cut."""
+    pieces = {name: plan.stage for name, plan in config.parallel.encoders.items()}
+    config = _changed(config, "schedule", pieces=pieces)
     costs = task_costs(config, encoder_pieces(config))
     chunks = config.parallel.decoder.stage * config.schedule.chunks
     encoders = sum(sum(own.forward) for own in costs.encoders.values())

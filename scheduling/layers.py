@@ -167,13 +167,14 @@ class LayerRun:
             sums: tree like `stack`.
         """
 
-        def body(carry: Tree, xs: Tree) -> tuple[Tree, tuple[()]]:
-            (g, sums), (i, kept) = carry, xs
-            d_params, g = self._pull(i, kept, g, context)(g)
+        def body(carry: Tree, place: jax.Array) -> tuple[Tree, tuple[()]]:
+            g, sums = carry
+            i = start + place
+            d_params, g = self._pull(i, read(kept, place), g, context)(g)
             return (g, jax.tree.map(partial(_add_at, i), sums, d_params)), ()
 
-        order = self._indices(start), kept
-        return Loop(body, (gradient, sums), jax.tree.map(lambda x: x[::-1], order))
+        # What was kept is read where it lies: turned around, it would be copied as a whole.
+        return Loop(body, (gradient, sums), self._indices(jnp.int32(0))[::-1])
 
     def _params(self, i: jax.Array) -> Tree:
         return jax.tree.map(lambda p: lax.dynamic_index_in_dim(p, i, keepdims=False), self.stack)

@@ -109,6 +109,19 @@ def test_collectives_that_a_tpu_fuses_with_compute():
         found(*parts, computation(end))
 
 
+def test_collectives_on_the_sparse_cores_of_a_tpu():
+    inner = f"  %g = bf16[8,8]{{1,0}} all-gather(%a), {GROUPS}, dimensions={{0}}\n"
+    called = computation(inner, "called", entry="").replace(
+        "}\n\n", '}, execution_thread="sparsecore"\n\n'
+    )
+    kind = "((bf16[2,8]{1,0}, token[]), bf16[8,8]{1,0})"
+    body = (
+        f'  %s = {kind} call-start(%a), async_execution_thread="sparsecore", to_apply=%called\n'
+        f"{dot('x')}  %d = bf16[8,8]{{1,0}} call-done(%s)\n{dot('y')}"
+    )
+    assert found(called, computation(body)) == Overlap(1, 3.0, 2.0)
+
+
 def loop(rest: str) -> str:
     return f"  %w = () while(%b), condition=%less, body=%body{rest}\n"
 

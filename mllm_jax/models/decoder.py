@@ -93,7 +93,7 @@ def embed(
         `[rows, tokens / tensor, d_model]`.
     """
     table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
-    x = embed_tokens(table, tokens, ~is_media, view).astype(dtype)
+    x = embed_tokens(table, tokens, ~is_media, dtype, view)
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
         rows = learned[shard_slice(positions, view.tensor, dim=1)].astype(dtype)

@@ -20,18 +20,21 @@ from sharding.grid import View
 Tree = TypeVar("Tree")
 
 
-def embed_tokens(table: jax.Array, tokens: jax.Array, keep: jax.Array, view: View) -> jax.Array:
+def embed_tokens(
+    table: jax.Array, tokens: jax.Array, keep: jax.Array, dtype: jnp.dtype, view: View
+) -> jax.Array:
     """Rows of the embedding, zero where `keep` is false; a stage's share of a sum over stages.
 
     Args:
         table: `[vocab / ranks, d_model]`, this rank's run.
         tokens, keep: `[rows, tokens]`.
+        dtype: of the result. The sum is exact in it, as all ranks but one add zeros.
 
     Returns:
-        `[rows, tokens / tensor, d_model]` in the type of `table`.
+        `[rows, tokens / tensor, d_model]`.
     """
     local, mine = _local(tokens, table.shape[0], view)
-    rows = jnp.where((mine & keep)[..., None], table[local], 0)
+    rows = jnp.where((mine & keep)[..., None], table[local].astype(dtype), 0)
     return reduce_scatter(rows, view.tensor, dim=1)
 
 

@@ -126,7 +126,7 @@ def loss_and_gradients(
 def _run_once() -> dict[str, Any]:
     """Compiler options of a program that runs once: compiling it fast counts for more."""
     on_cpu = jax.default_backend() == "cpu"
-    return {"xla_llvm_disable_expensive_passes": True} if on_cpu else {}
+    return {"xla_backend_optimization_level": 0} if on_cpu else {}
 
 
 def compare(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> Verification:

@@ -128,7 +128,7 @@ def signals(lengths: Sequence[int], features: int, seed: int = 0) -> list[np.nda
 
 def quick(function: Any) -> Any:
     """`jax.jit` that compiles in half of the time, for tests that run a program once."""
-    return jax.jit(function, compiler_options={"xla_llvm_disable_expensive_passes": True})
+    return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
 
 
 def worst_error(expected: Any, actual: Any) -> tuple[float, str]:
