@@ -34,7 +34,7 @@ BENCHMARK_CONFIGS = {
     "microbatches": "configs/bench/pipeline.yaml",
     "overlap": "configs/bench/overlap.yaml",
 }
-#: Benchmarks in which every emulated device has one thread, so that two cores are two devices.
+#: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
 ONE_THREAD = ("pipeline",)
 
 Command = Callable[[argparse.Namespace, "ExperimentConfig", "Console"], int]

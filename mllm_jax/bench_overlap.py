@@ -25,6 +25,7 @@ from mllm_jax.devices import DeviceError
 from mllm_jax.hlo import Instruction, parse
 from mllm_jax.models.config import Backend
 from mllm_jax.overlap import Groups, Speeds, overlap
+from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.schedule import pipeline_plan
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.synthetic import synthetic_batch
@@ -212,7 +213,8 @@ def abstract_step(config: ExperimentConfig, target: Target, co_issue: bool) -> T
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     devices = topologies.get_topology_desc(**target.topology).devices
     mesh = grid.mesh(devices)
-    return TrainStep(config.model, grid, mesh, optax.identity(), replace(plan, co_issue=co_issue))
+    frozen, plan = Frozen(config.train.freeze), replace(plan, co_issue=co_issue)
+    return TrainStep(config.model, grid, mesh, optax.identity(), plan, frozen)
 
 
 def abstract_batch(config: ExperimentConfig, step: TrainStep) -> Any:

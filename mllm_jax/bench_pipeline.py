@@ -21,6 +21,7 @@ from jax.sharding import PartitionSpec
 
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.train.batch import place
+from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.pipeline import PipelinePlan
 from mllm_jax.train.schedule import encoder_pieces, pipeline_plan, task_costs
 from mllm_jax.train.step import TrainStep
@@ -213,7 +214,8 @@ def _compile(
     grid = JointGrid.build(plans)
     mesh = grid.mesh(devices or jax.devices()[: grid.devices])
     pipeline: PipelinePlan | None = pipeline_plan(config) if grid.devices > 1 else None
-    step = TrainStep(config.model, grid, mesh, optax.identity(), pipeline)
+    frozen = Frozen(config.train.freeze)
+    step = TrainStep(config.model, grid, mesh, optax.identity(), pipeline, frozen)
     params, batch = _inputs(config, step)
     begin = time.perf_counter()
     program = step.gradients.lower(params, batch).compile()

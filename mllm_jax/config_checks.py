@@ -17,7 +17,7 @@ from sharding.plan import ParallelPlan, PlanError, divisors
 from sharding.stages import StageViews
 
 if TYPE_CHECKING:
-    from mllm_jax.config import ExperimentConfig
+    from mllm_jax.config import ExperimentConfig, ScheduleConfig
 
 #: How errors call what is not a plan axis itself: the vocabulary is split over stage x tensor.
 AXIS_NAMES = {"vocab": "stage x tensor"}
@@ -169,6 +169,9 @@ def _counts(config: ExperimentConfig) -> Iterator[str]:
 
 def _valid_plans(config: ExperimentConfig, name: str) -> str:
     decoder, devices = config.parallel.decoder, config.parallel.devices
+    if name == "decoder" and decoder.stage > 1:
+        stages = _listed(divisors(devices))
+        return f"choose degrees that multiply to {devices}; valid stages: {stages}"
     if name == "decoder":
         alone = refining_plans(ParallelPlan(data=devices))
         return f"valid: {'; '.join(map(str, alone))}, or with part of data as fsdp"
@@ -273,6 +276,7 @@ def _stages(config: ExperimentConfig) -> Iterator[str]:
             if name not in config.model.encoders:
                 valid = ", ".join(config.model.encoders) or "none"
                 yield f"schedule.pieces.{name}: no such encoder; valid: {valid}"
+        yield from _of_bubbles_alone(chosen)
         return
     if config.run.trace_step is not None:
         yield (
@@ -291,6 +295,20 @@ def _stages(config: ExperimentConfig) -> Iterator[str]:
             yield (
                 f"schedule.{key}: {value} has no effect, as parallel.decoder.stage is 1; "
                 f"valid: {getattr(default, key)}"
+            )
+
+
+def _of_bubbles_alone(chosen: ScheduleConfig) -> Iterator[str]:
+    """Keys that only the placement in bubbles reads."""
+    if chosen.encoder_placement == "bubbles":
+        return
+    default = type(chosen)()
+    for key in ("fill", "live", "work_ahead"):
+        value, valid = getattr(chosen, key), getattr(default, key)
+        if value != valid:
+            yield (
+                f"schedule.{key}: {value} has no effect, as schedule.encoder_placement is "
+                f"{chosen.encoder_placement}; valid: {valid}"
             )
 
 
@@ -316,7 +334,9 @@ def _schedule(config: ExperimentConfig) -> Iterator[str]:
         StageViews.build(JointGrid.build(config.parallel.plans), config.schedule.fsdp_gather)
         pipeline_plan(config)
     except (PlanError, ScheduleError) as error:
-        yield f"parallel: {error}" if isinstance(error, PlanError) else str(error)
+        where = "parallel" if isinstance(error, PlanError) else "schedule"
+        named = str(error).startswith(("parallel.", "schedule.", "model."))
+        yield str(error) if named else f"{where}: {error}"
 
 
 def _devices(count: int) -> str:

@@ -13,9 +13,10 @@ import optax
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
 from mllm_jax.train.batch import local_rows, place, select_rows
-from mllm_jax.train.experiment import RunError
+from mllm_jax.train.experiment import RunError, prepare_folder
+from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.pipeline import PipelinePlan
-from mllm_jax.train.record import UNKNOWN_RATE, Recorder, Written, write_timelines
+from mllm_jax.train.record import UNKNOWN_RATE, Recorder, Written, own_name, write_timelines
 from mllm_jax.train.schedule import encoder_pieces, pipeline_plan, task_costs
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.synthetic import synthetic_batch
@@ -37,15 +38,18 @@ class Trace:
             rows.append((f"{name}: bubble share", f"{line.bubble_share:.1%}"))
             if line.encoder_hidden is not None:
                 rows.append((f"{name}: encoder work in bubbles", f"{line.encoder_hidden:.1%}"))
+            rows.append((f"{name}: tick imbalance", f"{line.tick_imbalance:.2f}"))
         return rows + [("written", str(path)) for path in self.written.files]
 
     def to_json(self) -> dict[str, Any]:
-        """`{"predicted": {"seconds", "bubble_share", "encoder_hidden"}, .., "files"}`."""
+        """`{"predicted": {"seconds", "bubble_share", "encoder_hidden", "tick_imbalance"},
+        .., "files"}`."""
         lines = {
             name: {
                 "seconds": line.makespan,
                 "bubble_share": line.bubble_share,
                 "encoder_hidden": line.encoder_hidden,
+                "tick_imbalance": line.tick_imbalance,
             }
             for name, line in self.written.timelines.items()
         }
@@ -59,7 +63,7 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
         measure: also run a step on synthetic data and write what happened.
 
     Raises:
-        RunError: the decoder has one stage.
+        RunError: the decoder has one stage, or `folder` cannot be written.
     """
     plan = pipeline_plan(config)
     if plan is None:
@@ -67,10 +71,11 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
             "parallel.decoder.stage: 1 has no pipeline to draw; choose 2 or more, for example "
             "parallel.decoder='{stage: 2}' with train.accumulate=8"
         )
+    prepare_folder(folder, 0)
     costs = task_costs(config, encoder_pieces(config))
     records = _records(config, plan) if measure else None
     rate = peak_flops(jax.devices()[0]) or UNKNOWN_RATE
-    return Trace(write_timelines(folder, "schedule", plan.schedule, costs, rate, records))
+    return Trace(write_timelines(folder, own_name("schedule"), plan.schedule, costs, rate, records))
 
 
 def _records(config: ExperimentConfig, plan: PipelinePlan) -> np.ndarray:
@@ -79,7 +84,8 @@ def _records(config: ExperimentConfig, plan: PipelinePlan) -> np.ndarray:
     recorder = Recorder(grid)
     mesh = grid.mesh(jax.devices()[: grid.devices])
     observed = replace(plan, observe=recorder)
-    step = TrainStep(config.model, grid, mesh, optax.identity(), observed)
+    frozen = Frozen(config.train.freeze)
+    step = TrainStep(config.model, grid, mesh, optax.identity(), observed, frozen)
     params = step.init(jax.random.key(config.train.seed))["params"]
     batch = step.primed(params, place(_microbatches(config, step), step))
     for _ in range(2):

@@ -15,24 +15,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.schedule import KINDS, Bundle, EncoderPieces, Kind, Schedule, ScheduleError, Task
 
-if TYPE_CHECKING:
-    pass
-
 Ints = NDArray[np.intp]
 
-Row = tuple[Bundle, ...]
 
 _LISTED = 8
 _DECODER_KINDS: tuple[Kind, ...] = ("F", "B")
 _ENCODER_KINDS: tuple[Kind, ...] = ("EF", "EB")
-_ENCODER_FIELDS = ("microbatch", "piece", "local")
 
 
 def check(schedule: Schedule) -> None:

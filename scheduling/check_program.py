@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 
 from scheduling.check import check
 from scheduling.program import Program
-from scheduling.schedule import Bundle, Kind, Schedule, ScheduleError, Task
+from scheduling.schedule import Bundle, Schedule, ScheduleError, Task
 
 Ints = NDArray[np.intp]
 
 Row = tuple[Bundle, ...]
 
-_LISTED = 8
-_DECODER_KINDS: tuple[Kind, ...] = ("F", "B")
-_ENCODER_KINDS: tuple[Kind, ...] = ("EF", "EB")
 _ENCODER_FIELDS = ("microbatch", "piece", "local")
 
 

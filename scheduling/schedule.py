@@ -205,11 +205,20 @@ class Schedule:
             )
             encoders = tuple(EncoderPieces(**cut) for cut in values["encoders"])
             sizes = values["stages"], values["chunks"], values["microbatches"]
+            _refuse_other_types(sizes, rows)
         except (KeyError, TypeError, ValueError) as error:
             raise ScheduleError(
                 f"no schedule: {type(error).__name__}: {error}; valid: what Schedule.to_json writes"
             ) from error
         return cls(*sizes, encoders, rows)
+
+
+def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[Bundle]]) -> None:
+    """Raise TypeError where a number is no whole number."""
+    numbers = [n for row in rows for bundle in row for t in bundle for n in (t.microbatch, t.part)]
+    for number in (*sizes, *numbers):
+        if type(number) is not int:
+            raise TypeError(f"{number!r} is no whole number")
 
 
 def last_true(values: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -106,7 +106,8 @@ def prepare_folder(folder: Path, needed_bytes: int) -> None:
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise RunError(
-            f"run folder {folder} cannot be written: {error.strerror}; choose another run.directory"
+            f"folder {folder} cannot be written: {error.strerror}; choose another run.directory "
+            "(or --output, for a trace)"
         ) from error
     needed = FREE_BYTES + needed_bytes
     if free < needed:

@@ -25,7 +25,7 @@ from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
 from mllm_jax.train.metrics import Meter, Metrics, Report, StepRecord, Sums, write_summary
 from mllm_jax.train.optimizer import learning_rate
-from mllm_jax.train.record import UNKNOWN_RATE, Recorder, write_timelines
+from mllm_jax.train.record import UNKNOWN_RATE, Recorder, own_name, write_timelines
 from mllm_jax.train.schedule import encoder_pieces, task_costs
 from mllm_jax.train.stop import StopSignal
 from scheduling.timeline import timeline
@@ -243,10 +243,9 @@ def _traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tupl
     jax.block_until_ready(scalars)
     jax.effects_barrier()
     rate = peak_flops(experiment.mesh.devices.flat[0]) or UNKNOWN_RATE
-    own = f"-process-{jax.process_index()}" if jax.process_count() > 1 else ""
     write_timelines(
         config.run.path,
-        f"step-{number}{own}",
+        own_name(f"step-{number}"),
         observed.pipeline.schedule,
         task_costs(config, encoder_pieces(config)),
         rate,

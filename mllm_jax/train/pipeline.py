@@ -21,6 +21,7 @@ from jax.sharding import PartitionSpec
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.freeze import Frozen
+from scheduling.check_program import check_program
 from scheduling.compile import compile_program
 from scheduling.pipeline import Observer, Pipeline
 from scheduling.program import BundleKind, Program
@@ -140,6 +141,7 @@ class PipelinedGradients:
         self.model, self.grid, self.plan, self.layout = model, grid, plan, layout
         self.frozen = frozen
         self.program: Program = compile_program(plan.schedule, model.remat)
+        check_program(self.program)
         self.inside = StageViews.build(grid, plan.gather)
         self.stack = plan.stack(model)
 

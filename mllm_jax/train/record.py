@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from scheduling.cost import EncoderCosts, TaskCosts
@@ -17,6 +18,11 @@ from sharding.grid import JointGrid
 
 #: FLOP/s that a prediction assumes for devices whose peak is not known.
 UNKNOWN_RATE = 1e12
+
+
+def own_name(name: str) -> str:
+    """`name` of a file that every process writes with what its own devices did."""
+    return f"{name}-process-{jax.process_index()}" if jax.process_count() > 1 else name
 
 
 class Recorder:

@@ -23,7 +23,7 @@ from mllm_jax.models.multimodal import init_parameters
 from mllm_jax.train.batch import local_rows, place, select_rows, whole
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.pipeline import PipelinePlan
-from mllm_jax.train.schedule import pipeline_plan
+from mllm_jax.train.schedule import encoder_pieces, pipeline_plan
 from mllm_jax.train.step import NOTHING_FROZEN, TrainStep
 from mllm_jax.train.synthetic import synthetic_batch
 from sharding.grid import JointGrid
@@ -166,8 +166,12 @@ def relative_error(got: np.ndarray, expected: np.ndarray, largest: float = 0.0) 
 
 
 def shrink(config: ExperimentConfig) -> ExperimentConfig:
-    """The smallest experiment with the same families, plans and schedule."""
+    """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
     plans = config.parallel.plans
+    if plans["decoder"].stage > 1:
+        pieces = {cut.name: cut.pieces for cut in encoder_pieces(config)}
+        schedule = config.schedule.model_copy(update={"pieces": pieces})
+        config = config.model_copy(update={"schedule": schedule})
     shares = math.lcm(*(plan.batch for plan in plans.values()))
     budgets = {
         name: encoder.reduction * math.lcm(4, plans[name].tensor)

@@ -452,7 +452,8 @@ def test_large_steps_take_little_time_to_plan():
     decoder = interleaved(16, 8, 512)
     start = time.process_time()
     schedule = place_encoders(decoder, [encoder], costs)
-    assert time.process_time() - start < 3
+    # 0.6 to 0.9 s where nothing else runs; machines that run tests are shared.
+    assert time.process_time() - start < 2
     check(schedule)
     assert makespan(schedule, costs) < 1.01 * lower_bound(schedule, costs)
 

@@ -123,6 +123,9 @@ def test_what_is_no_schedule_is_refused(change):
         Schedule.from_json(values)
     with pytest.raises(ScheduleError, match="no schedule: JSONDecodeError"):
         Schedule.from_json('{"stages": 2')
+    for wrong in ({"stages": "2"}, {"chunks": 1.0}, {"ticks": [[[["F", "0", 0, "decoder"]]]]}):
+        with pytest.raises(ScheduleError, match=r"no schedule: TypeError: .* is no whole number"):
+            Schedule.from_json(interleaved(1, 1, 1).to_json() | wrong)
 
 
 def test_an_encoder_that_is_not_there_is_named():

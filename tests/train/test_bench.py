@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from data.loader import StepStats
-from mllm_jax import bench
+from mllm_jax import bench, bench_pipeline
+from mllm_jax.bench_pipeline import IDLE_TICKS, TICKS
+from mllm_jax.config import load
+from scheduling.schedule import interleaved
+from tests.configs import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +38,36 @@ def test_a_modality_that_no_sample_has_is_padding_alone():
     stats = StepStats(2, {"tokens": 5, "vision": 0}, {"tokens": 10, "vision": 8}, lengths)
     figures = bench._padding([stats])
     assert (figures["padding_vision"], figures["longest_vision"]) == (1.0, 0.0)
+
+
+def test_a_step_is_predicted_from_its_tasks_and_meetings():
+    schedule = interleaved(1, 1, 2)
+    ticks, idle = len(schedule.ticks), 0.25
+    assert schedule.meetings.all()
+    each = {"F": 1.0, "B": 2.0, "shared": 0.5}
+    seconds = {name: TICKS * (idle + own) for name, own in each.items()}
+    seconds |= {"idle": TICKS * idle, "idle longer": IDLE_TICKS * idle}
+    predicted = bench_pipeline.predicted_seconds(schedule, seconds)
+    assert predicted == pytest.approx(2 * sum(each.values()) + ticks * idle)
+
+
+@pytest.mark.slow
+def test_placements_and_growth_are_tables_with_the_columns_asked_for(monkeypatch):
+    monkeypatch.setattr(bench_pipeline, "REPETITIONS", 1)
+    monkeypatch.setattr(bench_pipeline, "SHARES", (0.25,))
+    monkeypatch.setattr(bench_pipeline, "MICROBATCHES", (8, 32))
+    config = load(ROOT / "configs" / "bench" / "pipeline.yaml", ["data.budgets.tokens=64"])
+    rows = bench_pipeline.bench_pipeline(config, lambda line: None)
+    assert [row["placement"] for row in rows] == ["first_stage", "prologue", "bubbles"]
+    for row in rows:
+        assert list(row) == [
+            "encoder_share",
+            "placement",
+            "seconds",
+            "predicted_seconds",
+            "lower_bound_seconds",
+            "speedup_over_first_stage",
+        ]
+        assert 0 < row["lower_bound_seconds"] < 10 * row["seconds"]
+    small, large = bench_pipeline.bench_microbatches(config, lambda line: None)
+    assert large["temporary_mib"] == pytest.approx(small["temporary_mib"], rel=0.05)

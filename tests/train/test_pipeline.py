@@ -39,6 +39,7 @@ class Case:
         placement: how the encoders were placed, for the report of a failure.
         data, tensor, fsdp: the decoder's other degrees.
         split: encoders that use the decoder's tensor ranks for rows.
+        sharded: encoders have fsdp where they otherwise have data.
     """
 
     schedule: Schedule = field(repr=False)
@@ -48,6 +49,7 @@ class Case:
     fsdp: int = 1
     tensor: int = 1
     split: tuple[str, ...] = ()
+    sharded: bool = False
     gather: str = "step"
     co_issue: bool = True
 
@@ -75,12 +77,12 @@ class Case:
         }
         for cut in self.schedule.encoders:
             own = stages // cut.stages
+            batch = "fsdp" if self.sharded else "data"
             if cut.name in self.split and cut.stages == 1:
-                plans[cut.name] = ParallelPlan(data=rows * own * self.tensor)
+                plans[cut.name] = ParallelPlan(**{batch: rows * own * self.tensor})
             else:
-                plans[cut.name] = ParallelPlan(
-                    data=rows * own, stage=cut.stages, tensor=self.tensor
-                )
+                degrees = {batch: rows * own, "stage": cut.stages, "tensor": self.tensor}
+                plans[cut.name] = ParallelPlan(**degrees)
         return plans
 
 
@@ -199,15 +201,18 @@ def cases(draw: st.DrawFn) -> Case:
     placement = draw(st.sampled_from(["bubbles", "prologue", "first_stage", "random", "naive"]))
     cuts = draw(encoder_cuts(stages, count, placement))
     tensor = draw(st.sampled_from([1, 2]))
-    fsdp = draw(st.sampled_from([1, 2] if stages * tensor <= 4 else [1]))
+    rows = draw(st.sampled_from([1, 2] if stages * tensor <= 4 else [1]))
+    batch = draw(st.sampled_from(["data", "fsdp"]))
+    gather = draw(st.sampled_from(["step", "layer"]))
     return Case(
         placed(decoder, cuts, placement),
         placement,
         draw(st.sampled_from(["full", "layer", "none"])),
-        fsdp=fsdp,
+        **{batch: rows},
         tensor=tensor,
-        split=draw(st.sampled_from([(), ("vision",)])) if tensor * fsdp <= ROWS else (),
-        gather=draw(st.sampled_from(["step", "layer"])),
+        split=draw(st.sampled_from([(), ("vision",)])) if tensor * rows <= ROWS else (),
+        sharded=gather == "step" and draw(st.booleans()),
+        gather=gather,
         co_issue=draw(st.booleans()),
     )
 
@@ -229,7 +234,10 @@ QUIET: dict[str, Any] = {
             placed(interleaved(2, 1, 5), (replace(VISION, backward=1), AHEAD), "bubbles"),
             {"tensor": 2, "split": ("vision",)},
         ),
-        (placed(gpipe(2, 3), (VISION, AUDIO), "random"), {"remat": "layer", "fsdp": 2}),
+        (
+            placed(gpipe(2, 3), (VISION, AUDIO), "random"),
+            {"remat": "layer", "fsdp": 2, "sharded": True},
+        ),
     ],
     ids=("bubbles", "frozen", "random"),
 )

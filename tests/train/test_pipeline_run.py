@@ -14,9 +14,10 @@ import pytest
 
 from data.plan import LoaderState
 from mllm_jax.config import CheckpointConfig, ExperimentConfig
+from mllm_jax.trace import trace
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
-from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.experiment import Experiment, RunError
 from mllm_jax.train.loop import Progress, pipeline_figures, steps
 from mllm_jax.train.verify import verify
 from tests.train.conftest import run
@@ -38,7 +39,7 @@ Make = Callable[..., ExperimentConfig]
 
 def save(experiment: Experiment, folder: Path) -> Any:
     """A checkpoint of fresh state; returns its parameters, layers in their order."""
-    state = experiment.step.init(jax.random.key(1))
+    state = with_moments(experiment.step.init(jax.random.key(1)))
     checkpoints = Checkpoints(folder, CONFIG, experiment.step.regrouping)
     try:
         checkpoints.save(1, state, Progress(1, LoaderState(0)).to_json(), {})
@@ -46,6 +47,21 @@ def save(experiment: Experiment, folder: Path) -> Any:
     finally:
         checkpoints.close()
     return canonical(experiment, state)
+
+
+def with_moments(state: Any) -> Any:
+    """`state` with moments that tell which parameter they belong to."""
+    params = {
+        jax.tree_util.keystr(path): leaf
+        for path, leaf in jax.tree_util.tree_leaves_with_path(state["params"])
+    }
+
+    def fill(path: Any, leaf: Any) -> Any:
+        name = jax.tree_util.keystr(path)
+        own = [param for param in params if name.endswith(param)]
+        return (2 + ("nu" in name)) * params[own[0]] if own else leaf
+
+    return state | {"optimizer": jax.tree_util.tree_map_with_path(fill, state["optimizer"])}
 
 
 def canonical(experiment: Experiment, state: Any) -> Any:
@@ -63,7 +79,7 @@ def restore(experiment: Experiment, folder: Path) -> Any:
 
 
 def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> None:
-    """From no pipeline to two chunks, to one padded chunk, and back: the same parameters."""
+    """From no pipeline to two chunks, to one padded chunk and back: the same values."""
     plain = Experiment.build(small_config(**MODEL))
     chunked = Experiment.build(
         small_config(**MODEL, **PIPELINED | {"schedule": {"chunks": 2, "pad_layers": True}})
@@ -78,6 +94,7 @@ def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> N
         ):
             assert (leaf.shape, leaf.sharding) == (like.shape, like.sharding)
         jax.tree.map(np.testing.assert_array_equal, canonical(experiment, state), expected)
+        jax.tree.map(np.testing.assert_array_equal, state, with_moments(state))
         source = tmp_path / str(number)
         checkpoints = Checkpoints(source, CONFIG, experiment.step.regrouping)
         checkpoints.save(1, state, Progress(1, LoaderState(0)).to_json(), {})
@@ -148,6 +165,27 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
     state, progress = plain.step.init(jax.random.key(0)), Progress(0, LoaderState(0))
     expected, _ = run(plain, state, progress)
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
+
+
+def test_a_measured_trace_runs_what_training_runs(small_config: Make, tmp_path: Path) -> None:
+    """Of frozen encoders with and without a connector that trains, each in two pieces."""
+    freeze = ["vision", "audio", "audio.connector"]
+    schedule = PIPELINED["schedule"] | {"pieces": {"vision": 2, "audio": 2}}
+    changes = {"model__encoders__vision__layers": 2, "train__freeze": freeze}
+    config = small_config(**MODEL | PIPELINED | changes | {"schedule": schedule})
+    result = trace(config, tmp_path, measure=True)
+    assert set(result.to_json()) == {"predicted", "measured", "files"}
+    lines = result.written.timelines
+    assert lines["measured"].makespan > 0
+    figures = ["seconds", "bubble_share", "encoder_hidden", "tick_imbalance"]
+    assert list(result.to_json()["predicted"]) == figures
+    assert {file.name for file in result.written.files} == {"schedule.json", "schedule.png"}
+
+
+def test_a_trace_into_a_file_is_refused(small_config: Make, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot be written"):
+        trace(small_config(**MODEL, **PIPELINED), tmp_path / "file", measure=False)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.config import ScheduleConfig
 from mllm_jax.train import step, verify
+from mllm_jax.train.schedule import encoder_pieces
 from mllm_jax.train.verify import Verification, leaf_errors, relative_error, shrink_model
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
@@ -43,6 +44,24 @@ def test_a_wrong_exchange_fails(small_config, monkeypatch):
     result = verify.verify(small_config())
     assert not result.ok
     assert result.to_json()["ok"] is False
+
+
+def test_the_shrunken_encoders_are_cut_like_those_of_the_experiment(small_config):
+    plans = {
+        "parallel__decoder": {"stage": 2},
+        "parallel__encoders": {"vision": {"data": 2}, "audio": {"data": 2}},
+    }
+    config = small_config(
+        **plans,
+        parallel__devices=2,
+        model__decoder__layers=2,
+        model__encoders__vision__layers=12,
+        model__encoders__audio__layers=6,
+        train__accumulate=8,
+    )
+    cuts = encoder_pieces(config)
+    assert max(cut.pieces for cut in cuts) > 1
+    assert encoder_pieces(verify.shrink(config)) == cuts
 
 
 def test_not_a_number_is_not_ok():
