@@ -30,8 +30,8 @@ help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo
 	@echo "  PYTHON=python3.12       the Python of a new .venv"
-	@echo "  CONFIG=configs/my.yaml  the experiment of train and bench"
-	@echo "  ARGS='train.steps=10'   more arguments for train, bench (overrides) and test (pytest)"
+	@echo "  CONFIG=configs/my.yaml  the experiment of train, bench data and bench step"
+	@echo "  ARGS='train.steps=10'   more arguments for those (overrides) and for test (pytest)"
 
 train: $(DEMO) ## Train the demo and evaluate it: text, images and speech on 4 emulated devices
 	$(BIN)/python launch.py train --config $(CONFIG) $(ARGS)

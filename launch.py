@@ -260,8 +260,7 @@ def _add(
         help=summary,
         description=summary,
         epilog=EPILOG,
-        usage=f"launch.py {command.__name__}{_positional(command)} --config FILE [options] "
-        "[section.key=value ...]",
+        usage=f"launch.py {command.__name__} {_inputs(command)} [options] [section.key=value ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.set_defaults(command=command)
@@ -270,8 +269,10 @@ def _add(
     return sub
 
 
-def _positional(command: Command) -> str:
-    return " {" + ",".join(BENCHMARK_CONFIGS) + "}" if command is bench else ""
+def _inputs(command: Command) -> str:
+    if command is bench:
+        return "{" + ",".join(BENCHMARK_CONFIGS) + "} [--config FILE]"
+    return "--config FILE"
 
 
 def _add_processes(sub: argparse.ArgumentParser) -> None:

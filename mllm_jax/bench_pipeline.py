@@ -39,6 +39,8 @@ SHARES = (0.10, 0.25, 0.40)
 MICROBATCHES = (8, 32, 128)
 #: Timed repetitions of a step, ticks of one rehearsal of a task, and of one of empty ticks.
 REPETITIONS, TICKS, IDLE_TICKS = 7, 8, 64
+#: Compilations for each number of microbatches.
+COMPILATIONS = 3
 
 Row = dict[str, Any]
 #: Shows a line of progress.
@@ -77,18 +79,20 @@ def bench_pipeline(config: ExperimentConfig, tell: Tell) -> list[Row]:
 
 def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
     """Compile time and temporary memory of the step for growing numbers of microbatches."""
-    rows = []
-    for count in MICROBATCHES:
-        tell(f"compiling for {count} microbatches")
-        compiled = _compile(_changed(config, "train", accumulate=count), config.parallel.plans)
-        rows.append(
-            {
-                "microbatches": count,
-                "compile_seconds": compiled.seconds,
-                "temporary_mib": compiled.temporary_bytes / 2**20,
-            }
-        )
-    return rows
+    made: dict[int, list[Compiled]] = {count: [] for count in MICROBATCHES}
+    for repetition in range(COMPILATIONS):
+        for count, compiled in made.items():
+            tell(f"compiling for {count} microbatches, {repetition + 1} of {COMPILATIONS} times")
+            own = _changed(config, "train", accumulate=count)
+            compiled.append(_compile(own, config.parallel.plans))
+    return [
+        {
+            "microbatches": count,
+            "compile_seconds": statistics.median(each.seconds for each in compiled),
+            "temporary_mib": compiled[0].temporary_bytes / 2**20,
+        }
+        for count, compiled in made.items()
+    ]
 
 
 def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]:

@@ -54,6 +54,7 @@ def test_a_step_is_predicted_from_its_tasks_and_meetings():
 @pytest.mark.slow
 def test_placements_and_growth_are_tables_with_the_columns_asked_for(monkeypatch):
     monkeypatch.setattr(bench_pipeline, "REPETITIONS", 1)
+    monkeypatch.setattr(bench_pipeline, "COMPILATIONS", 1)
     monkeypatch.setattr(bench_pipeline, "SHARES", (0.25,))
     monkeypatch.setattr(bench_pipeline, "MICROBATCHES", (8, 32))
     config = load(ROOT / "configs" / "bench" / "pipeline.yaml", ["data.budgets.tokens=64"])
