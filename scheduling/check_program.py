@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from scheduling.check import check
 from scheduling.program import Program
-from scheduling.schedule import Bundle, Schedule, ScheduleError, Task
+from scheduling.schedule import Bundle, Kind, Schedule, ScheduleError, Task
 
 Ints = NDArray[np.intp]
 
@@ -85,27 +85,27 @@ class _Moves:
 
     def read(self, row: Row) -> Iterator[_Access]:
         """Reads of the tasks of a tick."""
-        reads = {
-            "F": self._forward_reads,
-            "B": self._backward_reads,
-            "EF": self._encoder_forward_reads,
-            "EB": self._encoder_backward_reads,
-        }
-        for stage, bundle in enumerate(row):
-            for task in bundle:
-                yield from reads[task.kind](stage, task)
+        return _of_tasks(
+            row,
+            {
+                "F": self._forward_reads,
+                "B": self._backward_reads,
+                "EF": self._encoder_forward_reads,
+                "EB": self._encoder_backward_reads,
+            },
+        )
 
     def written(self, row: Row) -> Iterator[_Access]:
         """Writes at the end of a tick."""
-        writes = {
-            "F": self._forward_writes,
-            "B": self._backward_writes,
-            "EF": self._encoder_forward_writes,
-            "EB": self._encoder_backward_writes,
-        }
-        for stage, bundle in enumerate(row):
-            for task in bundle:
-                yield from writes[task.kind](stage, task)
+        return _of_tasks(
+            row,
+            {
+                "F": self._forward_writes,
+                "B": self._backward_writes,
+                "EF": self._encoder_forward_writes,
+                "EB": self._encoder_backward_writes,
+            },
+        )
 
     def output(self, name: str, microbatch: int) -> _Value:
         """The encoder's output for `microbatch`."""
@@ -187,6 +187,15 @@ class _Moves:
             table = "keep_piece_gradient" if to == stage else "receive_piece_gradient"
             value = _value("gradient", task, -1)
             yield _Access(f"{name} {table}", f"{name} piece_gradients", to, value)
+
+
+def _of_tasks(
+    row: Row, accesses: Mapping[Kind, Callable[[int, Task], Iterator[_Access]]]
+) -> Iterator[_Access]:
+    """What the tasks of a tick access, by kind of task."""
+    for stage, bundle in enumerate(row):
+        for task in bundle:
+            yield from accesses[task.kind](stage, task)
 
 
 def _value(what: str, task: Task, further: int = 0) -> _Value:

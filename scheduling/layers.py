@@ -177,7 +177,7 @@ class LayerRun:
         return Loop(body, (gradient, sums), self._indices(jnp.int32(0))[::-1])
 
     def _params(self, i: jax.Array) -> Tree:
-        return jax.tree.map(lambda p: lax.dynamic_index_in_dim(p, i, keepdims=False), self.stack)
+        return read(self.stack, i)
 
     def _apply(self, i: jax.Array, params: Tree, x: jax.Array, context: Tree) -> jax.Array:
         y = self.layer(params, x, context)

@@ -197,6 +197,30 @@ def test_a_required_key_is_named() -> None:
             ["evaluate.enabled", "d_model 16 of decoder over fsdp x stage, and 3 does not divide"],
         ),
         ({"schedule__chunks": 2}, ["schedule.chunks: 2 has no effect", "stage is 1; valid: 1"]),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
+                "model__decoder__layers": 2,
+                "schedule": {"encoder_placement": "prologue", "live": 4, "work_ahead": False},
+            },
+            [
+                "schedule.live: 4 has no effect, as schedule.encoder_placement is prologue",
+                "schedule.work_ahead: False has no effect",
+            ],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
+                "parallel__encoders": {"vision": {"data": 2, "tensor": 2}, "audio": {"data": 4}},
+                "model__decoder__layers": 2,
+                "schedule__live": 1,
+            },
+            ["schedule: live: 1 is refused", "valid: 2 or more"],
+        ),
+        (
+            {"parallel__decoder": {"stage": 3}, "model__decoder__layers": 3},
+            ["choose degrees that multiply to 4; valid stages: 1, 2, 4"],
+        ),
         ({"run__trace_step": 2}, ["run.trace_step: 2 has no pipeline", "valid: null"]),
         (
             {"parallel__encoders__audio": {"data": 2, "stage": 2}},
