@@ -279,8 +279,7 @@ def scan_shares(program: Program, scan: range) -> dict[str, float]:
     shares = {"meeting": float(np.mean(rows["meets"]))}
     for scope in ("head", "return", "embed"):
         shares[scope] = float(np.sum(rows[f"{scope}_microbatch"] >= 0) / max(1, meetings))
-    for number, kind in enumerate(program.kinds(scan)):
-        cells = rows["kind"] == number
+    for kind, cells in program.bundles(scan).items():
         shares[str(kind)] = float(np.mean(cells))
         for task, name, table in (
             ("EF", kind.encoder_forward, "forward"),

@@ -36,10 +36,15 @@ from scheduling.program import (
 from scheduling.schedule import EncoderPieces, Schedule, ScheduleError
 
 
-def compile_program(schedule: Schedule, remat: Remat) -> Program:
+def compile_program(schedule: Schedule, remat: Remat, apart: bool = False) -> Program:
     """Turn a schedule into tables, with a slot for every value that waits.
 
     Takes half a second for 16 stages, 8 chunks and 512 microbatches.
+
+    Args:
+        schedule: what to run where and when.
+        remat: what forwards keep for backwards.
+        apart: run the tasks of a bundle one after the other (see `Program`).
 
     Raises:
         ScheduleError: `schedule` breaks a rule (see `scheduling.check.check`), or `remat` is
@@ -56,7 +61,7 @@ def compile_program(schedule: Schedule, remat: Remat) -> Program:
         cut.name: _compile_encoder(blank, _EncoderTicks.of(schedule, cut, tasks), decoder, remat)
         for cut in schedule.encoders
     }
-    return _compile_decoder(schedule, decoder, remat, encoders)
+    return _compile_decoder(schedule, decoder, remat, encoders, apart)
 
 
 # ---- when the tasks run --------------------------------------------------------------------------
@@ -250,7 +255,11 @@ def _index(shape: tuple[int, ...], axis: int) -> Ints:
 
 
 def _compile_decoder(
-    schedule: Schedule, ticks: _DecoderTicks, remat: Remat, encoders: Mapping[str, EncoderProgram]
+    schedule: Schedule,
+    ticks: _DecoderTicks,
+    remat: Remat,
+    encoders: Mapping[str, EncoderProgram],
+    apart: bool,
 ) -> Program:
     blank = _Blank(len(schedule.ticks), schedule.stages)
     every = np.ones(ticks.forward.shape, bool)
@@ -265,6 +274,7 @@ def _compile_decoder(
         backward=_backward_table(blank, ticks, inputs, saved, gradients, remat),
         sizes=DecoderSizes(inputs.size, saved.size, gradients.size),
         encoders=encoders,
+        apart=apart,
         **_decoder_moves(blank, ticks, inputs.slot, gradients.slot),
     )
 

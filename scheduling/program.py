@@ -185,6 +185,10 @@ class BundleKind:
         return "+".join(tasks) or "idle"
 
 
+#: A bundle without tasks.
+IDLE = BundleKind(False, False, None, None)
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """A schedule as tables `[ticks, stages]` (`[ticks]` where said); -1 is nothing.
@@ -205,6 +209,8 @@ class Program:
         return_microbatch: microbatch whose input's gradient leaves stage 0, `[ticks]`.
         sizes: of the decoder's buffers.
         encoders: by name, in the schedule's order.
+        apart: the tasks of a bundle are run one after the other, each kind of task in a loop of its
+            own, so that what is compiled does not depend on how they are bundled.
     """
 
     schedule: Schedule
@@ -220,6 +226,7 @@ class Program:
     return_microbatch: Table
     sizes: DecoderSizes
     encoders: Mapping[str, EncoderProgram]
+    apart: bool
 
     def __str__(self) -> str:
         """Ticks, stages and the slots of every buffer."""
@@ -239,9 +246,9 @@ class Program:
     def rows(self, ticks: range) -> dict[str, Any]:
         """`tables` of `ticks`, as a scan over them reads them.
 
-        With them the bundles' `kind`, `[ticks, stages]`, the `tick` and whether the stages meet at
-        its end (`meets`, 0 or 1), `[ticks]`. What enters the decoder stands in the row of the
-        meeting in which it does.
+        With them `runs`: by kind of bundle, whether it runs (0 or 1), `[ticks, stages]`; the `tick`
+        and whether the stages meet at its end (`meets`, 0 or 1), `[ticks]`. What enters the decoder
+        stands in the row of the meeting in which it does.
         """
         tables, last = self.tables(), self.schedule.last_meeting
         entries = np.flatnonzero((self.embed_microbatch >= 0) & (last >= 0))
@@ -256,20 +263,28 @@ class Program:
         for encoder in tables["encoders"].values():
             encoder["deliver"] = at_meeting(encoder["deliver"])
         return _sliced(tables, ticks) | {
-            "kind": self.kind_table(ticks),
+            "runs": {
+                str(kind): runs.astype(np.int32) for kind, runs in self.bundles(ticks).items()
+            },
             "tick": np.array(ticks, np.int32),
             "meets": self.schedule.meetings[ticks.start : ticks.stop].astype(np.int32),
         }
 
-    def kinds(self, ticks: range) -> tuple[BundleKind, ...]:
-        """The distinct kinds of bundles in `ticks`, idle ones included, in a fixed order."""
-        codes = np.unique(self._codes[ticks])
-        return tuple(self._decode(int(code)) for code in codes)
+    def bundles(self, ticks: range) -> dict[BundleKind, NDArray[np.bool_]]:
+        """What a tick of `ticks` may run, in the order in which it does, and where it runs.
 
-    def kind_table(self, ticks: range) -> Table:
-        """Indices into `kinds(ticks)`, `[len(ticks), stages]`."""
-        codes = self._codes[ticks]
-        return np.searchsorted(np.unique(codes), codes).astype(np.int32)
+        If bundles are run whole: the distinct kinds of bundles, idle ones included. Else the kinds
+        of tasks in use, each as a bundle of its own: those that read slots of a buffer before those
+        that write them, as a slot that is read may be among those written.
+
+        Returns:
+            Masks `[len(ticks), stages]`.
+        """
+        if self.apart:
+            kinds = {kind: mask[ticks.start : ticks.stop] for kind, mask in self._tasks.items()}
+            return {kind: mask for kind, mask in kinds.items() if mask.any()}
+        codes = self._codes[ticks.start : ticks.stop]
+        return {self._decode(int(code)): codes == code for code in np.unique(codes)}
 
     @property
     def ahead_only(self) -> Program:
@@ -292,6 +307,20 @@ class Program:
             backward=nothing(self.backward),
             encoders=encoders,
         )
+
+    @cached_property
+    def _tasks(self) -> dict[BundleKind, NDArray[np.bool_]]:
+        """Where which kinds of tasks are, `[ticks, stages]`; readers of slots before writers."""
+        backward, forward = {}, {}
+        for name, encoder in self.encoders.items():
+            backward[replace(IDLE, encoder_backward=name)] = encoder.backward.microbatch >= 0
+            forward[replace(IDLE, encoder_forward=name)] = encoder.forward.microbatch >= 0
+        return {
+            replace(IDLE, backward=True): self.backward.microbatch >= 0,
+            replace(IDLE, forward=True): self.forward.microbatch >= 0,
+            **backward,
+            **forward,
+        }
 
     @cached_property
     def _codes(self) -> Ints:

@@ -20,7 +20,7 @@ from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.optimizer import build_optimizer
 from mllm_jax.train.schedule import pipeline_plan
 from mllm_jax.train.step import TrainStep, parameter_layouts
-from scheduling.pipeline import Observer
+from scheduling.observe import Observer
 from sharding.grid import JointGrid
 
 #: A run folder with less room than this is refused; checkpoints are checked by their size.

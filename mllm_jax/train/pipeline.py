@@ -23,7 +23,8 @@ from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.freeze import Frozen
 from scheduling.check_program import check_program
 from scheduling.compile import compile_program
-from scheduling.pipeline import Observer, Pipeline
+from scheduling.observe import Observer
+from scheduling.pipeline import Pipeline
 from scheduling.program import BundleKind, Program
 from scheduling.schedule import Schedule, ScheduleError
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
@@ -93,6 +94,11 @@ class PipelinePlan:
     overlap_gather: bool = True
     observe: Observer | None = None
 
+    @property
+    def apart(self) -> bool:
+        """Whether tasks of a bundle run one after the other; an observer is told of bundles."""
+        return not self.co_issue and self.observe is None
+
     def stack(self, model: ModelConfig) -> LayerStack:
         """Layers of the decoder over stages and chunks."""
         return LayerStack(model.decoder.layers, self.schedule.stages, self.schedule.chunks)
@@ -140,7 +146,7 @@ class PipelinedGradients:
     ) -> None:
         self.model, self.grid, self.plan, self.layout = model, grid, plan, layout
         self.frozen = frozen
-        self.program: Program = compile_program(plan.schedule, model.remat)
+        self.program: Program = compile_program(plan.schedule, model.remat, plan.apart)
         check_program(self.program)
         self.inside = StageViews.build(grid, plan.gather)
         self.stack = plan.stack(model)

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any, get_args
@@ -246,17 +247,41 @@ def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: 
 def test_kinds_are_those_of_the_bundles(schedule: Schedule, bounds: tuple[int, int]) -> None:
     program = compile_program(schedule, "full")
     start, stop = sorted(n % (len(schedule.ticks) + 1) for n in bounds)
-    ticks = range(start, stop)
-    kinds, table = program.kinds(ticks), program.kind_table(ticks)
-    assert table.shape == (len(ticks), schedule.stages)
-    assert table.dtype == np.int32
-    assert len(set(kinds)) == len(kinds) == len(np.unique(table))
-    for tick in ticks:
+    bundles = program.bundles(range(start, stop))
+    for kind, cells in bundles.items():
+        assert cells.shape == (stop - start, schedule.stages)
+        assert cells.any()
+        for (tick, stage), runs in np.ndenumerate(cells):
+            modules = {task.kind: task.module for task in schedule.ticks[start + tick][stage]}
+            own = BundleKind("F" in modules, "B" in modules, modules.get("EF"), modules.get("EB"))
+            assert runs == (own == kind)
+    assert sum(int(cells.sum()) for cells in bundles.values()) == (stop - start) * schedule.stages
+
+
+@settings(max_examples=60)
+@given(schedule=placing.schedules(), bounds=st.tuples(st.integers(0, 99), st.integers(0, 99)))
+def test_tasks_apart_are_those_of_the_bundles(schedule: Schedule, bounds: tuple[int, int]) -> None:
+    program = compile_program(schedule, "full", apart=True)
+    start, stop = sorted(n % (len(schedule.ticks) + 1) for n in bounds)
+    bundles = program.bundles(range(start, stop))
+    found: dict[tuple[int, int], list[tuple[str, str]]] = defaultdict(list)
+    for kind, cells in bundles.items():
+        (task,) = tasks_of(kind)
+        for tick, stage in np.argwhere(cells).tolist():
+            found[start + tick, stage].append(task)
+    order = {"B": 0, "F": 1, "EB": 2, "EF": 3}
+    for tick in range(start, stop):
         for stage, bundle in enumerate(schedule.ticks[tick]):
-            modules = {task.kind: task.module for task in bundle}
-            assert kinds[table[tick - start, stage]] == BundleKind(
-                "F" in modules, "B" in modules, modules.get("EF"), modules.get("EB")
-            )
+            tasks = sorted(((t.kind, t.module) for t in bundle), key=lambda task: order[task[0]])
+            assert found[tick, stage] == tasks
+
+
+def tasks_of(kind: BundleKind) -> list[tuple[str, str]]:
+    names = {"EF": kind.encoder_forward, "EB": kind.encoder_backward}
+    decoder = [
+        (task, "decoder") for task, has in (("F", kind.forward), ("B", kind.backward)) if has
+    ]
+    return decoder + [(task, name) for task, name in names.items() if name]
 
 
 @settings(max_examples=30)

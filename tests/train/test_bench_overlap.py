@@ -65,7 +65,7 @@ def test_loops_count_as_often_as_the_schedule_has_them():
 
     span = schedule.phases[1]
     scan = f"ticks_{span.start}_to_{span.stop}/while/body/"
-    kinds = {kind: runs(f"{scan}{kind}/while") for kind in program.kinds(span)}
+    kinds = {kind: runs(f"{scan}{kind}/while") for kind in program.bundles(span)}
     assert sum(kinds.values()) == pytest.approx(1)
     ticks = schedule.ticks[span.start : span.stop]
     bundles = [bundle for tick in ticks for bundle in tick]
@@ -87,7 +87,7 @@ def test_loops_count_as_often_as_the_schedule_has_them():
         total = 0.0
         for ticks in schedule.phases:
             scan = f"ticks_{ticks.start}_to_{ticks.stop}/while/body/"
-            for kind in program.kinds(ticks) if ticks else ():
+            for kind in program.bundles(ticks) if ticks else ():
                 if getattr(kind, task):
                     inside = runs(f"{scan}{kind}/while/body/{scope}/while")
                     total += runs(f"{scan}{kind}/while") * inside * len(ticks) * schedule.stages
