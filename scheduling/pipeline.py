@@ -207,10 +207,15 @@ class _Step:
 
         def tick(state: Tree, row: Tree) -> tuple[Tree, tuple[()]]:
             done = state, self._nothing_sent(state)
+            # Known to no compiler, so that each loop waits for the one before it: what one reads
+            # and another writes would be copied if the two could run in any order.
+            turn = self.vary(jnp.int32(0))
             for kind in kinds:
                 if kind != IDLE or self.pipeline.observe:
-                    run = partial(self._bundle, kind, row)
-                    done = once_if(str(kind), row["runs"][str(kind)] > 0, run, done)
+                    chosen = (row["runs"][str(kind)] > 0) & (turn >= 0)
+                    done, turn = once_if(
+                        str(kind), chosen, partial(self._in_turn, kind, row), (done, turn)
+                    )
             state, sent = done
             meeting = partial(self._meet, sent=sent, row=row)
             if not meet:
@@ -245,6 +250,11 @@ class _Step:
         entering = row["embed_microbatch"] >= 0
         inputs = once_if("embed", entering, enter, state["decoder"]["inputs"])
         return state | {"decoder": state["decoder"] | {"inputs": inputs}}
+
+    def _in_turn(self, kind: BundleKind, row: Tree, state: Tree) -> Tree:
+        """`_bundle`, and a number that only it changes."""
+        done, turn = state
+        return self._bundle(kind, row, done), turn + 1
 
     def _bundle(self, kind: BundleKind, row: Tree, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
         """Run the tasks of a bundle: the new state, and what leaves this stage."""
