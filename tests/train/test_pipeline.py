@@ -280,7 +280,7 @@ def test_the_executor_runs_exactly_the_table() -> None:
 
 
 def test_buffers_are_not_copied_between_tasks() -> None:
-    """What backwards read and forwards write stays where it is, whatever XLA thinks of the order."""
+    """What backwards read and forwards write stays where it is."""
     case = Case(placed(interleaved(2, 1, 5), (VISION,), "bubbles"), remat="layer", co_issue=False)
     grid, count = JointGrid.build(case.plans), case.schedule.microbatches
     plan = PipelinePlan(case.schedule, co_issue=False)
