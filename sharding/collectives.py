@@ -50,6 +50,11 @@ def _without_leading_ones(
     return y.reshape(*ones, *y.shape)
 
 
+def all_to_all(x: jax.Array, axes: Axes) -> jax.Array:
+    """`x[j]` of rank i becomes `[i]` of rank j: `[ranks, ...]` to the same."""
+    return lax.all_to_all(x, axes, split_axis=0, concat_axis=0, tiled=True) if axes else x
+
+
 def psum(x: Tree, axes: Axes) -> Tree:
     """Sum of every leaf over `axes`; the result is the same on all of them."""
     return lax.psum(x, axes) if axes else x

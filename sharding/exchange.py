@@ -9,6 +9,10 @@ for every multimodal position, the output that lands there::
     decoder data 2             block 0  |    block 1
 
 The backward (scatter-add, then reduce-scatter) is its transpose, written by JAX.
+
+Where balancing has dealt encoder rows and decoder rows each for itself there are no such blocks:
+`exchange_by_routes` moves every output from the device that made it straight to the one that needs
+it, in one all-to-all.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from sharding.collectives import all_gather, axis_index, shard_slice
+from sharding.collectives import all_gather, all_to_all, axis_index, shard_slice
 from sharding.grid import Axes, View
 
 
@@ -42,6 +46,31 @@ def exchange(outputs: jax.Array, index: jax.Array, source: View, target: View) -
     local = shard_slice(index, target.tensor, dim=1)
     picked = block.reshape(rows * length, width)[jnp.maximum(local - offset, 0)]
     return jnp.where((local >= 0)[..., None], picked, 0)
+
+
+def exchange_by_routes(
+    outputs: jax.Array, send: jax.Array, receive: jax.Array, axes: Axes
+) -> jax.Array:
+    """Move encoder outputs from any device to any other; see `sharding.routes`.
+
+    Args:
+        outputs: `[encoder rows, outputs, d_model]`, those of this device.
+        send: `[devices, capacity]`, which of them go to every device.
+        receive: `[decoder rows, tokens]`, what of the `[devices, capacity]` received lands at every
+            token of this device.
+        axes: grid axes that number the devices.
+
+    Returns:
+        `[decoder rows, tokens, d_model]`; zero where nothing lands.
+    """
+    sent = _picked(outputs.reshape(-1, outputs.shape[-1]), send)
+    received = all_to_all(sent, axes)
+    return _picked(received.reshape(-1, outputs.shape[-1]), receive)
+
+
+def _picked(values: jax.Array, index: jax.Array) -> jax.Array:
+    """`values[index]`, zero where an index is beyond them."""
+    return values.at[index].get(mode="fill", fill_value=0)
 
 
 def _common(a: Axes, b: Axes) -> Axes:

@@ -55,6 +55,11 @@ class View:
         return self.stage + self.tensor
 
     @property
+    def positions(self) -> Axes:
+        """Axes over which rows or their positions are dealt, as the grid orders them."""
+        return tuple(axis for axis in self.all if axis in (*self.batch, *self.tensor))
+
+    @property
     def all(self) -> Axes:
         """Every axis of the grid."""
         return tuple(name for name, _ in self.sizes)
