@@ -145,7 +145,7 @@ class _Step:
         """Prologue, the ticks of the decoder, epilogue."""
         prologue, middle, epilogue = self.program.schedule.phases
         encoders = self._scan(prologue, self._encoders())["encoders"]
-        state = {"decoder": self.tasks.decoder_state(), "encoders": encoders}
+        state = {"decoder": self._decoder(), "encoders": encoders}
         state = self._embed(state, self._entry_row(self.program.schedule.span.start))
         state = self._scan(middle, state)
         decoder = state.pop("decoder")
@@ -169,6 +169,18 @@ class _Step:
         start = {name: self.tasks.encoder_state(name, self.carried.get(name)) for name in names}
         return {"encoders": start}
 
+    def _decoder(self) -> Tree:
+        """The state when the decoder starts."""
+        hidden = self._from_stage(True, self.tasks.activation)
+        batch = self.tasks.decoder_batch(jnp.int32(0))
+        found = jax.eval_shape(self._loss, self.decoder.rest, hidden, batch).manual_axis_type
+        axes = tuple(axis for axis in self.pipeline.axes if axis in found.varying)
+        return self.tasks.decoder_state() | {"loss": vary(jnp.zeros(()), axes)}
+
+    def _loss(self, rest: Tree, hidden: jax.Array, batch: Tree) -> jax.Array:
+        """This rank's share of the loss of one microbatch."""
+        return self.decoder.functions.head(rest, hidden, batch) / self.weight
+
     def _carry_on(self, encoders: Tree) -> dict[str, jax.Array]:
         """Outputs for the next step."""
         counts = {name: encoder.carried for name, encoder in self.program.encoders.items()}
@@ -187,7 +199,7 @@ class _Step:
                     jnp.arange(ticks, dtype=jnp.int32) % self.program.encoders[name].slots
                 )
         rows["runs"] = {str(kind): jnp.ones(ticks, jnp.int32)}
-        state = self._encoders() | {"decoder": self.tasks.decoder_state()}
+        state = self._encoders() | {"decoder": self._decoder()}
         state = self._ticks((kind,), rows, state, meet=True)
         return psum(self.vary(jnp.sum(jnp.stack(probes(state)))), self.pipeline.axes)
 
@@ -337,9 +349,7 @@ class _Step:
             batch = self.tasks.decoder_batch(row["head_microbatch"])
             hidden = self._from_stage(last, y)
 
-            def loss(rest: Tree, x: jax.Array) -> jax.Array:
-                return self.decoder.functions.head(rest, x, batch) / self.weight
-
+            loss = partial(self._loss, batch=batch)
             value, pull = jax.vjp(loss, self.decoder.rest, hidden)
             one = vary(jnp.ones((), value.dtype), tuple(jax.typeof(value).mat.varying))
             d_rest, d_hidden = pull(one)

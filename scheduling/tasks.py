@@ -176,14 +176,9 @@ class Tasks:
         return self.vary(zeros) if slots else ()
 
     def decoder_state(self) -> Tree:
-        """The state of the decoder at a step's start."""
+        """The state of the decoder at a step's start, without the loss."""
         sizes, x = self.program.sizes, self.activation
         batch = self.decoder_batch(jnp.int32(0))
-        rows = tuple(
-            axis
-            for axis in self.axes
-            if any(axis in jax.typeof(leaf).mat.varying for leaf in jax.tree.leaves(batch))
-        )
         context = self._context(self.decoder, batch)
         kept = self._zeros_of(
             lambda: self.decoder.layers.forward(jnp.int32(0), x, context).run()[1]
@@ -192,7 +187,6 @@ class Tasks:
             "inputs": self._buffer(sizes.inputs, x),
             "gradients": self._buffer(sizes.gradients, x),
             "saved": self._buffer(sizes.saved, kept),
-            "loss": vary(jnp.zeros(()), rows),
             **self.decoder.zero_sums(),
         }
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
+from mllm_jax.train.media import route_specs, routed
 from mllm_jax.train.pipeline import Dealing
 from mllm_jax.train.step import TrainStep, batch_specs
 from sharding.grid import shardings
@@ -26,11 +27,19 @@ def place(
     the step before has carried on (`carried`) is left empty, see `TrainStep.primed`.
 
     Args:
-        microbatches: packed batches with the rows of `local_rows` only.
+        microbatches: packed batches with the rows of `local_rows` only; with `runs` of the whole
+            batch if its encoder rows are dealt by themselves.
         following: those of the next step, for one that works ahead; by default the same again.
     """
     ahead = (microbatches if following is None else following)[: step.ahead]
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *microbatches, *ahead)
+    every = [*microbatches, *ahead]
+    views, view = step.views, step.grid.decoder
+    rows = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
+    local = len(every[0]["decoder"]["tokens"])
+    total = _total_rows(rows, view.degree(view.batch), local)
+    routes = routed(every, step.model, views, total)
+    modules = [{name: batch[name] for name in ("decoder", "encoders")} for batch in every]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *modules)
     layout: Any = shardings(step.mesh, batch_specs(stacked, step.grid, step.dealings))
     dealt = {name: stacked["encoders"].pop(name) for name in step.dealings}
     placed = {
@@ -40,7 +49,25 @@ def place(
         for name, tree in dealt.items()
     }
     batch = jax.tree.map(jax.make_array_from_process_local_data, layout, stacked)
-    return batch | {"encoders": batch["encoders"] | placed, "carried": {}}
+    encoders = batch["encoders"] | placed
+    decoder = batch["decoder"]
+    if routes:
+        decoder, encoders = _with_routes(step, routes, decoder, encoders)
+    return {"decoder": decoder, "encoders": encoders, "carried": {}}
+
+
+def _with_routes(step: TrainStep, routes: Any, decoder: Any, encoders: Any) -> tuple[Any, Any]:
+    """The routes among the arrays of the modules."""
+    send, receive = route_specs(step.grid.decoder)
+    received, sent = {}, {}
+    for name, own in routes.items():
+        dealing = step.dealings.get(name)
+        first = dealing.spec[0] if dealing else None
+        layout = NamedSharding(step.mesh, PartitionSpec(first, *send))
+        array = own.send(layout, dealing and dealing.order)
+        sent[name] = encoders[name] | {"send": array}
+        received[name] = own.receive(NamedSharding(step.mesh, receive))
+    return decoder | {"receive": received}, sent
 
 
 def _deal(step: TrainStep, dealing: Dealing, layout: NamedSharding, x: np.ndarray) -> jax.Array:
@@ -77,13 +104,14 @@ def local_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
 
 
 def select_rows(batch: Any, rows: Mapping[str, Sequence[int]]) -> Any:
-    """The rows of a whole batch that `rows` lists by module."""
+    """The rows of a whole batch that `rows` lists by module; its `runs`, if any, as they are."""
 
     def pick(tree: Any, chosen: Sequence[int]) -> Any:
         return jax.tree.map(lambda leaf: leaf[list(chosen)], tree)
 
     encoders = {name: pick(tree, rows[name]) for name, tree in batch["encoders"].items()}
-    return {"decoder": pick(batch["decoder"], rows["decoder"]), "encoders": encoders}
+    runs = {"runs": batch["runs"]} if "runs" in batch else {}
+    return {"decoder": pick(batch["decoder"], rows["decoder"]), "encoders": encoders} | runs
 
 
 def everywhere(yes: bool) -> bool:

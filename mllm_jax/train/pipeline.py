@@ -21,6 +21,7 @@ from jax.sharding import PartitionSpec
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.freeze import Frozen
+from mllm_jax.train.media import land
 from scheduling.check_program import check_program
 from scheduling.compile import compile_program
 from scheduling.observe import Observer
@@ -28,7 +29,6 @@ from scheduling.pipeline import Pipeline
 from scheduling.program import BundleKind, Program
 from scheduling.schedule import Schedule, ScheduleError
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
-from sharding.exchange import exchange
 from sharding.grid import Axes, JointGrid, View
 from sharding.rules import Layout, gather_parameters
 from sharding.stages import StageViews
@@ -280,8 +280,7 @@ class StageEncoder:
     def finish(self, params: Any, x: jax.Array, batch: Any, decoder_batch: Any) -> jax.Array:
         """Norm, connector, and the outputs moved to where they land in the decoder's rows."""
         outputs = self._encoder.connect(self._frozen.stop_encoder(self._name, params), x, batch)
-        index = decoder_batch["media"][self._name]
-        landed = exchange(outputs, index, self._views[self._name], self._views["decoder"])
+        landed = land(outputs, self._name, batch, decoder_batch, self._views)
         return landed.astype(self._encoder.dtype)
 
 

@@ -25,11 +25,11 @@ from jax.sharding import Mesh, PartitionSpec
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.freeze import Frozen
+from mllm_jax.train.media import Views, land, route_specs
 from mllm_jax.train.optimizer import global_norm
 from mllm_jax.train.pipeline import Dealing, LayerStack, PipelinedGradients, PipelinePlan
 from mllm_jax.train.regroup import Regrouping
 from sharding.collectives import psum, vary
-from sharding.exchange import exchange
 from sharding.grid import JointGrid, View, shardings
 from sharding.rules import is_axes, layouts
 
@@ -38,7 +38,6 @@ NOTHING_DEALT: Mapping[str, Dealing] = MappingProxyType({})
 NOTHING_FROZEN = Frozen()
 
 State = dict[str, Any]
-Views = Mapping[str, View]
 
 
 def parameter_layouts(model: ModelConfig, grid: JointGrid, pipelined: bool = False) -> Any:
@@ -71,8 +70,7 @@ def gather_media(params: Any, batch: Any, model: ModelConfig, views: Views) -> j
     for name in model.encoders:
         encoder, view = params["encoders"][name], views[name]
         outputs = multimodal.encode(encoder, name, batch["encoders"][name], model, view)
-        index = batch["decoder"]["media"][name]
-        landed.append(exchange(outputs, index, view, views["decoder"]))
+        landed.append(land(outputs, name, batch["encoders"][name], batch["decoder"], views))
     return sum(landed[1:], landed[0]) if landed else None
 
 
@@ -211,6 +209,11 @@ class TrainStep:
         """Encoders whose microbatches are dealt to the stages of a pipeline."""
         return self.pipelined.dealings if self.pipelined else {}
 
+    @property
+    def views(self) -> Views:
+        """Views of the modules where encoder outputs meet the decoder: inside a stage, if any."""
+        return self.pipelined.inside.views if self.pipelined else self.grid.views
+
     def shard(self, body: Callable[..., Any], specs: Any, out_specs: Any) -> Callable[..., Any]:
         """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
 
@@ -309,15 +312,23 @@ def batch_specs(
         dealings: by name, encoders whose microbatches are dealt to stages.
     """
 
+    send, receive = route_specs(grid.decoder)
+
     def rows(spec: PartitionSpec, tree: Any) -> Any:
         return jax.tree.map(lambda _: spec, tree)
 
-    def encoder(name: str) -> PartitionSpec:
-        return dealings[name].spec if name in dealings else batch_spec(grid.views[name])
+    def encoder(name: str, tree: Any) -> Any:
+        spec = dealings[name].spec if name in dealings else batch_spec(grid.views[name])
+        return rows(spec, tree) | (
+            {"send": PartitionSpec(spec[0], *send)} if "send" in tree else {}
+        )
 
+    decoder = rows(batch_spec(grid.decoder), batch["decoder"])
+    if "receive" in decoder:
+        decoder["receive"] = rows(receive, decoder["receive"])
     return {
-        "decoder": rows(batch_spec(grid.decoder), batch["decoder"]),
-        "encoders": {name: rows(encoder(name), tree) for name, tree in batch["encoders"].items()},
+        "decoder": decoder,
+        "encoders": {name: encoder(name, tree) for name, tree in batch["encoders"].items()},
     }
 
 

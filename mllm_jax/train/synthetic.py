@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mllm_jax.models.config import EncoderConfig, ModelConfig, WhisperConfig
+from sharding.routes import runs_of
 
 Ints = NDArray[np.int32]
 
@@ -44,6 +45,32 @@ def synthetic_batch(
         "media": media,
     }
     return {"decoder": decoder, "encoders": encoders}
+
+
+def scattered(batch: Any, model: ModelConfig, seed: int) -> dict[str, Any]:
+    """The same batch with every encoder's rows in another order, as balancing may deal them.
+
+    Args:
+        batch: whole, all of its rows.
+        model: resolved model configuration.
+        seed: of the order.
+
+    Returns:
+        A batch that lists its `runs`.
+    """
+    rng = np.random.default_rng(seed)
+    rows = len(batch["decoder"]["tokens"])
+    encoders, media, runs = {}, {}, {}
+    for name, tree in batch["encoders"].items():
+        order = rng.permutation(rows)
+        outputs = tree["segment_ids"].shape[1] // model.encoders[name].reduction
+        encoders[name] = {key: array[order] for key, array in tree.items()}
+        index = batch["decoder"]["media"][name]
+        row, offset = np.divmod(index, outputs)
+        moved = np.argsort(order)[row] * outputs + offset
+        media[name] = np.where(index >= 0, moved, -1).astype(np.int32)
+        runs[name] = runs_of(media[name], outputs)
+    return {"decoder": batch["decoder"] | {"media": media}, "encoders": encoders, "runs": runs}
 
 
 def _lengths(rng: np.random.Generator, total: int) -> list[int]:

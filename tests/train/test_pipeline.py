@@ -21,7 +21,7 @@ from mllm_jax.train.batch import place
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.pipeline import PipelinePlan
 from mllm_jax.train.step import TrainStep
-from mllm_jax.train.synthetic import synthetic_batch
+from mllm_jax.train.synthetic import scattered, synthetic_batch
 from mllm_jax.train.verify import compare, initial_parameters, loss_and_gradients
 from scheduling.bubbles import place_encoders
 from scheduling.cost import EncoderCosts, TaskCosts
@@ -46,6 +46,7 @@ class Case:
         data, tensor, fsdp: the decoder's other degrees.
         split: encoders that use the decoder's tensor ranks for rows.
         sharded: encoders have fsdp where they otherwise have data.
+        order: seed of the order of encoder rows; none for rows where their samples are.
     """
 
     schedule: Schedule = field(repr=False)
@@ -58,6 +59,7 @@ class Case:
     sharded: bool = False
     gather: str = "step"
     co_issue: bool = True
+    order: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,12 +133,15 @@ def reference(names: tuple[str, ...], count: int) -> tuple[np.ndarray, Any]:
 
 def run(case: Case, observe: Any = None) -> tuple[np.ndarray, Any]:
     plan = PipelinePlan(case.schedule, gather=case.gather, co_issue=case.co_issue, observe=observe)
-    count = case.schedule.microbatches
+    count, own = case.schedule.microbatches, model(case.names, case.remat)
+    batches = microbatches(case.names, count, count)
+    if case.order is not None:
+        batches = [scattered(batch, own, case.order + i) for i, batch in enumerate(batches)]
     return loss_and_gradients(
-        model(case.names, case.remat),
+        own,
         case.plans,
         parameters(case.names),
-        microbatches(case.names, count, count),
+        batches,
         plan,
         case.frozen,
     )
@@ -221,6 +226,7 @@ def cases(draw: st.DrawFn) -> Case:
         sharded=gather == "step" and stages != 3 and draw(st.booleans()),
         gather=gather,
         co_issue=draw(st.booleans()),
+        order=draw(st.none() | st.integers(0, 9)),
     )
 
 
@@ -243,7 +249,7 @@ QUIET: dict[str, Any] = {
         ),
         (
             placed(gpipe(2, 3), (VISION, AUDIO), "random"),
-            {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False},
+            {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False, "order": 1},
         ),
     ],
     ids=("bubbles", "frozen", "random"),

@@ -1,0 +1,134 @@
+"""Encoder outputs on their way to the decoder: within blocks of rows, or by routes from the host.
+
+A microbatch whose encoder rows are dealt by themselves lists `runs`: by encoder, what lands where
+(`sharding.routes`). On the devices that becomes `send` among the encoder's arrays and `receive`
+among the decoder's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from mllm_jax.models.config import ModelConfig
+from sharding.exchange import exchange, exchange_by_routes
+from sharding.grid import View
+from sharding.routes import Routes, Side
+
+Views = Mapping[str, View]
+
+
+def land(outputs: jax.Array, name: str, rows: Any, decoder_rows: Any, views: Views) -> jax.Array:
+    """Outputs of an encoder where they land in the decoder's rows, else zero.
+
+    Args:
+        outputs: `[encoder rows, outputs / tensor, d_model]`, local to this rank.
+        name: of the encoder.
+        rows, decoder_rows: local rows of the encoder and of the decoder; by routes if they have
+            any, and otherwise within the blocks of `sharding.exchange`.
+        views: of all modules.
+
+    Returns:
+        `[decoder rows, tokens / tensor, d_model]`.
+    """
+    source, target = views[name], views["decoder"]
+    if "send" not in rows:
+        return exchange(outputs, decoder_rows["media"][name], source, target)
+    (send,), receive = rows["send"], decoder_rows["receive"][name]
+    return exchange_by_routes(outputs, send, receive, target.positions)
+
+
+@dataclass(frozen=True)
+class RoutedMicrobatches:
+    """Routes of one encoder's outputs in every microbatch of a step.
+
+    Attributes:
+        routes: by microbatch.
+        capacity: outputs that any device sends to any other, at most: a power of two, so that few
+            programs are compiled.
+    """
+
+    routes: Sequence[Routes]
+    capacity: int
+
+    @classmethod
+    def build(
+        cls, name: str, microbatches: Sequence[Any], model: ModelConfig, views: Views, rows: int
+    ) -> RoutedMicrobatches:
+        """Routes of `microbatches`, batches of `rows` rows of which some are here."""
+        inputs = microbatches[0]["encoders"][name]["segment_ids"].shape[1]
+        tokens = microbatches[0]["decoder"]["tokens"].shape[1]
+        source = Side(views[name], rows, inputs // model.encoders[name].reduction)
+        target = Side(views["decoder"], rows, tokens)
+        routes = [Routes.build(source, target, batch["runs"][name]) for batch in microbatches]
+        most = max(int(own.counts.max()) for own in routes)
+        return cls(routes, 1 << max(0, most - 1).bit_length())
+
+    def send(self, layout: NamedSharding, order: np.ndarray | None = None) -> jax.Array:
+        """`[microbatches, devices, devices, capacity]`, see `Routes.send`.
+
+        Args:
+            layout: of the array; its second dimension is a device's own.
+            order: microbatch in every slot of the first dimension, or -1; by default all in turn.
+        """
+        slots = np.arange(len(self.routes)) if order is None else order
+        count = self.routes[0].count
+        nothing = np.full((count, self.capacity), np.prod(self.routes[0].source.shape), np.int32)
+
+        def shard(index: tuple[slice, ...] | None) -> np.ndarray:
+            assert index is not None  # every device holds a shard
+            devices = range(*index[1].indices(count))
+            return np.stack(
+                [
+                    [self.routes[m].send(d, self.capacity) if m >= 0 else nothing for d in devices]
+                    for m in slots[index[0]]
+                ]
+            )
+
+        shape = (len(slots), count, count, self.capacity)
+        return jax.make_array_from_callback(shape, layout, shard)
+
+    def receive(self, layout: NamedSharding) -> jax.Array:
+        """`[microbatches, rows, tokens]`, see `Routes.receive`."""
+        first = self.routes[0]
+        side, devices = first.target, first.target.devices(first.axes)
+        rows, positions = side.shape
+
+        def shard(index: tuple[slice, ...] | None) -> np.ndarray:
+            assert index is not None
+            share = (index[1].start or 0) // rows, (index[2].start or 0) // positions
+            device = int(devices[share])
+            return np.stack([own.receive(device, self.capacity) for own in self.routes])
+
+        shape = (len(self.routes), side.rows, side.positions)
+        return jax.make_array_from_callback(shape, layout, shard)
+
+
+def routed(microbatches: Sequence[Any], model: ModelConfig, views: Views, rows: int) -> Any:
+    """Routes by encoder, for microbatches that list runs; nothing if none does.
+
+    Raises:
+        ValueError: some do and some do not.
+    """
+    lists = ["runs" in batch for batch in microbatches]
+    if any(lists) and not all(lists):
+        raise ValueError(f"microbatches list runs or do not, all alike: {lists}")
+    if not any(lists):
+        return {}
+    return {
+        name: RoutedMicrobatches.build(name, microbatches, model, views, rows)
+        for name in model.encoders
+    }
+
+
+def route_specs(view: View) -> tuple[PartitionSpec, PartitionSpec]:
+    """Layouts of `send` (after its first dimension, which is the microbatches') and `receive`."""
+    return (
+        PartitionSpec(view.positions or None),
+        PartitionSpec(None, view.batch or None, view.tensor or None),
+    )
