@@ -7,7 +7,7 @@
                             sizes [R, Te, 2] (images)}}}
 
 `media` is -1, or row * T_out + offset of the encoder output that lands at the position, where `row`
-is the global row and T_out the encoder's outputs per row. Segment 0 is padding.
+is the encoder's global row and T_out its outputs per row. Segment 0 is padding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from data.config import DataConfig
 from data.modality import Modality
 from data.packing import Capacity
-from data.plan import Placement, Skip
+from data.plan import Placement, Skip, runs_of_plan
 from data.processor import PAD_ID, Processor
 from data.sample import Example, Medium, SampleError
 from data.sources import Source
@@ -47,8 +47,13 @@ def check_rows(rows: Rows, capacity: Capacity, total: int) -> None:
 class Assembler:
     """Reads the samples of some rows and writes them into arrays.
 
-    A process reads every sample that has a part in any of its rows, and all of it, so that two
-    processes with parts of one bad sample both leave the same hole.
+    By default a process reads every sample that has a part in any of its rows, and all of it, so
+    that two processes with parts of one bad sample both leave the same hole.
+
+    Args:
+        apart: media lie in rows of their own. A process then reads the texts of its decoder rows
+            and the media of its encoder rows, each of which no other process reads. In the place of
+            a medium that turns out bad is a blank one.
     """
 
     def __init__(
@@ -58,12 +63,12 @@ class Assembler:
         config: DataConfig,
         capacity: Capacity,
         rows: Rows,
+        apart: bool = False,
     ) -> None:
         check_rows(rows, capacity, config.rows)
-        self._raise = config.on_error == "raise"
+        self._raise, self._apart = config.on_error == "raise", apart
         self._source, self._processor, self._capacity = source, processor, capacity
         self._local = {tower: {row: i for i, row in enumerate(r)} for tower, r in rows.items()}
-        self._rows = frozenset(row for wanted in rows.values() for row in wanted)
 
     def __call__(
         self, placements: Sequence[Placement], reserve: int | None = None
@@ -78,17 +83,26 @@ class Assembler:
         """
         batch, skipped = self._empty(), []
         for placement in placements:
-            if placement.row not in self._rows:
+            if not self._has_part(placement):
                 continue
             try:
-                example = self._read(placement, reserve)
+                if self._apart:
+                    self._write_parts(batch, placement)
+                else:
+                    self._write(batch, placement, self._read(placement, reserve))
             except SampleError as error:
                 if self._raise:
                     raise
                 skipped.append((error.name, error.reason))
-                continue
-            self._write(batch, placement, example)
         return batch, tuple(skipped)
+
+    def _has_part(self, placement: Placement) -> bool:
+        """Whether any part of a sample lies in a row of this process."""
+        return placement.row in self._local["decoder"] or any(
+            row in self._local[name]
+            for name, media in placement.media.items()
+            for row, _, _ in media
+        )
 
     def _read(self, placement: Placement, reserve: int | None) -> Example:
         sample, lengths = self._source[placement.index], placement.lengths
@@ -96,6 +110,33 @@ class Assembler:
             return self._processor.process(sample, lengths)
         prompt = replace(lengths, tokens=lengths.tokens - reserve)
         return self._processor.prompt(sample, prompt)
+
+    def _write_parts(self, batch: Batch, placement: Placement) -> None:
+        """Write what lies in rows of this process, and read no more than that.
+
+        Raises:
+            SampleError: for the first bad part, after all have been written.
+        """
+        sample, lengths = self._source[placement.index], placement.lengths
+        row = self._local["decoder"].get(placement.row)
+        if row is not None:
+            self._write_decoder(
+                batch["decoder"], row, placement, self._processor.text(sample, lengths)
+            )
+        errors = []
+        for name, media in placement.media.items():
+            for number, (where, start, segment) in enumerate(media):
+                row = self._local[name].get(where)
+                if row is None:
+                    continue
+                try:
+                    medium = self._processor.medium(sample, name, number, lengths)
+                except SampleError as error:
+                    errors.append(error)
+                    medium = _blank(self._processor.modalities[name], lengths.media[name][number])
+                _write_medium(batch["encoders"][name], row, start, segment, medium)
+        if errors:
+            raise errors[0]
 
     def _empty(self) -> Batch:
         limit = dict(zip(self._capacity.resources, self._capacity.limits, strict=True))
@@ -117,30 +158,32 @@ class Assembler:
     def _write(self, batch: Batch, placement: Placement, example: Example) -> None:
         row = self._local["decoder"].get(placement.row)
         if row is not None:
-            _write_text(batch["decoder"], row, placement, example)
-            for modality in self._capacity.modalities:
-                self._write_indices(batch["decoder"], row, placement, example, modality)
+            self._write_decoder(batch["decoder"], row, placement, example)
         for name, media in example.media.items():
-            row = self._local[name].get(placement.row)
-            if row is not None:
-                for (start, segment), medium in zip(placement.media[name], media, strict=True):
+            for (where, start, segment), medium in zip(placement.media[name], media, strict=True):
+                row = self._local[name].get(where)
+                if row is not None:
                     _write_medium(batch["encoders"][name], row, start, segment, medium)
 
-    def _write_indices(
-        self, decoder: Batch, row: int, placement: Placement, example: Example, modality: Modality
+    def _write_decoder(
+        self, decoder: Batch, row: int, placement: Placement, example: Example
     ) -> None:
-        if modality.name not in example.media:
-            return
+        _write_text(decoder, row, placement, example)
         limit = dict(zip(self._capacity.resources, self._capacity.limits, strict=True))
-        base = placement.row * (limit[modality.name] // modality.reduction)
-        outputs = [
-            base + start // modality.reduction + np.arange(modality.outputs(len(medium.inputs)))
-            for (start, _), medium in zip(
-                placement.media[modality.name], example.media[modality.name], strict=True
-            )
-        ]
-        slots = placement.start + example.slots[modality.name]
-        decoder["media"][modality.name][row, slots] = np.concatenate(outputs)
+        for name, runs in runs_of_plan([placement], self._capacity.modalities).items():
+            modality = self._processor.modalities[name]
+            outputs = limit[name] // modality.reduction
+            for encoder_row, first, _, token, count in runs.tolist():
+                index = encoder_row * outputs + first + np.arange(count)
+                decoder["media"][name][row, token : token + count] = index
+
+
+def _blank(modality: Modality, length: int) -> Medium:
+    """Stands for a medium that cannot be read."""
+    image = modality.kind == "image"
+    positions = np.zeros((length, 2) if image else length, np.int32)
+    inputs = np.zeros((length, modality.features), np.float32)
+    return Medium(inputs, positions, (1, 1) if image else None)
 
 
 def _empty_encoder(modality: Modality, shape: tuple[int, int]) -> Batch:

@@ -8,7 +8,7 @@ rest. Plans come from measurements alone, so that all hosts and workers make the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -68,8 +68,9 @@ class LoaderState:
 class Placement:
     """Where a sample goes.
 
-    index: in the source; row: global row; start: first decoder position; segment: its number in
-    the decoder row, from 1; media: encoder -> ((first input position, segment number), ...).
+    index: in the source; row: global row of the decoder; start: first decoder position; segment:
+    its number in the decoder row, from 1; media: encoder -> ((global row of the encoder, first
+    input position, segment number), ...).
     """
 
     index: int
@@ -77,7 +78,7 @@ class Placement:
     start: int
     segment: int
     lengths: Lengths
-    media: dict[str, tuple[tuple[int, int], ...]]
+    media: dict[str, tuple[tuple[int, int, int], ...]]
 
 
 @dataclass(frozen=True)
@@ -90,29 +91,43 @@ class StepPlan:
 
 
 def lay_out(
-    samples: list[tuple[int, Lengths]], rows: list[int | None], modalities: tuple[Modality, ...]
+    samples: list[tuple[int, Lengths]],
+    rows: Sequence[int | None],
+    modalities: tuple[Modality, ...],
+    media_rows: Sequence[Mapping[str, Sequence[int]]] | None = None,
 ) -> tuple[Placement, ...]:
-    """Positions of packed samples (index, lengths) in their rows, each row filled from the left."""
-    tokens: dict[int, list[int]] = {}  # row -> [next position, next segment]
-    inputs: dict[tuple[int, str], list[int]] = {}
+    """Positions of packed samples (index, lengths) in their rows, each row filled from the left.
+
+    Args:
+        samples: index in the source, and lengths.
+        rows: of the decoder, None for a sample that waits.
+        modalities: of the encoders.
+        media_rows: by sample and encoder, the encoder's row of every medium; by default the row of
+            the sample.
+    """
+    cursors: dict[tuple[str, int], list[int]] = {}  # next position, next segment
+
+    def advance(tower: str, row: int, span: int) -> tuple[int, int]:
+        cursor = cursors.setdefault((tower, row), [0, 1])
+        start, segment = cursor
+        cursor[:] = start + span, segment + 1
+        return start, segment
+
     placements = []
-    for (index, lengths), row in zip(samples, rows, strict=True):
+    for number, ((index, lengths), row) in enumerate(zip(samples, rows, strict=True)):
         if row is None:
             continue
         media = {}
         for modality in modalities:
-            cursor = inputs.setdefault((row, modality.name), [0, 1])
-            spans = spans_of(modality, lengths.media.get(modality.name, ()))
-            media[modality.name] = tuple(_advance(cursor, span) for span in spans)
-        start, segment = _advance(tokens.setdefault(row, [0, 1]), lengths.tokens)
+            name = modality.name
+            spans = spans_of(modality, lengths.media.get(name, ()))
+            own = media_rows[number].get(name, ()) if media_rows else [row] * len(spans)
+            media[name] = tuple(
+                (r, *advance(name, r, span)) for r, span in zip(own, spans, strict=True)
+            )
+        start, segment = advance("decoder", row, lengths.tokens)
         placements.append(Placement(index, row, start, segment, lengths, media))
     return tuple(placements)
-
-
-def _advance(cursor: list[int], span: int) -> tuple[int, int]:
-    start, segment = cursor
-    cursor[:] = start + span, segment + 1
-    return start, segment
 
 
 Measured = tuple[int, Lengths, tuple[int, ...]]  # index in the source, lengths, needs
@@ -226,3 +241,21 @@ def used_lengths(
         media = [p.lengths.media.get(modality.name, ()) for p in placements]
         lengths[modality.name] = [n for item in media for n in item]
     return {name: np.array(values, np.int64) for name, values in lengths.items()}
+
+
+def runs_of_plan(
+    placements: Sequence[Placement], modalities: tuple[Modality, ...]
+) -> dict[str, np.ndarray]:
+    """By encoder, where the outputs of every medium land, `[media, 5]` int64.
+
+    Columns: encoder row, first output, decoder row, first token, number of outputs.
+    """
+    runs: dict[str, list[tuple[int, int, int, int, int]]] = {m.name: [] for m in modalities}
+    for p in placements:
+        for modality in modalities:
+            name = modality.name
+            lengths, starts = (part.get(name, ()) for part in (p.lengths.media, p.lengths.starts))
+            for (row, start, _), length, at in zip(p.media[name], lengths, starts, strict=True):
+                first, count = start // modality.reduction, modality.outputs(length)
+                runs[name].append((row, first, p.row, p.start + at, count))
+    return {name: np.array(rows, np.int64).reshape(-1, 5) for name, rows in runs.items()}

@@ -33,15 +33,20 @@ PAD_ID = 0  # what fills unused positions; never attended to, so any id would do
 
 @dataclass
 class _Text:
-    """Tokens under construction: ids, whether each is learnt, and where media outputs land."""
+    """Tokens under construction: ids, whether each is learnt, and where media begin to land."""
 
     ids: list[int]
     learnt: list[bool]
-    slots: dict[str, list[int]]
+    starts: dict[str, list[int]]
 
     def add(self, ids: Sequence[int], learnt: bool = False) -> None:
         self.ids.extend(ids)
         self.learnt.extend([learnt] * len(ids))
+
+    @property
+    def first(self) -> dict[str, tuple[int, ...]]:
+        """By encoder, the token at which the outputs of each medium begin to land."""
+        return {name: tuple(starts) for name, starts in self.starts.items()}
 
 
 class Processor:
@@ -101,14 +106,16 @@ class Processor:
         """
         self._check_turns(sample)
         media = self._measure_media(sample)
+        text = self._text(sample, media)
         # The last token is only ever a target, so it takes no position.
-        return Lengths(len(self._text(sample, media).ids) - 1, media)
+        return Lengths(len(text.ids) - 1, media, text.first)
 
     def measure_prompt(self, sample: Sample) -> Lengths:
         """As `measure`, without the last answer."""
         self._check_turns(sample)
         media = self._measure_media(sample)
-        return Lengths(len(self._text(_without_answer(sample), media, opened=True).ids), media)
+        text = self._text(_without_answer(sample), media, opened=True)
+        return Lengths(len(text.ids), media, text.first)
 
     def process(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """Read the media and build the example.
@@ -147,6 +154,36 @@ class Processor:
         ids = [int(i) for i in ids]
         return self.tokenizer.decode(ids[: ids.index(self.end_id)] if self.end_id in ids else ids)
 
+    def text(self, sample: Sample, expected: Lengths) -> Example:
+        """As `process`, without reading the media, whose lengths are taken as expected.
+
+        Raises:
+            SampleError: the text is not that of `expected`.
+        """
+        example = _example(self._text(sample, expected.media), {})
+        found = replace(example.lengths, media=expected.media)
+        return _agreeing(sample, expected, example, found)
+
+    def medium(self, sample: Sample, encoder: str, number: int, expected: Lengths) -> Medium:
+        """Read one medium of a sample.
+
+        Raises:
+            SampleError: it cannot be read, or is not as long as `expected` says.
+        """
+        modality = self.modalities[encoder]
+        try:
+            medium = self._read(sample, modality, number)
+        except MediaError as error:
+            raise SampleError(sample.name, str(error)) from error
+        length = expected.media[encoder][number]
+        if len(medium.inputs) != length:
+            raise SampleError(
+                sample.name,
+                f"medium {number} of {encoder} was measured as {length} positions but holds "
+                f"{len(medium.inputs)}",
+            )
+        return medium
+
     # ------------------------------------------------------------------ parts
 
     def _check_turns(self, sample: Sample) -> None:
@@ -180,18 +217,23 @@ class Processor:
         return lengths
 
     def _read_media(self, sample: Sample) -> dict[str, tuple[Medium, ...]]:
-        image, audio = self._by_kind.get("image"), self._by_kind.get("audio")
         media: dict[str, tuple[Medium, ...]] = {}
         try:
-            if image and sample.images:
-                pixels = [i.load(image.channels) for i in sample.images]
-                media[image.name] = tuple(patches_of(p, image, self.config.image) for p in pixels)
-            if audio and sample.audios:
-                waves = [clip.load() for clip in sample.audios]
-                media[audio.name] = tuple(frames_medium(w, audio, self.config.audio) for w in waves)
+            for modality in self.modalities.values():
+                count = len(sample.images if modality.kind == "image" else sample.audios)
+                if count:
+                    numbers = range(count)
+                    media[modality.name] = tuple(self._read(sample, modality, n) for n in numbers)
         except MediaError as error:
             raise SampleError(sample.name, str(error)) from error
         return media
+
+    def _read(self, sample: Sample, modality: Modality, number: int) -> Medium:
+        """One medium as encoder input. Raises MediaError."""
+        if modality.kind == "image":
+            pixels = sample.images[number].load(modality.channels)
+            return patches_of(pixels, modality, self.config.image)
+        return frames_medium(sample.audios[number].load(), modality, self.config.audio)
 
     def _text(
         self, sample: Sample, media: dict[str, tuple[int, ...]], opened: bool = False
@@ -218,8 +260,7 @@ class Processor:
                 continue
             modality = self._by_kind[kind]
             outputs = modality.outputs(next(remaining[modality.name]))
-            start = len(text.ids)
-            text.slots[modality.name].extend(range(start, start + outputs))
+            text.starts[modality.name].append(len(text.ids))
             text.add([self.tokenizer.placeholder_ids[piece]] * outputs)
 
 
@@ -239,11 +280,13 @@ def _sizes(media: dict[str, tuple[Medium, ...]]) -> dict[str, tuple[int, ...]]:
 def _example(text: _Text, media: dict[str, tuple[Medium, ...]]) -> Example:
     ids = np.array(text.ids, np.int32)
     weight = np.array(text.learnt[1:], np.float32)
-    slots = {name: np.array(at, np.int32) for name, at in text.slots.items()}
-    return Example(ids[:-1], ids[1:], weight, media, slots)
+    return Example(ids[:-1], ids[1:], weight, media, text.first)
 
 
-def _agreeing(sample: Sample, expected: Lengths, example: Example) -> Example:
-    if example.lengths != expected:
-        raise SampleError(sample.name, f"was measured as {expected} but holds {example.lengths}")
+def _agreeing(
+    sample: Sample, expected: Lengths, example: Example, found: Lengths | None = None
+) -> Example:
+    found = found or example.lengths
+    if found != expected:
+        raise SampleError(sample.name, f"was measured as {expected} but holds {found}")
     return example

@@ -77,10 +77,15 @@ class Sample:
 
 @dataclass(frozen=True)
 class Lengths:
-    """What a sample occupies: decoder tokens, and input positions of each of its media."""
+    """What a sample occupies: decoder tokens, and input positions of each of its media.
+
+    starts: by encoder, the token at which the outputs of each medium begin to land; they land side
+    by side.
+    """
 
     tokens: int
     media: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    starts: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.tokens} tokens, media {self.media}"
@@ -104,18 +109,17 @@ class Example:
     """A processed sample.
 
     tokens, targets: [n] int32; loss_weight: [n] float32, 1 where `targets` is the assistant's;
-    media: encoder name -> its media in order; slots: encoder name -> [outputs] int32, the token
-    positions at which the outputs of these media land.
+    media: encoder name -> its media in order; starts: as of `Lengths`.
     """
 
     tokens: NDArray[np.int32]
     targets: NDArray[np.int32]
     loss_weight: NDArray[np.float32]
     media: dict[str, tuple[Medium, ...]]
-    slots: dict[str, NDArray[np.int32]]
+    starts: dict[str, tuple[int, ...]]
 
     @property
     def lengths(self) -> Lengths:
         """Lengths actually produced, to compare with `Processor.measure`."""
         media = {k: tuple(len(m.inputs) for m in v) for k, v in self.media.items()}
-        return Lengths(len(self.tokens), media)
+        return Lengths(len(self.tokens), media, self.starts)

@@ -11,6 +11,7 @@ from data import DataConfig, LoaderState, Modality, Processor, make_processor
 from data.assemble import Assembler, Batch
 from data.packing import make_capacity
 from data.plan import Placement, Planner
+from data.sample import Example
 from tests.data.samples import (
     AUDIO,
     BUDGETS,
@@ -61,10 +62,21 @@ def test_every_sample_can_be_read_back_from_the_batch(
         assert set(decoder["segment_ids"][span].tolist()) == {placement.segment}
         for modality in processor.modalities.values():
             index = decoder["media"][modality.name][span]
-            slots = example.slots.get(modality.name, np.zeros(0, np.int32))
+            slots = slots_of(example, modality)
             np.testing.assert_array_equal(np.flatnonzero(index >= 0), slots)
             landed = outputs_of(batch, modality)[index[slots]]
             np.testing.assert_array_equal(landed, expected_outputs(example, modality))
+
+
+def slots_of(example: Example, modality: Modality) -> np.ndarray:
+    """Tokens at which the outputs of a sample's media land."""
+    media = example.media.get(modality.name, ())
+    starts = example.starts.get(modality.name, ())
+    runs = [
+        start + np.arange(modality.outputs(len(medium.inputs)))
+        for start, medium in zip(starts, media, strict=True)
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *runs])
 
 
 def expected_outputs(example: object, modality: Modality) -> np.ndarray:

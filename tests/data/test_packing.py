@@ -76,7 +76,8 @@ def test_spans_are_disjoint_aligned_and_inside_the_row(lengths: list[Lengths]) -
             spans = zip(
                 placement.media[modality.name], placement.lengths.media[modality.name], strict=True
             )
-            for (start, _), length in spans:
+            for (row, start, _), length in spans:
+                assert row == placement.row
                 assert start % modality.reduction == 0
                 span = modality.outputs(length) * modality.reduction
                 take(modality.name, placement.row, start, span)
