@@ -13,7 +13,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -23,9 +23,11 @@ import numpy as np
 from absl import flags
 
 from data.assemble import Assembler, Batch, Rows
+from data.balance import Work
 from data.config import DataConfig
+from data.dealing import NO_WORK, Loads
 from data.packing import Capacity, make_capacity
-from data.plan import LoaderState, Planner, Skip, StepPlan, used_lengths
+from data.plan import LoaderState, Planner, Skip, StepPlan, runs_of_plan, used_lengths
 from data.processor import Processor
 from data.sample import DataError
 from data.sources import Source
@@ -36,13 +38,15 @@ class StepStats:
     """The global step, the same on all hosts.
 
     samples: placed; used, capacity: positions per modality ("tokens" and each encoder);
-    lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays.
+    lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays; loads: forward
+    FLOPs of every row per tower, as packed and as balanced.
     """
 
     samples: int
     used: dict[str, int]
     capacity: dict[str, int]
     lengths: dict[str, np.ndarray]
+    loads: Mapping[str, Loads]
 
     @property
     def padding(self) -> dict[str, float]:
@@ -97,9 +101,10 @@ class _StepPlans(grain.IterDataset):
         config: DataConfig,
         capacity: Capacity,
         state: LoaderState,
+        work: Mapping[str, Work],
     ) -> None:
         super().__init__()
-        self._arguments = (source, processor, config, capacity, state)
+        self._arguments = (source, processor, config, capacity, state, work)
         self._offset, self._stride = 0, 1
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
@@ -127,12 +132,15 @@ def _leave_interrupts_to_the_parent() -> None:
 class _Assemble:
     """The map of the pipeline: a plan to a step."""
 
-    def __init__(self, assembler: Assembler, capacity: Capacity, rows: int) -> None:
+    def __init__(self, assembler: Assembler, capacity: Capacity, rows: int, apart: bool) -> None:
         self._assembler, self._capacity, self._rows = assembler, capacity, rows
+        self._apart = apart
 
     def __call__(self, plan: StepPlan) -> dict[str, Any]:
         # A dict and not a Step: Grain moves arrays through shared memory only if it sees them.
         batch, bad = self._assembler(plan.placements)
+        if self._apart:
+            batch["runs"] = runs_of_plan(plan.placements, self._capacity.modalities)
         stats = step_stats(plan, self._capacity, self._rows)
         return {"batch": batch, "rest": _Rest(stats, plan.skipped + bad, plan.state)}
 
@@ -149,14 +157,19 @@ def step_stats(plan: StepPlan, capacity: Capacity, rows: int) -> StepStats:
     lengths = used_lengths(plan.placements, capacity.modalities)
     used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
     limit = dict(zip(capacity.resources, capacity.limits, strict=True))
-    return StepStats(len(plan.placements), used, {k: rows * limit[k] for k in used}, lengths)
+    total = {name: rows * limit[name] for name in used}
+    return StepStats(len(plan.placements), used, total, lengths, plan.loads)
 
 
 class Loader(Iterator[Step]):
     """Endless, resumable iterator over training steps; close it (or use `with`).
 
     rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
-    "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there.
+    "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. work: of
+    the towers on a segment, by which `data.balance` balances.
+
+    With `data.balance: per_phase` batches list `runs`: by encoder, which outputs land where, of all
+    rows of the step (`data.plan.runs_of_plan`).
 
     Raises:
         DataError: budgets that do not fit the encoders, an unusable source, a state of another
@@ -172,6 +185,7 @@ class Loader(Iterator[Step]):
         seed: int,
         rows: Rows,
         state: LoaderState | None = None,
+        work: Mapping[str, Work] = NO_WORK,
     ) -> None:
         state = state or LoaderState(seed)
         if state.seed != seed:
@@ -179,9 +193,10 @@ class Loader(Iterator[Step]):
         if not len(source):
             raise DataError("the data source is empty")
         capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
-        assembler = Assembler(source, processor, config, capacity, rows)
-        plans = _StepPlans(source, processor, config, capacity, state)
-        steps = plans.map(_Assemble(assembler, capacity, config.rows))
+        apart = config.balance == "per_phase"
+        assembler = Assembler(source, processor, config, capacity, rows, apart)
+        plans = _StepPlans(source, processor, config, capacity, state, work)
+        steps = plans.map(_Assemble(assembler, capacity, config.rows, apart))
         self._workers = config.workers
         prefetched = _prefetched(steps, config.workers, config.prefetch)
         self._iterator: Any = prefetched.__iter__()

@@ -38,11 +38,22 @@ class Capacity:
         segments = [len(lengths.media.get(m.name, ())) for m in self.modalities]
         return (lengths.tokens, *map(sum, spans), 1, *segments)
 
-    def misfit(self, lengths: Lengths) -> str | None:
-        """Why a sample fits in no row, or None."""
-        for name, need, limit in zip(self.resources, self.needs(lengths), self.limits, strict=True):
-            if need > limit:
-                return f"needs {need} {name}, above data.budgets' {limit} for a row"
+    def misfit(self, lengths: Lengths, apart: bool = False) -> str | None:
+        """Why a sample fits in no row, or None.
+
+        Args:
+            lengths: of the sample.
+            apart: its media may go to different rows.
+        """
+        needs = [self.needs(lengths)]
+        if apart:
+            single = [(m, n) for m in self.modalities for n in lengths.media.get(m.name, ())]
+            alone = [Lengths(lengths.tokens, {m.name: (n,)}) for m, n in single]
+            needs = [self.needs(part) for part in (Lengths(lengths.tokens), *alone)]
+        for need_of_all in needs:
+            for name, need, limit in zip(self.resources, need_of_all, self.limits, strict=True):
+                if need > limit:
+                    return f"needs {need} {name}, above data.budgets' {limit} for a row"
         return None
 
 
@@ -85,7 +96,7 @@ def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> li
     for need in needs:
         # Most samples of a long look-ahead fail here, without touching an array.
         fits = all(n <= m for n, m in zip(need, most, strict=True))
-        row = _fullest(left, np.array(need), scale) if fits else None
+        row = fullest(left, np.array(need), scale) if fits else None
         placed.append(row)
         if row is not None:
             left[row] -= need
@@ -93,7 +104,9 @@ def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> li
     return placed
 
 
-def _fullest(left: NDArray[np.int64], need: NDArray[np.int64], scale: NDArray) -> int | None:
+def fullest(
+    left: NDArray[np.int64], need: NDArray[np.int64], scale: NDArray[np.float64]
+) -> int | None:
     """The row that takes `need` and has least left, counted in resources that `need` uses."""
     rows = np.flatnonzero((left >= need).all(1))
     if not len(rows):

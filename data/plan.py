@@ -15,9 +15,11 @@ from functools import lru_cache
 import grain
 import numpy as np
 
+from data.balance import Work
 from data.config import DataConfig
+from data.dealing import NO_WORK, Dealer, Loads
 from data.modality import Modality
-from data.packing import Capacity, pack, spans_of
+from data.packing import Capacity, spans_of
 from data.processor import Processor
 from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
@@ -83,11 +85,15 @@ class Placement:
 
 @dataclass(frozen=True)
 class StepPlan:
-    """One step: placements in the order of age, samples found unusable, state after the step."""
+    """One step: placements in the order of age, samples found unusable, state after the step.
+
+    loads: work of the rows of every phase, as packed and as balanced.
+    """
 
     placements: tuple[Placement, ...]
     skipped: tuple[Skip, ...]
     state: LoaderState
+    loads: Mapping[str, Loads]
 
 
 def lay_out(
@@ -130,7 +136,7 @@ def lay_out(
     return tuple(placements)
 
 
-Measured = tuple[int, Lengths, tuple[int, ...]]  # index in the source, lengths, needs
+Measured = tuple[int, Lengths]  # index in the source, lengths
 
 
 class Measurer:
@@ -139,12 +145,15 @@ class Measurer:
     What is remembered of an unusable sample is the reason.
     """
 
-    def __init__(self, source: Source, processor: Processor, capacity: Capacity) -> None:
+    def __init__(
+        self, source: Source, processor: Processor, capacity: Capacity, apart: bool
+    ) -> None:
         self._source, self._processor, self._capacity = source, processor, capacity
+        self._apart = apart
         self._remembered = lru_cache(maxsize=_REMEMBERED)(self._measure)
 
     def __call__(self, index: int) -> Measured:
-        """Lengths and needs of sample `index`.
+        """Lengths of sample `index`.
 
         Raises:
             SampleError: it is unusable or fits in no row.
@@ -159,10 +168,10 @@ class Measurer:
             lengths = self._processor.measure(self._source[index])
         except SampleError as error:
             return error
-        misfit = self._capacity.misfit(lengths)
+        misfit = self._capacity.misfit(lengths, self._apart)
         if misfit:
             return SampleError(self._source.name(index), misfit)
-        return index, lengths, self._capacity.needs(lengths)
+        return index, lengths
 
 
 class Planner:
@@ -180,6 +189,7 @@ class Planner:
         config: DataConfig,
         capacity: Capacity,
         state: LoaderState,
+        work: Mapping[str, Work] = NO_WORK,
     ) -> None:
         if not len(source):
             raise DataError("the data source is empty")
@@ -187,7 +197,8 @@ class Planner:
         self._config = config
         self._capacity = capacity
         self._size = len(source)
-        self._measure = Measurer(source, processor, capacity)
+        self._measure = Measurer(source, processor, capacity, config.balance == "per_phase")
+        self._deal = Dealer(config.balance, config.rows, capacity, work)
         # Of indices, not of samples: planning must not read them again on every look.
         self._stream = grain.MapDataset.range(self._size).shuffle(seed=state.seed).repeat()
         self._pool: list[tuple[int, Measured]] = []  # with their stream positions
@@ -198,15 +209,14 @@ class Planner:
     def plan(self) -> StepPlan:
         """The plan of step `state.step`; advances the state."""
         position = self._fill()
-        needs = [need for _, (_, _, need) in self._pool]
-        rows = pack(needs, self._config.rows, self._capacity.limits)
-        samples = [(index, lengths) for _, (index, lengths, _) in self._pool]
-        placements = lay_out(samples, rows, self._capacity.modalities)
+        dealt = self._deal([lengths for _, (_, lengths) in self._pool])
+        samples, rows = [measured for _, measured in self._pool], dealt.rows
+        placements = lay_out(samples, rows, self._capacity.modalities, dealt.media)
         self._pool = [item for item, row in zip(self._pool, rows, strict=True) if row is None]
         carry = tuple(position for position, _ in self._pool)
         self.state = LoaderState(self.state.seed, self.state.step + 1, position, carry)
         skipped, self._skipped = tuple(self._skipped), []
-        return StepPlan(placements, skipped, self.state)
+        return StepPlan(placements, skipped, self.state, dealt.loads)
 
     def _fill(self) -> int:
         """Read into the pool up to the look-ahead; the next position."""

@@ -18,6 +18,7 @@ from mllm_jax.bench_overlap import bench_overlap
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
+from mllm_jax.models.work import tower_works
 from mllm_jax.train.batch import local_rows
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loop import Progress, steps
@@ -41,7 +42,8 @@ def bench_data(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
     source = make_source(config.data, "train")
     rows = local_rows(experiment.step, config.data.rows)
     seed = config.train.seed
-    with Loader(source, experiment.processor, config.data, seed, rows, LoaderState(seed)) as loader:
+    state, work = LoaderState(seed), tower_works(config.model)
+    with Loader(source, experiment.processor, config.data, seed, rows, state, work) as loader:
         for _ in islice(loader, WARM_UP):
             pass
         begin = time.perf_counter()

@@ -106,6 +106,14 @@ class Routes:
         """Devices between which outputs move."""
         return self.target.view.degree(self.axes)
 
+    @property
+    def capacity(self) -> int:
+        """Outputs that one device can send to another at most: all it has, or all that it takes.
+
+        That does not depend on the runs, so that one program serves all of them.
+        """
+        return min(math.prod(self.source.shape), math.prod(self.target.shape))
+
     @cached_property
     def _pieces(self) -> tuple[Ints, Ints, Ints, Ints]:
         """Runs cut at the ends of devices, in the order in which a pair of devices moves them.
@@ -136,14 +144,14 @@ class Routes:
         np.add.at(counts, (sends, receives), pieces[:, 4])
         return counts
 
-    def send(self, device: int, capacity: int) -> NDArray[np.int32]:
+    def send(self, device: int) -> NDArray[np.int32]:
         """Which of its outputs `device` sends to every other, `[devices, capacity]`.
 
         Numbers count the outputs that the device holds, row by row; their number means none.
         """
         pieces, _, receives, begins = (part[self._sent(device)] for part in self._pieces)
         rows, positions = self.source.shape
-        send = np.full((self.count, capacity), rows * positions, np.int32)
+        send = np.full((self.count, self.capacity), rows * positions, np.int32)
         own = pieces[:, 0] % rows * positions + pieces[:, 1] % positions
         inside = _expanded(pieces[:, 4])
         send[np.repeat(receives, pieces[:, 4]), np.repeat(begins, pieces[:, 4]) + inside] = (
@@ -151,18 +159,18 @@ class Routes:
         )
         return send
 
-    def receive(self, device: int, capacity: int) -> NDArray[np.int32]:
+    def receive(self, device: int) -> NDArray[np.int32]:
         """What `device` has received for its tokens, `[rows, tokens]`.
 
         Numbers count `[devices, capacity]` of what it receives; their number means nothing.
         """
         pieces, sends, _, begins = (part[self._received(device)] for part in self._pieces)
         rows, positions = self.target.shape
-        receive = np.full((rows, positions), self.count * capacity, np.int32)
+        receive = np.full((rows, positions), self.count * self.capacity, np.int32)
         inside = _expanded(pieces[:, 4])
         row, token = pieces[:, 2] % rows, pieces[:, 3] % positions
         receive[np.repeat(row, pieces[:, 4]), np.repeat(token, pieces[:, 4]) + inside] = (
-            np.repeat(sends * capacity + begins, pieces[:, 4]) + inside
+            np.repeat(sends * self.capacity + begins, pieces[:, 4]) + inside
         )
         return receive
 

@@ -18,6 +18,11 @@ def tower_work(config: ModelConfig, module: str) -> TowerWork:
     return encoder_work(config.encoders[module], config.decoder.d_model)
 
 
+def tower_works(config: ModelConfig) -> dict[str, TowerWork]:
+    """Forward work of every module, by name."""
+    return {name: tower_work(config, name) for name in ("decoder", *config.encoders)}
+
+
 def model_flops(config: ModelConfig, lengths: Mapping[str, ArrayLike]) -> float:
     """FLOPs of one training step, forward and backward, without recomputation.
 

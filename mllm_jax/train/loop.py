@@ -19,6 +19,7 @@ from data.sources import make_source
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary, peak_flops
 from mllm_jax.models.multimodal import model_flops
+from mllm_jax.models.work import tower_works
 from mllm_jax.train.batch import local_rows, place
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
@@ -280,6 +281,7 @@ def _loader(experiment: Experiment, state: LoaderState) -> Loader:
         config.train.seed,
         local_rows(experiment.step, config.data.rows),
         state,
+        tower_works(config.model),
     )
 
 

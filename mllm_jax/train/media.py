@@ -45,16 +45,9 @@ def land(outputs: jax.Array, name: str, rows: Any, decoder_rows: Any, views: Vie
 
 @dataclass(frozen=True)
 class RoutedMicrobatches:
-    """Routes of one encoder's outputs in every microbatch of a step.
-
-    Attributes:
-        routes: by microbatch.
-        capacity: outputs that any device sends to any other, at most: a power of two, so that few
-            programs are compiled.
-    """
+    """Routes of one encoder's outputs in every microbatch of a step, `routes`."""
 
     routes: Sequence[Routes]
-    capacity: int
 
     @classmethod
     def build(
@@ -65,9 +58,7 @@ class RoutedMicrobatches:
         tokens = microbatches[0]["decoder"]["tokens"].shape[1]
         source = Side(views[name], rows, inputs // model.encoders[name].reduction)
         target = Side(views["decoder"], rows, tokens)
-        routes = [Routes.build(source, target, batch["runs"][name]) for batch in microbatches]
-        most = max(int(own.counts.max()) for own in routes)
-        return cls(routes, 1 << max(0, most - 1).bit_length())
+        return cls([Routes.build(source, target, batch["runs"][name]) for batch in microbatches])
 
     def send(self, layout: NamedSharding, order: np.ndarray | None = None) -> jax.Array:
         """`[microbatches, devices, devices, capacity]`, see `Routes.send`.
@@ -77,20 +68,21 @@ class RoutedMicrobatches:
             order: microbatch in every slot of the first dimension, or -1; by default all in turn.
         """
         slots = np.arange(len(self.routes)) if order is None else order
-        count = self.routes[0].count
-        nothing = np.full((count, self.capacity), np.prod(self.routes[0].source.shape), np.int32)
+        first = self.routes[0]
+        count, capacity = first.count, first.capacity
+        nothing = np.full((count, capacity), np.prod(first.source.shape), np.int32)
 
         def shard(index: tuple[slice, ...] | None) -> np.ndarray:
             assert index is not None  # every device holds a shard
             devices = range(*index[1].indices(count))
             return np.stack(
                 [
-                    [self.routes[m].send(d, self.capacity) if m >= 0 else nothing for d in devices]
+                    [self.routes[m].send(d) if m >= 0 else nothing for d in devices]
                     for m in slots[index[0]]
                 ]
             )
 
-        shape = (len(slots), count, count, self.capacity)
+        shape = (len(slots), count, count, capacity)
         return jax.make_array_from_callback(shape, layout, shard)
 
     def receive(self, layout: NamedSharding) -> jax.Array:
@@ -103,7 +95,7 @@ class RoutedMicrobatches:
             assert index is not None
             share = (index[1].start or 0) // rows, (index[2].start or 0) // positions
             device = int(devices[share])
-            return np.stack([own.receive(device, self.capacity) for own in self.routes])
+            return np.stack([own.receive(device) for own in self.routes])
 
         shape = (len(self.routes), side.rows, side.positions)
         return jax.make_array_from_callback(shape, layout, shard)

@@ -22,6 +22,7 @@ def make_config(tmp_path_factory: pytest.TempPathFactory) -> MakeConfig:
             "budgets": BUDGETS,
             "rows": 4,
             "lookahead": 48,
+            "balance": "none",
             "image": {"height": 16},
             "audio": {"sample_rate": 8000, "hop": 80, "window": 200},
             "cache": cache,

@@ -1,0 +1,216 @@
+"""Dealing keeps every limit, lets the oldest through, and balances every phase that it should."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import LoaderState, Processor
+from data.assemble import Assembler, Batch
+from data.dealing import Balance, Dealer
+from data.packing import make_capacity, spans_of
+from data.plan import Planner, StepPlan
+from data.sample import Lengths
+from tests.data.samples import (
+    AUDIO,
+    BUDGETS,
+    VISION,
+    ListSource,
+    MakeConfig,
+    Noise,
+    Picture,
+    make_sample,
+    mixed_source,
+)
+from tests.data.test_packing import sample_lengths
+
+
+@dataclass(frozen=True)
+class Work:
+    linear: float
+    quadratic: float
+
+
+WORK = {"decoder": Work(3.0, 0.01), "vision": Work(1.0, 0.2), "audio": Work(2.0, 0.001)}
+CAPACITY = make_capacity(BUDGETS, (VISION, AUDIO))
+BALANCES = st.sampled_from(get_args(Balance))
+
+
+@settings(max_examples=60)
+@given(
+    samples=st.lists(sample_lengths, min_size=1, max_size=30),
+    rows=st.integers(1, 4),
+    balance=BALANCES,
+)
+def test_rows_keep_their_limits_and_the_oldest_is_placed(
+    samples: list[Lengths], rows: int, balance: Balance
+) -> None:
+    samples = [n for n in samples if CAPACITY.misfit(n, balance == "per_phase") is None]
+    dealt = Dealer(balance, rows, CAPACITY, WORK)(samples)
+    used: Counter[tuple[str, int]] = Counter()
+    for lengths, row, media in zip(samples, dealt.rows, dealt.media, strict=True):
+        if row is None:
+            assert not media
+            continue
+        used["tokens", row] += lengths.tokens
+        used["segments", row] += 1
+        assert {name: len(own) for name, own in media.items() if own} == {
+            name: len(own) for name, own in lengths.media.items() if own
+        }
+        for modality in (VISION, AUDIO):
+            where = media.get(modality.name, ())
+            for r, span in zip(
+                where, spans_of(modality, lengths.media.get(modality.name, ())), strict=True
+            ):
+                used[modality.name, r] += span
+                used[f"{modality.name} segments", r] += 1
+            if balance != "per_phase":
+                assert set(where) <= {row}
+    limits = dict(zip(CAPACITY.resources, CAPACITY.limits, strict=True))
+    assert all(row in range(rows) and n <= limits[name] for (name, row), n in used.items())
+    assert not samples or dealt.rows[0] is not None
+    for name, loads in dealt.loads.items():
+        assert loads.before.sum() == pytest.approx(loads.after.sum())
+        balanced = balance == "per_phase" or (balance == "decoder" and name == "decoder")
+        if balanced:
+            assert loads.after.max() <= loads.before.max() * (1 + 1e-6)
+        elif balance == "none":
+            np.testing.assert_array_equal(loads.after, loads.before)
+
+
+def test_every_phase_is_balanced_by_itself() -> None:
+    """Long and short texts, each with large and with small images."""
+    images = (30, 30, 4, 4)
+    samples = [Lengths(n, {"vision": (patches,)}) for n in (60, 10) for patches in images]
+    by = {name: Dealer(name, 4, CAPACITY, WORK)(samples) for name in get_args(Balance)}
+    even = {
+        n: [float(d.loads[n].after.max() / d.loads[n].after.mean()) for d in by.values()]
+        for n in ("decoder", "vision")
+    }
+    none, decoder, phases = (
+        dict(zip(even, own, strict=True)) for own in zip(*even.values(), strict=True)
+    )
+    assert decoder["decoder"] == pytest.approx(1)
+    assert phases["decoder"] == pytest.approx(1)
+    assert phases["vision"] == pytest.approx(1)
+    assert none["decoder"] > 1.5
+    assert decoder["vision"] > 1.2
+
+
+def test_the_work_of_all_balanced_phases_must_be_known() -> None:
+    with pytest.raises(ValueError, match="per_phase must know the work of vision"):
+        Dealer("per_phase", 2, CAPACITY, {k: WORK[k] for k in ("decoder", "audio")})
+    Dealer("none", 2, CAPACITY, {})
+    Dealer("decoder", 2, CAPACITY, {"decoder": WORK["decoder"]})
+
+
+# ---- from plans to arrays ------------------------------------------------------------------------
+
+
+def planned(source: ListSource, processor: Processor, config: Any) -> StepPlan:
+    return Planner(source, processor, config, CAPACITY, LoaderState(0), WORK).plan()
+
+
+def assembled(
+    source: ListSource,
+    processor: Processor,
+    config: Any,
+    plan: StepPlan,
+    rows: dict[str, list[int]],
+) -> Batch:
+    return Assembler(source, processor, config, CAPACITY, rows, apart=True)(plan.placements)[0]
+
+
+def test_what_lands_is_the_same_under_every_balance(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    """By sample: its tokens, and the encoder inputs behind every multimodal position."""
+    source = mixed_source(12)
+    everywhere = {name: list(range(4)) for name in ("decoder", "vision", "audio")}
+    seen = []
+    for balance in get_args(Balance):
+        config = make_config(rows=4, balance=balance)
+        plan = planned(source, processor, config)
+        batch = assembled(source, processor, config, plan, everywhere)
+        seen.append({p.index: content(batch, p, processor) for p in plan.placements})
+    assert len(seen[0]) == 12
+    assert seen[1] == seen[0]
+    assert seen[2] == seen[0]
+
+
+def content(batch: Batch, placement: Any, processor: Processor) -> list[bytes]:
+    start, row = placement.start, placement.row
+    span = np.s_[row, start : start + placement.lengths.tokens]
+    decoder = batch["decoder"]
+    found = [decoder[key][span].tobytes() for key in ("tokens", "targets", "loss_weight")]
+    for name, modality in processor.modalities.items():
+        inputs = batch["encoders"][name]["inputs"]
+        outputs = inputs.reshape(-1, modality.reduction * modality.features)
+        index = decoder["media"][name][span]
+        found += [np.flatnonzero(index >= 0).tobytes(), outputs[index[index >= 0]].tobytes()]
+    return found
+
+
+def test_hosts_read_each_medium_once(
+    processor: Processor, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, config = mixed_source(20), make_config(rows=4, balance="per_phase")
+    plan = planned(source, processor, config)
+    everywhere = {name: list(range(4)) for name in ("decoder", "vision", "audio")}
+    whole = assembled(source, processor, config, plan, everywhere)
+    loads: Counter[int] = Counter()
+    for kind in (Picture, Noise):
+        load = kind.load
+
+        def counted(self: Any, *args: Any, load: Any = load) -> Any:
+            loads[id(self)] += 1
+            return load(self, *args)
+
+        monkeypatch.setattr(kind, "load", counted)
+    for host in range(2):
+        rows = {
+            "decoder": [2 * host, 2 * host + 1],
+            "vision": [host, host + 2],
+            "audio": [3, 2, 1, 0] if host else [],
+        }
+        part = assembled(source, processor, config, plan, rows)
+        for name in ("tokens", "loss_weight"):
+            np.testing.assert_array_equal(
+                part["decoder"][name], whole["decoder"][name][rows["decoder"]]
+            )
+        for name in ("vision", "audio"):
+            media = part["decoder"]["media"][name]
+            np.testing.assert_array_equal(media, whole["decoder"]["media"][name][rows["decoder"]])
+            for key, array in part["encoders"][name].items():
+                np.testing.assert_array_equal(array, whole["encoders"][name][key][rows[name]])
+    samples = [source.samples[p.index] for p in plan.placements]
+    media = [id(m) for s in samples if not isinstance(s, str) for m in (*s.images, *s.audios)]
+    assert loads == Counter(media)
+
+
+def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: MakeConfig) -> None:
+    config = make_config(rows=1, balance="per_phase")
+    sample = make_sample("liar", [40, 24])
+    liar = type(sample)(
+        sample.name, sample.turns, (Picture(16, 40, claimed=(16, 60)), sample.images[1])
+    )
+    rows = {name: [0] for name in ("decoder", "vision", "audio")}
+    source = ListSource([liar])
+    plan = planned(source, processor, config)
+    assembler = Assembler(source, processor, config, CAPACITY, rows, apart=True)
+    batch, skipped = assembler(plan.placements)
+    ((name, reason),) = set(skipped)
+    assert name == "liar"
+    assert "medium 0 of vision was measured as 8 positions but holds 5" in reason
+    vision = batch["encoders"]["vision"]
+    blank = vision["segment_ids"][0] == plan.placements[0].media["vision"][0][2]
+    assert blank.sum() == 8
+    assert not vision["inputs"][0][blank].any()
+    assert vision["inputs"][0][~blank].any()
+    assert batch["decoder"]["loss_weight"].any()
