@@ -33,7 +33,10 @@ BENCHMARK_CONFIGS = {
     "pipeline": "configs/bench/pipeline.yaml",
     "microbatches": "configs/bench/pipeline.yaml",
     "overlap": "configs/bench/overlap.yaml",
+    "balance": "configs/bench/balance.yaml",
 }
+#: Options that only one benchmark has.
+BENCHMARK_OPTIONS = {"balance": ("ranks", "samples", "distribution")}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
 ONE_THREAD = ("pipeline",)
 
@@ -144,7 +147,10 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     from mllm_jax.console import print_json, print_table
     from mllm_jax.devices import is_primary
 
-    result = BENCHMARKS[args.benchmark](config, console.print if is_primary() else lambda _: None)
+    own = BENCHMARK_OPTIONS.get(args.benchmark, ())
+    options = {name: value for name in own if (value := getattr(args, name)) is not None}
+    tell = console.print if is_primary() else lambda _: None
+    result = BENCHMARKS[args.benchmark](config, tell, **options)
     if not is_primary():
         return OK
     if args.json:
@@ -212,6 +218,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         if text.startswith("-") or "=" not in text:
             parser.error(f"{text!r} is neither an option nor section.key=value")
     args.overrides = rest
+    for name, options in BENCHMARK_OPTIONS.items():
+        given = [option for option in options if args.name == "bench" and getattr(args, option)]
+        if given and args.benchmark != name:
+            parser.error(f"--{given[0]} is an option of bench {name}")
     if args.config is None and not getattr(args, "keys", False):
         parser.error(f"{args.name} needs --config FILE, e.g. --config configs/demo.yaml")
     return args
@@ -241,6 +251,11 @@ def _parser() -> argparse.ArgumentParser:
                 choices=tuple(BENCHMARK_CONFIGS),
                 help=f"what to measure; {names} bring their own configuration",
             )
+            group = sub.add_argument_group("bench balance (default: the three settings of LOG.md)")
+            group.add_argument("--ranks", type=_positive, metavar="R", help="data-parallel ranks")
+            group.add_argument("--samples", type=_positive, metavar="B", help="samples of a rank")
+            help_text = "shipped lengths by name (web), or a file with a JSON object a line"
+            group.add_argument("--distribution", metavar="FILE|NAME", help=help_text)
         elif command is trace:
             sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
             sub.add_argument(

@@ -14,6 +14,7 @@ import jax
 from data.loader import Loader, StepStats
 from data.plan import LoaderState
 from data.sources import make_source
+from mllm_jax.bench_balance import bench_balance
 from mllm_jax.bench_overlap import bench_overlap
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
 from mllm_jax.config import ExperimentConfig
@@ -119,10 +120,12 @@ def _flat(values: dict[str, object]) -> dict[str, float]:
 
 
 #: Name to benchmark; the result is one value by name, or rows of a table.
-BENCHMARKS: dict[str, Callable[[ExperimentConfig, Tell], dict[str, float] | list[Row]]] = {
+#: Those with options of their own take them by name.
+BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
     "data": bench_data,
     "step": bench_step,
     "pipeline": bench_pipeline,
     "microbatches": bench_microbatches,
     "overlap": bench_overlap,
+    "balance": bench_balance,
 }
