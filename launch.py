@@ -252,8 +252,8 @@ def _parser() -> argparse.ArgumentParser:
                 help=f"what to measure; {names} bring their own configuration",
             )
             group = sub.add_argument_group("bench balance (default: the three settings of LOG.md)")
-            group.add_argument("--ranks", type=_positive, metavar="R", help="data-parallel ranks")
-            group.add_argument("--samples", type=_positive, metavar="B", help="samples of a rank")
+            group.add_argument("--ranks", type=_positive, metavar="N", help="data-parallel ranks")
+            group.add_argument("--samples", type=_positive, metavar="N", help="samples of a rank")
             help_text = "shipped lengths by name (web), or a file with a JSON object a line"
             group.add_argument("--distribution", metavar="FILE|NAME", help=help_text)
         elif command is trace:

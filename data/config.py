@@ -80,9 +80,7 @@ class DataConfig(_Section):
     source: Annotated[DemoSource | LlavaSource, Field(discriminator="kind")] = DemoSource()
     rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module
     budgets: dict[str, PositiveInt]  # capacities of a row: tokens, segments, and each encoder's
-    # What is dealt over the ranks anew in every step: nothing, samples by the decoder's work, or
-    # samples and the media of every encoder, each by the work of their phase.
-    balance: Literal["none", "decoder", "per_phase"] = "per_phase"
+    balance: Literal["none", "decoder", "per_phase"] = "per_phase"  # samples, or all media, too
     lookahead: PositiveInt = 384  # samples to choose from when a step is packed
     workers: Annotated[int, Field(ge=0)] = 0  # 0: a thread of this process
     prefetch: PositiveInt = 2  # steps made ahead (per worker)

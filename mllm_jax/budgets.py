@@ -17,6 +17,7 @@ from data.sample import DataError
 from data.sources import Source, make_source
 from data.suggest import suggest_budgets
 from mllm_jax.config import ExperimentConfig
+from mllm_jax.models.work import tower_works
 from mllm_jax.train.experiment import modalities
 
 #: Steps that are planned to see what budgets lead to.
@@ -103,7 +104,8 @@ def outcome(
     """
     data = config.data.model_copy(update={"budgets": budgets, "on_error": "skip"})
     capacity = make_capacity(budgets, tuple(processor.modalities.values()))
-    planner = Planner(source, processor, data, capacity, LoaderState(config.train.seed))
+    state, work = LoaderState(config.train.seed), tower_works(config.model)
+    planner = Planner(source, processor, data, capacity, state, work)
     used: Counter[str] = Counter()
     room: Counter[str] = Counter()
     placed = skipped = 0

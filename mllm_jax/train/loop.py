@@ -24,7 +24,15 @@ from mllm_jax.train.batch import local_rows, place
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
-from mllm_jax.train.metrics import Meter, Metrics, Report, StepRecord, Sums, write_summary
+from mllm_jax.train.metrics import (
+    Meter,
+    Metrics,
+    PhaseLoad,
+    Report,
+    StepRecord,
+    Sums,
+    write_summary,
+)
 from mllm_jax.train.optimizer import learning_rate
 from mllm_jax.train.record import UNKNOWN_RATE, Recorder, own_name, write_timelines
 from mllm_jax.train.schedule import encoder_pieces, task_costs
@@ -75,7 +83,7 @@ class Progress:
             loader=LoaderState.from_json(value["loader"]),
             seconds=value["seconds"],
             loss=value["loss"],
-            figures=Sums(**value["figures"]),
+            figures=Sums.from_json(value["figures"]),
             skipped=Counter(value["skipped"]),
         )
 
@@ -197,7 +205,7 @@ def steps(
             now = time.perf_counter()
             _advance(progress, microbatches, now - began)
             rate = float(schedule(progress.step - 1))
-            record = _record(config, progress, microbatches, scalars, rate, now - began, waited)
+            record = _record(experiment, progress, microbatches, scalars, rate, now - began, waited)
             began, paused = now, progress.paused
             yield state, record
             began += progress.paused - paused
@@ -295,7 +303,7 @@ def _advance(progress: Progress, microbatches: list[Step], seconds: float) -> No
 
 
 def _record(
-    config: ExperimentConfig,
+    experiment: Experiment,
     progress: Progress,
     microbatches: list[Step],
     scalars: dict[str, jax.Array],
@@ -308,6 +316,7 @@ def _record(
     for microbatch in microbatches:
         used.update(microbatch.stats.used)
         capacity.update(microbatch.stats.capacity)
+    config = experiment.config
     return StepRecord(
         step=progress.step,
         loss=scalars["loss"],
@@ -319,7 +328,21 @@ def _record(
         capacity=capacity,
         flops=sum(model_flops(config.model, m.stats.lengths) for m in microbatches),
         skipped=progress.skipped.total(),
+        loads=_loads(experiment, microbatches),
     )
+
+
+def _loads(experiment: Experiment, microbatches: list[Step]) -> dict[str, PhaseLoad]:
+    """Work of the ranks that each phase is dealt over, microbatch by microbatch."""
+    loads: dict[str, PhaseLoad] = {}
+    for name, view in experiment.step.views.items():
+        ranks = view.degree(view.batch)
+        for microbatch in microbatches:
+            own = microbatch.stats.loads[name]
+            packed, balanced = (rows.reshape(ranks, -1).sum(1) for rows in (own.before, own.after))
+            load = PhaseLoad(float(packed.mean()), float(packed.max()), float(balanced.max()))
+            loads[name] = loads.get(name, PhaseLoad()) + load
+    return loads
 
 
 def _restore_or_init(

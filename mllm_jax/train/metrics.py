@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, SupportsFloat
+from typing import Any, Protocol, Self, SupportsFloat
 
 from rich.console import Console
 from rich.text import Text
@@ -39,6 +39,7 @@ class StepRecord:
         capacity: positions computed, by budget; padding is `capacity - used`.
         flops: model FLOPs of the step, forward and backward, all devices.
         skipped: samples refused so far in the run.
+        loads: work of the data-parallel ranks by phase.
     """
 
     step: int
@@ -51,6 +52,33 @@ class StepRecord:
     capacity: Mapping[str, int]
     flops: float
     skipped: int = 0
+    loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PhaseLoad:
+    """Work of the data-parallel ranks in one phase, in any unit, summed over microbatches.
+
+    Attributes:
+        mean: of the ranks.
+        packed, balanced: of the heaviest rank, before and after balancing.
+    """
+
+    mean: float = 0.0
+    packed: float = 0.0
+    balanced: float = 0.0
+
+    def __add__(self, other: PhaseLoad) -> PhaseLoad:
+        return PhaseLoad(
+            self.mean + other.mean, self.packed + other.packed, self.balanced + other.balanced
+        )
+
+    @property
+    def imbalance(self) -> dict[str, float]:
+        """The heaviest rank over the mean, `before` and `after` balancing."""
+        if not self.mean:
+            return {"before": 1.0, "after": 1.0}
+        return {"before": self.packed / self.mean, "after": self.balanced / self.mean}
 
 
 @dataclass(frozen=True)
@@ -67,6 +95,8 @@ class Report:
         wait_share: share of the time spent waiting for data.
         eta_seconds: time left at the rate of the window.
         skipped: samples refused so far.
+        imbalance: by phase, the heaviest data-parallel rank over the mean, `before` and `after`
+            balancing.
     """
 
     step: int
@@ -80,11 +110,17 @@ class Report:
     wait_share: float | None
     eta_seconds: float | None
     skipped: int = 0
+    imbalance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def fields(self) -> list[tuple[str, str]]:
         """Label and value of every figure of the log line."""
         width = len(str(self.steps))
         shares = [f"{_modality(name)} {share:.1%}" for name, share in self.padding.items()]
+        heaviest = [
+            f"{_phase(name)} {own['after']:.2f}"
+            for name, own in self.imbalance.items()
+            if max(own.values()) > 1
+        ]
         shown = [
             ("step", f"{self.step:>{width}}/{self.steps}"),
             ("loss", f"{self.loss:.4f}"),
@@ -93,6 +129,7 @@ class Report:
             ("", _known(self.tokens_per_second, lambda rate: f"{_short(rate)} tok/s")),
             ("mfu", _known(self.mfu, "{:.1%}".format)),
             ("padding", " ".join(shares)),
+            ("imbalance", " ".join(heaviest)),
             ("wait", _known(self.wait_share, "{:.1%}".format)),
             ("eta", _known(self.eta_seconds, _clock)),
             ("skipped", str(self.skipped) if self.skipped else ""),
@@ -113,6 +150,13 @@ class Sums:
     flops: float = 0.0
     used: Mapping[str, int] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)
+    loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Sums:
+        """Inverse of `dataclasses.asdict`."""
+        loads = {name: PhaseLoad(**own) for name, own in value.get("loads", {}).items()}
+        return cls(**{**value, "loads": loads})
 
     def plus(self, record: StepRecord) -> Sums:
         return Sums(
@@ -122,7 +166,13 @@ class Sums:
             flops=self.flops + record.flops,
             used=_added(self.used, record.used),
             capacity=_added(self.capacity, record.capacity),
+            loads=_added(self.loads, record.loads, PhaseLoad()),
         )
+
+    @property
+    def imbalance(self) -> dict[str, dict[str, float]]:
+        """By phase, the heaviest rank over the mean."""
+        return {name: load.imbalance for name, load in self.loads.items()}
 
     @property
     def padding(self) -> dict[str, float]:
@@ -183,6 +233,7 @@ class Meter:
         return {
             "tokens_per_second": sums.rate("tokens"),
             "padding": sums.padding,
+            "imbalance": sums.imbalance,
             "data_wait_share": sums.wait_share,
             "mfu": self._mfu(sums),
         }
@@ -202,6 +253,7 @@ class Meter:
             wait_share=timed.wait_share,
             eta_seconds=None if pace is None else pace * (self.steps - last.step),
             skipped=last.skipped,
+            imbalance=everything.imbalance,
         )
 
     def _mfu(self, sums: Sums) -> float | None:
@@ -283,11 +335,16 @@ class TensorBoardSink:
     def write(self, report: Report) -> None:
         """Add a scalar for every figure that is known."""
         values = asdict(report)
-        padding = values.pop("padding")
+        padding, imbalance = values.pop("padding"), values.pop("imbalance")
         for name in ("step", "steps", "eta_seconds"):
             values.pop(name)
         known = {f"train/{name}": value for name, value in values.items() if value is not None}
         known |= {f"padding/{_modality(name)}": share for name, share in padding.items()}
+        known |= {
+            f"imbalance_{when}/{_phase(name)}": value
+            for name, own in imbalance.items()
+            for when, value in own.items()
+        }
         self.log(report.step, known)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
@@ -390,13 +447,18 @@ def _step(line: str) -> float:
         return float("inf")
 
 
-def _added(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    return {name: left.get(name, 0) + right.get(name, 0) for name in {**left, **right}}
+def _added(left: Mapping[str, Any], right: Mapping[str, Any], zero: Any = 0) -> dict[str, Any]:
+    return {name: left.get(name, zero) + right.get(name, zero) for name in {**left, **right}}
 
 
 def _modality(module: str) -> str:
     """What positions hold: tokens are text."""
     return "text" if module == "tokens" else module
+
+
+def _phase(module: str) -> str:
+    """What a module works on: the decoder on text."""
+    return "text" if module == "decoder" else module
 
 
 def _known(value: float | None, text: Callable[[float], str]) -> str:

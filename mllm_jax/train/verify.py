@@ -25,7 +25,7 @@ from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.pipeline import PipelinePlan
 from mllm_jax.train.schedule import encoder_pieces, pipeline_plan
 from mllm_jax.train.step import NOTHING_FROZEN, TrainStep
-from mllm_jax.train.synthetic import synthetic_batch
+from mllm_jax.train.synthetic import scattered, synthetic_batch
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
 
@@ -78,7 +78,10 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     params, frozen = initial_parameters(model, seed), Frozen(small.train.freeze)
     single = {name: ParallelPlan() for name in plans}
     run = partial(loss_and_gradients, model, frozen=frozen)
-    got = run(plans, params, microbatches, pipeline_plan(small))
+    dealt = microbatches
+    if small.data.balance == "per_phase":
+        dealt = [scattered(batch, model, seed + i) for i, batch in enumerate(microbatches)]
+    got = run(plans, params, dealt, pipeline_plan(small))
     return compare(got, run(single, params, microbatches))
 
 

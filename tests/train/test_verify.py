@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.config import ScheduleConfig
-from mllm_jax.train import step, verify
+from mllm_jax.train import media, verify
 from mllm_jax.train.schedule import encoder_pieces
 from mllm_jax.train.verify import Verification, leaf_errors, relative_error, shrink_model
 from sharding.plan import ParallelPlan
@@ -33,15 +33,20 @@ def test_a_right_plan_passes(small_config):
     assert [row[0] for row in result.rows] == ["loss", *result.worst]
 
 
-def test_a_wrong_exchange_fails(small_config, monkeypatch):
-    right = step.exchange
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
+def test_a_wrong_exchange_fails(small_config, monkeypatch, balance):
+    in_blocks, by_routes = media.exchange, media.exchange_by_routes
 
-    def wrong(outputs, index, source, target):
+    def wrong_in_blocks(outputs, index, source, target):
         # Every rank picks as if it held the first block: right on a single device.
-        return right(outputs, index, source, target) * (1 + 0.01 * len(source.batch))
+        return in_blocks(outputs, index, source, target) * (1 + 0.01 * len(source.batch))
 
-    monkeypatch.setattr(step, "exchange", wrong)
-    result = verify.verify(small_config())
+    def wrong_by_routes(outputs, send, receive, axes):
+        return by_routes(outputs, send, receive, axes) * (0.99 + 0.01 * len(send))
+
+    monkeypatch.setattr(media, "exchange", wrong_in_blocks)
+    monkeypatch.setattr(media, "exchange_by_routes", wrong_by_routes)
+    result = verify.verify(small_config(data__balance=balance))
     assert not result.ok
     assert result.to_json()["ok"] is False
 
