@@ -35,6 +35,8 @@ BENCHMARK_CONFIGS = {
     "overlap": "configs/bench/overlap.yaml",
     "balance": "configs/bench/balance.yaml",
 }
+#: Benchmarks of what the host does by itself.
+WITHOUT_DEVICES = ("balance",)
 #: Options that only one benchmark has.
 BENCHMARK_OPTIONS = {"balance": ("ranks", "samples", "distribution")}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
@@ -142,7 +144,9 @@ def config(args: argparse.Namespace, config: ExperimentConfig, console: Console)
 
 def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Measure parts of a step one by one."""
-    _start(args, config, one_thread=args.benchmark in ONE_THREAD)
+    _check_options(args)
+    if args.benchmark not in WITHOUT_DEVICES:
+        _start(args, config, one_thread=args.benchmark in ONE_THREAD)
     from mllm_jax.bench import BENCHMARKS
     from mllm_jax.console import print_json, print_table
     from mllm_jax.devices import is_primary
@@ -160,6 +164,17 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     else:
         print_table(console, tuple(result[0]), [tuple(row.values()) for row in result])
     return OK
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raise ConfigError for an option of another benchmark."""
+    from mllm_jax.config import ConfigError
+
+    for name, options in BENCHMARK_OPTIONS.items():
+        given = [f"--{option}" for option in options if getattr(args, option) is not None]
+        if given and args.benchmark != name:
+            problems = [f"{option} is an option of bench {name}" for option in given]
+            raise ConfigError(f"bench {args.benchmark}", problems)
 
 
 def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
@@ -218,10 +233,6 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         if text.startswith("-") or "=" not in text:
             parser.error(f"{text!r} is neither an option nor section.key=value")
     args.overrides = rest
-    for name, options in BENCHMARK_OPTIONS.items():
-        given = [option for option in options if args.name == "bench" and getattr(args, option)]
-        if given and args.benchmark != name:
-            parser.error(f"--{given[0]} is an option of bench {name}")
     if args.config is None and not getattr(args, "keys", False):
         parser.error(f"{args.name} needs --config FILE, e.g. --config configs/demo.yaml")
     return args

@@ -270,3 +270,27 @@ def test_devices_are_chosen_before_jax_starts() -> None:
 
 def test_config_errors_are_value_errors() -> None:
     assert issubclass(ConfigError, ValueError)
+
+
+def test_options_of_another_benchmark_are_refused(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["bench", "data", "--config", str(small), "--ranks", "4", "--distribution", "web"]
+    assert launch.main(line) == launch.BAD_INPUT
+    told = capsys.readouterr().err
+    assert "--ranks is an option of bench balance" in told
+    assert "--distribution is an option of bench balance" in told
+
+
+def test_balance_is_printed_for_the_ranks_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        launch.main(["bench", "balance", "--ranks", "6", "--samples", "4", "--json"]) == launch.OK
+    )
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["phase"], row["ranks"], row["samples"]) for row in rows] == [
+        ("decoder", 6, 4),
+        ("vision", 6, 4),
+        ("audio", 6, 4),
+    ]
+    assert launch.main(["bench", "balance", "--distribution", "nowhere"]) == launch.BAD_INPUT
+    assert "distribution 'nowhere'" in capsys.readouterr().err

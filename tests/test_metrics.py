@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from mllm_jax.train.metrics import (
     JsonlSink,
     Meter,
     Metrics,
+    PhaseLoad,
     Report,
     StepRecord,
+    Sums,
     write_atomically,
     write_summary,
 )
@@ -118,6 +121,25 @@ def test_totals_have_the_keys_of_the_summary() -> None:
     assert totals["padding"] == pytest.approx({"tokens": 0.1, "vision": 0.2})
     assert totals["data_wait_share"] == pytest.approx(0.2)
     assert totals["mfu"] is None
+
+
+def test_imbalance_weighs_steps_by_their_work() -> None:
+    """A light step that is uneven costs less time than a heavy one."""
+    meter = Meter(steps=3, every=3)
+    loads = [PhaseLoad(9.0, 9.0, 9.0), PhaseLoad(1.0, 3.0, 2.0), PhaseLoad(3.0, 5.0, 3.0)]
+    (report,) = reports(
+        meter, [record(i + 1, loads={"decoder": load}) for i, load in enumerate(loads)]
+    )
+    assert report.imbalance == {"decoder": {"before": 17 / 13, "after": 14 / 13}}
+    assert ("imbalance", "text 1.08") in report.fields()
+    assert meter.totals()["imbalance"] == {"decoder": {"before": 8 / 4, "after": 5 / 4}}
+    again = Sums.from_json(json.loads(json.dumps(asdict(meter.sums))))
+    assert again == meter.sums
+    (silent,) = reports(Meter(steps=1), [record(1)])
+    assert "imbalance" not in dict(silent.fields())
+    (single,) = reports(Meter(steps=1), [record(1, loads={"decoder": PhaseLoad(1, 1, 1)})])
+    assert "imbalance" not in dict(single.fields())
+    assert PhaseLoad().imbalance == {"before": 1.0, "after": 1.0}
 
 
 def test_a_loss_on_the_device_is_read_when_reported() -> None:

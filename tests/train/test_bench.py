@@ -5,6 +5,7 @@ import pytest
 
 from data.loader import StepStats
 from mllm_jax import bench, bench_pipeline
+from mllm_jax.bench_balance import bench_balance
 from mllm_jax.bench_pipeline import IDLE_TICKS, TICKS
 from mllm_jax.config import load
 from scheduling.schedule import interleaved
@@ -72,3 +73,16 @@ def test_placements_and_growth_are_tables_with_the_columns_asked_for(monkeypatch
         assert 0 < row["lower_bound_seconds"] < 10 * row["seconds"]
     small, large = bench_pipeline.bench_microbatches(config, lambda line: None)
     assert large["temporary_mib"] == pytest.approx(small["temporary_mib"], rel=0.05)
+
+
+def test_balancing_reaches_the_bound():
+    config = load(ROOT / "configs" / "bench" / "balance.yaml")
+    rows = bench_balance(config, lambda line: None, ranks=40, samples=25)
+    assert [row["phase"] for row in rows] == ["decoder", "vision", "audio"]
+    for row in rows:
+        assert list(row) == ["phase", "ranks", "samples", "before", "after", "bound", "seconds"]
+        assert (row["ranks"], row["samples"]) == (40, 25)
+        assert 1 <= row["bound"] <= row["after"] * (1 + 1e-9)
+        assert row["after"] <= 1.01 * row["bound"]
+        assert row["before"] > 1.2
+        assert 0 < row["seconds"] < 1
