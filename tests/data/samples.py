@@ -16,6 +16,17 @@ AUDIO = Modality("audio", "audio", mels=40, stride=8)
 BUDGETS = {"tokens": 312, "vision": 72, "audio": 640, "segments": 24}
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a tower does with a segment."""
+
+    linear: float
+    quadratic: float
+
+
+WORK = {"decoder": Work(3.0, 0.01), "vision": Work(1.0, 0.2), "audio": Work(2.0, 0.001)}
+
+
 def all_rows(count: int) -> dict[str, list[int]]:
     """Every global row of every tower."""
     return {tower: list(range(count)) for tower in ("decoder", "vision", "audio")}

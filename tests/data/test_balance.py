@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 from data import balance
 from data.balance import CostKind, Ints, Problem, contiguous, deal, lpt, refine
 from data.sample import DataError
-
-
-@dataclass(frozen=True)
-class Work:
-    linear: float
-    quadratic: float
-
+from tests.data.samples import Work
 
 LENGTHS = st.lists(st.integers(0, 60), min_size=0, max_size=7)
 KINDS = st.sampled_from(get_args(CostKind))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -21,6 +20,7 @@ from tests.data.samples import (
     AUDIO,
     BUDGETS,
     VISION,
+    WORK,
     ListSource,
     MakeConfig,
     Noise,
@@ -30,14 +30,6 @@ from tests.data.samples import (
 )
 from tests.data.test_packing import sample_lengths
 
-
-@dataclass(frozen=True)
-class Work:
-    linear: float
-    quadratic: float
-
-
-WORK = {"decoder": Work(3.0, 0.01), "vision": Work(1.0, 0.2), "audio": Work(2.0, 0.001)}
 CAPACITY = make_capacity(BUDGETS, (VISION, AUDIO))
 BALANCES = st.sampled_from(get_args(Balance))
 

@@ -27,6 +27,7 @@ from data import (
 from tests.data.samples import (
     AUDIO,
     VISION,
+    WORK,
     ListSource,
     MakeConfig,
     Picture,
@@ -63,13 +64,15 @@ def take(
     rows: dict[str, list[int]] | None = None,
 ) -> list[Step]:
     rows = rows or all_rows(config.rows)
-    with Loader(source, processor, config, seed=5, rows=rows, state=state) as loader:
+    with Loader(source, processor, config, seed=5, rows=rows, state=state, work=WORK) as loader:
         return [next(loader) for _ in range(count)]
 
 
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
 def test_a_loader_continues_from_the_state_of_every_step(
-    demo: Source, processor: Processor, config: DataConfig
+    balance: str, demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:
+    config = make_config(balance=balance)
     steps = take(8, demo, processor, config)  # several epochs of the small demo
     assert steps[-1].state.position > 2 * len(demo)
     for step in range(1, 8):
@@ -79,11 +82,12 @@ def test_a_loader_continues_from_the_state_of_every_step(
             assert_same_step(actual, expected)
 
 
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
 def test_worker_processes_change_nothing_and_leave_nothing(
-    demo: Source, processor: Processor, make_config: MakeConfig
+    balance: str, demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:
-    expected = take(5, demo, processor, make_config())
-    busy = make_config(workers=2)
+    expected = take(5, demo, processor, make_config(balance=balance))
+    busy = make_config(workers=2, balance=balance)
     steps = take(3, demo, processor, busy)
     steps += take(2, demo, processor, busy, steps[-1].state)
     for actual, wanted in zip(steps, expected, strict=True):
@@ -125,9 +129,11 @@ def test_closing_twice_and_early_leaves_no_thread(
         next(loader)
 
 
+@pytest.mark.parametrize("balance", ["none", "decoder", "per_phase"])
 def test_hosts_get_the_rows_of_the_single_host_batch(
-    demo: Source, processor: Processor, config: DataConfig
+    balance: str, demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:
+    config = make_config(balance=balance)
     whole = take(3, demo, processor, config)
     hosts = [
         {"decoder": [0, 1], "vision": [1], "audio": [3, 2, 1, 0]},
@@ -141,7 +147,8 @@ def test_hosts_get_the_rows_of_the_single_host_batch(
             expected = dict(arrays(step.batch))
             for name, array in arrays(part.batch):
                 tower = name.split(".")[1] if name.startswith("encoders") else "decoder"
-                np.testing.assert_array_equal(array, expected[name][rows[tower]], err_msg=name)
+                wanted = expected[name] if name.startswith("runs") else expected[name][rows[tower]]
+                np.testing.assert_array_equal(array, wanted, err_msg=name)
 
 
 def test_statistics_count_the_arrays(
