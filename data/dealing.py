@@ -17,10 +17,14 @@ import numpy as np
 
 from data.balance import Ints, Problem, Work, deal, refine
 from data.packing import Capacity, fullest, pack, spans_of
+from data.placement import place
 from data.sample import Lengths
 
 Balance = Literal["none", "decoder", "per_phase"]
 NO_WORK: Mapping[str, Work] = MappingProxyType({})
+#: By tower, the host of every row.
+Hosts = Mapping[str, Sequence[int]]
+NO_HOSTS: Hosts = MappingProxyType({})
 MediaRows = Mapping[str, tuple[int, ...]]
 
 
@@ -60,13 +64,19 @@ class Dealer:
         rows: of a batch.
         capacity: of a row.
         work: of the towers, by `decoder` and the encoders' names.
+        hosts: of the rows of every tower, likewise; none if there is but one.
 
     Raises:
         ValueError: the work of a tower is missing.
     """
 
     def __init__(
-        self, balance: Balance, rows: int, capacity: Capacity, work: Mapping[str, Work]
+        self,
+        balance: Balance,
+        rows: int,
+        capacity: Capacity,
+        work: Mapping[str, Work],
+        hosts: Hosts = NO_HOSTS,
     ) -> None:
         self._balance, self._rows, self._capacity = balance, rows, capacity
         towers = ["decoder", *(m.name for m in capacity.modalities)]
@@ -74,7 +84,7 @@ class Dealer:
         missing = [name for name in needed if name not in work]
         if missing:
             raise ValueError(f"data.balance: {balance} must know the work of {', '.join(missing)}")
-        self._work = work
+        self._work, self._hosts = work, hosts
         self._limits = dict(zip(capacity.resources, capacity.limits, strict=True))
 
     def __call__(self, samples: Sequence[Lengths]) -> Dealt:
@@ -115,6 +125,10 @@ class Dealer:
             before = np.array([r for i in here for r in packed_media[i].get(name, ())], np.int64)
             limits = self._part_limits(name, f"{name} segments")
             dealt = self._balanced(name, lengths, needs, limits, before)
+            outputs = np.array(spans, np.int64) // modality.reduction
+            dealt = self._placed(
+                name, dealt, np.array([rows[i] for i in owners], np.int64), outputs
+            )
             for owner, row in zip(owners, dealt.tolist(), strict=True):
                 media[owner][name] = (*media[owner].get(name, ()), row)
         loads = self._loads(samples, packed, packed_media, rows, media)
@@ -168,6 +182,22 @@ class Dealer:
         if dealt.min(initial=0) >= 0:
             found.append(dealt)
         return min(found, key=lambda rank: int(problem.loads(rank).max()))
+
+    def _placed(self, encoder: str, dealt: Ints, wanted: Ints, outputs: Ints) -> Ints:
+        """Rows of an encoder's media, renumbered so that few outputs go to another host.
+
+        Args:
+            encoder: its name.
+            dealt: row of every medium.
+            wanted: decoder row of every medium.
+            outputs: of every medium.
+        """
+        sources, targets = (self._hosts.get(name, ()) for name in (encoder, "decoder"))
+        if len({*sources, *targets}) < 2 or not len(dealt):
+            return dealt
+        volumes = np.zeros((self._rows, 1 + max(*sources, *targets)), np.int64)
+        np.add.at(volumes, (dealt, np.asarray(targets)[wanted]), outputs)
+        return place(volumes, sources)[dealt]
 
     def _loads(
         self,

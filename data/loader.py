@@ -25,7 +25,7 @@ from absl import flags
 from data.assemble import Assembler, Batch, Rows
 from data.balance import Work
 from data.config import DataConfig
-from data.dealing import NO_WORK, Loads
+from data.dealing import NO_HOSTS, NO_WORK, Hosts, Loads
 from data.packing import Capacity, make_capacity
 from data.plan import LoaderState, Planner, Skip, StepPlan, runs_of_plan, used_lengths
 from data.processor import Processor
@@ -102,9 +102,10 @@ class _StepPlans(grain.IterDataset):
         capacity: Capacity,
         state: LoaderState,
         work: Mapping[str, Work],
+        hosts: Hosts,
     ) -> None:
         super().__init__()
-        self._arguments = (source, processor, config, capacity, state, work)
+        self._arguments = (source, processor, config, capacity, state, work, hosts)
         self._offset, self._stride = 0, 1
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
@@ -166,7 +167,8 @@ class Loader(Iterator[Step]):
 
     rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
     "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. work: of
-    the towers on a segment, by which `data.balance` balances.
+    the towers on a segment, by which `data.balance` balances; hosts: of every row of each tower, so
+    that few encoder outputs go to another host.
 
     With `data.balance: per_phase` batches list `runs`: by encoder, which outputs land where, of all
     rows of the step (`data.plan.runs_of_plan`).
@@ -186,6 +188,7 @@ class Loader(Iterator[Step]):
         rows: Rows,
         state: LoaderState | None = None,
         work: Mapping[str, Work] = NO_WORK,
+        hosts: Hosts = NO_HOSTS,
     ) -> None:
         state = state or LoaderState(seed)
         if state.seed != seed:
@@ -195,7 +198,7 @@ class Loader(Iterator[Step]):
         capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
         apart = config.balance == "per_phase"
         assembler = Assembler(source, processor, config, capacity, rows, apart)
-        plans = _StepPlans(source, processor, config, capacity, state, work)
+        plans = _StepPlans(source, processor, config, capacity, state, work, hosts)
         steps = plans.map(_Assemble(assembler, capacity, config.rows, apart))
         self._workers = config.workers
         prefetched = _prefetched(steps, config.workers, config.prefetch)

@@ -17,7 +17,7 @@ import numpy as np
 
 from data.balance import Work
 from data.config import DataConfig
-from data.dealing import NO_WORK, Dealer, Loads
+from data.dealing import NO_HOSTS, NO_WORK, Dealer, Hosts, Loads
 from data.modality import Modality
 from data.packing import Capacity, spans_of
 from data.processor import Processor
@@ -190,6 +190,7 @@ class Planner:
         capacity: Capacity,
         state: LoaderState,
         work: Mapping[str, Work] = NO_WORK,
+        hosts: Hosts = NO_HOSTS,
     ) -> None:
         if not len(source):
             raise DataError("the data source is empty")
@@ -198,7 +199,7 @@ class Planner:
         self._capacity = capacity
         self._size = len(source)
         self._measure = Measurer(source, processor, capacity, config.balance == "per_phase")
-        self._deal = Dealer(config.balance, config.rows, capacity, work)
+        self._deal = Dealer(config.balance, config.rows, capacity, work, hosts)
         # Of indices, not of samples: planning must not read them again on every look.
         self._stream = grain.MapDataset.range(self._size).shuffle(seed=state.seed).repeat()
         self._pool: list[tuple[int, Measured]] = []  # with their stream positions

@@ -103,6 +103,20 @@ def local_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
     }
 
 
+def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:
+    """Process that holds each row of a batch of `rows` rows, by module; the first of several."""
+    hosts = {}
+    for name, view in step.views.items():
+        layout = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
+        own = [step.mesh.devices.size] * rows
+        shares: Mapping[Any, Any] = layout.devices_indices_map((rows,))
+        for device, index in shares.items():
+            for row in range(*index[0].indices(rows)):
+                own[row] = min(own[row], device.process_index)
+        hosts[name] = own
+    return hosts
+
+
 def select_rows(batch: Any, rows: Mapping[str, Sequence[int]]) -> Any:
     """The rows of a whole batch that `rows` lists by module; its `runs`, if any, as they are."""
 

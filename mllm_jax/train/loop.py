@@ -20,7 +20,7 @@ from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary, peak_flops
 from mllm_jax.models.multimodal import model_flops
 from mllm_jax.models.work import tower_works
-from mllm_jax.train.batch import local_rows, place
+from mllm_jax.train.batch import local_rows, place, row_hosts
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
@@ -290,6 +290,7 @@ def _loader(experiment: Experiment, state: LoaderState) -> Loader:
         local_rows(experiment.step, config.data.rows),
         state,
         tower_works(config.model),
+        row_hosts(experiment.step, config.data.rows),
     )
 
 

@@ -95,6 +95,22 @@ def test_every_phase_is_balanced_by_itself() -> None:
     assert decoder["vision"] > 1.2
 
 
+def test_media_are_encoded_on_the_host_that_needs_them() -> None:
+    samples = [Lengths(200 + i, {"vision": (40 + 2 * i,)}) for i in range(4)]
+    hosts = {"decoder": [0, 1, 1, 0], "vision": [0, 0, 1, 1], "audio": [0, 0, 0, 0]}
+    crossing = []
+    for where in ({}, hosts):
+        dealt = Dealer("per_phase", 4, CAPACITY, WORK, where)(samples)
+        media = [own["vision"][0] for own in dealt.media]
+        rows = list(zip(media, dealt.rows, strict=True))
+        assert sorted(row for row, _ in rows) == [0, 1, 2, 3]
+        crossing.append(
+            sum(hosts["vision"][e] != hosts["decoder"][d] for e, d in rows if d is not None)
+        )
+    assert crossing[0] > 0
+    assert crossing[1] == 0
+
+
 def test_the_work_of_all_balanced_phases_must_be_known() -> None:
     with pytest.raises(ValueError, match="per_phase must know the work of vision"):
         Dealer("per_phase", 2, CAPACITY, {k: WORK[k] for k in ("decoder", "audio")})
