@@ -35,10 +35,13 @@ class Loads:
     Attributes:
         before: as packed.
         after: as balanced.
+        dearest: work of the dearest item, the sample that it belongs to, and its row; of no item
+            0, 0 and 0.
     """
 
     before: np.ndarray
     after: np.ndarray
+    dearest: tuple[float, int, int]
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,13 @@ class Dealt:
         rows: of the decoder, None for a sample that waits.
         media: by sample and encoder, the encoder's row of every medium.
         loads: by phase: `decoder` and the encoders.
+        crossing: by encoder, outputs whose tokens are on another host.
     """
 
     rows: tuple[int | None, ...]
     media: tuple[MediaRows, ...]
     loads: Mapping[str, Loads]
+    crossing: Mapping[str, int]
 
 
 class Dealer:
@@ -103,7 +108,8 @@ class Dealer:
         rows = _spread(after, here, len(samples))
         media = tuple(_in_row(lengths, row) for lengths, row in zip(samples, rows, strict=True))
         packed_media = [_in_row(n, row) for n, row in zip(samples, packed, strict=True)]
-        return Dealt(rows, media, self._loads(samples, packed, packed_media, rows, media))
+        loads = self._loads(samples, packed, packed_media, rows, media)
+        return Dealt(rows, media, loads, self._crossing(samples, rows, media))
 
     # ---- every phase by itself -------------------------------------------------------------------
 
@@ -132,7 +138,7 @@ class Dealer:
             for owner, row in zip(owners, dealt.tolist(), strict=True):
                 media[owner][name] = (*media[owner].get(name, ()), row)
         loads = self._loads(samples, packed, packed_media, rows, media)
-        return Dealt(rows, tuple(media), loads)
+        return Dealt(rows, tuple(media), loads, self._crossing(samples, rows, media))
 
     def _pack_parts(self, samples: Sequence[Lengths]) -> tuple[list[int | None], list[MediaRows]]:
         """Each sample to the fullest row that takes it, each of its media likewise, or it waits."""
@@ -208,26 +214,31 @@ class Dealer:
         media: Sequence[MediaRows],
     ) -> dict[str, Loads]:
         names = ["decoder", *(m.name for m in self._capacity.modalities)]
-        return {
-            name: Loads(
-                self._load(name, samples, packed, packed_media),
-                self._load(name, samples, rows, media),
-            )
-            for name in names
-            if name in self._work
-        }
+        loads = {}
+        for name in names:
+            if name in self._work:
+                _, where, work = self._items(name, samples, packed, packed_media)
+                before = np.bincount(where, work, minlength=self._rows)
+                owners, where, work = self._items(name, samples, rows, media)
+                after = np.bincount(where, work, minlength=self._rows)
+                most = int(work.argmax()) if len(work) else None
+                dearest = (0.0, 0, 0)
+                if most is not None:
+                    dearest = float(work[most]), int(owners[most]), int(where[most])
+                loads[name] = Loads(before, after, dearest)
+        return loads
 
-    def _load(
+    def _items(
         self,
         name: str,
         samples: Sequence[Lengths],
         rows: Sequence[int | None],
         media: Sequence[MediaRows],
-    ) -> np.ndarray:
-        """Forward FLOPs of every row in one phase."""
-        parts = [
-            (row, n)
-            for lengths, own, inner in zip(samples, rows, media, strict=True)
+    ) -> tuple[Ints, Ints, np.ndarray]:
+        """Sample, row and forward FLOPs of every item of one phase."""
+        items = [
+            (number, row, n)
+            for number, (lengths, own, inner) in enumerate(zip(samples, rows, media, strict=True))
             if own is not None
             for row, n in (
                 [(own, lengths.tokens)]
@@ -235,10 +246,30 @@ class Dealer:
                 else zip(inner.get(name, ()), lengths.media.get(name, ()), strict=True)
             )
         ]
-        where = np.array([row for row, _ in parts], np.intp)
-        n = np.array([n for _, n in parts], np.float64)
-        work = self._work[name]
-        return np.bincount(where, work.linear * n + work.quadratic * n * n, minlength=self._rows)
+        owners, where, lengths_ = np.array(items, np.int64).reshape(-1, 3).T
+        n, work = lengths_.astype(np.float64), self._work[name]
+        return owners, where, work.linear * n + work.quadratic * n * n
+
+    def _crossing(
+        self,
+        samples: Sequence[Lengths],
+        rows: Sequence[int | None],
+        media: Sequence[MediaRows],
+    ) -> dict[str, int]:
+        """Outputs of every encoder whose tokens are on another host."""
+        crossing = {}
+        targets = self._hosts.get("decoder", ())
+        for modality in self._capacity.modalities:
+            name = modality.name
+            sources = self._hosts.get(name, ())
+            crossing[name] = sum(
+                modality.outputs(n)
+                for lengths, row, inner in zip(samples, rows, media, strict=True)
+                if row is not None and targets and sources
+                for n, own in zip(lengths.media.get(name, ()), inner.get(name, ()), strict=True)
+                if sources[own] != targets[row]
+            )
+        return crossing
 
 
 class _FreeRows:

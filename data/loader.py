@@ -39,7 +39,9 @@ class StepStats:
 
     samples: placed; used, capacity: positions per modality ("tokens" and each encoder);
     lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays; loads: forward
-    FLOPs of every row per tower, as packed and as balanced.
+    FLOPs of every row per tower, as packed and as balanced; dearest: per tower, the work of the
+    dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
+    another host; seconds: that planning took.
     """
 
     samples: int
@@ -47,6 +49,9 @@ class StepStats:
     capacity: dict[str, int]
     lengths: dict[str, np.ndarray]
     loads: Mapping[str, Loads]
+    dearest: Mapping[str, tuple[float, str, int]]
+    crossing: Mapping[str, int]
+    seconds: float
 
     @property
     def padding(self) -> dict[str, float]:
@@ -159,7 +164,16 @@ def step_stats(plan: StepPlan, capacity: Capacity, rows: int) -> StepStats:
     used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
     limit = dict(zip(capacity.resources, capacity.limits, strict=True))
     total = {name: rows * limit[name] for name in used}
-    return StepStats(len(plan.placements), used, total, lengths, plan.loads)
+    return StepStats(
+        len(plan.placements),
+        used,
+        total,
+        lengths,
+        plan.loads,
+        plan.dearest,
+        plan.crossing,
+        plan.seconds,
+    )
 
 
 class Loader(Iterator[Step]):

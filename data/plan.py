@@ -8,8 +8,9 @@ rest. Plans come from measurements alone, so that all hosts and workers make the
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import grain
@@ -87,13 +88,18 @@ class Placement:
 class StepPlan:
     """One step: placements in the order of age, samples found unusable, state after the step.
 
-    loads: work of the rows of every phase, as packed and as balanced.
+    loads: work of the rows of every phase, as packed and as balanced; dearest: by phase, the
+    dearest item: its work, the name of its sample and its row; crossing: by encoder, outputs whose
+    tokens are on another host; seconds: that planning took.
     """
 
     placements: tuple[Placement, ...]
     skipped: tuple[Skip, ...]
     state: LoaderState
     loads: Mapping[str, Loads]
+    dearest: Mapping[str, tuple[float, str, int]]
+    crossing: Mapping[str, int]
+    seconds: float = field(compare=False)
 
 
 def lay_out(
@@ -197,7 +203,7 @@ class Planner:
         self.state = state
         self._config = config
         self._capacity = capacity
-        self._size = len(source)
+        self._size, self._name = len(source), source.name
         self._measure = Measurer(source, processor, capacity, config.balance == "per_phase")
         self._deal = Dealer(config.balance, config.rows, capacity, work, hosts)
         # Of indices, not of samples: planning must not read them again on every look.
@@ -209,6 +215,7 @@ class Planner:
 
     def plan(self) -> StepPlan:
         """The plan of step `state.step`; advances the state."""
+        began = time.perf_counter()
         position = self._fill()
         dealt = self._deal([lengths for _, (_, lengths) in self._pool])
         samples, rows = [measured for _, measured in self._pool], dealt.rows
@@ -217,7 +224,14 @@ class Planner:
         carry = tuple(position for position, _ in self._pool)
         self.state = LoaderState(self.state.seed, self.state.step + 1, position, carry)
         skipped, self._skipped = tuple(self._skipped), []
-        return StepPlan(placements, skipped, self.state, dealt.loads)
+        dearest = {
+            phase: (load.dearest[0], self._name(samples[load.dearest[1]][0]), load.dearest[2])
+            for phase, load in dealt.loads.items()
+        }
+        seconds = time.perf_counter() - began
+        return StepPlan(
+            placements, skipped, self.state, dealt.loads, dearest, dealt.crossing, seconds
+        )
 
     def _fill(self) -> int:
         """Read into the pool up to the look-ahead; the next position."""

@@ -18,7 +18,8 @@ from data.plan import LoaderState
 from data.sources import make_source
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary, peak_flops
-from mllm_jax.models.multimodal import model_flops
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.models.work import tower_works
 from mllm_jax.train.batch import local_rows, place, row_hosts
 from mllm_jax.train.checkpoint import Checkpoints
@@ -185,6 +186,7 @@ def steps(
     # Emulated devices share the host's threads: more than one step at a time could starve.
     ahead = 1 if config.parallel.platform == "cpu" else 2
     running: deque[jax.Array] = deque()
+    giants: set[str] = set()
     with _loader(experiment, progress.loader) as loader:
         began = time.perf_counter()
         carried: dict[str, jax.Array] | None = None
@@ -192,6 +194,7 @@ def steps(
         while progress.step < config.train.steps:
             asked = time.perf_counter()
             microbatches, following = next(read)
+            _warn_of_giants(experiment, microbatches, giants)
             waited = time.perf_counter() - asked
             batch = _batch(experiment, state, microbatches, following, carried)
             while len(running) >= ahead:
@@ -330,7 +333,35 @@ def _record(
         flops=sum(model_flops(config.model, m.stats.lengths) for m in microbatches),
         skipped=progress.skipped.total(),
         loads=_loads(experiment, microbatches),
+        moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
+        planning_seconds=sum(m.stats.seconds for m in microbatches),
     )
+
+
+def _moved_bytes(model: ModelConfig, microbatch: Step) -> float:
+    """Of encoder outputs that go to another host, and of their gradients that come back."""
+    outputs = sum(microbatch.stats.crossing.values())
+    return 2 * outputs * model.decoder.d_model * compute_dtype(model).itemsize
+
+
+def _warn_of_giants(experiment: Experiment, microbatches: list[Step], told: set[str]) -> None:
+    """Name every sample that alone is more than the mean work of a rank in some phase, once."""
+    for name, view in experiment.step.views.items():
+        ranks = view.degree(view.batch)
+        for microbatch in microbatches:
+            rows = microbatch.stats.loads[name].after
+            work, sample, row = microbatch.stats.dearest[name]
+            mean, rank = rows.sum() / ranks, row * ranks // len(rows)
+            if work > mean and ranks > 1 and sample not in told:
+                told.add(sample)
+                logger.warning(
+                    "sample %s alone is %.2f times the mean work of a rank of %s; rank %d, which "
+                    "has it, makes the others wait: no balancing helps",
+                    sample,
+                    work / mean,
+                    name,
+                    rank,
+                )
 
 
 def _loads(experiment: Experiment, microbatches: list[Step]) -> dict[str, PhaseLoad]:

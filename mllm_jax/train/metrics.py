@@ -40,6 +40,8 @@ class StepRecord:
         flops: model FLOPs of the step, forward and backward, all devices.
         skipped: samples refused so far in the run.
         loads: work of the data-parallel ranks by phase.
+        moved_bytes: encoder outputs that go to another host, there and as gradients back.
+        planning_seconds: that a host has spent on deciding which sample goes where.
     """
 
     step: int
@@ -53,6 +55,8 @@ class StepRecord:
     flops: float
     skipped: int = 0
     loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
+    moved_bytes: float = 0.0
+    planning_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class Report:
         skipped: samples refused so far.
         imbalance: by phase, the heaviest data-parallel rank over the mean, `before` and `after`
             balancing.
+        moved_bytes, planning_seconds: of a step in the mean, see `StepRecord`.
     """
 
     step: int
@@ -111,6 +116,8 @@ class Report:
     eta_seconds: float | None
     skipped: int = 0
     imbalance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    moved_bytes: float = 0.0
+    planning_seconds: float = 0.0
 
     def fields(self) -> list[tuple[str, str]]:
         """Label and value of every figure of the log line."""
@@ -151,6 +158,8 @@ class Sums:
     used: Mapping[str, int] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)
     loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
+    moved_bytes: float = 0.0
+    planning_seconds: float = 0.0
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Sums:
@@ -167,6 +176,8 @@ class Sums:
             used=_added(self.used, record.used),
             capacity=_added(self.capacity, record.capacity),
             loads=_added(self.loads, record.loads, PhaseLoad()),
+            moved_bytes=self.moved_bytes + record.moved_bytes,
+            planning_seconds=self.planning_seconds + record.planning_seconds,
         )
 
     @property
@@ -234,6 +245,8 @@ class Meter:
             "tokens_per_second": sums.rate("tokens"),
             "padding": sums.padding,
             "imbalance": sums.imbalance,
+            "moved_bytes": sums.moved_bytes / max(1, sums.steps),
+            "planning_seconds": sums.planning_seconds / max(1, sums.steps),
             "data_wait_share": sums.wait_share,
             "mfu": self._mfu(sums),
         }
@@ -254,6 +267,8 @@ class Meter:
             eta_seconds=None if pace is None else pace * (self.steps - last.step),
             skipped=last.skipped,
             imbalance=everything.imbalance,
+            moved_bytes=everything.moved_bytes / everything.steps,
+            planning_seconds=everything.planning_seconds / everything.steps,
         )
 
     def _mfu(self, sums: Sums) -> float | None:

@@ -36,7 +36,9 @@ def test_the_step_is_compared_with_one_device(small_config):
 
 def test_a_modality_that_no_sample_has_is_padding_alone():
     lengths = {"decoder": np.array([2, 3]), "vision": np.array([], np.int64)}
-    stats = StepStats(2, {"tokens": 5, "vision": 0}, {"tokens": 10, "vision": 8}, lengths, {})
+    stats = StepStats(
+        2, {"tokens": 5, "vision": 0}, {"tokens": 10, "vision": 8}, lengths, {}, {}, {}, 0.0
+    )
     figures = bench._padding([stats])
     assert (figures["padding_vision"], figures["longest_vision"]) == (1.0, 0.0)
 
