@@ -70,7 +70,7 @@ def test_time_spent_in_evaluation_is_not_part_of_a_step(experiment, fresh_state,
     assert progress.seconds < 100
 
 
-def test_a_sample_that_no_balancing_helps_is_named_once(caplog):
+def test_a_sample_that_no_balancing_helps_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     """Four rows on two ranks, of which the second holds the giant."""
     view = View(data=("data",), sizes=(("data", 2),))
     experiment: Any = SimpleNamespace(step=SimpleNamespace(views={"vision": view}))
