@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from data.balance import Ints, Problem, Work, deal, refine
-from data.packing import Capacity, fullest, pack, spans_of
+from data.packing import Capacity, FreeRows, pack, spans_of
 from data.placement import place
 from data.sample import Lengths
 
@@ -26,6 +26,8 @@ NO_WORK: Mapping[str, Work] = MappingProxyType({})
 Hosts = Mapping[str, Sequence[int]]
 NO_HOSTS: Hosts = MappingProxyType({})
 MediaRows = Mapping[str, tuple[int, ...]]
+#: By sample, its row or None, and the rows of its media.
+Arrangement = tuple[Sequence[int | None], Sequence[MediaRows]]
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Dealer:
         rows = _spread(after, here, len(samples))
         media = tuple(_in_row(lengths, row) for lengths, row in zip(samples, rows, strict=True))
         packed_media = [_in_row(n, row) for n, row in zip(samples, packed, strict=True)]
-        loads = self._loads(samples, packed, packed_media, rows, media)
+        loads = self._loads(samples, (packed, packed_media), (rows, media))
         return Dealt(rows, media, loads, self._crossing(samples, rows, media))
 
     # ---- every phase by itself -------------------------------------------------------------------
@@ -137,15 +139,15 @@ class Dealer:
             )
             for owner, row in zip(owners, dealt.tolist(), strict=True):
                 media[owner][name] = (*media[owner].get(name, ()), row)
-        loads = self._loads(samples, packed, packed_media, rows, media)
+        loads = self._loads(samples, (packed, packed_media), (rows, media))
         return Dealt(rows, tuple(media), loads, self._crossing(samples, rows, media))
 
     def _pack_parts(self, samples: Sequence[Lengths]) -> tuple[list[int | None], list[MediaRows]]:
         """Each sample to the fullest row that takes it, each of its media likewise, or it waits."""
-        free = {"decoder": _FreeRows(self._rows, self._part_limits("tokens", "segments"))}
+        free = {"decoder": FreeRows(self._rows, self._part_limits("tokens", "segments"))}
         for modality in self._capacity.modalities:
             limits = self._part_limits(modality.name, f"{modality.name} segments")
-            free[modality.name] = _FreeRows(self._rows, limits)
+            free[modality.name] = FreeRows(self._rows, limits)
         rows: list[int | None] = []
         media: list[MediaRows] = []
         for lengths in samples:
@@ -206,26 +208,17 @@ class Dealer:
         return place(volumes, sources)[dealt]
 
     def _loads(
-        self,
-        samples: Sequence[Lengths],
-        packed: Sequence[int | None],
-        packed_media: Sequence[MediaRows],
-        rows: Sequence[int | None],
-        media: Sequence[MediaRows],
+        self, samples: Sequence[Lengths], packed: Arrangement, balanced: Arrangement
     ) -> dict[str, Loads]:
-        names = ["decoder", *(m.name for m in self._capacity.modalities)]
+        """Work of the rows of every phase whose work is known."""
         loads = {}
-        for name in names:
+        for name in ("decoder", *(m.name for m in self._capacity.modalities)):
             if name in self._work:
-                _, where, work = self._items(name, samples, packed, packed_media)
+                _, where, work = self._items(name, samples, *packed)
                 before = np.bincount(where, work, minlength=self._rows)
-                owners, where, work = self._items(name, samples, rows, media)
+                owners, where, work = self._items(name, samples, *balanced)
                 after = np.bincount(where, work, minlength=self._rows)
-                most = int(work.argmax()) if len(work) else None
-                dearest = (0.0, 0, 0)
-                if most is not None:
-                    dearest = float(work[most]), int(owners[most]), int(where[most])
-                loads[name] = Loads(before, after, dearest)
+                loads[name] = Loads(before, after, _dearest(owners, where, work))
         return loads
 
     def _items(
@@ -272,37 +265,25 @@ class Dealer:
         return crossing
 
 
-class _FreeRows:
-    """What is left of the rows of one tower, in positions and segments."""
-
-    def __init__(self, rows: int, limits: tuple[int, ...]) -> None:
-        self._left = np.tile(np.array(limits, np.int64), (rows, 1))
-        self._scale = 1.0 / np.array(limits)
-
-    def take(self, span: int) -> int | None:
-        """The fullest row that takes a segment of `span` positions, which then lies there."""
-        need = np.array([span, 1], np.int64)
-        row = fullest(self._left, need, self._scale)
-        if row is not None:
-            self._left[row] -= need
-        return row
-
-    def give_back(self, row: int, span: int) -> None:
-        """Undo a `take`."""
-        self._left[row] += (span, 1)
-
-
-def _take_all(free: Mapping[str, _FreeRows], parts: Sequence[tuple[str, int]]) -> list[int]:
+def _take_all(free: Mapping[str, FreeRows], parts: Sequence[tuple[str, int]]) -> list[int]:
     """Rows of all parts, or of none: then nothing is taken."""
     taken: list[int] = []
     for name, span in parts:
-        row = free[name].take(span)
+        row = free[name].take((span, 1))
         if row is None:
             for (other, size), where in zip(parts, taken, strict=False):
-                free[other].give_back(where, size)
+                free[other].give_back(where, (size, 1))
             return []
         taken.append(row)
     return taken
+
+
+def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, int]:
+    """Work, sample and row of the dearest item."""
+    if not len(work):
+        return 0.0, 0, 0
+    most = int(work.argmax())
+    return float(work[most]), int(owners[most]), int(rows[most])
 
 
 def _spread(rows: Ints, here: Sequence[int], count: int) -> tuple[int | None, ...]:

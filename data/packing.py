@@ -89,27 +89,40 @@ def make_capacity(budgets: Mapping[str, int], modalities: Sequence[Modality]) ->
 
 def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> list[int | None]:
     """The row of each sample, or None for samples that must wait. `needs` is oldest first."""
-    left = np.tile(np.array(limits, np.int64), (rows, 1))
-    scale = 1.0 / np.array(limits)
-    most = left.max(0).tolist()
-    placed: list[int | None] = []
-    for need in needs:
+    free = FreeRows(rows, limits)
+    return [free.take(need) for need in needs]
+
+
+class FreeRows:
+    """What is left of every resource of rows that have `limits`."""
+
+    def __init__(self, rows: int, limits: Sequence[int]) -> None:
+        self._left = np.tile(np.array(limits, np.int64), (rows, 1))
+        self._scale = 1.0 / np.array(limits)
+        self._most: list[int] = self._left.max(0).tolist()
+
+    def take(self, need: Sequence[int]) -> int | None:
+        """The fullest row that has room for `need`, which is then taken from it."""
         # Most samples of a long look-ahead fail here, without touching an array.
-        fits = all(n <= m for n, m in zip(need, most, strict=True))
-        row = fullest(left, np.array(need), scale) if fits else None
-        placed.append(row)
+        if any(n > m for n, m in zip(need, self._most, strict=True)):
+            return None
+        row = self._fullest(np.array(need))
         if row is not None:
-            left[row] -= need
-            most = left.max(0).tolist()
-    return placed
+            self._add(row, -np.array(need))
+        return row
 
+    def give_back(self, row: int, need: Sequence[int]) -> None:
+        """Undo a `take`."""
+        self._add(row, np.array(need))
 
-def fullest(
-    left: NDArray[np.int64], need: NDArray[np.int64], scale: NDArray[np.float64]
-) -> int | None:
-    """The row that takes `need` and has least left, counted in resources that `need` uses."""
-    rows = np.flatnonzero((left >= need).all(1))
-    if not len(rows):
-        return None
-    rest = (left[rows] * scale) @ (need > 0)
-    return int(rows[np.argmin(rest)])
+    def _add(self, row: int, room: NDArray[np.int64]) -> None:
+        self._left[row] += room
+        self._most = self._left.max(0).tolist()
+
+    def _fullest(self, need: NDArray[np.int64]) -> int | None:
+        """The row that takes `need` and has least left, counted in resources that `need` uses."""
+        rows = np.flatnonzero((self._left >= need).all(1))
+        if not len(rows):
+            return None
+        rest = (self._left[rows] * self._scale) @ (need > 0)
+        return int(rows[np.argmin(rest)])

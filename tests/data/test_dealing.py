@@ -95,6 +95,13 @@ def test_every_phase_is_balanced_by_itself() -> None:
     assert decoder["vision"] > 1.2
 
 
+def test_a_sample_that_waits_takes_nothing() -> None:
+    """There is room for the second one's text but not for its image; the third needs that room."""
+    samples = [Lengths(100, {"vision": (72,)}), Lengths(200, {"vision": (8,)}), Lengths(212)]
+    dealt = Dealer("per_phase", 1, CAPACITY, WORK)(samples)
+    assert dealt.rows == (0, None, 0)
+
+
 def test_media_are_encoded_on_the_host_that_needs_them() -> None:
     samples = [Lengths(200 + i, {"vision": (40 + 2 * i,)}) for i in range(4)]
     hosts = {"decoder": [0, 1, 1, 0], "vision": [0, 0, 1, 1], "audio": [0, 0, 0, 0]}
