@@ -12,7 +12,7 @@ is the encoder's global row and T_out its outputs per row. Segment 0 is padding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,25 +23,79 @@ from data.modality import Modality
 from data.packing import Capacity
 from data.plan import Placement, Skip, runs_of_plan
 from data.processor import PAD_ID, Processor
-from data.sample import Example, Medium, SampleError
+from data.sample import DataError, Example, LengthError, Medium, SampleError
 from data.sources import Source
 
 Batch = dict[str, Any]
 Rows = Mapping[str, Sequence[int]]
 
 
-def check_rows(rows: Rows, capacity: Capacity, total: int) -> None:
+def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
     """Check which global rows of each tower a process asks for.
 
     Raises:
         ValueError: a tower is missing or unknown, or a row is out of range or repeated.
     """
-    towers = ["decoder", *(m.name for m in capacity.modalities)]
+    towers = ["decoder", *encoders]
     if sorted(rows) != sorted(towers):
         raise ValueError(f"rows are given for {sorted(rows)}; valid: exactly {towers}")
     for tower, wanted in rows.items():
         if len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(total)):
             raise ValueError(f"rows of {tower}: {list(wanted)} are not distinct in 0..{total - 1}")
+
+
+class BatchArrays:
+    """The arrays of some rows, empty at first.
+
+    Args:
+        rows: of each tower.
+        modalities: of the encoders.
+        capacity: of a row.
+    """
+
+    def __init__(self, rows: Rows, modalities: Mapping[str, Modality], capacity: Capacity) -> None:
+        self._local = {tower: {row: i for i, row in enumerate(own)} for tower, own in rows.items()}
+        self._modalities, self._capacity = modalities, capacity
+        shape = (len(rows["decoder"]), capacity.limit("tokens"))
+        decoder: Batch = {
+            "tokens": np.full(shape, PAD_ID, np.int32),
+            "targets": np.full(shape, PAD_ID, np.int32),
+            "loss_weight": np.zeros(shape, np.float32),
+            "segment_ids": np.zeros(shape, np.int32),
+            "positions": np.zeros(shape, np.int32),
+            "media": {name: np.full(shape, -1, np.int32) for name in modalities},
+        }
+        encoders = {
+            name: _empty_encoder(modality, (len(rows[name]), capacity.limit(name)))
+            for name, modality in modalities.items()
+        }
+        self.batch: Batch = {"decoder": decoder, "encoders": encoders}
+
+    def wants_text(self, placement: Placement) -> bool:
+        """Whether the decoder row of a sample is among these."""
+        return placement.row in self._local["decoder"]
+
+    def wanted_media(self, placement: Placement) -> Iterator[tuple[str, int]]:
+        """Encoder and number of the media of a sample whose rows are among these."""
+        for name, media in placement.media.items():
+            for number, (row, _, _) in enumerate(media):
+                if row in self._local[name]:
+                    yield name, number
+
+    def write_text(self, placement: Placement, example: Example) -> None:
+        """Write a sample into its decoder row, and where its media land."""
+        row, decoder = self._local["decoder"][placement.row], self.batch["decoder"]
+        _write_text(decoder, row, placement, example)
+        for name, runs in runs_of_plan([placement], self._capacity.modalities).items():
+            outputs = self._capacity.limit(name) // self._modalities[name].reduction
+            for encoder_row, first, _, token, count in runs.tolist():
+                index = encoder_row * outputs + first + np.arange(count)
+                decoder["media"][name][row, token : token + count] = index
+
+    def write_medium(self, placement: Placement, name: str, number: int, medium: Medium) -> None:
+        """Write one medium of a sample into its encoder row."""
+        row, start, segment = placement.media[name][number]
+        _write_medium(self.batch["encoders"][name], self._local[name][row], start, segment, medium)
 
 
 class Assembler:
@@ -51,6 +105,7 @@ class Assembler:
     that two processes with parts of one bad sample both leave the same hole.
 
     Args:
+        rows: global rows of each tower that this process holds.
         apart: media lie in rows of their own. A process then reads the texts of its decoder rows
             and the media of its encoder rows, each of which no other process reads. In the place of
             a medium that turns out bad is a blank one.
@@ -61,17 +116,15 @@ class Assembler:
         source: Source,
         processor: Processor,
         config: DataConfig,
-        capacity: Capacity,
         rows: Rows,
         apart: bool = False,
     ) -> None:
-        check_rows(rows, capacity, config.rows)
-        self._raise, self._apart = config.on_error == "raise", apart
-        self._source, self._processor, self._capacity = source, processor, capacity
-        self._local = {tower: {row: i for i, row in enumerate(r)} for tower, r in rows.items()}
+        check_rows(rows, list(processor.modalities), config.rows)
+        self._raise, self._apart, self._rows = config.on_error == "raise", apart, rows
+        self._source, self._processor = source, processor
 
     def __call__(
-        self, placements: Sequence[Placement], reserve: int | None = None
+        self, placements: Sequence[Placement], capacity: Capacity, reserve: int | None = None
     ) -> tuple[Batch, tuple[Skip, ...]]:
         """The batch, and the samples that turned out bad when read (they leave holes).
 
@@ -80,102 +133,84 @@ class Assembler:
 
         Raises:
             SampleError: a bad sample, with `data.on_error: raise`.
+            DataError: a sample has changed since its lengths were measured.
         """
-        batch, skipped = self._empty(), []
+        arrays = BatchArrays(self._rows, self._processor.modalities, capacity)
+        skipped: list[Skip] = []
         for placement in placements:
-            if not self._has_part(placement):
+            media = list(arrays.wanted_media(placement))
+            if not media and not arrays.wants_text(placement):
                 continue
             try:
                 if self._apart:
-                    self._write_parts(batch, placement)
+                    self._write_parts(arrays, placement, media)
                 else:
-                    self._write(batch, placement, self._read(placement, reserve))
+                    self._write_whole(arrays, placement, media, reserve)
+            except LengthError as error:
+                if reserve is None:
+                    self._check_unchanged(placement, error)
+                self._note(error, skipped)
             except SampleError as error:
-                if self._raise:
-                    raise
-                skipped.append((error.name, error.reason))
-        return batch, tuple(skipped)
+                self._note(error, skipped)
+        return arrays.batch, tuple(skipped)
 
-    def _has_part(self, placement: Placement) -> bool:
-        """Whether any part of a sample lies in a row of this process."""
-        return placement.row in self._local["decoder"] or any(
-            row in self._local[name]
-            for name, media in placement.media.items()
-            for row, _, _ in media
-        )
+    def _note(self, error: SampleError, skipped: list[Skip]) -> None:
+        if self._raise:
+            raise error
+        skipped.append((error.name, error.reason))
 
-    def _read(self, placement: Placement, reserve: int | None) -> Example:
+    def _check_unchanged(self, placement: Placement, error: LengthError) -> None:
+        """Tell a sample whose header lies, which is bad, from one that is another one now.
+
+        Raises:
+            DataError: it has other lengths now; so may many, and plans made from them be wrong.
+        """
+        if self._processor.measure(self._source[placement.index]) != placement.lengths:
+            raise DataError(
+                f"{error}; the data have changed since their lengths were measured: delete the "
+                "folder lengths-* beside them (or in data.lengths_folder)"
+            ) from error
+
+    def _write_whole(
+        self,
+        arrays: BatchArrays,
+        placement: Placement,
+        media: Sequence[tuple[str, int]],
+        reserve: int | None,
+    ) -> None:
+        """Read a whole sample and write what lies in rows of this process."""
         sample, lengths = self._source[placement.index], placement.lengths
         if reserve is None:
-            return self._processor.process(sample, lengths)
-        prompt = replace(lengths, tokens=lengths.tokens - reserve)
-        return self._processor.prompt(sample, prompt)
+            example = self._processor.process(sample, lengths)
+        else:
+            prompt = replace(lengths, tokens=lengths.tokens - reserve)
+            example = self._processor.prompt(sample, prompt)
+        if arrays.wants_text(placement):
+            arrays.write_text(placement, example)
+        for name, number in media:
+            arrays.write_medium(placement, name, number, example.media[name][number])
 
-    def _write_parts(self, batch: Batch, placement: Placement) -> None:
+    def _write_parts(
+        self, arrays: BatchArrays, placement: Placement, media: Sequence[tuple[str, int]]
+    ) -> None:
         """Write what lies in rows of this process, and read no more than that.
 
         Raises:
             SampleError: for the first bad part, after all have been written.
         """
         sample, lengths = self._source[placement.index], placement.lengths
-        row = self._local["decoder"].get(placement.row)
-        if row is not None:
-            self._write_decoder(
-                batch["decoder"], row, placement, self._processor.text(sample, lengths)
-            )
+        if arrays.wants_text(placement):
+            arrays.write_text(placement, self._processor.text(sample, lengths))
         errors = []
-        for name, media in placement.media.items():
-            for number, (where, start, segment) in enumerate(media):
-                row = self._local[name].get(where)
-                if row is None:
-                    continue
-                try:
-                    medium = self._processor.medium(sample, name, number, lengths)
-                except SampleError as error:
-                    errors.append(error)
-                    medium = _blank(self._processor.modalities[name], lengths.media[name][number])
-                _write_medium(batch["encoders"][name], row, start, segment, medium)
+        for name, number in media:
+            try:
+                medium = self._processor.medium(sample, name, number, lengths)
+            except SampleError as error:
+                errors.append(error)
+                medium = _blank(self._processor.modalities[name], lengths.media[name][number])
+            arrays.write_medium(placement, name, number, medium)
         if errors:
             raise errors[0]
-
-    def _empty(self) -> Batch:
-        limit = dict(zip(self._capacity.resources, self._capacity.limits, strict=True))
-        shape = (len(self._local["decoder"]), limit["tokens"])
-        decoder: Batch = {
-            "tokens": np.full(shape, PAD_ID, np.int32),
-            "targets": np.full(shape, PAD_ID, np.int32),
-            "loss_weight": np.zeros(shape, np.float32),
-            "segment_ids": np.zeros(shape, np.int32),
-            "positions": np.zeros(shape, np.int32),
-            "media": {m.name: np.full(shape, -1, np.int32) for m in self._capacity.modalities},
-        }
-        encoders = {
-            m.name: _empty_encoder(m, (len(self._local[m.name]), limit[m.name]))
-            for m in self._capacity.modalities
-        }
-        return {"decoder": decoder, "encoders": encoders}
-
-    def _write(self, batch: Batch, placement: Placement, example: Example) -> None:
-        row = self._local["decoder"].get(placement.row)
-        if row is not None:
-            self._write_decoder(batch["decoder"], row, placement, example)
-        for name, media in example.media.items():
-            for (where, start, segment), medium in zip(placement.media[name], media, strict=True):
-                row = self._local[name].get(where)
-                if row is not None:
-                    _write_medium(batch["encoders"][name], row, start, segment, medium)
-
-    def _write_decoder(
-        self, decoder: Batch, row: int, placement: Placement, example: Example
-    ) -> None:
-        _write_text(decoder, row, placement, example)
-        limit = dict(zip(self._capacity.resources, self._capacity.limits, strict=True))
-        for name, runs in runs_of_plan([placement], self._capacity.modalities).items():
-            modality = self._processor.modalities[name]
-            outputs = limit[name] // modality.reduction
-            for encoder_row, first, _, token, count in runs.tolist():
-                index = encoder_row * outputs + first + np.arange(count)
-                decoder["media"][name][row, token : token + count] = index
 
 
 def _blank(modality: Modality, length: int) -> Medium:

@@ -140,7 +140,7 @@ def _of_ranks(part: Ints, rank: Ints, count: Ints, padded: bool) -> Ints:
 
 
 #: Deals the items of a problem: the rank of each, -1 for one that has no room; or, for every rank,
-#: its items.
+#: its items, all of which then have room.
 Algorithm = Callable[[Problem], Ints | Sequence[Sequence[int]]]
 
 
@@ -483,4 +483,6 @@ def _ranks(problem: Problem, name: str, groups: Sequence[Sequence[int]]) -> Ints
                     f"{name} repeats item {problem.name(item)}: ranks {rank[item]} and {r}"
                 )
             rank[item] = r
+    for item in np.flatnonzero(rank < 0)[:1]:
+        raise DataError(f"{name} drops item {problem.name(item)}")
     return rank

@@ -69,6 +69,17 @@ class ChatConfig(_Section):
     separator: str = "\n"  # after `end`, not learnt
 
 
+Balance = Literal["none", "decoder", "per_phase"]
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class TowerBalancing(_Section):
+    """How the samples of the decoder, or the media of an encoder, are dealt over the rows."""
+
+    algorithm: str | None = None  # lpt, contiguous or module:function; null: that of the cost
+    cost: Literal["packed", "padded", "convolution"] = "packed"  # of a rank, from its segments
+
+
 class DataConfig(_Section):
     """The `data:` section.
 
@@ -80,8 +91,14 @@ class DataConfig(_Section):
     source: Annotated[DemoSource | LlavaSource, Field(discriminator="kind")] = DemoSource()
     rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module
     budgets: dict[str, PositiveInt]  # capacities of a row: tokens, segments, and each encoder's
-    balance: Literal["none", "decoder", "per_phase"] = "per_phase"  # samples, or all media, too
+    batch: Literal["tokens", "samples"] = "tokens"  # what every step has as many of
+    samples: PositiveInt | None = None  # of a step, all its microbatches; for `batch: samples`
+    ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # of budgets, for `batch: samples`
+    balance: Balance = "per_phase"  # samples, or all media, too
+    balancing: dict[str, TowerBalancing] = {}  # how, for `decoder` and every encoder
     lookahead: PositiveInt = 384  # samples to choose from when a step is packed
+    lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or when read
+    lengths_folder: Path | None = None  # folder for measured lengths; null: beside the data
     workers: Annotated[int, Field(ge=0)] = 0  # 0: a thread of this process
     prefetch: PositiveInt = 2  # steps made ahead (per worker)
     on_error: Literal["skip", "raise"] = "skip"  # what to do with an unusable sample
@@ -89,11 +106,26 @@ class DataConfig(_Section):
     chat: ChatConfig | None = None  # around turns; null: the tokenizer's own or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
-    cache: Path = Path(".cache/mllm_jax")  # folder for synthesised speech
+    cache: Path = Path(".cache/mllm_jax")  # folder for the demo: speech, measured lengths
 
     @model_validator(mode="after")
     def _required_budgets(self) -> DataConfig:
         missing = sorted({"tokens", "segments"} - set(self.budgets))
         if missing:
             raise ValueError(f"data.budgets lacks {', '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _fixed_samples(self) -> DataConfig:
+        if self.batch == "samples" and self.samples is None:
+            raise ValueError("data.batch: samples needs data.samples, the number of a step")
+        if self.batch == "tokens" and self.samples is not None:
+            raise ValueError(
+                f"data.samples: {self.samples} has no effect, as data.batch is tokens; valid: "
+                "null, or data.batch samples"
+            )
+        if self.ladder != tuple(sorted(set(self.ladder))) or self.ladder[-1:] != (1.0,):
+            raise ValueError(
+                f"data.ladder: {list(self.ladder)} does not rise to 1; valid: e.g. [0.5, 1]"
+            )
         return self

@@ -8,23 +8,21 @@ first, so that what waits does not depend on costs; then the rows are balanced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
 
-from data.balance import Ints, Problem, Work, deal, refine
+from data.balance import RESOLUTION, Ints, Problem, Work, deal, find_algorithm, refine
+from data.config import DataConfig, TowerBalancing
+from data.ladder import Ladder
+from data.modality import Modality
 from data.packing import Capacity, FreeRows, pack, spans_of
 from data.placement import place
-from data.sample import Lengths
+from data.sample import DataError, Lengths
 
-Balance = Literal["none", "decoder", "per_phase"]
-NO_WORK: Mapping[str, Work] = MappingProxyType({})
 #: By tower, the host of every row.
 Hosts = Mapping[str, Sequence[int]]
-NO_HOSTS: Hosts = MappingProxyType({})
 MediaRows = Mapping[str, tuple[int, ...]]
 #: By sample, its row or None, and the rows of its media.
 Arrangement = tuple[Sequence[int | None], Sequence[MediaRows]]
@@ -35,7 +33,7 @@ class Loads:
     """Work of the rows of one phase, in its forward FLOPs, `[rows]`.
 
     Attributes:
-        before: as packed.
+        before: as packed; with `data.batch: samples` as they come, as many in every row.
         after: as balanced.
         dearest: work of the dearest item, the sample that it belongs to, and its row; of no item
             0, 0 and 0.
@@ -55,92 +53,181 @@ class Dealt:
         media: by sample and encoder, the encoder's row of every medium.
         loads: by phase: `decoder` and the encoders.
         crossing: by encoder, outputs whose tokens are on another host.
+        limits: by resource, positions of a row that hold the fullest.
     """
 
     rows: tuple[int | None, ...]
     media: tuple[MediaRows, ...]
     loads: Mapping[str, Loads]
     crossing: Mapping[str, int]
+    limits: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Items:
+    """What one phase deals over the rows.
+
+    Attributes:
+        phase: `decoder` or an encoder.
+        owners: sample of every item.
+        lengths: of the items, in input positions.
+        needs, limits: of an item, `[items, resources]`, and of a row; positions come first.
+        packed: rows that keep the limits.
+    """
+
+    phase: str
+    owners: Sequence[int]
+    lengths: Sequence[int]
+    needs: Ints
+    limits: tuple[int, ...]
+    packed: Sequence[int]
 
 
 class Dealer:
     """Deals the samples of step after step.
 
     Args:
-        balance: what is balanced.
-        rows: of a batch.
+        config: rows, what a step has as many of, what is balanced and how.
         capacity: of a row.
+        ladder: budgets of rows, of which the lowest that serve are taken.
         work: of the towers, by `decoder` and the encoders' names.
         hosts: of the rows of every tower, likewise; none if there is but one.
 
     Raises:
         ValueError: the work of a tower is missing.
+        DataError: an algorithm is of an unknown tower, or unknown.
     """
 
     def __init__(
         self,
-        balance: Balance,
-        rows: int,
+        config: DataConfig,
         capacity: Capacity,
+        ladder: Ladder,
         work: Mapping[str, Work],
-        hosts: Hosts = NO_HOSTS,
+        hosts: Hosts,
     ) -> None:
-        self._balance, self._rows, self._capacity = balance, rows, capacity
+        self._balance, self._rows, self._capacity = config.balance, config.rows, capacity
+        self._in_turn = config.batch == "samples"
+        self._ladder, self._balancing = ladder, config.balancing
         towers = ["decoder", *(m.name for m in capacity.modalities)]
-        needed = {"none": [], "decoder": towers[:1], "per_phase": towers}[balance]
+        needed = {"none": [], "decoder": towers[:1], "per_phase": towers}[config.balance]
         missing = [name for name in needed if name not in work]
         if missing:
-            raise ValueError(f"data.balance: {balance} must know the work of {', '.join(missing)}")
+            raise ValueError(
+                f"data.balance: {config.balance} must know the work of {', '.join(missing)}"
+            )
         self._work, self._hosts = work, hosts
-        self._limits = dict(zip(capacity.resources, capacity.limits, strict=True))
+        check_balancing(config, towers)
 
-    def __call__(self, samples: Sequence[Lengths]) -> Dealt:
-        """Rows of `samples`, which are oldest first."""
-        if self._balance == "per_phase":
-            return self._per_phase(samples)
-        needs = [self._capacity.needs(lengths) for lengths in samples]
-        packed = pack(needs, self._rows, self._capacity.limits)
-        here = [i for i, row in enumerate(packed) if row is not None]
-        before = np.array([packed[i] for i in here], np.int64)
-        after = before
-        if self._balance == "decoder":
-            tokens = [samples[i].tokens for i in here]
-            chosen = np.array([needs[i] for i in here], np.int64)
-            after = self._balanced("decoder", tokens, chosen, self._capacity.limits, before)
-        rows = _spread(after, here, len(samples))
-        media = tuple(_in_row(lengths, row) for lengths, row in zip(samples, rows, strict=True))
-        packed_media = [_in_row(n, row) for n, row in zip(samples, packed, strict=True)]
-        loads = self._loads(samples, (packed, packed_media), (rows, media))
-        return Dealt(rows, media, loads, self._crossing(samples, rows, media))
+    def __call__(
+        self, samples: Sequence[Lengths], name: Callable[[int], str] = "sample {}".format
+    ) -> Dealt:
+        """Rows of `samples`, which are oldest first; `name` is what messages call one.
 
-    # ---- every phase by itself -------------------------------------------------------------------
+        Raises:
+            DataError: a user's algorithm drops or repeats a sample.
+        """
+        deal_all = {"none": self._none, "decoder": self._decoder, "per_phase": self._per_phase}
+        packed, balanced = deal_all[self._balance](samples, name)
+        before = self._as_they_come(packed[0], samples) if self._in_turn else packed
+        loads = self._loads(samples, before, balanced)
+        limits = self._limits(samples, *balanced)
+        rows, media = balanced
+        crossing = self._crossing(samples, rows, media)
+        return Dealt(tuple(rows), tuple(media), loads, crossing, limits)
 
-    def _per_phase(self, samples: Sequence[Lengths]) -> Dealt:
+    def _none(
+        self, samples: Sequence[Lengths], name: Callable[[int], str]
+    ) -> tuple[Arrangement, Arrangement]:
+        """As packed; samples of a fixed number as they come, as many in every row."""
+        if self._in_turn:
+            packed = self._room_for(samples, _in_turn(len(samples), self._rows))
+        else:
+            packed = self._packed(samples)
+        return packed, packed
+
+    def _decoder(
+        self, samples: Sequence[Lengths], name: Callable[[int], str]
+    ) -> tuple[Arrangement, Arrangement]:
+        """Samples by the decoder's work, their media in their rows."""
+        packed = self._packed(samples)
+        here = [i for i, row in enumerate(packed[0]) if row is not None]
+        items = _Items(
+            "decoder",
+            here,
+            [samples[i].tokens for i in here],
+            np.array([self._capacity.needs(samples[i]) for i in here], np.int64),
+            self._capacity.limits,
+            [row for row in packed[0] if row is not None],
+        )
+        return packed, _with_media(
+            samples, _spread(self._balanced(items, name), here, len(samples))
+        )
+
+    def _per_phase(
+        self, samples: Sequence[Lengths], name: Callable[[int], str]
+    ) -> tuple[Arrangement, Arrangement]:
+        """Samples by the decoder's work, the media of every encoder by its own."""
         packed, packed_media = self._pack_parts(samples)
         here = [i for i, row in enumerate(packed) if row is not None]
         tokens = [samples[i].tokens for i in here]
         needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
-        before = np.array([packed[i] for i in here], np.int64)
         limits = self._part_limits("tokens", "segments")
-        rows = _spread(self._balanced("decoder", tokens, needs, limits, before), here, len(samples))
+        first = [row for row in packed if row is not None]
+        items = _Items("decoder", here, tokens, needs, limits, first)
+        rows = _spread(self._balanced(items, name), here, len(samples))
         media: list[dict[str, tuple[int, ...]]] = [{} for _ in samples]
         for modality in self._capacity.modalities:
-            name = modality.name
-            owners = [i for i in here for _ in packed_media[i].get(name, ())]
-            lengths = [n for i in here for n in samples[i].media.get(name, ())]
-            spans = spans_of(modality, lengths)
-            needs = np.array([(span, 1) for span in spans], np.int64).reshape(-1, 2)
-            before = np.array([r for i in here for r in packed_media[i].get(name, ())], np.int64)
-            limits = self._part_limits(name, f"{name} segments")
-            dealt = self._balanced(name, lengths, needs, limits, before)
-            outputs = np.array(spans, np.int64) // modality.reduction
-            dealt = self._placed(
-                name, dealt, np.array([rows[i] for i in owners], np.int64), outputs
-            )
-            for owner, row in zip(owners, dealt.tolist(), strict=True):
-                media[owner][name] = (*media[owner].get(name, ()), row)
-        loads = self._loads(samples, (packed, packed_media), (rows, media))
-        return Dealt(rows, tuple(media), loads, self._crossing(samples, rows, media))
+            items = self._media_items(modality, samples, here, packed_media)
+            outputs = items.needs[:, 0] // modality.reduction
+            wanted = np.array([rows[i] for i in items.owners], np.int64)
+            dealt = self._placed(modality.name, self._balanced(items, name), wanted, outputs)
+            for owner, row in zip(items.owners, dealt.tolist(), strict=True):
+                media[owner][modality.name] = (*media[owner].get(modality.name, ()), row)
+        return (packed, packed_media), (rows, media)
+
+    def _media_items(
+        self,
+        modality: Modality,
+        samples: Sequence[Lengths],
+        here: Sequence[int],
+        packed: Sequence[MediaRows],
+    ) -> _Items:
+        """Media of one encoder, of the samples `here`."""
+        name = modality.name
+        owners = [i for i in here for _ in packed[i].get(name, ())]
+        lengths = [n for i in here for n in samples[i].media.get(name, ())]
+        spans = spans_of(modality, lengths)
+        needs = np.array([(span, 1) for span in spans], np.int64).reshape(-1, 2)
+        first = [row for i in here for row in packed[i].get(name, ())]
+        limits = self._part_limits(name, f"{name} segments")
+        return _Items(name, owners, lengths, needs, limits, first)
+
+    # ---- rooms -----------------------------------------------------------------------------------
+
+    def _packed(self, samples: Sequence[Lengths]) -> Arrangement:
+        """Each sample, with all its media, to the fullest row that takes it, or it waits."""
+        needs = [self._capacity.needs(lengths) for lengths in samples]
+        return _with_media(samples, pack(needs, self._rows, self._capacity.limits))
+
+    def _room_for(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Arrangement:
+        """Each sample in its row, or it waits if that is full."""
+        left = np.tile(np.array(self._capacity.limits), (self._rows, 1))
+        found: list[int | None] = []
+        for lengths, row in zip(samples, rows, strict=True):
+            need = np.array(self._capacity.needs(lengths))
+            fits = bool((left[row] >= need).all())
+            left[row] -= need * fits
+            found.append(row if fits else None)
+        return _with_media(samples, found)
+
+    def _as_they_come(
+        self, packed: Sequence[int | None], samples: Sequence[Lengths]
+    ) -> Arrangement:
+        """As many of the samples that are `packed` in every row, whatever its room."""
+        here = [i for i, row in enumerate(packed) if row is not None]
+        rows = np.array(_in_turn(len(here), self._rows), np.int64)
+        return _with_media(samples, _spread(rows, here, len(samples)))
 
     def _pack_parts(self, samples: Sequence[Lengths]) -> tuple[list[int | None], list[MediaRows]]:
         """Each sample to the fullest row that takes it, each of its media likewise, or it waits."""
@@ -161,7 +248,7 @@ class Dealer:
         return rows, media
 
     def _part_limits(self, *resources: str) -> tuple[int, ...]:
-        return tuple(self._limits[name] for name in resources)
+        return tuple(self._capacity.limit(name) for name in resources)
 
     def _parts(self, lengths: Lengths) -> list[tuple[str, int]]:
         """Tower and positions of a sample's tokens and of each of its media."""
@@ -171,25 +258,60 @@ class Dealer:
             parts += [(modality.name, span) for span in own]
         return parts
 
+    def _limits(
+        self,
+        samples: Sequence[Lengths],
+        rows: Sequence[int | None],
+        media: Sequence[MediaRows],
+    ) -> dict[str, int]:
+        """The lowest rungs that hold the fullest row of every tower."""
+        used = {name: np.zeros(self._rows, np.int64) for name in self._ladder.rungs}
+        for lengths, row, inner in zip(samples, rows, media, strict=True):
+            if row is None:
+                continue
+            used["tokens"][row] += lengths.tokens
+            for modality in self._capacity.modalities:
+                own = spans_of(modality, lengths.media.get(modality.name, ()))
+                for where, span in zip(inner.get(modality.name, ()), own, strict=True):
+                    used[modality.name][where] += span
+        return {name: self._ladder.lowest(name, int(own.max())) for name, own in used.items()}
+
     # ---- balancing and loads ---------------------------------------------------------------------
 
-    def _balanced(
-        self,
-        phase: str,
-        lengths: Sequence[int],
-        needs: Ints,
-        limits: tuple[int, ...],
-        packed: Ints,
-    ) -> Ints:
-        """A deal whose heaviest row is no heavier than that of `packed`, and all of it placed."""
-        problem = Problem(
-            np.array(lengths, np.int64), self._rows, self._work[phase], "packed", needs, limits
-        )
-        found = [refine(problem, packed)]
-        dealt = deal(problem)
+    def _balanced(self, items: _Items, name: Callable[[int], str]) -> Ints:
+        """Rows of all items, under the lowest rung of budgets that has a deal.
+
+        Under the top rung, where there is always that of `packed`, the heaviest row is no heavier
+        than it is there.
+        """
+        algorithm = self._how(items.phase).algorithm
+        *lower, top = self._problems(items, name)
+        for problem in lower:
+            dealt = deal(problem, algorithm)
+            if dealt.min(initial=0) >= 0:
+                return dealt
+        found = [refine(top, np.array(items.packed, np.int64))]
+        dealt = deal(top, algorithm)
         if dealt.min(initial=0) >= 0:
             found.append(dealt)
-        return min(found, key=lambda rank: int(problem.loads(rank).max()))
+        return min(found, key=lambda rank: int(top.loads(rank).max()))
+
+    def _problems(self, items: _Items, name: Callable[[int], str]) -> list[Problem]:
+        """The deal under every rung that may have one, and under the top one."""
+        how, lengths = self._how(items.phase), np.array(items.lengths, np.int64)
+        names = [name(i) for i in items.owners] if how.algorithm else None
+        *lower, top = self._ladder.rungs["tokens" if items.phase == "decoder" else items.phase]
+        positions = items.needs[:, 0] if len(items.needs) else np.zeros(1, np.int64)
+        least = max(int(positions.max()), -(-int(positions.sum()) // self._rows))
+        work, rungs = self._work[items.phase], [*(n for n in lower if n >= least), top]
+        needs = items.needs.reshape(len(lengths), len(items.limits))
+        return [
+            Problem(lengths, self._rows, work, how.cost, needs, (n, *items.limits[1:]), names)
+            for n in rungs
+        ]
+
+    def _how(self, phase: str) -> TowerBalancing:
+        return self._balancing.get(phase, TowerBalancing())
 
     def _placed(self, encoder: str, dealt: Ints, wanted: Ints, outputs: Ints) -> Ints:
         """Rows of an encoder's media, renumbered so that few outputs go to another host.
@@ -286,6 +408,63 @@ def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, in
     return float(work[most]), int(owners[most]), int(rows[most])
 
 
+def spread_over_time(
+    samples: Sequence[Lengths], microbatches: int, work: Mapping[str, Work]
+) -> Ints:
+    """Microbatch of every sample, so that no phase of any of them is longer than need be.
+
+    Dearest first, each sample goes where the phase that is then the heaviest is lightest. Phases
+    are counted in shares of their work in the whole step, as how long they take is not known here.
+
+    Args:
+        samples: of a step.
+        microbatches: over which to deal them.
+        work: by phase; of none, the samples are dealt as they come.
+
+    Returns:
+        `[samples]`.
+    """
+    if microbatches == 1 or not work:
+        return np.array(_in_turn(len(samples), microbatches), np.int64)
+    costs = np.array([[_work_of(s, name, own) for name, own in work.items()] for s in samples])
+    # Whole numbers, of which every host finds the same sums.
+    whole = np.rint(costs / np.maximum(costs.max(0), 1) * RESOLUTION).astype(np.int64)
+    shares = whole * RESOLUTION // np.maximum(whole.sum(0), 1)
+    loads = np.zeros((microbatches, len(work)), np.int64)
+    chosen = np.zeros(len(samples), np.int64)
+    for i in np.argsort(-shares.max(1), kind="stable"):
+        chosen[i] = (loads + shares[i]).max(1).argmin()
+        loads[chosen[i]] += shares[i]
+    return chosen
+
+
+def _work_of(sample: Lengths, phase: str, work: Work) -> float:
+    """Forward FLOPs of a sample in one phase."""
+    own = [sample.tokens] if phase == "decoder" else sample.media.get(phase, ())
+    return sum(work.linear * n + work.quadratic * n * n for n in own)
+
+
+def check_balancing(config: DataConfig, towers: Sequence[str]) -> None:
+    """See that `data.balancing` names towers and algorithms.
+
+    Raises:
+        DataError: it does not.
+    """
+    for tower, how in config.balancing.items():
+        if tower not in towers:
+            raise DataError(f"data.balancing.{tower}: no such tower; valid: {', '.join(towers)}")
+        if how.algorithm is not None:
+            try:
+                find_algorithm(how.algorithm)
+            except DataError as error:
+                raise DataError(f"data.balancing.{tower}.algorithm: {error}") from error
+
+
+def _in_turn(count: int, rows: int) -> list[int]:
+    """Rows of `count` samples, as many in each, in their order."""
+    return [i * rows // count for i in range(count)]
+
+
 def _spread(rows: Ints, here: Sequence[int], count: int) -> tuple[int | None, ...]:
     """Rows of the samples `here` among `count`, None for the others."""
     spread: list[int | None] = [None] * count
@@ -294,8 +473,10 @@ def _spread(rows: Ints, here: Sequence[int], count: int) -> tuple[int | None, ..
     return tuple(spread)
 
 
-def _in_row(lengths: Lengths, row: int | None) -> MediaRows:
-    """All media in the row of their sample."""
-    if row is None:
-        return {}
-    return {name: (row,) * len(own) for name, own in lengths.media.items()}
+def _with_media(samples: Sequence[Lengths], rows: Sequence[int | None]) -> Arrangement:
+    """All media in the rows of their samples."""
+    media: list[MediaRows] = [
+        {} if row is None else {name: (row,) * len(own) for name, own in lengths.media.items()}
+        for lengths, row in zip(samples, rows, strict=True)
+    ]
+    return rows, media

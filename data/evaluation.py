@@ -57,14 +57,14 @@ def prompt_batches(
     if reserve < 1:
         raise ValueError(f"reserve {reserve} leaves no position for an answer")
     capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
-    assemble = Assembler(source, processor, config, capacity, rows)
+    assemble = Assembler(source, processor, config, rows)
     count = len(source) if limit is None else min(limit, len(source))
     waiting, skipped = _measured(source, processor, config, capacity, reserve, count)
     while waiting or skipped:
         chosen = waiting[: config.lookahead]
         placed = pack([capacity.needs(n) for _, n in chosen], config.rows, capacity.limits)
         placements = lay_out(chosen, placed, capacity.modalities)
-        batch, bad = assemble(placements, reserve)
+        batch, bad = assemble(placements, capacity, reserve)
         names = {name for name, _ in bad}
         good = [p for p in placements if source.name(p.index) not in names]
         yield PromptBatch(batch, tuple(_slot(p, reserve) for p in good), skipped + bad)

@@ -23,11 +23,20 @@ import numpy as np
 from absl import flags
 
 from data.assemble import Assembler, Batch, Rows
-from data.balance import Work
 from data.config import DataConfig
-from data.dealing import NO_HOSTS, NO_WORK, Hosts, Loads
+from data.dealing import Loads
+from data.lengths import LengthTable, open_lengths
 from data.packing import Capacity, make_capacity
-from data.plan import LoaderState, Planner, Skip, StepPlan, runs_of_plan, used_lengths
+from data.plan import (
+    NO_CONSUMER,
+    Consumer,
+    LoaderState,
+    Planner,
+    Skip,
+    StepPlan,
+    runs_of_plan,
+    used_lengths,
+)
 from data.processor import Processor
 from data.sample import DataError
 from data.sources import Source
@@ -102,15 +111,14 @@ class _StepPlans(grain.IterDataset):
     def __init__(
         self,
         source: Source,
-        processor: Processor,
+        lengths: LengthTable,
         config: DataConfig,
         capacity: Capacity,
         state: LoaderState,
-        work: Mapping[str, Work],
-        hosts: Hosts,
+        consumer: Consumer,
     ) -> None:
         super().__init__()
-        self._arguments = (source, processor, config, capacity, state, work, hosts)
+        self._arguments = (source, lengths, config, capacity, state, consumer)
         self._offset, self._stride = 0, 1
 
     def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
@@ -138,16 +146,15 @@ def _leave_interrupts_to_the_parent() -> None:
 class _Assemble:
     """The map of the pipeline: a plan to a step."""
 
-    def __init__(self, assembler: Assembler, capacity: Capacity, rows: int, apart: bool) -> None:
-        self._assembler, self._capacity, self._rows = assembler, capacity, rows
-        self._apart = apart
+    def __init__(self, assembler: Assembler, config: DataConfig) -> None:
+        self._assembler, self._config = assembler, config
 
     def __call__(self, plan: StepPlan) -> dict[str, Any]:
         # A dict and not a Step: Grain moves arrays through shared memory only if it sees them.
-        batch, bad = self._assembler(plan.placements)
-        if self._apart:
-            batch["runs"] = runs_of_plan(plan.placements, self._capacity.modalities)
-        stats = step_stats(plan, self._capacity, self._rows)
+        batch, bad = self._assembler(plan.placements, plan.capacity)
+        if self._config.balance == "per_phase":
+            batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
+        stats = step_stats(plan, self._config.rows)
         return {"batch": batch, "rest": _Rest(stats, plan.skipped + bad, plan.state)}
 
 
@@ -158,12 +165,11 @@ class _Rest:
     state: LoaderState
 
 
-def step_stats(plan: StepPlan, capacity: Capacity, rows: int) -> StepStats:
-    """Statistics of the global step from its plan."""
-    lengths = used_lengths(plan.placements, capacity.modalities)
+def step_stats(plan: StepPlan, rows: int) -> StepStats:
+    """Statistics of the global step of `rows` rows from its plan."""
+    lengths = used_lengths(plan.placements, plan.capacity.modalities)
     used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
-    limit = dict(zip(capacity.resources, capacity.limits, strict=True))
-    total = {name: rows * limit[name] for name in used}
+    total = {name: rows * plan.capacity.limit(name) for name in used}
     return StepStats(
         len(plan.placements),
         used,
@@ -180,9 +186,8 @@ class Loader(Iterator[Step]):
     """Endless, resumable iterator over training steps; close it (or use `with`).
 
     rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
-    "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. work: of
-    the towers on a segment, by which `data.balance` balances; hosts: of every row of each tower, so
-    that few encoder outputs go to another host.
+    "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. consumer:
+    what the batches are for. lengths: of the samples; by default those kept beside the data.
 
     With `data.balance: per_phase` batches list `runs`: by encoder, which outputs land where, of all
     rows of the step (`data.plan.runs_of_plan`).
@@ -201,8 +206,8 @@ class Loader(Iterator[Step]):
         seed: int,
         rows: Rows,
         state: LoaderState | None = None,
-        work: Mapping[str, Work] = NO_WORK,
-        hosts: Hosts = NO_HOSTS,
+        consumer: Consumer = NO_CONSUMER,
+        lengths: LengthTable | None = None,
     ) -> None:
         state = state or LoaderState(seed)
         if state.seed != seed:
@@ -210,10 +215,10 @@ class Loader(Iterator[Step]):
         if not len(source):
             raise DataError("the data source is empty")
         capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
-        apart = config.balance == "per_phase"
-        assembler = Assembler(source, processor, config, capacity, rows, apart)
-        plans = _StepPlans(source, processor, config, capacity, state, work, hosts)
-        steps = plans.map(_Assemble(assembler, capacity, config.rows, apart))
+        assembler = Assembler(source, processor, config, rows, config.balance == "per_phase")
+        lengths = lengths or open_lengths(source, processor, config)
+        plans = _StepPlans(source, lengths, config, capacity, state, consumer)
+        steps = plans.map(_Assemble(assembler, config))
         self._workers = config.workers
         prefetched = _prefetched(steps, config.workers, config.prefetch)
         self._iterator: Any = prefetched.__iter__()

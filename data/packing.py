@@ -12,7 +12,7 @@ with k older ones waits at most k steps.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,15 @@ class Capacity:
     resources: tuple[str, ...]
     limits: tuple[int, ...]
     modalities: tuple[Modality, ...]
+
+    def with_limits(self, limits: Mapping[str, int]) -> Capacity:
+        """Another capacity, with other `limits` of the resources that are named."""
+        changed = zip(self.resources, self.limits, strict=True)
+        return replace(self, limits=tuple(limits.get(name, limit) for name, limit in changed))
+
+    def limit(self, resource: str) -> int:
+        """What a row has of one resource."""
+        return self.limits[self.resources.index(resource)]
 
     def needs(self, lengths: Lengths) -> tuple[int, ...]:
         """What a sample takes of each resource; media spans are whole multiples of the reduction.

@@ -1,46 +1,82 @@
 """The endless stream of step plans, a pure function of (source, lengths, seed).
 
-Stream position p is sample shuffle(p) of epoch p // len(source). A step fills a pool of
-`lookahead` samples (those carried over first, then new ones), packs what fits and carries the
-rest. Plans come from measurements alone, so that all hosts and workers make the same ones.
+Stream position p is sample shuffle(p) of epoch p // len(source). A step fills a pool (those carried
+over first, then new ones), deals what fits and carries the rest. Plans come from lengths alone, so
+that all hosts and workers make the same ones.
+
+    data.batch: tokens     each microbatch fills its budgets from a pool of `lookahead` samples
+    data.batch: samples    the pool is the samples of a step; they are dealt over its microbatches,
+                           which all have the lowest budgets of the ladder that hold them
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import grain
 import numpy as np
 
 from data.balance import Work
 from data.config import DataConfig
-from data.dealing import NO_HOSTS, NO_WORK, Dealer, Hosts, Loads
+from data.dealing import Dealer, Dealt, Hosts, Loads, spread_over_time
+from data.ladder import Ladder
 from data.modality import Modality
 from data.packing import Capacity, spans_of
-from data.processor import Processor
 from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
 
 Skip = tuple[str, str]  # (sample name, reason)
-_REMEMBERED = 1 << 20  # measurements kept, some hundred bytes each
+
+
+class Measurements(Protocol):
+    """What is known of the samples before they are planned."""
+
+    def at(self, places: Sequence[tuple[int, int]]) -> Sequence[Lengths | str]:
+        """Lengths of samples, or the reasons why they cannot be used.
+
+        Args:
+            places: stream position and index in the source of every sample asked for.
+        """
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """What plans must know of the training that they are for.
+
+    work: of the towers on a segment, by which `data.balance` balances; hosts: of every row of each
+    tower, so that few encoder outputs go to another host; microbatches: of a step, which take the
+    samples of `data.batch: samples`; units: by budget, what its rungs must be multiples of, if not
+    of 1 or of the encoder's reduction.
+    """
+
+    work: Mapping[str, Work] = field(default_factory=dict)
+    hosts: Hosts = field(default_factory=dict)
+    microbatches: int = 1
+    units: Mapping[str, int] = field(default_factory=dict)
+
+
+NO_CONSUMER = Consumer()
 
 
 @dataclass(frozen=True)
 class LoaderState:
     """All that is needed to continue: independent of hosts, workers and budgets.
 
-    step: the next step; position: the next stream position to read; carry: stream positions of
-    samples read before but not yet placed, oldest first.
+    step: the next microbatch; position: the next stream position to read; carry: stream positions
+    of samples read before but not yet placed, oldest first; done: with `data.batch: samples`, how
+    many microbatches of the step that begins at `position` are over.
     """
 
     seed: int
     step: int = 0
     position: int = 0
     carry: tuple[int, ...] = ()
+    done: int = 0
 
     def to_json(self) -> dict[str, int | list[int]]:
         """A JSON-able dict."""
@@ -49,6 +85,7 @@ class LoaderState:
             "step": self.step,
             "position": self.position,
             "carry": list(self.carry),
+            "done": self.done,
         }
 
     @classmethod
@@ -58,13 +95,13 @@ class LoaderState:
         Raises:
             DataError: a key is missing or unknown, or a value is not an integer (list).
         """
-        numbers = [value.get(key) for key in ("seed", "step", "position")]
+        numbers = [value.get(key) for key in ("seed", "step", "position", "done")]
         carry = value.get("carry")
         whole = all(type(n) is int for n in numbers)
-        if not whole or not isinstance(carry, list | tuple) or len(value) != 4:
+        if not whole or not isinstance(carry, list | tuple) or len(value) != 5:
             raise DataError(f"not a loader state: {json.dumps(value, default=str)[:200]}")
-        seed, step, position = numbers
-        return cls(seed, step, position, tuple(int(p) for p in carry))  # type: ignore[arg-type]
+        seed, step, position, done = (int(n) for n in numbers)  # type: ignore[call-overload]
+        return cls(seed, step, position, tuple(int(p) for p in carry), done)
 
 
 @dataclass(frozen=True)
@@ -86,16 +123,17 @@ class Placement:
 
 @dataclass(frozen=True)
 class StepPlan:
-    """One step: placements in the order of age, samples found unusable, state after the step.
+    """One microbatch: placements in the order of age, samples found unusable, state after it.
 
-    loads: work of the rows of every phase, as packed and as balanced; dearest: by phase, the
-    dearest item: its work, the name of its sample and its row; crossing: by encoder, outputs whose
-    tokens are on another host; seconds: that planning took.
+    capacity: of its rows; loads: work of the rows of every phase, before and after balancing;
+    dearest: by phase, the dearest item: its work, the name of its sample and its row; crossing: by
+    encoder, outputs whose tokens are on another host; seconds: that planning took.
     """
 
     placements: tuple[Placement, ...]
     skipped: tuple[Skip, ...]
     state: LoaderState
+    capacity: Capacity
     loads: Mapping[str, Loads]
     dearest: Mapping[str, tuple[float, str, int]]
     crossing: Mapping[str, int]
@@ -142,46 +180,25 @@ def lay_out(
     return tuple(placements)
 
 
-Measured = tuple[int, Lengths]  # index in the source, lengths
+@dataclass(frozen=True)
+class _Waiting:
+    """A sample of the pool: its stream position, its index in the source, its lengths."""
 
-
-class Measurer:
-    """Memoised lengths of a source's samples: measured once in a process, not once an epoch.
-
-    What is remembered of an unusable sample is the reason.
-    """
-
-    def __init__(
-        self, source: Source, processor: Processor, capacity: Capacity, apart: bool
-    ) -> None:
-        self._source, self._processor, self._capacity = source, processor, capacity
-        self._apart = apart
-        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._measure)
-
-    def __call__(self, index: int) -> Measured:
-        """Lengths of sample `index`.
-
-        Raises:
-            SampleError: it is unusable or fits in no row.
-        """
-        result = self._remembered(index)
-        if isinstance(result, SampleError):
-            raise SampleError(result.name, result.reason)
-        return result
-
-    def _measure(self, index: int) -> Measured | SampleError:
-        try:
-            lengths = self._processor.measure(self._source[index])
-        except SampleError as error:
-            return error
-        misfit = self._capacity.misfit(lengths, self._apart)
-        if misfit:
-            return SampleError(self._source.name(index), misfit)
-        return index, lengths
+    position: int
+    index: int
+    lengths: Lengths
 
 
 class Planner:
-    """Makes the plan of step after step; `state` is where it stands.
+    """Makes the plan of microbatch after microbatch; `state` is where it stands.
+
+    Args:
+        source: of the samples.
+        lengths: of the samples.
+        config: of the data.
+        capacity: of a row with `data.budgets`.
+        state: where to begin.
+        consumer: what the plans are for.
 
     Raises (from `plan`):
         SampleError: an unusable sample, with `data.on_error: raise`.
@@ -191,70 +208,141 @@ class Planner:
     def __init__(
         self,
         source: Source,
-        processor: Processor,
+        lengths: Measurements,
         config: DataConfig,
         capacity: Capacity,
         state: LoaderState,
-        work: Mapping[str, Work] = NO_WORK,
-        hosts: Hosts = NO_HOSTS,
+        consumer: Consumer,
     ) -> None:
         if not len(source):
             raise DataError("the data source is empty")
-        self.state = state
-        self._config = config
-        self._capacity = capacity
+        self.state = replace(state, step=state.step - state.done, done=0)
+        self._config, self._capacity, self._lengths = config, capacity, lengths
         self._size, self._name = len(source), source.name
-        self._measure = Measurer(source, processor, capacity, config.balance == "per_phase")
-        self._deal = Dealer(config.balance, config.rows, capacity, work, hosts)
-        # Of indices, not of samples: planning must not read them again on every look.
-        self._stream = grain.MapDataset.range(self._size).shuffle(seed=state.seed).repeat()
-        self._pool: list[tuple[int, Measured]] = []  # with their stream positions
+        fixed = config.batch == "samples"
+        self._microbatches = consumer.microbatches if fixed else 1
+        self._wanted = config.samples or config.lookahead
+        self._work = consumer.work if config.balance != "none" else {}
+        units = {"tokens": 1} | {m.name: m.reduction for m in capacity.modalities}
+        ladder = Ladder.build(config, {**units, **consumer.units})
+        self._deal = Dealer(config, capacity, ladder, consumer.work, consumer.hosts)
+        self._stream = stream(self._size, state.seed)
+        self._pool: list[_Waiting] = []
         self._skipped: list[Skip] = []
-        for position in state.carry:
-            self._take(position)
+        self._planned: deque[StepPlan] = deque()
+        self._take(state.carry)
+        for _ in range(state.done):
+            self.plan()
+
+    @property
+    def missing(self) -> range:
+        """Stream positions that the next plan will ask for, if none of their samples is bad."""
+        room = 0 if self._planned else max(0, self._wanted - len(self._pool))
+        return range(self.state.position, self.state.position + room)
 
     def plan(self) -> StepPlan:
-        """The plan of step `state.step`; advances the state."""
-        began = time.perf_counter()
+        """The plan of microbatch `state.step`; advances the state."""
+        if not self._planned:
+            self._planned.extend(self._step())
+        plan = self._planned.popleft()
+        self.state = plan.state
+        return plan
+
+    def _step(self) -> list[StepPlan]:
+        """Plans of the microbatches that share the samples of a step."""
+        began, first = time.perf_counter(), self.state
         position = self._fill()
-        dealt = self._deal([lengths for _, (_, lengths) in self._pool])
-        samples, rows = [measured for _, measured in self._pool], dealt.rows
-        placements = lay_out(samples, rows, self._capacity.modalities, dealt.media)
-        self._pool = [item for item, row in zip(self._pool, rows, strict=True) if row is None]
-        carry = tuple(position for position, _ in self._pool)
-        self.state = LoaderState(self.state.seed, self.state.step + 1, position, carry)
+        pool, count = self._pool, self._microbatches
+        owners = spread_over_time([item.lengths for item in pool], count, self._work)
+        parts = [[pool[i] for i in np.flatnonzero(owners == m)] for m in range(count)]
+        dealt = [self._dealt(part) for part in parts]
+        limits = {name: max(own.limits[name] for own in dealt) for name in dealt[0].limits}
+        waiting = [
+            item
+            for part, own in zip(parts, dealt, strict=True)
+            for item, row in zip(part, own.rows, strict=True)
+            if row is None
+        ]
+        self._pool = sorted(waiting, key=lambda item: item.position)
+        carry = tuple(item.position for item in self._pool)
+        after = LoaderState(first.seed, first.step + count, position, carry)
+        states = [replace(first, step=first.step + m, done=m) for m in range(1, count)] + [after]
         skipped, self._skipped = tuple(self._skipped), []
+        seconds = (time.perf_counter() - began) / count
+        capacity = self._capacity.with_limits(limits)
+        return [
+            self._plan(part, own, capacity, state, () if m else skipped, seconds)
+            for m, (part, own, state) in enumerate(zip(parts, dealt, states, strict=True))
+        ]
+
+    def _dealt(self, part: Sequence[_Waiting]) -> Dealt:
+        """Rows of the samples of one microbatch."""
+
+        def name(number: int) -> str:
+            return self._called(part[number])
+
+        return self._deal([item.lengths for item in part], name)
+
+    def _plan(
+        self,
+        part: Sequence[_Waiting],
+        dealt: Dealt,
+        capacity: Capacity,
+        state: LoaderState,
+        skipped: tuple[Skip, ...],
+        seconds: float,
+    ) -> StepPlan:
+        """The plan of one microbatch."""
+        samples = [(item.index, item.lengths) for item in part]
+        placements = lay_out(samples, dealt.rows, capacity.modalities, dealt.media)
         dearest = {
-            phase: (load.dearest[0], self._name(samples[load.dearest[1]][0]), load.dearest[2])
+            phase: (load.dearest[0], self._called(part[load.dearest[1]]), load.dearest[2])
+            if load.dearest[0]
+            else (0.0, "", 0)
             for phase, load in dealt.loads.items()
         }
-        seconds = time.perf_counter() - began
         return StepPlan(
-            placements, skipped, self.state, dealt.loads, dearest, dealt.crossing, seconds
+            placements, skipped, state, capacity, dealt.loads, dearest, dealt.crossing, seconds
         )
 
+    def _called(self, item: _Waiting) -> str:
+        return self._name(item.index)
+
     def _fill(self) -> int:
-        """Read into the pool up to the look-ahead; the next position."""
+        """Read into the pool until it holds what a step wants; the next position."""
         position, failed = self.state.position, 0
-        while len(self._pool) < self._config.lookahead and failed < self._size:
-            failed = 0 if self._take(position) else failed + 1
-            position += 1
+        while len(self._pool) < self._wanted and failed < self._size:
+            places = range(position, position + self._wanted - len(self._pool))
+            found = self._take(places)
+            failed = 0 if found else failed + len(places)
+            position += len(places)
         if not self._pool:
             name, reason = self._skipped[-1]
             raise DataError(f"no sample of {self._size} is usable; the last: {name}: {reason}")
         return position
 
-    def _take(self, position: int) -> bool:
-        """Measure the sample at a stream position into the pool, or note it as skipped."""
-        index = int(self._stream[position])
-        try:
-            self._pool.append((position, self._measure(index)))
-        except SampleError as error:
-            if self._config.on_error == "raise":
-                raise
-            self._skipped.append((error.name, error.reason))
-            return False
-        return True
+    def _take(self, positions: Sequence[int]) -> bool:
+        """The samples at stream positions into the pool, or noted as skipped; whether any is."""
+        places = [(position, int(self._stream[position])) for position in positions]
+        before = len(self._pool)
+        for (position, index), found in zip(places, self._lengths.at(places), strict=True):
+            reason = found if isinstance(found, str) else self._misfit(found)
+            if isinstance(found, Lengths) and reason is None:
+                self._pool.append(_Waiting(position, index, found))
+            elif self._config.on_error == "raise":
+                raise SampleError(self._name(index), str(reason))
+            else:
+                self._skipped.append((self._name(index), str(reason)))
+        return len(self._pool) > before
+
+    def _misfit(self, lengths: Lengths) -> str | None:
+        return self._capacity.misfit(lengths, self._config.balance == "per_phase")
+
+
+def stream(size: int, seed: int) -> grain.MapDataset[int]:
+    """Index in the source of the sample at every position, epoch after epoch."""
+    # Of indices, not of samples: planning must not read them.
+    return grain.MapDataset.range(size).shuffle(seed=seed).repeat()
 
 
 def used_lengths(

@@ -7,9 +7,11 @@ is refused by name, because every host plans from measurements.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from data.modality import Kind, Modality
 from data.sample import (
     DataError,
     Example,
+    LengthError,
     Lengths,
     MediaError,
     Medium,
@@ -28,6 +31,7 @@ from data.sample import (
 )
 from data.tokenizer import ChatTokenizer
 
+_VERSION = 1  # of what a sample becomes; raised when the same sample gets other lengths
 PAD_ID = 0  # what fills unused positions; never attended to, so any id would do
 
 
@@ -86,6 +90,15 @@ class Processor:
                 )
 
     @property
+    def fingerprint(self) -> str:
+        """Of all that decides the lengths of a sample."""
+        image = self.config.image.model_dump(mode="json", exclude={"mean", "std"})
+        audio = self.config.audio.model_dump(mode="json")
+        encoders = [asdict(modality) for modality in self.modalities.values()]
+        contents = [_VERSION, image, audio, self.tokenizer.fingerprint, encoders]
+        return hashlib.sha256(json.dumps(contents).encode()).hexdigest()
+
+    @property
     def end_id(self) -> int:
         """The end-of-turn id, at which generation stops."""
         return self.tokenizer.end_id
@@ -121,8 +134,9 @@ class Processor:
         """Read the media and build the example.
 
         Raises:
-            SampleError: as `measure`; unreadable media; or lengths other than `expected`, which is
-                what `measure` said (measured now if None).
+            SampleError: as `measure`; unreadable media.
+            LengthError: lengths other than `expected`, which is what `measure` said (measured now
+                if None).
         """
         expected = expected or self.measure(sample)
         media = self._read_media(sample)
@@ -158,7 +172,7 @@ class Processor:
         """As `process`, without reading the media, whose lengths are taken as expected.
 
         Raises:
-            SampleError: the text is not that of `expected`.
+            LengthError: the text is not that of `expected`.
         """
         example = _example(self._text(sample, expected.media), {})
         found = replace(example.lengths, media=expected.media)
@@ -168,7 +182,8 @@ class Processor:
         """Read one medium of a sample.
 
         Raises:
-            SampleError: it cannot be read, or is not as long as `expected` says.
+            SampleError: it cannot be read.
+            LengthError: it is not as long as `expected` says.
         """
         modality = self.modalities[encoder]
         try:
@@ -177,7 +192,7 @@ class Processor:
             raise SampleError(sample.name, str(error)) from error
         length = expected.media[encoder][number]
         if len(medium.inputs) != length:
-            raise SampleError(
+            raise LengthError(
                 sample.name,
                 f"medium {number} of {encoder} was measured as {length} positions but holds "
                 f"{len(medium.inputs)}",
@@ -288,5 +303,5 @@ def _agreeing(
 ) -> Example:
     found = found or example.lengths
     if found != expected:
-        raise SampleError(sample.name, f"was measured as {expected} but holds {found}")
+        raise LengthError(sample.name, f"was measured as {expected} but holds {found}")
     return example

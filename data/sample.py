@@ -33,6 +33,10 @@ class SampleError(Exception):
         return f"sample {self.name}: {self.reason}"
 
 
+class LengthError(SampleError):
+    """A sample that is not as long as it was measured."""
+
+
 class Image(ABC):
     """A picture that is read late."""
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 
 import numpy as np
 
+from data.lengths import LengthTable
+from data.modality import Modality
 from data.packing import spans_of
-from data.processor import Processor
-from data.sample import DataError, SampleError
-from data.sources import Source
+from data.sample import DataError
 
 _ROUND = 8  # accelerators and sequence-sharded plans like multiples of 8
 
 
 def suggest_budgets(
-    source: Source, processor: Processor, rows: int, samples_per_step: int, probe: int = 2048
+    lengths: LengthTable,
+    modalities: Sequence[Modality],
+    rows: int,
+    samples_per_step: int,
+    probe: int = 2048,
 ) -> dict[str, int]:
     """`data.budgets` for about `samples_per_step` samples in `rows` rows.
 
@@ -27,7 +32,7 @@ def suggest_budgets(
     Raises:
         DataError: none of the probed samples is usable.
     """
-    needs, segments = _probe(source, processor, probe)
+    needs, segments = _probe(lengths, modalities, probe)
     names = [name for name, (values, _) in needs.items() if values.any()]
     means = np.array([needs[name][0].mean() for name in names])
     largest = np.array([needs[name][0].max() for name in names])
@@ -43,21 +48,19 @@ def suggest_budgets(
 
 
 def _probe(
-    source: Source, processor: Processor, probe: int
+    lengths: LengthTable, modalities: Sequence[Modality], probe: int
 ) -> tuple[dict[str, tuple[np.ndarray, int]], float]:
     """Needs of samples per budget with its rounding unit, and segments per sample."""
     rows: list[list[int]] = []
     media: list[int] = []
-    modalities = tuple(processor.modalities.values())
     # At random: a regular grid would see a pattern such as "every other sample has an image".
-    chosen = np.random.default_rng(0).permutation(len(source))[:probe]
+    chosen = np.random.default_rng(0).permutation(len(lengths))[:probe]
     for index in chosen.tolist():
-        try:
-            lengths = processor.measure(source[index])
-        except SampleError:
+        own = lengths[index]
+        if isinstance(own, str):
             continue  # not lost: the loader will meet, count and report it
-        spans = [spans_of(m, lengths.media.get(m.name, ())) for m in modalities]
-        rows.append([lengths.tokens, *map(sum, spans)])
+        spans = [spans_of(m, own.media.get(m.name, ())) for m in modalities]
+        rows.append([own.tokens, *map(sum, spans)])
         media.append(max(map(len, spans), default=1))
     if not rows:
         raise DataError("no usable sample to suggest budgets from")

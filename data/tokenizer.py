@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 from pathlib import Path
 
@@ -95,6 +96,12 @@ class ChatTokenizer:
     def __reduce__(self) -> tuple[type[ChatTokenizer], tuple[object, ...]]:
         # A worker process builds its own: neither the cache nor the Rust object travels.
         return ChatTokenizer, self._arguments
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the tokenizer and the chat template."""
+        contents = self._tokenizer.to_str() + self.chat.model_dump_json()
+        return hashlib.sha256(contents.encode()).hexdigest()
 
     @property
     def vocab_size(self) -> int:

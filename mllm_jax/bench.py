@@ -11,17 +11,15 @@ from itertools import islice
 
 import jax
 
-from data.loader import Loader, StepStats
+from data.loader import StepStats
 from data.plan import LoaderState
-from data.sources import make_source
 from mllm_jax.bench_balance import bench_balance
 from mllm_jax.bench_overlap import bench_overlap
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
-from mllm_jax.models.work import tower_works
-from mllm_jax.train.batch import local_rows
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed import open_loader
 from mllm_jax.train.loop import Progress, steps
 from mllm_jax.train.metrics import Meter
 from sharding.plan import ParallelPlan
@@ -40,11 +38,7 @@ def bench_data(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
     """
     tell(f"loading {WARM_UP + STEPS} steps")
     experiment = Experiment.build(config)
-    source = make_source(config.data, "train")
-    rows = local_rows(experiment.step, config.data.rows)
-    seed = config.train.seed
-    state, work = LoaderState(seed), tower_works(config.model)
-    with Loader(source, experiment.processor, config.data, seed, rows, state, work) as loader:
+    with open_loader(experiment, LoaderState(config.train.seed)) as loader:
         for _ in islice(loader, WARM_UP):
             pass
         begin = time.perf_counter()

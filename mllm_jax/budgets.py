@@ -9,10 +9,12 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from data.lengths import LengthTable, open_lengths
 from data.loader import step_stats
+from data.modality import Modality
 from data.packing import make_capacity
-from data.plan import LoaderState, Planner
-from data.processor import Processor, make_processor
+from data.plan import Consumer, LoaderState, Planner
+from data.processor import make_processor
 from data.sample import DataError
 from data.sources import Source, make_source
 from data.suggest import suggest_budgets
@@ -75,27 +77,32 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     """
     source = make_source(config.data, "train")
     processor = make_processor(config.data, modalities(config.model))
+    lengths = open_lengths(source, processor, config.data)
+    encoders = tuple(processor.modalities.values())
     try:
-        present = outcome(config, source, processor, config.data.budgets)
+        present = outcome(config, source, lengths, encoders, config.data.budgets)
     except DataError as error:
         if samples is None:
             raise DataError(f"{error}; say with --samples how many a step should hold") from error
         present = None
     wanted = samples or max(1, round(present.samples if present else 1))
-    budgets = suggest_budgets(source, processor, config.data.rows, wanted)
-    return Advice(present, outcome(config, source, processor, rounded(budgets, config)))
+    budgets = suggest_budgets(lengths, encoders, config.data.rows, wanted)
+    suggested = outcome(config, source, lengths, encoders, rounded(budgets, config))
+    return Advice(present, suggested)
 
 
 def rounded(budgets: dict[str, int], config: ExperimentConfig) -> dict[str, int]:
-    """`budgets` raised to what the plans split evenly: see `config_checks`."""
-    units = {"tokens": config.parallel.decoder.tensor}
-    for name, encoder in config.model.encoders.items():
-        units[name] = encoder.reduction * config.parallel.encoders[name].tensor
+    """`budgets` raised to multiples of the configuration's `budget_units`."""
+    units = config.budget_units
     return {name: _raised(budget, units.get(name, 1)) for name, budget in budgets.items()}
 
 
 def outcome(
-    config: ExperimentConfig, source: Source, processor: Processor, budgets: dict[str, int]
+    config: ExperimentConfig,
+    source: Source,
+    lengths: LengthTable,
+    encoders: tuple[Modality, ...],
+    budgets: dict[str, int],
 ) -> Outcome:
     """Plan the first steps with `budgets`.
 
@@ -103,14 +110,16 @@ def outcome(
         DataError: no sample is usable.
     """
     data = config.data.model_copy(update={"budgets": budgets, "on_error": "skip"})
-    capacity = make_capacity(budgets, tuple(processor.modalities.values()))
-    state, work = LoaderState(config.train.seed), tower_works(config.model)
-    planner = Planner(source, processor, data, capacity, state, work)
+    capacity = make_capacity(budgets, encoders)
+    work, units = tower_works(config.model), config.budget_units
+    consumer = Consumer(work, microbatches=config.train.accumulate, units=units)
+    state = LoaderState(config.train.seed)
+    planner = Planner(source, lengths, data, capacity, state, consumer)
     used: Counter[str] = Counter()
     room: Counter[str] = Counter()
     placed = skipped = 0
     for plan in (planner.plan() for _ in range(STEPS)):
-        stats = step_stats(plan, capacity, data.rows)
+        stats = step_stats(plan, data.rows)
         used.update(stats.used)
         room.update(stats.capacity)
         placed += stats.samples

@@ -243,6 +243,14 @@ class ExperimentConfig(Section):
     checkpoint: CheckpointConfig = CheckpointConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
 
+    @property
+    def budget_units(self) -> dict[str, int]:
+        """What every budget of positions is a multiple of, so that the plans split rows evenly."""
+        units = {"tokens": self.parallel.decoder.tensor}
+        for name, encoder in self.model.encoders.items():
+            units[name] = encoder.reduction * self.parallel.encoders[name].tensor
+        return units
+
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> ExperimentConfig:
     """Read, merge and check a configuration.

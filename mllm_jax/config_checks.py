@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from data.dealing import check_balancing
+from data.ladder import Ladder
+from data.sample import DataError
 from mllm_jax.models.attention import LIMITS, able_backends
 from mllm_jax.models.config import SiglipConfig, Vit22bConfig
 from mllm_jax.train.schedule import pipeline_plan
@@ -36,6 +39,7 @@ def check(config: ExperimentConfig) -> list[str]:
     problems = [
         *splits,
         *_attention(config),
+        *_balancing(config),
         *_freeze(config),
         *_stages(config),
         *_stages_as_fsdp(config),
@@ -135,17 +139,27 @@ def _attention(config: ExperimentConfig) -> Iterator[str]:
         able = [name for name in able if name in here]
     for reason, modules in reasons.items():
         yield (
-            f"model.attention: {backend} cannot run {', '.join(modules)}: {reason}; "
+            f"model.attention: {backend} cannot run {', '.join(dict.fromkeys(modules))}: {reason}; "
             f"valid: auto, {', '.join(able)}"
         )
 
 
 def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int]]:
-    """Each module with the length of the rows that its attention sees, and its head_dim."""
-    budgets, decoder = config.data.budgets, config.model.decoder
-    yield "model.decoder", budgets["tokens"], decoder.head_dim
+    """Each module with the lengths of rows that its attention sees, and its head_dim."""
+    rungs, decoder = Ladder.build(config.data, config.budget_units).rungs, config.model.decoder
+    for tokens in rungs["tokens"]:
+        yield "model.decoder", tokens, decoder.head_dim
     for name, encoder in config.model.encoders.items():
-        yield f"model.encoders.{name}", budgets[name] // encoder.stride, encoder.head_dim
+        for inputs in rungs[name]:
+            yield f"model.encoders.{name}", inputs // encoder.stride, encoder.head_dim
+
+
+def _balancing(config: ExperimentConfig) -> Iterator[str]:
+    """What deals the samples of a tower is known."""
+    try:
+        check_balancing(config.data, ["decoder", *config.model.encoders])
+    except DataError as error:
+        yield str(error)
 
 
 def _single(config: ExperimentConfig) -> Iterator[str]:
@@ -207,13 +221,13 @@ def _sizes(config: ExperimentConfig) -> Iterator[str]:
 
 def _positions(config: ExperimentConfig) -> Iterator[str]:
     """Rows split into whole shards (sequence parallelism) and whole encoder outputs."""
-    tokens, tensor = config.data.budgets["tokens"], config.parallel.decoder.tensor
-    yield from _multiple("tokens", tokens, tensor, f"parallel.decoder.tensor {tensor}")
+    tokens, units = config.data.budgets["tokens"], config.budget_units
+    tensor = config.parallel.decoder.tensor
+    yield from _multiple("tokens", tokens, units["tokens"], f"parallel.decoder.tensor {tensor}")
     for name, encoder in config.model.encoders.items():
         tensor = config.parallel.encoders[name].tensor
         reason = f"reduction {encoder.reduction} x parallel.encoders.{name}.tensor {tensor}"
-        budget = config.data.budgets[name]
-        yield from _multiple(name, budget, encoder.reduction * tensor, reason)
+        yield from _multiple(name, config.data.budgets[name], units[name], reason)
     decoder = config.model.decoder
     if decoder.family == "gpt" and decoder.max_positions < tokens:
         yield (

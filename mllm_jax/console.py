@@ -21,8 +21,17 @@ def open_console(as_json: bool = False) -> Console:
     return Console(stderr=as_json, highlight=False, soft_wrap=True)
 
 
+#: Packages that tell what takes them long.
+OWN_PACKAGES = ("data", "mllm_jax")
+
+
 def log_to(console: Console, level: int = logging.WARNING) -> None:
-    """Send Python's log records, warnings included, to `console`."""
+    """Send Python's log records, warnings included, to `console`.
+
+    Args:
+        console: where to.
+        level: from which on, but for our own packages, whose progress is shown, too.
+    """
     logging.captureWarnings(capture=True)
     handler: logging.Handler
     if console.is_terminal:
@@ -31,6 +40,8 @@ def log_to(console: Console, level: int = logging.WARNING) -> None:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    for package in OWN_PACKAGES:
+        logging.getLogger(package).setLevel(logging.INFO)
 
 
 def print_json(value: object) -> None:

@@ -326,6 +326,44 @@ def test_a_required_key_is_named() -> None:
             ["model.decoder.max_positions: 32", "data.budgets.tokens 64", "64 or more"],
         ),
         ({"model__decoder__vocab": 4}, ["model.decoder.vocab: 4", "valid: null"]),
+        (
+            {"data__balancing": {"video": {"cost": "padded"}}},
+            ["data.balancing.video: no such tower", "decoder, vision, audio"],
+        ),
+        (
+            {"data__balancing": {"audio": {"algorithm": "best"}}},
+            ["data.balancing.audio.algorithm", "'best'", "contiguous", "module:function"],
+        ),
+        (
+            {"data__batch": "samples"},
+            ["data.batch: samples needs data.samples"],
+        ),
+        (
+            {"data__samples": 8},
+            ["data.samples: 8 has no effect, as data.batch is tokens"],
+        ),
+        (
+            {"data__batch": "samples", "data__samples": 8, "data__ladder": [0.5, 0.25, 1]},
+            ["data.ladder: [0.5, 0.25, 1.0] does not rise to 1"],
+        ),
+        (
+            {"data__batch": "samples", "data__samples": 8, "data__ladder": [0.5]},
+            ["data.ladder: [0.5] does not rise to 1"],
+        ),
+        (
+            {
+                "model__attention": "splash",
+                "parallel__platform": "tpu",
+                "parallel__decoder": {"data": 4},
+                "parallel__encoders__vision": {"data": 4},
+                "parallel__encoders__audio": {"data": 4},
+                "data__batch": "samples",
+                "data__samples": 8,
+                "data__ladder": [0.5, 1.0],
+                "data__budgets": {"tokens": 128, "segments": 8, "vision": 256, "audio": 512},
+            },
+            ["splash cannot run model.decoder: 64 tokens"],
+        ),
         ({"data__tokenizer": "missing.json"}, ["data.tokenizer", "missing.json"]),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal, Protocol
 
 from data.config import DataConfig, DemoSource
@@ -21,6 +22,14 @@ class Source(Protocol):
 
     def name(self, index: int) -> str:
         """What messages call sample `index`."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of all that decides what its samples are, but for the files of media; None if unknown."""
+
+    @property
+    def home(self) -> Path:
+        """Folder where what is derived from it is kept."""
 
 
 def make_source(config: DataConfig, split: Split = "train") -> Source:

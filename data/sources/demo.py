@@ -9,6 +9,7 @@ combinations of voice and speed that training never plays.
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -32,6 +33,7 @@ HEAR = (
     "what does the speaker say ? {}",
 )
 PAIR_SEPARATOR = " , "
+_VERSION = 1  # of what sample i is
 
 
 class DemoSet:
@@ -46,7 +48,7 @@ class DemoSet:
             raise DataError(f"no split {split!r} of {config.source}; valid: train, heldout")
         options = config.source
         self._arguments = (config, split)
-        self._options, self._split = options, split
+        self._options, self._split, self._home = options, split, config.cache
         self._heldout = split == "heldout"
         self._marks = (config.image.placeholder, config.audio.placeholder)
         self._length = options.heldout if self._heldout else options.train
@@ -63,6 +65,17 @@ class DemoSet:
 
     def __len__(self) -> int:
         return self._length
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the options and of the spoken strings."""
+        options = self._options.model_dump_json()
+        return f"{_VERSION} {self._split} {options} {self._clips.fingerprint} {self._marks}"
+
+    @property
+    def home(self) -> Path:
+        """The folder of the spoken strings."""
+        return self._home
 
     def name(self, index: int) -> str:
         """`demo/train/17`."""

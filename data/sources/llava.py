@@ -10,7 +10,9 @@ order. A malformed record is one unusable sample; a file that is no list of reco
 
 from __future__ import annotations
 
+import hashlib
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -66,6 +68,17 @@ class LlavaSet:
 
     def __len__(self) -> int:
         return len(self._records)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the records."""
+        with self._path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @property
+    def home(self) -> Path:
+        """The folder of the records."""
+        return self._path.parent
 
     def name(self, index: int) -> str:
         """`train.json[17]`."""

@@ -220,7 +220,8 @@ class Clips:
     def __init__(self, utterances: Sequence[Utterance], rate: int, cache: Path) -> None:
         self.utterances = tuple(utterances)
         self.rate = rate
-        self._folder = cache / f"speech-{_fingerprint(utterances, rate)}"
+        self.fingerprint = _fingerprint(utterances, rate)
+        self._folder = cache / f"speech-{self.fingerprint}"
         if not self._folder.is_dir():
             try:
                 _write_cache(self._folder, utterances, rate)

@@ -15,16 +15,15 @@ from rich.console import Console
 
 from data.loader import Loader, Step
 from data.plan import LoaderState
-from data.sources import make_source
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary, peak_flops
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
-from mllm_jax.models.work import tower_works
-from mllm_jax.train.batch import local_rows, place, row_hosts
+from mllm_jax.train.batch import place
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
+from mllm_jax.train.feed import open_loader
 from mllm_jax.train.metrics import (
     Meter,
     Metrics,
@@ -187,7 +186,8 @@ def steps(
     ahead = 1 if config.parallel.platform == "cpu" else 2
     running: deque[jax.Array] = deque()
     giants: set[str] = set()
-    with _loader(experiment, progress.loader) as loader:
+    shapes: set[tuple[tuple[str, int], ...]] = set()
+    with open_loader(experiment, progress.loader) as loader:
         began = time.perf_counter()
         carried: dict[str, jax.Array] | None = None
         read = _microbatches(experiment, loader, config.train.steps - progress.step)
@@ -195,6 +195,7 @@ def steps(
             asked = time.perf_counter()
             microbatches, following = next(read)
             _warn_of_giants(experiment, microbatches, giants)
+            _tell_of_shapes(microbatches[0], shapes)
             waited = time.perf_counter() - asked
             batch = _batch(experiment, state, microbatches, following, carried)
             while len(running) >= ahead:
@@ -283,20 +284,6 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
     return figures if hidden is None else figures | {"encoder_hidden": hidden}
 
 
-def _loader(experiment: Experiment, state: LoaderState) -> Loader:
-    config = experiment.config
-    return Loader(
-        make_source(config.data, "train"),
-        experiment.processor,
-        config.data,
-        config.train.seed,
-        local_rows(experiment.step, config.data.rows),
-        state,
-        tower_works(config.model),
-        row_hosts(experiment.step, config.data.rows),
-    )
-
-
 def _advance(progress: Progress, microbatches: list[Step], seconds: float) -> None:
     progress.step += 1
     progress.loader = microbatches[-1].state
@@ -342,6 +329,15 @@ def _moved_bytes(model: ModelConfig, microbatch: Step) -> float:
     """Of encoder outputs that go to another host, and of their gradients that come back."""
     outputs = sum(microbatch.stats.crossing.values())
     return 2 * outputs * model.decoder.d_model * compute_dtype(model).itemsize
+
+
+def _tell_of_shapes(microbatch: Step, compiled: set[tuple[tuple[str, int], ...]]) -> None:
+    """Say that a step takes long because its rows have lengths that none had before."""
+    shape = tuple(microbatch.stats.capacity.items())
+    if compiled and shape not in compiled:
+        budgets = ", ".join(f"{name} {n}" for name, n in shape)
+        logger.info("compiling the step for positions of a microbatch: %s", budgets)
+    compiled.add(shape)
 
 
 def _warn_of_giants(experiment: Experiment, microbatches: list[Step], told: set[str]) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from data import DataConfig, Modality
+from data.config import Balance
+from data.dealing import Dealer, Hosts
+from data.ladder import Ladder
+from data.packing import make_capacity
 from data.sample import Audio, Image, Sample, SampleError, Turn
 
 VISION = Modality("vision", "image", patch=(16, 8), channels=1)
 AUDIO = Modality("audio", "audio", mels=40, stride=8)
 BUDGETS = {"tokens": 312, "vision": 72, "audio": 640, "segments": 24}
+CAPACITY = make_capacity(BUDGETS, (VISION, AUDIO))
+UNITS = {"tokens": 1, "vision": VISION.reduction, "audio": AUDIO.reduction}
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,9 @@ def make_sample(
 class ListSource:
     """Samples from memory; a string stands for a malformed record with that reason."""
 
+    fingerprint: str | None = None
+    home = Path()
+
     def __init__(self, samples: Sequence[Sample | str]) -> None:
         self.samples = list(samples)
         self.asked: list[int] = []
@@ -110,3 +121,16 @@ def mixed_source(count: int, seed: int = 0) -> ListSource:
 
 
 MakeConfig = Callable[..., DataConfig]
+
+
+def make_dealer(
+    balance: Balance,
+    rows: int,
+    work: Mapping[str, Work] = WORK,
+    hosts: Hosts | None = None,
+    **changes: Any,
+) -> Dealer:
+    """A dealer over rows of `BUDGETS`; keyword arguments are keys of `data:`."""
+    values = {"budgets": BUDGETS, "balance": balance, "rows": rows} | changes
+    config = DataConfig.model_validate(values)
+    return Dealer(config, CAPACITY, Ladder.build(config, UNITS), work, hosts or {})

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from data import DataConfig, LoaderState, Modality, Processor, make_processor
 from data.assemble import Assembler, Batch
+from data.lengths import measure
 from data.packing import make_capacity
-from data.plan import Placement, Planner
+from data.plan import NO_CONSUMER, Placement, Planner
 from data.sample import Example
 from tests.data.samples import (
     AUDIO,
@@ -30,9 +31,10 @@ def first_step(
 ) -> tuple[Batch, tuple[Placement, ...]]:
     modalities = tuple(processor.modalities.values())
     capacity = make_capacity(config.budgets, modalities)
-    plan = Planner(source, processor, config, capacity, LoaderState(0)).plan()
-    assembler = Assembler(source, processor, config, capacity, all_rows(config.rows))
-    batch, skipped = assembler(plan.placements)
+    lengths = measure(source, processor)
+    plan = Planner(source, lengths, config, capacity, LoaderState(0), NO_CONSUMER).plan()
+    assembler = Assembler(source, processor, config, all_rows(config.rows))
+    batch, skipped = assembler(plan.placements, plan.capacity)
     assert not skipped
     return batch, plan.placements
 
@@ -152,6 +154,5 @@ def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None
 def test_impossible_rows_are_refused(
     rows: dict[str, list[int]], message: str, processor: Processor, config: DataConfig
 ) -> None:
-    capacity = make_capacity(BUDGETS, (VISION, AUDIO))
     with pytest.raises(ValueError, match=message):
-        Assembler(mixed_source(3), processor, config, capacity, rows)
+        Assembler(mixed_source(3), processor, config, rows)

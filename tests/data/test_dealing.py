@@ -12,25 +12,27 @@ from hypothesis import strategies as st
 
 from data import LoaderState, Processor
 from data.assemble import Assembler, Batch
-from data.dealing import Balance, Dealer
-from data.packing import make_capacity, spans_of
-from data.plan import Planner, StepPlan
-from data.sample import Lengths
+from data.balance import Problem
+from data.config import Balance
+from data.lengths import measure
+from data.packing import spans_of
+from data.plan import Consumer, Planner, StepPlan
+from data.sample import DataError, Lengths
 from tests.data.samples import (
     AUDIO,
-    BUDGETS,
+    CAPACITY,
     VISION,
     WORK,
     ListSource,
     MakeConfig,
     Noise,
     Picture,
+    make_dealer,
     make_sample,
     mixed_source,
 )
 from tests.data.test_packing import sample_lengths
 
-CAPACITY = make_capacity(BUDGETS, (VISION, AUDIO))
 BALANCES = st.sampled_from(get_args(Balance))
 
 
@@ -44,7 +46,7 @@ def test_rows_keep_their_limits_and_the_oldest_is_placed(
     samples: list[Lengths], rows: int, balance: Balance
 ) -> None:
     samples = [n for n in samples if CAPACITY.misfit(n, balance == "per_phase") is None]
-    dealt = Dealer(balance, rows, CAPACITY, WORK)(samples)
+    dealt = make_dealer(balance, rows)(samples)
     used: Counter[tuple[str, int]] = Counter()
     for lengths, row, media in zip(samples, dealt.rows, dealt.media, strict=True):
         if row is None:
@@ -80,7 +82,7 @@ def test_every_phase_is_balanced_by_itself() -> None:
     """Long and short texts, each with large and with small images."""
     images = (30, 30, 4, 4)
     samples = [Lengths(n, {"vision": (patches,)}) for n in (60, 10) for patches in images]
-    by = {name: Dealer(name, 4, CAPACITY, WORK)(samples) for name in get_args(Balance)}
+    by = {name: make_dealer(name, 4)(samples) for name in get_args(Balance)}
     even = {
         n: [float(d.loads[n].after.max() / d.loads[n].after.mean()) for d in by.values()]
         for n in ("decoder", "vision")
@@ -98,7 +100,7 @@ def test_every_phase_is_balanced_by_itself() -> None:
 def test_a_sample_that_waits_takes_nothing() -> None:
     """There is room for the second one's text but not for its image; the third needs that room."""
     samples = [Lengths(100, {"vision": (72,)}), Lengths(200, {"vision": (8,)}), Lengths(212)]
-    dealt = Dealer("per_phase", 1, CAPACITY, WORK)(samples)
+    dealt = make_dealer("per_phase", 1)(samples)
     assert dealt.rows == (0, None, 0)
 
 
@@ -107,7 +109,7 @@ def test_media_are_encoded_on_the_host_that_needs_them() -> None:
     hosts = {"decoder": [0, 1, 1, 0], "vision": [0, 0, 1, 1], "audio": [0, 0, 0, 0]}
     crossing = []
     for where in ({}, hosts):
-        dealt = Dealer("per_phase", 4, CAPACITY, WORK, where)(samples)
+        dealt = make_dealer("per_phase", 4, hosts=where)(samples)
         media = [own["vision"][0] for own in dealt.media]
         rows = list(zip(media, dealt.rows, strict=True))
         assert sorted(row for row, _ in rows) == [0, 1, 2, 3]
@@ -120,16 +122,89 @@ def test_media_are_encoded_on_the_host_that_needs_them() -> None:
 
 def test_the_work_of_all_balanced_phases_must_be_known() -> None:
     with pytest.raises(ValueError, match="per_phase must know the work of vision"):
-        Dealer("per_phase", 2, CAPACITY, {k: WORK[k] for k in ("decoder", "audio")})
-    Dealer("none", 2, CAPACITY, {})
-    Dealer("decoder", 2, CAPACITY, {"decoder": WORK["decoder"]})
+        make_dealer("per_phase", 2, {k: WORK[k] for k in ("decoder", "audio")})
+    make_dealer("none", 2, {})
+    make_dealer("decoder", 2, {"decoder": WORK["decoder"]})
+
+
+# ---- algorithms of users -------------------------------------------------------------------------
+
+
+def one_by_one(problem: Problem) -> list[list[int]]:
+    """Items in turn, whatever they cost."""
+    return [list(range(r, len(problem.lengths), problem.ranks)) for r in range(problem.ranks)]
+
+
+def forgetful(problem: Problem) -> list[list[int]]:
+    """All items but the last."""
+    return [list(range(len(problem.lengths) - 1)), *[[]] * (problem.ranks - 1)]
+
+
+def repeating(problem: Problem) -> list[list[int]]:
+    """The first item on every rank."""
+    return [[*range(len(problem.lengths))], *[[0]] * (problem.ranks - 1)]
+
+
+SMALL = [Lengths(20 + n, {"vision": (8 * n,)}) for n in range(1, 6)]
+
+
+@pytest.mark.parametrize("phase", ["decoder", "vision"])
+def test_an_algorithm_of_a_user_deals_its_tower(phase: str, monkeypatch: Any) -> None:
+    called: list[Problem] = []
+
+    def counted(problem: Problem, own: Any = one_by_one) -> Any:
+        called.append(problem)
+        return own(problem)
+
+    monkeypatch.setattr(f"{__name__}.one_by_one", counted, raising=True)
+    how = {phase: {"algorithm": f"{__name__}:one_by_one"}}
+    dealt = make_dealer("per_phase", 2, balancing=how)(SMALL)
+    assert None not in dealt.rows
+    lengths = [n.tokens if phase == "decoder" else n.media["vision"][0] for n in SMALL]
+    assert [problem.lengths.tolist() for problem in called] == [lengths]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [("forgetful", "drops item clip 4"), ("repeating", "repeats item clip 0: ranks 0 and 1")],
+)
+def test_an_algorithm_that_drops_or_repeats_a_sample_is_refused(
+    algorithm: str, message: str
+) -> None:
+    how = {"vision": {"algorithm": f"{__name__}:{algorithm}"}}
+    dealer = make_dealer("per_phase", 2, balancing=how)
+    with pytest.raises(DataError, match=message):
+        dealer(SMALL, "clip {}".format)
+
+
+@pytest.mark.parametrize(
+    ("cost", "rows"), [("padded", [[8], [32]]), ("packed", [[8, 32], [8, 32]])]
+)
+def test_a_tower_that_pads_is_dealt_by_runs_of_like_lengths(
+    cost: str, rows: list[list[int]]
+) -> None:
+    samples = [Lengths(20, {"vision": (n,)}) for n in (8, 32, 8, 8, 32, 8)]
+    dealt = make_dealer("per_phase", 2, balancing={"vision": {"cost": cost}})(samples)
+    by_row: dict[int, set[int]] = {}
+    for lengths, media in zip(samples, dealt.media, strict=True):
+        by_row.setdefault(media["vision"][0], set()).update(lengths.media["vision"])
+    assert sorted(map(sorted, by_row.values())) == rows
+
+
+def test_an_unknown_tower_or_algorithm_is_refused() -> None:
+    with pytest.raises(DataError, match=r"data.balancing.video: no such tower; valid: decoder"):
+        make_dealer("per_phase", 2, balancing={"video": {}})
+    with pytest.raises(DataError, match=r"data.balancing.audio.algorithm: .*'no.where:at'"):
+        make_dealer("per_phase", 2, balancing={"audio": {"algorithm": "no.where:at"}})
 
 
 # ---- from plans to arrays ------------------------------------------------------------------------
 
 
 def planned(source: ListSource, processor: Processor, config: Any) -> StepPlan:
-    return Planner(source, processor, config, CAPACITY, LoaderState(0), WORK).plan()
+    return Planner(
+        source, measure(source, processor), config, CAPACITY, LoaderState(0), Consumer(WORK)
+    ).plan()
 
 
 def assembled(
@@ -139,7 +214,7 @@ def assembled(
     plan: StepPlan,
     rows: dict[str, list[int]],
 ) -> Batch:
-    return Assembler(source, processor, config, CAPACITY, rows, apart=True)(plan.placements)[0]
+    return Assembler(source, processor, config, rows, apart=True)(plan.placements, CAPACITY)[0]
 
 
 def test_what_lands_is_the_same_under_every_balance(
@@ -218,8 +293,8 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     rows = {name: [0] for name in ("decoder", "vision", "audio")}
     source = ListSource([liar])
     plan = planned(source, processor, config)
-    assembler = Assembler(source, processor, config, CAPACITY, rows, apart=True)
-    batch, skipped = assembler(plan.placements)
+    assembler = Assembler(source, processor, config, rows, apart=True)
+    batch, skipped = assembler(plan.placements, CAPACITY)
     ((name, reason),) = set(skipped)
     assert name == "liar"
     assert "medium 0 of vision was measured as 8 positions but holds 5" in reason

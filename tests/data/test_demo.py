@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from data import DataConfig, DataError, Loader, Processor, Source, make_source, suggest_budgets
+from data.lengths import measure
 from data.sources.digits import DigitShapes, Strip, draw, make_strip, split_scans
 from data.sources.speech import (
     SPEEDS,
@@ -21,7 +22,7 @@ from data.sources.speech import (
     is_heldout,
     make_utterances,
 )
-from tests.data.samples import BUDGETS, MakeConfig, all_rows
+from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
 
 
 def test_scans_belong_to_one_split() -> None:
@@ -183,7 +184,9 @@ def test_padding_of_the_recommended_budgets_is_below_ten_percent(
 
 
 def test_suggested_budgets_run_out_together(demo: Source, processor: Processor) -> None:
-    budgets = suggest_budgets(demo, processor, rows=8, samples_per_step=96)
+    budgets = suggest_budgets(
+        measure(demo, processor), (VISION, AUDIO), rows=8, samples_per_step=96
+    )
     assert set(budgets) == set(BUDGETS)
     assert budgets["tokens"] % 8 == budgets["vision"] % 8 == budgets["audio"] % 64 == 0
     lengths = [processor.measure(demo[i]) for i in range(len(demo))]

@@ -24,6 +24,7 @@ from data import (
     Step,
     make_processor,
 )
+from data.plan import Consumer
 from tests.data.samples import (
     AUDIO,
     VISION,
@@ -64,7 +65,8 @@ def take(
     rows: dict[str, list[int]] | None = None,
 ) -> list[Step]:
     rows = rows or all_rows(config.rows)
-    with Loader(source, processor, config, seed=5, rows=rows, state=state, work=WORK) as loader:
+    consumer = Consumer(WORK, microbatches=2)
+    with Loader(source, processor, config, 5, rows, state, consumer) as loader:
         return [next(loader) for _ in range(count)]
 
 

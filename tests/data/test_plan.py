@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import DataError, LoaderState, Processor, SampleError
-from data.dealing import Balance
-from data.packing import make_capacity
-from data.plan import Planner, StepPlan
-from tests.data.samples import AUDIO, BUDGETS, VISION, WORK, ListSource, MakeConfig, mixed_source
+from data.config import Balance
+from data.lengths import measure
+from data.packing import Capacity, spans_of
+from data.plan import Consumer, Planner, StepPlan
+from tests.data.samples import (
+    AUDIO,
+    BUDGETS,
+    CAPACITY,
+    UNITS,
+    VISION,
+    WORK,
+    ListSource,
+    MakeConfig,
+    make_sample,
+    mixed_source,
+)
+
+LADDER = (0.3, 0.6, 1.0)
 
 
 def make_planner(
@@ -22,10 +40,12 @@ def make_planner(
     processor: Processor,
     make_config: MakeConfig,
     state: LoaderState,
+    microbatches: int = 1,
     **changes: object,
 ) -> Planner:
     config = make_config(**changes)
-    return Planner(source, processor, config, make_capacity(BUDGETS, (VISION, AUDIO)), state, WORK)
+    lengths, consumer = measure(source, processor), Consumer(WORK, microbatches=microbatches)
+    return Planner(source, lengths, config, CAPACITY, state, consumer)
 
 
 def epochs(source: ListSource, planner: Planner, steps: int) -> list[int]:
@@ -55,7 +75,7 @@ def test_every_sample_comes_once_in_every_epoch(
     make_config: MakeConfig,
 ) -> None:
     source = mixed_source(count, seed=count)
-    changes = {"lookahead": lookahead, "rows": rows, "balance": balance}
+    changes: dict[str, Any] = {"lookahead": lookahead, "rows": rows, "balance": balance}
     planner = make_planner(source, processor, make_config, LoaderState(3), **changes)
     counts = epochs(source, planner, steps=12)
     full = planner.state.position // count
@@ -110,6 +130,109 @@ def test_the_oldest_samples_are_offered_first_and_none_waits_longer_than_its_ran
         assert max(waits.values()) < 25
 
 
+@settings(max_examples=30)
+@given(
+    count=st.integers(1, 40),
+    samples=st.integers(1, 40),
+    rows=st.integers(1, 4),
+    microbatches=st.integers(1, 3),
+    balance=st.sampled_from(get_args(Balance)),
+)
+def test_steps_of_a_fixed_number_of_samples(
+    count: int,
+    samples: int,
+    rows: int,
+    microbatches: int,
+    balance: Balance,
+    processor: Processor,
+    make_config: MakeConfig,
+) -> None:
+    """Every sample once an epoch; all microbatches of a step on one rung, which is no waste."""
+    source = mixed_source(count, seed=count)
+    changes: dict[str, Any] = {"rows": rows, "balance": balance, "ladder": LADDER}
+    fixed = changes | {"batch": "samples", "samples": samples}
+    planner = make_planner(source, processor, make_config, LoaderState(3), microbatches, **fixed)
+    placed: list[int] = []
+    for _ in range(6):
+        before = planner.state
+        plans = [planner.plan() for _ in range(microbatches)]
+        own = [p.index for plan in plans for p in plan.placements]
+        placed += own
+        read = planner.state.position - before.position
+        assert len(before.carry) + read == samples
+        assert len(own) == samples - len(planner.state.carry)
+        assert own
+        capacities = {plan.capacity for plan in plans}
+        assert len(capacities) == 1
+        check_rungs(capacities.pop(), [used(plan, rows) for plan in plans])
+    waiting = [int(planner._stream[p]) for p in planner.state.carry]
+    counts = [(placed + waiting).count(index) for index in range(count)]
+    assert set(counts) <= {min(counts), min(counts) + 1}
+
+
+def used(plan: StepPlan, rows: int) -> dict[str, int]:
+    """Positions of the fullest row by resource."""
+    full: Counter[tuple[str, int]] = Counter()
+    for p in plan.placements:
+        full["tokens", p.row] += p.lengths.tokens
+        for modality in (VISION, AUDIO):
+            own = spans_of(modality, p.lengths.media.get(modality.name, ()))
+            for (row, _, _), span in zip(p.media[modality.name], own, strict=True):
+                full[modality.name, row] += span
+    names = ("tokens", "vision", "audio")
+    return {name: max(full[name, row] for row in range(rows)) for name in names}
+
+
+def check_rungs(capacity: Capacity, fullest: Sequence[Mapping[str, int]]) -> None:
+    """A budget is on the ladder, holds the fullest row, and one of the microbatches needs it."""
+    for name, unit in UNITS.items():
+        most = max(own[name] for own in fullest)
+        rungs = sorted({unit * math.ceil(s * BUDGETS[name] / unit) for s in LADDER})
+        assert capacity.limit(name) == next(rung for rung in rungs if rung >= most)
+
+
+@pytest.mark.parametrize("balance", get_args(Balance))
+def test_a_planner_of_fixed_samples_continues_within_a_step(
+    balance: Balance, processor: Processor, make_config: MakeConfig
+) -> None:
+    source = mixed_source(30)
+    fixed: dict[str, Any] = {"batch": "samples", "samples": 17, "rows": 2, "balance": balance}
+    planner = make_planner(source, processor, make_config, LoaderState(3), 3, **fixed)
+    plans = [planner.plan() for _ in range(9)]
+    for step in range(1, 9):
+        saved = json.loads(json.dumps(plans[step - 1].state.to_json()))
+        state = LoaderState.from_json(saved)
+        resumed = make_planner(source, processor, make_config, state, 3, **fixed)
+        for plan in plans[step:]:
+            assert replace(resumed.plan(), loads={}) == replace(plan, loads={})
+
+
+def test_microbatches_of_a_step_are_even_in_time(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    """Texts, images and clips in turn: as they come, each microbatch has only one of them."""
+    kinds = [("1 " * 60, [], []), ("1", [140], []), ("1", [], [4000])]
+    samples = [
+        make_sample(f"s{i}", widths, clips, text)
+        for i, (text, widths, clips) in enumerate(kinds * 8)
+    ]
+    fixed: dict[str, Any] = {"batch": "samples", "samples": 24, "rows": 2, "on_error": "raise"}
+    even = {}
+    for balance in ("none", "per_phase"):
+        changes = fixed | {"balance": balance}
+        planner = make_planner(
+            ListSource(samples), processor, make_config, LoaderState(3), 4, **changes
+        )
+        plans = [planner.plan() for _ in range(4)]
+        even[balance] = {
+            name: max(plan.loads[name].after.sum() for plan in plans)
+            / np.mean([plan.loads[name].after.sum() for plan in plans])
+            for name in WORK
+        }
+    assert max(even["none"].values()) > 1.3
+    assert max(even["per_phase"].values()) < 1.05
+
+
 def test_a_sample_is_measured_once(processor: Processor, make_config: MakeConfig) -> None:
     source = mixed_source(15)
     planner = make_planner(source, processor, make_config, LoaderState(3))
@@ -139,8 +262,8 @@ def test_raise_names_the_sample(processor: Processor, make_config: MakeConfig) -
     [
         {},
         {"seed": 1, "step": 2, "position": 3},
-        {"seed": 1, "step": "2", "position": 3, "carry": []},
-        {"seed": 1, "step": 2, "position": 3, "carry": [], "plan": 4},
+        {"seed": 1, "step": "2", "position": 3, "carry": [], "done": 0},
+        {"seed": 1, "step": 2, "position": 3, "carry": [], "done": 0, "plan": 4},
     ],
 )
 def test_a_foreign_state_is_refused(value: dict[str, object]) -> None:

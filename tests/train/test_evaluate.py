@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -33,6 +34,9 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
     source = make_source(config, "heldout")
 
     class One:
+        fingerprint: str | None = None
+        home = Path()
+
         def __len__(self) -> int:
             return 1
 

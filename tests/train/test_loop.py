@@ -12,6 +12,7 @@ from data.dealing import Loads
 from mllm_jax.train import loop
 from mllm_jax.train.batch import place
 from mllm_jax.train.experiment import RunError
+from mllm_jax.train.feed import open_loader
 from mllm_jax.train.loop import Progress, changed_keys
 from mllm_jax.train.metrics import StepRecord, Sums
 from sharding.grid import View
@@ -44,9 +45,8 @@ def test_progress_survives_json(experiment, fresh_state):
 
 
 def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh_state):
-
     state, progress = fresh_state()
-    loader = loop._loader(experiment, progress.loader)
+    loader = open_loader(experiment, progress.loader)
     batch = next(loader).batch
     loader.close()
     batch["decoder"]["loss_weight"] = np.zeros_like(batch["decoder"]["loss_weight"])

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from data.assemble import Assembler
-from data.dealing import Balance, Dealer, Dealt
+from data.config import Balance
+from data.dealing import Dealer, Dealt
+from data.ladder import Ladder
 from data.packing import make_capacity
 from data.plan import lay_out, runs_of_plan
 from data.sources import make_source
@@ -28,7 +30,7 @@ def batch(config: ExperimentConfig, processor: Any, rows: Sequence[int]) -> dict
     wanted = {name: list(range(count)) for name in ONE}
     samples = [(i, processor.measure(source[i])) for i in range(len(rows))]
     placements = lay_out(samples, list(rows), modalities)
-    made, skipped = Assembler(source, processor, data, capacity, wanted)(placements)
+    made, skipped = Assembler(source, processor, data, wanted)(placements, capacity)
     assert not skipped
     return made
 
@@ -76,11 +78,13 @@ def dealt_batch(
     capacity = make_capacity(config.data.budgets, modalities)
     source = make_source(config.data, "train")
     samples = [(i, processor.measure(source[i])) for i in range(count)]
-    dealt = Dealer(balance, 2, capacity, tower_works(config.model))([n for _, n in samples])
+    data = config.data.model_copy(update={"rows": 2, "balance": balance})
+    ladder = Ladder.build(data, config.budget_units)
+    dealer = Dealer(data, capacity, ladder, tower_works(config.model), {})
+    dealt = dealer([n for _, n in samples])
     assert None not in dealt.rows
     placements = lay_out(samples, dealt.rows, modalities, dealt.media)
-    data = config.data.model_copy(update={"rows": 2})
     wanted, apart = {name: [0, 1] for name in ONE}, balance == "per_phase"
-    made, skipped = Assembler(source, processor, data, capacity, wanted, apart)(placements)
+    made, skipped = Assembler(source, processor, data, wanted, apart)(placements, capacity)
     assert not skipped
     return dealt, made | ({"runs": runs_of_plan(placements, modalities)} if apart else {})

@@ -1,0 +1,252 @@
+"""Lengths of all samples: measured once, kept beside the data, and mapped by every process.
+
+Plans are made from lengths alone, so every host and worker needs those of every sample that it
+meets, although it reads only its own. They are measured from text and from the headers of media and
+kept in a folder whose name is a fingerprint of the data and of the processor::
+
+    tokens.npy                [samples] int32, -1 for an unusable one
+    <encoder>.offsets.npy     [samples + 1] int64: media of sample i are offsets[i] to offsets[i+1]
+    <encoder>.lengths.npy     [media] int32, input positions
+    <encoder>.starts.npy      [media] int32, the token at which its outputs begin to land
+    unusable.json             {sample: reason}
+
+Files that changed behind their names do not change the fingerprint; who reads such a sample finds
+that it is not as long as it was (`data.assemble`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import DataConfig
+from data.processor import Processor
+from data.sample import DataError, Lengths, SampleError
+from data.sources import Source
+
+logger = logging.getLogger(__name__)
+
+Ints = NDArray[np.integer]
+
+_VERSION = 1  # of the folder's contents
+#: Samples that one process measures before others are started for its help.
+SAMPLES_A_PROCESS = 1 << 14
+_CHUNK = 1 << 10  # samples measured between two looks at the clock
+_SECONDS = 5.0  # between two messages
+_UNUSABLE, _PARTS = "unusable.json", ("offsets", "lengths", "starts")
+
+
+@dataclass(frozen=True, eq=False)
+class MediaLengths:
+    """Media of one encoder, sample after sample; see the module."""
+
+    offsets: Ints
+    lengths: Ints
+    starts: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class LengthTable:
+    """Lengths of the samples of a source.
+
+    Attributes:
+        tokens: `[samples]`, -1 for an unusable one.
+        media: by encoder.
+        unusable: reason why a sample cannot be used.
+        folder: where the table is kept, if it is.
+    """
+
+    tokens: Ints
+    media: Mapping[str, MediaLengths]
+    unusable: Mapping[int, str]
+    folder: Path | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A worker process maps the folder itself: nothing large travels.
+        if self.folder is None:
+            return LengthTable, (self.tokens, self.media, self.unusable)
+        return _load, (self.folder,)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, index: int) -> Lengths | str:
+        """Lengths of sample `index`, or the reason why it cannot be used."""
+        tokens = int(self.tokens[index])
+        if tokens < 0:
+            return self.unusable[index]
+        media, starts = {}, {}
+        for name, own in self.media.items():
+            first, end = own.offsets[index : index + 2].tolist()
+            if end > first:
+                media[name] = tuple(own.lengths[first:end].tolist())
+                starts[name] = tuple(own.starts[first:end].tolist())
+        return Lengths(tokens, media, starts)
+
+    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | str]:
+        """Lengths of samples at (stream position, index)."""
+        return [self[index] for _, index in places]
+
+    @classmethod
+    def of(cls, samples: Sequence[Lengths | str], encoders: Sequence[str]) -> LengthTable:
+        """The table of samples that have these lengths, or cannot be used for these reasons."""
+        measured = [s if isinstance(s, Lengths) else Lengths(-1) for s in samples]
+        media = {}
+        for name in encoders:
+            lengths = [s.media.get(name, ()) for s in measured]
+            starts = [s.starts.get(name, ()) for s in measured]
+            offsets = np.cumsum([0, *map(len, lengths)])
+            media[name] = MediaLengths(offsets, _flat(lengths), _flat(starts))
+        unusable = {i: s for i, s in enumerate(samples) if isinstance(s, str)}
+        return cls(np.array([s.tokens for s in measured], np.int32), media, unusable)
+
+
+def _flat(values: Sequence[Sequence[int]]) -> NDArray[np.int32]:
+    return np.array([n for own in values for n in own], np.int32)
+
+
+# ---- measuring -----------------------------------------------------------------------------------
+
+
+def measure(source: Source, processor: Processor) -> LengthTable:
+    """Measure every sample, in several processes if there are many samples and cores."""
+    found: list[Lengths | str] = []
+    told = time.monotonic()
+    for part in _measured_parts(source, processor):
+        found += part
+        if time.monotonic() - told > _SECONDS:
+            told = time.monotonic()
+            logger.info("measured %d of %d samples", len(found), len(source))
+    return LengthTable.of(found, list(processor.modalities))
+
+
+def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengths | str]]:
+    """Lengths of all samples in turn, some of them at a time."""
+    size = len(source)
+    parts = [range(at, min(at + _CHUNK, size)) for at in range(0, size, _CHUNK)]
+    processes = min(len(os.sched_getaffinity(0)), size // SAMPLES_A_PROCESS)
+    if processes < 2:
+        yield from map(partial(_measure_part, source, processor), parts)
+        return
+    # Spawned, as JAX's threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _start, (source, processor)) as pool:
+        yield from pool.map(_measure_own, parts)
+
+
+def _measure_part(source: Source, processor: Processor, part: range) -> list[Lengths | str]:
+    return [_measure_one(source, processor, index) for index in part]
+
+
+def _measure_one(source: Source, processor: Processor, index: int) -> Lengths | str:
+    try:
+        return processor.measure(source[index])
+    except SampleError as error:
+        return error.reason
+
+
+_own: dict[str, Callable[[range], list[Lengths | str]]] = {}
+
+
+def _start(source: Source, processor: Processor) -> None:
+    """Set a process of the pool up: source and processor travel once, not with every part."""
+    _own["measure"] = partial(_measure_part, source, processor)
+
+
+def _measure_own(part: range) -> list[Lengths | str]:
+    return _own["measure"](part)
+
+
+# ---- keeping -------------------------------------------------------------------------------------
+
+
+def open_lengths(source: Source, processor: Processor, config: DataConfig) -> LengthTable:
+    """The lengths kept beside the data; measured now, and then kept, if there are none yet.
+
+    Sources that have no fingerprint are measured every time.
+
+    Raises:
+        DataError: the folder cannot be read or written.
+    """
+    folder = lengths_folder(source, processor, config)
+    if folder is None:
+        return measure(source, processor)
+    if not folder.is_dir():
+        logger.info("measuring %d samples, once, into %s", len(source), folder)
+        table = measure(source, processor)
+        try:
+            _save(table, folder)
+        except OSError as error:
+            raise DataError(
+                f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
+                "folder with data.lengths_folder"
+            ) from error
+    return _load(folder)
+
+
+def lengths_folder(source: Source, processor: Processor, config: DataConfig) -> Path | None:
+    """Where the lengths of `source` are kept; None for one that has no fingerprint."""
+    if source.fingerprint is None:
+        return None
+    parts = json.dumps([_VERSION, source.fingerprint, processor.fingerprint])
+    name = hashlib.sha256(parts.encode()).hexdigest()[:16]
+    return (config.lengths_folder or source.home) / f"lengths-{name}"
+
+
+def _save(table: LengthTable, folder: Path) -> None:
+    """Write a folder whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix="draft-", dir=folder.parent))
+    try:
+        np.save(draft / "tokens.npy", table.tokens)
+        for name, own in table.media.items():
+            for part in _PARTS:
+                np.save(draft / f"{name}.{part}.npy", getattr(own, part))
+        (draft / _UNUSABLE).write_text(json.dumps(table.unusable))
+        draft.chmod(0o755)
+        draft.rename(folder)
+    except OSError:
+        # Another process may have put the same contents there first.
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _load(folder: Path) -> LengthTable:
+    """A table whose arrays are mapped, so that the processes of a host share them.
+
+    Raises:
+        DataError: a file is missing or damaged.
+    """
+    try:
+        names = [path.name.removesuffix(".offsets.npy") for path in folder.glob("*.offsets.npy")]
+        media = {
+            name: MediaLengths(*(_mapped(folder / f"{name}.{part}.npy") for part in _PARTS))
+            for name in sorted(names)
+        }
+        unusable = json.loads((folder / _UNUSABLE).read_text())
+        tokens = _mapped(folder / "tokens.npy")
+    except (OSError, EOFError, ValueError) as error:
+        raise DataError(f"measured lengths in {folder} are damaged: {error}; delete it") from error
+    return LengthTable(tokens, media, {int(i): reason for i, reason in unusable.items()}, folder)
+
+
+def _mapped(path: Path) -> Ints:
+    # Nothing can be mapped of an empty array.
+    array: Ints = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
+    return array
