@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 
 Tree = TypeVar("Tree")
@@ -51,8 +52,28 @@ def _without_leading_ones(
 
 
 def all_to_all(x: jax.Array, axes: Axes) -> jax.Array:
-    """`x[j]` of rank i becomes `[i]` of rank j: `[ranks, ...]` to the same."""
+    """Block j of rank i becomes block i of rank j: `[ranks * n, ...]` to the same."""
     return lax.all_to_all(x, axes, split_axis=0, concat_axis=0, tiled=True) if axes else x
+
+
+def ragged_all_to_all(x: jax.Array, slices: jax.Array, length: int, axes: Axes) -> jax.Array:
+    """Move a slice of `x`, of any length, from every rank to every other; CPUs cannot.
+
+    Args:
+        x: `[n, ...]`.
+        slices: `[4, ranks]`, of integers: where the slice for each rank begins in `x`, its length,
+            where it begins in that rank's result, and the length of the slice that comes from it.
+        length: of the result; may differ from `n`.
+        axes: one or more, of more than one rank.
+
+    Returns:
+        `[length, ...]`; zero where nothing arrives.
+    """
+    x = vary(x, axes)
+    nothing = jnp.zeros((length, *x.shape[1:]), x.dtype)
+    # JAX gives the result the type of what it fills, whatever arrives in it.
+    nothing = vary(nothing, tuple(jax.typeof(x).mat.varying))
+    return lax.ragged_all_to_all(x, nothing, *slices, axis_name=axes)
 
 
 def psum(x: Tree, axes: Axes) -> Tree:

@@ -12,15 +12,27 @@ The backward (scatter-add, then reduce-scatter) is its transpose, written by JAX
 
 Where balancing has dealt encoder rows and decoder rows each for itself there are no such blocks:
 `exchange_by_routes` moves every output from the device that made it straight to the one that needs
-it, in one all-to-all.
+it, in one all-to-all: a ragged one, whose bytes are those of the outputs, or on CPUs, which lack
+it, one of slots for the most that any device can send another.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
-from sharding.collectives import all_gather, all_to_all, axis_index, shard_slice
+from sharding.collectives import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    ragged_all_to_all,
+    shard_slice,
+)
 from sharding.grid import Axes, View
 
 
@@ -48,24 +60,39 @@ def exchange(outputs: jax.Array, index: jax.Array, source: View, target: View) -
     return jnp.where((local >= 0)[..., None], picked, 0)
 
 
+def is_ragged(mesh: Mesh, axes: Axes) -> bool:
+    """Whether routes over `axes` of `mesh` are ragged: not on CPUs, which lack the collective.
+
+    A single device has nothing to move; its slots have no padding either.
+    """
+    devices = math.prod(mesh.shape[axis] for axis in axes)
+    return devices > 1 and mesh.devices.flat[0].platform != "cpu"
+
+
 def exchange_by_routes(
-    outputs: jax.Array, send: jax.Array, receive: jax.Array, axes: Axes
+    outputs: jax.Array, send: Mapping[str, jax.Array], receive: jax.Array, axes: Axes
 ) -> jax.Array:
     """Move encoder outputs from any device to any other; see `sharding.routes`.
 
     Args:
         outputs: `[encoder rows, outputs, d_model]`, those of this device.
-        send: `[devices, capacity]`, which of them go to every device.
-        receive: `[decoder rows, tokens]`, what of the `[devices, capacity]` received lands at every
-            token of this device.
+        send: `picks`, `[entries]`, which of them are sent, in the order of the devices that get
+            them; where routes are ragged also `slices`, `[4, devices]`, see `ragged_all_to_all`.
+        receive: `[decoder rows, tokens]`, what of all that is received lands at every token of this
+            device.
         axes: grid axes that number the devices.
 
     Returns:
         `[decoder rows, tokens, d_model]`; zero where nothing lands.
     """
-    sent = _picked(outputs.reshape(-1, outputs.shape[-1]), send)
-    received = all_to_all(sent, axes)
-    return _picked(received.reshape(-1, outputs.shape[-1]), receive)
+    own = outputs.reshape(-1, outputs.shape[-1])
+    sent = _picked(own, send["picks"])
+    if "slices" in send:
+        entries = min(receive.size, axis_size(axes) * len(own))
+        received = ragged_all_to_all(sent, send["slices"], entries, axes)
+    else:
+        received = all_to_all(sent, axes)
+    return _picked(received, receive)
 
 
 def _picked(values: jax.Array, index: jax.Array) -> jax.Array:

@@ -8,6 +8,15 @@ the second arrangement after the inverse of the first). What is to be moved is a
 
 Every output lies on one device, every token too: rows over the batch axes of a view, positions over
 its tensor axes. A run is cut where a device ends on either side.
+
+A device puts what it sends into a buffer, in the order of the devices that get it, and finds what
+it receives in another, in the order of those that sent it. Slices of the buffers follow one another
+(ragged), or each has room for the most that one device can send another (padded)::
+
+    device 0 has 4 outputs, of which it keeps 3 and sends 1 to device 1; that keeps 1 and sends 2
+    device      0                1
+    ragged      0 0 0 1          0 0 1 .
+    padded      0 0 0 . 1 . . .  0 0 . . 1 . . .
 """
 
 from __future__ import annotations
@@ -64,20 +73,24 @@ class Routes:
         target: the decoder's.
         runs: `[runs, 5]`, see above.
         axes: grid axes that number the devices between which outputs move.
+        ragged: slices of the buffers follow one another, see above; if not they are padded.
     """
 
     source: Side
     target: Side
     runs: Ints
     axes: Axes
+    ragged: bool
 
     @classmethod
-    def build(cls, source: Side, target: Side, runs: NDArray[np.integer]) -> Routes:
+    def build(
+        cls, source: Side, target: Side, runs: NDArray[np.integer], ragged: bool = False
+    ) -> Routes:
         """Routes of `runs`.
 
         Raises:
             PlanError: the two views do not deal over the same devices.
-            ValueError: a run leaves its row.
+            ValueError: a run leaves its row, an output is sent twice, or two land on one token.
         """
         views = source.view, target.view
         own, other = ({*view.batch, *view.tensor} for view in views)
@@ -87,7 +100,7 @@ class Routes:
                 f"{sorted(other)}; valid: the same axes"
             )
         runs = np.asarray(runs, np.int64).reshape(-1, 5)
-        routes = cls(source, target, runs, target.view.positions)
+        routes = cls(source, target, runs, target.view.positions, ragged)
         routes._check()
         return routes
 
@@ -100,6 +113,10 @@ class Routes:
                 raise ValueError(
                     f"run {run} leaves the {side.rows} rows of {side.positions} positions"
                 )
+        # The buffers have room for every output and for every token once.
+        for what, row, first in (("outputs", 0, 1), ("tokens", 2, 3)):
+            for one, other in _overlapping(self.runs, row, first):
+                raise ValueError(f"runs {one} and {other} share {what}; valid: each in one run")
 
     @property
     def count(self) -> int:
@@ -113,6 +130,17 @@ class Routes:
         That does not depend on the runs, so that one program serves all of them.
         """
         return min(math.prod(self.source.shape), math.prod(self.target.shape))
+
+    @property
+    def entries(self) -> tuple[int, int]:
+        """Of the buffers of what a device sends and of what it receives.
+
+        As `capacity`, they do not depend on the runs.
+        """
+        if not self.ragged:
+            return (self.count * self.capacity,) * 2
+        outputs, tokens = math.prod(self.source.shape), math.prod(self.target.shape)
+        return outputs, min(tokens, self.count * outputs)
 
     @cached_property
     def _pieces(self) -> tuple[Ints, Ints, Ints, Ints]:
@@ -136,43 +164,63 @@ class Routes:
         share = rows // side.shape[0], positions // side.shape[1]
         return side.devices(self.axes)[share]
 
-    @cached_property
-    def counts(self) -> Ints:
-        """Outputs that device i sends to device j, `[i, j]`."""
-        pieces, sends, receives, _ = self._pieces
-        counts = np.zeros((self.count, self.count), np.int64)
-        np.add.at(counts, (sends, receives), pieces[:, 4])
-        return counts
-
     def send(self, device: int) -> NDArray[np.int32]:
-        """Which of its outputs `device` sends to every other, `[devices, capacity]`.
+        """Which of its outputs `device` sends, `[entries of what it sends]`.
 
         Numbers count the outputs that the device holds, row by row; their number means none.
         """
-        pieces, _, receives, begins = (part[self._sent(device)] for part in self._pieces)
+        pieces, _, receives, within = (part[self._sent(device)] for part in self._pieces)
         rows, positions = self.source.shape
-        send = np.full((self.count, self.capacity), rows * positions, np.int32)
+        send = np.full(self.entries[0], rows * positions, np.int32)
         own = pieces[:, 0] % rows * positions + pieces[:, 1] % positions
+        entry = self._begins(self._sizes(device)[0])[receives] + within
         inside = _expanded(pieces[:, 4])
-        send[np.repeat(receives, pieces[:, 4]), np.repeat(begins, pieces[:, 4]) + inside] = (
-            np.repeat(own, pieces[:, 4]) + inside
-        )
+        send[np.repeat(entry, pieces[:, 4]) + inside] = np.repeat(own, pieces[:, 4]) + inside
         return send
 
     def receive(self, device: int) -> NDArray[np.int32]:
         """What `device` has received for its tokens, `[rows, tokens]`.
 
-        Numbers count `[devices, capacity]` of what it receives; their number means nothing.
+        Numbers count the entries of what it receives; their number means nothing.
         """
-        pieces, sends, _, begins = (part[self._received(device)] for part in self._pieces)
+        pieces, sends, _, within = (part[self._received(device)] for part in self._pieces)
         rows, positions = self.target.shape
-        receive = np.full((rows, positions), self.count * self.capacity, np.int32)
+        receive = np.full((rows, positions), self.entries[1], np.int32)
+        entry = self._begins(self._sizes(device)[1])[sends] + within
         inside = _expanded(pieces[:, 4])
         row, token = pieces[:, 2] % rows, pieces[:, 3] % positions
         receive[np.repeat(row, pieces[:, 4]), np.repeat(token, pieces[:, 4]) + inside] = (
-            np.repeat(sends * self.capacity + begins, pieces[:, 4]) + inside
+            np.repeat(entry, pieces[:, 4]) + inside
         )
         return receive
+
+    def slices(self, device: int) -> NDArray[np.int32]:
+        """Slices of the buffers of `device` where they are ragged, `[4, devices]`.
+
+        For every other device: where the slice begins that goes there, how long it is, where it
+        begins in what that device receives, and how long the slice is that comes from there.
+        """
+        pieces, _, receives, _ = self._pieces
+        sent, received = self._sizes(device)
+        before = slice(0, self._sent(device).start)
+        there = self._sums(receives[before], pieces[before, 4])
+        return np.stack([self._begins(sent), sent, there, received]).astype(np.int32)
+
+    def _sizes(self, device: int) -> tuple[Ints, Ints]:
+        """Outputs that `device` sends to every other, and those that it receives, `[devices]`."""
+        pieces, sends, receives, _ = self._pieces
+        out, into = self._sent(device), self._received(device)
+        return self._sums(receives[out], pieces[out, 4]), self._sums(sends[into], pieces[into, 4])
+
+    def _sums(self, devices: Ints, lengths: Ints) -> Ints:
+        """Lengths of pieces by device."""
+        return np.bincount(devices, lengths, self.count).astype(np.int64)
+
+    def _begins(self, sizes: Ints) -> Ints:
+        """Where slices of `sizes` begin in a buffer."""
+        if self.ragged:
+            return np.cumsum(sizes) - sizes
+        return np.arange(self.count) * self.capacity
 
     def _sent(self, device: int) -> slice:
         """Pieces that `device` sends."""
@@ -194,6 +242,16 @@ def runs_of(index: NDArray[np.integer], outputs: int) -> Ints:
     lengths = np.diff(np.append(first, len(found)))
     columns: Sequence[Ints] = (encoder, offset, rows, tokens)
     return np.stack([*(column[first] for column in columns), lengths], axis=1)
+
+
+def _overlapping(runs: Ints, row: int, first: int) -> list[list[list[int]]]:
+    """The first pair of runs, if any, whose spans from column `first` share a position of a row."""
+    runs = runs[runs[:, 4] > 0]
+    runs = runs[np.lexsort((runs[:, first], runs[:, row]))]
+    before, after = runs[:-1], runs[1:]
+    shared = before[:, row] == after[:, row]
+    shared &= before[:, first] + before[:, 4] > after[:, first]
+    return np.stack([before[shared], after[shared]], axis=1)[:1].tolist()
 
 
 def _cut(runs: Ints, column: int, size: int) -> Ints:

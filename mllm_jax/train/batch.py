@@ -14,6 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from mllm_jax.train.media import route_specs, routed
 from mllm_jax.train.pipeline import Dealing
 from mllm_jax.train.step import TrainStep, batch_specs
+from sharding.exchange import is_ragged
 from sharding.grid import shardings
 
 
@@ -37,7 +38,8 @@ def place(
     rows = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
     local = len(every[0]["decoder"]["tokens"])
     total = _total_rows(rows, view.degree(view.batch), local)
-    routes = routed(every, step.model, views, total)
+    ragged = is_ragged(step.mesh, views["decoder"].positions)
+    routes = routed(every, step.model, views, total, ragged)
     modules = [{name: batch[name] for name in ("decoder", "encoders")} for batch in every]
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *modules)
     layout: Any = shardings(step.mesh, batch_specs(stacked, step.grid, step.dealings))
@@ -64,8 +66,7 @@ def _with_routes(step: TrainStep, routes: Any, decoder: Any, encoders: Any) -> t
         dealing = step.dealings.get(name)
         first = dealing.spec[0] if dealing else None
         layout = NamedSharding(step.mesh, PartitionSpec(first, *send))
-        array = own.send(layout, dealing and dealing.order)
-        sent[name] = encoders[name] | {"send": array}
+        sent[name] = encoders[name] | {"send": own.send(layout, dealing and dealing.order)}
         received[name] = own.receive(NamedSharding(step.mesh, receive))
     return decoder | {"receive": received}, sent
 

@@ -7,8 +7,8 @@ among the decoder's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -39,8 +39,8 @@ def land(outputs: jax.Array, name: str, rows: Any, decoder_rows: Any, views: Vie
     source, target = views[name], views["decoder"]
     if "send" not in rows:
         return exchange(outputs, decoder_rows["media"][name], source, target)
-    (send,), receive = rows["send"], decoder_rows["receive"][name]
-    return exchange_by_routes(outputs, send, receive, target.positions)
+    send = {key: array[0] for key, array in rows["send"].items()}  # of this device alone
+    return exchange_by_routes(outputs, send, decoder_rows["receive"][name], target.positions)
 
 
 @dataclass(frozen=True)
@@ -51,39 +51,38 @@ class RoutedMicrobatches:
 
     @classmethod
     def build(
-        cls, name: str, microbatches: Sequence[Any], model: ModelConfig, views: Views, rows: int
+        cls,
+        name: str,
+        microbatches: Sequence[Any],
+        model: ModelConfig,
+        views: Views,
+        rows: int,
+        ragged: bool,
     ) -> RoutedMicrobatches:
         """Routes of `microbatches`, batches of `rows` rows of which some are here."""
         inputs = microbatches[0]["encoders"][name]["segment_ids"].shape[1]
         tokens = microbatches[0]["decoder"]["tokens"].shape[1]
         source = Side(views[name], rows, inputs // model.encoders[name].reduction)
         target = Side(views["decoder"], rows, tokens)
-        return cls([Routes.build(source, target, batch["runs"][name]) for batch in microbatches])
+        runs = (batch["runs"][name] for batch in microbatches)
+        return cls([Routes.build(source, target, own, ragged) for own in runs])
 
-    def send(self, layout: NamedSharding, order: np.ndarray | None = None) -> jax.Array:
-        """`[microbatches, devices, devices, capacity]`, see `Routes.send`.
+    def send(self, layout: NamedSharding, order: np.ndarray | None = None) -> dict[str, jax.Array]:
+        """`picks`, `[microbatches, devices, entries]`, see `Routes.send`.
+
+        Ragged ones with `slices`, `[microbatches, devices, 4, devices]`, see `Routes.slices`.
 
         Args:
-            layout: of the array; its second dimension is a device's own.
+            layout: of each; its second dimension is a device's own.
             order: microbatch in every slot of the first dimension, or -1; by default all in turn.
         """
-        slots = np.arange(len(self.routes)) if order is None else order
-        first = self.routes[0]
-        count, capacity = first.count, first.capacity
-        nothing = np.full((count, capacity), np.prod(first.source.shape), np.int32)
-
-        def shard(index: tuple[slice, ...] | None) -> np.ndarray:
-            assert index is not None  # every device holds a shard
-            devices = range(*index[1].indices(count))
-            return np.stack(
-                [
-                    [self.routes[m].send(d) if m >= 0 else nothing for d in devices]
-                    for m in slots[index[0]]
-                ]
-            )
-
-        shape = (len(slots), count, count, capacity)
-        return jax.make_array_from_callback(shape, layout, shard)
+        nothing = replace(self.routes[0], runs=self.routes[0].runs[:0])
+        slots = range(len(self.routes)) if order is None else order.tolist()
+        routes = [self.routes[m] if m >= 0 else nothing for m in slots]
+        picks = _by_device(routes, Routes.send, layout)
+        if not nothing.ragged:
+            return {"picks": picks}
+        return {"picks": picks, "slices": _by_device(routes, Routes.slices, layout)}
 
     def receive(self, layout: NamedSharding) -> jax.Array:
         """`[microbatches, rows, tokens]`, see `Routes.receive`."""
@@ -101,8 +100,28 @@ class RoutedMicrobatches:
         return jax.make_array_from_callback(shape, layout, shard)
 
 
-def routed(microbatches: Sequence[Any], model: ModelConfig, views: Views, rows: int) -> Any:
+def _by_device(
+    routes: Sequence[Routes], part: Callable[[Routes, int], np.ndarray], layout: NamedSharding
+) -> jax.Array:
+    """`part` of all routes and devices, `[routes, devices, ...]`."""
+    count = routes[0].count
+
+    def shard(index: tuple[slice, ...] | None) -> np.ndarray:
+        assert index is not None  # every device holds a shard
+        devices = range(*index[1].indices(count))
+        return np.stack([[part(own, device) for device in devices] for own in routes[index[0]]])
+
+    shape = (len(routes), count, *part(routes[0], 0).shape)
+    return jax.make_array_from_callback(shape, layout, shard)
+
+
+def routed(
+    microbatches: Sequence[Any], model: ModelConfig, views: Views, rows: int, ragged: bool
+) -> Any:
     """Routes by encoder, for microbatches that list runs; nothing if none does.
+
+    Args:
+        ragged: see `sharding.exchange.is_ragged`.
 
     Raises:
         ValueError: some do and some do not.
@@ -113,7 +132,7 @@ def routed(microbatches: Sequence[Any], model: ModelConfig, views: Views, rows: 
     if not any(lists):
         return {}
     return {
-        name: RoutedMicrobatches.build(name, microbatches, model, views, rows)
+        name: RoutedMicrobatches.build(name, microbatches, model, views, rows, ragged)
         for name in model.encoders
     }
 

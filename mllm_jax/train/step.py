@@ -319,9 +319,10 @@ def batch_specs(
 
     def encoder(name: str, tree: Any) -> Any:
         spec = dealings[name].spec if name in dealings else batch_spec(grid.views[name])
-        return rows(spec, tree) | (
-            {"send": PartitionSpec(spec[0], *send)} if "send" in tree else {}
-        )
+        layout = rows(spec, tree)
+        if "send" in tree:
+            layout["send"] = rows(PartitionSpec(spec[0], *send), tree["send"])
+        return layout
 
     decoder = rows(batch_spec(grid.decoder), batch["decoder"])
     if "receive" in decoder:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from functools import partial
+import os
+import re
+from collections.abc import Sequence
+from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from jax.experimental import topologies
 from jax.sharding import PartitionSpec as P
 
+from mllm_jax.bench_overlap import TARGETS, Target
 from sharding.collectives import psum
-from sharding.exchange import exchange_by_routes
+from sharding.exchange import exchange_by_routes, is_ragged
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError
 from sharding.routes import Routes, Side, runs_of
+from tests.emulation import ragged_on_cpus
 from tests.sharding.test_exchange import OUTPUTS, PAIRS, ROWS, TOKENS, WIDTH, lookup
 
 Index = np.ndarray[Any, np.dtype[Any]]
@@ -35,9 +42,9 @@ def scattered(seed: int, tokens: int = TOKENS) -> Index:
     return index
 
 
-def build(grid: JointGrid, index: Index) -> Routes:
+def build(grid: JointGrid, index: Index, ragged: bool = False) -> Routes:
     source = Side(grid.views["vision"], ROWS, OUTPUTS)
-    return Routes.build(source, Side(grid.decoder, *index.shape), runs_of(index, OUTPUTS))
+    return Routes.build(source, Side(grid.decoder, *index.shape), runs_of(index, OUTPUTS), ragged)
 
 
 @given(seed=st.integers(0, 99))
@@ -54,21 +61,44 @@ def test_runs_say_what_the_index_says(seed: int) -> None:
     assert runs_of(np.full((2, 3), -1), 4).shape == (0, 5)
 
 
-@settings(max_examples=40)
-@given(pair=st.sampled_from(PAIRS), seed=st.integers(0, 99))
-def test_every_output_arrives_once(pair: tuple[ParallelPlan, ParallelPlan], seed: int) -> None:
+@settings(max_examples=80)
+@given(pair=st.sampled_from(PAIRS), seed=st.integers(0, 99), ragged=st.booleans())
+def test_every_output_arrives_once(
+    pair: tuple[ParallelPlan, ParallelPlan], seed: int, ragged: bool
+) -> None:
     """The all-to-all on the host, in numpy."""
     grid = JointGrid.build({"decoder": pair[0], "vision": pair[1]})
     index = scattered(seed)
-    routes = build(grid, index)
-    assert routes.counts.max() <= routes.capacity
+    routes = build(grid, index, ragged)
     held = shares(routes.source, np.arange(ROWS * OUTPUTS).reshape(ROWS, OUTPUTS), routes)
-    sent = [np.append(held[i].reshape(-1), -7)[routes.send(i)] for i in range(routes.count)]
-    assert routes.counts.sum() == (index >= 0).sum()
     wanted = shares(routes.target, index, routes)
+    received = np.full((routes.count, routes.entries[1] + 1), -1)
+    slices = np.stack([slices_of(routes, i) for i in range(routes.count)])
+    np.testing.assert_array_equal(slices[:, 1], slices[:, 3].T)
+    for i, (begins, sizes, there, _) in enumerate(slices):
+        sent = np.append(held[i].reshape(-1), -7)[routes.send(i)]
+        assert len(sent) == routes.entries[0]
+        for j in range(routes.count):
+            place = slice(there[j], there[j] + sizes[j])
+            assert place.stop <= routes.entries[1]
+            assert np.all(received[j, place] == -1)
+            received[j, place] = sent[begins[j] : begins[j] + sizes[j]]
     for j in range(routes.count):
-        received = np.append(np.stack([block[j] for block in sent]).reshape(-1), -1)
-        np.testing.assert_array_equal(received[routes.receive(j)], wanted[j])
+        np.testing.assert_array_equal(received[j, routes.receive(j)], wanted[j])
+    if ragged:  # all that is sent is wanted, and it arrives without gaps
+        assert slices[:, 1].sum() == (index >= 0).sum()
+        assert slices[:, 1].max() <= routes.capacity
+        arrived = np.arange(routes.entries[1]) < slices[:, 3].sum(axis=1)[:, None]
+        np.testing.assert_array_equal(received[:, :-1] >= 0, arrived)
+
+
+def slices_of(routes: Routes, device: int) -> Index:
+    """As `Routes.slices`; padded ones go whole."""
+    if routes.ragged:
+        return routes.slices(device)
+    begins = np.arange(routes.count) * routes.capacity
+    size, there = (np.full(routes.count, n) for n in (routes.capacity, begins[device]))
+    return np.stack([begins, size, there, size])
 
 
 def shares(side: Side, whole: Index, routes: Routes) -> dict[int, Index]:
@@ -83,40 +113,161 @@ def shares(side: Side, whole: Index, routes: Routes) -> dict[int, Index]:
 @pytest.mark.parametrize(("decoder", "encoder"), PAIRS, ids=str)
 def test_equals_a_lookup_with_its_gradient(decoder: ParallelPlan, encoder: ParallelPlan) -> None:
     grid = JointGrid.build({"decoder": decoder, "vision": encoder})
-    source, target = grid.views["vision"], grid.decoder
-    rng, index = np.random.default_rng(1), scattered(3)
-    outputs = rng.normal(size=(ROWS, OUTPUTS, WIDTH)).astype(np.float32)
-    weights = rng.normal(size=(ROWS, TOKENS, WIDTH)).astype(np.float32)
+    index = scattered(3)
     routes = build(grid, index)
-    send = np.stack([routes.send(i) for i in range(routes.count)])
-    receive = np.empty((ROWS, TOKENS), np.int32)
-    rows, positions = routes.target.shape
-    for (b, t), device in np.ndenumerate(routes.target.devices(routes.axes)):
-        place = slice(b * rows, (b + 1) * rows), slice(t * positions, (t + 1) * positions)
-        receive[place] = routes.receive(int(device))
+    outputs, weights = values(routes)
+    gradient, moved = exchanged(grid, jax.devices())(outputs, weights, *on_devices(routes))
+    np.testing.assert_array_equal(moved, lookup(outputs, index))
+    expected = np.zeros((ROWS * OUTPUTS, WIDTH), np.float32)
+    np.add.at(expected, index[index >= 0], weights[index >= 0])
+    np.testing.assert_allclose(gradient.reshape(-1, WIDTH), expected, rtol=1e-6)
 
-    def body(outputs: Any, send: Any, receive: Any, weights: Any) -> Any:
+
+def values(routes: Routes, width: int = WIDTH) -> tuple[Index, Index]:
+    """Outputs of the whole batch, and weights of the decoder's positions."""
+    rng, sides = np.random.default_rng(1), (routes.source, routes.target)
+    shapes = [(side.rows, side.positions, width) for side in sides]
+    outputs, weights = (rng.normal(size=shape).astype(np.float32) for shape in shapes)
+    return outputs, weights
+
+
+def on_devices(routes: Routes) -> tuple[dict[str, Index], Index]:
+    """What the devices send, `[devices, ...]`, and what lands, `[rows, tokens]`."""
+    devices = range(routes.count)
+    send = {"picks": np.stack([routes.send(i) for i in devices])}
+    if routes.ragged:
+        send["slices"] = np.stack([routes.slices(i) for i in devices])
+    receive = np.empty((routes.target.rows, routes.target.positions), np.int32)
+    for device, share in shares(routes.target, receive, routes).items():
+        share[:] = routes.receive(device)
+    return send, receive
+
+
+def exchanged(grid: JointGrid, devices: Sequence[Any]) -> Any:
+    """Compiles the exchange and its gradient: of outputs, weights, what is sent and what lands."""
+    source, target = grid.views["vision"], grid.decoder
+
+    def body(outputs: Any, weights: Any, send: Any, receive: Any) -> Any:
+        send = jax.tree.map(lambda x: x[0], send)
+
         def loss(outputs: Any) -> Any:
-            moved = exchange_by_routes(outputs, send[0], receive, routes.axes)
+            moved = exchange_by_routes(outputs, send, receive, target.positions)
             return psum(jnp.sum(moved * weights), target.all), moved
 
         return jax.grad(loss, has_aux=True)(outputs)
 
     sent = P(source.batch or None, source.tensor or None)
     got = P(target.batch or None, target.tensor or None)
-    run = jax.jit(
-        jax.shard_map(
-            body,
-            mesh=grid.mesh(jax.devices()[: grid.devices]),
-            in_specs=(sent, P(routes.axes), got, got),
-            out_specs=(sent, got),
-        )
+    run = jax.shard_map(
+        body,
+        mesh=grid.mesh(devices[: grid.devices]),
+        in_specs=(sent, got, P(target.positions), got),
+        out_specs=(sent, got),
     )
-    gradient, moved = run(outputs, send, receive, weights)
-    np.testing.assert_array_equal(moved, lookup(outputs, index))
-    expected = np.zeros((ROWS * OUTPUTS, WIDTH), np.float32)
-    np.add.at(expected, index[index >= 0], weights[index >= 0])
-    np.testing.assert_allclose(gradient.reshape(-1, WIDTH), expected, rtol=1e-6)
+    return jax.jit(run)
+
+
+# ---- ragged --------------------------------------------------------------------------------------
+
+
+@st.composite
+def indices(draw: st.DrawFn) -> Index:
+    """Runs of any rows to any rows; some rows, and so some devices, may send or take nothing."""
+    rows = st.sets(st.integers(0, ROWS - 1))
+    senders, takers = sorted(draw(rows)), sorted(draw(rows))
+    index = np.full((ROWS, TOKENS), -1, np.int32)
+    outputs = np.arange(ROWS * OUTPUTS, dtype=np.int32).reshape(ROWS, OUTPUTS)[senders].reshape(-1)
+    places = np.arange(index.size).reshape(index.shape)[takers].reshape(-1)
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    count = draw(st.integers(0, min(len(outputs), len(places))))
+    chosen = np.sort(rng.choice(places, count, replace=False))
+    order = outputs if draw(st.booleans()) else rng.permutation(outputs)
+    index.reshape(-1)[chosen] = order[:count]
+    return index
+
+
+def only(senders: slice, takers: slice) -> Index:
+    """As many outputs as fit go from some rows to some."""
+    index = np.full((ROWS, TOKENS), -1, np.int32)
+    outputs = np.arange(ROWS * OUTPUTS, dtype=np.int32).reshape(ROWS, OUTPUTS)[senders].ravel()
+    index[takers].reshape(-1)[: len(outputs)] = outputs[: index[takers].size]
+    return index
+
+
+@cache
+def both_forms(pair: tuple[ParallelPlan, ParallelPlan]) -> tuple[JointGrid, Any, Any]:
+    grid = JointGrid.build({"decoder": pair[0], "vision": pair[1]})
+    return grid, exchanged(grid, jax.devices()), exchanged(grid, jax.devices())
+
+
+@settings(max_examples=60)
+@given(pair=st.sampled_from([PAIRS[0], PAIRS[4], PAIRS[6]]), index=indices())
+@example(pair=PAIRS[0], index=only(slice(0), slice(0)))  # no media at all
+@example(pair=PAIRS[0], index=only(slice(2, 8), slice(0, 8)))  # the first device sends nothing
+@example(pair=PAIRS[6], index=only(slice(0, 8), slice(2, 6)))  # the first and last receive nothing
+@example(pair=PAIRS[6], index=only(slice(0, 8), slice(3, 4)))  # all go to one
+def test_ragged_equals_padded_with_its_gradient(
+    pair: tuple[ParallelPlan, ParallelPlan], index: Index
+) -> None:
+    grid, padded, ragged = both_forms(pair)
+    routes = build(grid, index, ragged=True)
+    outputs, weights = values(routes)
+    expected = padded(outputs, weights, *on_devices(build(grid, index)))
+    with ragged_on_cpus():
+        found = ragged(outputs, weights, *on_devices(routes))
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_routes_are_ragged_where_the_platform_can() -> None:
+    def mesh(platform: str, *shape: int) -> Any:
+        devices = np.full(shape, SimpleNamespace(platform=platform))
+        return SimpleNamespace(devices=devices, shape=dict(zip("ab", shape, strict=True)))
+
+    for platform, ragged in (("cpu", False), ("gpu", True), ("tpu", True)):
+        assert is_ragged(mesh(platform, 4, 2), ("a", "b")) is ragged
+        assert not is_ragged(mesh(platform, 1, 8), ("a",))
+        assert not is_ragged(mesh(platform, 1, 8), ())
+
+
+@pytest.mark.parametrize("platform", ["tpu", "cuda"])
+def test_ragged_is_two_ragged_all_to_alls_with_the_gradient(platform: str) -> None:
+    grid = JointGrid.build({"decoder": PAIRS[0][0], "vision": PAIRS[0][1]})
+    routes = build(grid, scattered(3), ragged=True)
+    traced = exchanged(grid, jax.devices()).trace(*values(routes), *on_devices(routes))
+    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    assert text.count("@ragged_all_to_all") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(TARGETS[0], marks=pytest.mark.tpu_compile),
+        pytest.param(TARGETS[1], marks=pytest.mark.gpu_compile),
+    ],
+    ids=lambda target: target.name,
+)
+def test_ragged_takes_less_memory_of_an_accelerator(target: Target) -> None:
+    pytest.importorskip(target.compiler)
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    devices = topologies.get_topology_desc(**target.topology).devices
+    padded, ragged = (compiled(devices, ragged) for ragged in (False, True))
+    assert "ragged-all-to-all" not in padded.as_text()
+    assert len(re.findall(r"ragged-all-to-all(-start)?\(", ragged.as_text())) == 2
+    before, after = (each.memory_analysis().temp_size_in_bytes for each in (padded, ragged))
+    assert after < before / 4
+
+
+def compiled(devices: Sequence[Any], ragged: bool) -> Any:
+    """32 devices with 256 outputs each, to 512 tokens a row, 512 wide; with the gradient."""
+    plans = {"decoder": ParallelPlan(data=4, tensor=8), "vision": ParallelPlan(data=32)}
+    grid = JointGrid.build(plans)
+    source, target = Side(grid.views["vision"], 32, 256), Side(grid.decoder, 32, 512)
+    routes = Routes.build(source, target, np.zeros((0, 5), np.int64), ragged)
+    assert is_ragged(grid.mesh(devices), routes.axes)
+    shapes = jax.eval_shape(lambda: (*values(routes, 512), *on_devices(routes)))
+    return exchanged(grid, devices).lower(*shapes).compile()
 
 
 def test_wrong_runs_and_views_are_refused() -> None:
@@ -125,6 +276,9 @@ def test_wrong_runs_and_views_are_refused() -> None:
     for run in ([4, 0, 0, 0, 1], [0, 7, 0, 0, 2], [0, 0, -1, 0, 1], [0, 0, 0, 15, 2]):
         with pytest.raises(ValueError, match=r"leaves the 4 rows of (8|16) positions"):
             Routes.build(side(8), side(16), np.array([run]))
+    for other, what in (([1, 3, 2, 9, 2], "outputs"), ([2, 0, 3, 2, 4], "tokens")):
+        with pytest.raises(ValueError, match=rf"runs \[.*\] and \[.*\] share {what}"):
+            Routes.build(side(8), side(16), np.array([[1, 0, 3, 5, 4], [1, 2, 0, 0, 0], other]))
     staged = JointGrid.build(
         {"decoder": ParallelPlan(stage=2, data=2), "vision": ParallelPlan(data=4)}
     )

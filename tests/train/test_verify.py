@@ -11,6 +11,7 @@ from mllm_jax.config import ScheduleConfig
 from mllm_jax.train import media, verify
 from mllm_jax.train.schedule import encoder_pieces
 from mllm_jax.train.verify import Verification, leaf_errors, relative_error, shrink_model
+from sharding.collectives import axis_size
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 
@@ -42,7 +43,7 @@ def test_a_wrong_exchange_fails(small_config, monkeypatch, balance):
         return in_blocks(outputs, index, source, target) * (1 + 0.01 * len(source.batch))
 
     def wrong_by_routes(outputs, send, receive, axes):
-        return by_routes(outputs, send, receive, axes) * (0.99 + 0.01 * len(send))
+        return by_routes(outputs, send, receive, axes) * (0.99 + 0.01 * axis_size(axes))
 
     monkeypatch.setattr(media, "exchange", wrong_in_blocks)
     monkeypatch.setattr(media, "exchange_by_routes", wrong_by_routes)
