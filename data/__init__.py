@@ -1,8 +1,9 @@
 """Samples, packing and the deterministic loader (numpy only, no jax here).
 
 Reading order: `sample.py` (what a sample is), `processor.py` (tokens, patches, log-mel frames),
-`packing.py` (which sample goes to which row), `plan.py` (the stream of step plans), `assemble.py`
-(plan -> arrays), `loader.py` (all of it as one Grain pipeline).
+`lengths.py` (how long all samples are), `packing.py`, `balance.py` and `dealing.py` (which sample
+goes to which row), `plan.py` (the stream of step plans), `assemble.py` (plan -> arrays),
+`loader.py` (all of it as one Grain pipeline), `on_read.py` (where lengths are not known before).
 """
 
 from data.config import DataConfig

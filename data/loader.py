@@ -10,17 +10,12 @@ carries the state after it: that, and not Grain's own state, is what a checkpoin
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
-import grain
 import numpy as np
-from absl import flags
 
 from data.assemble import Assembler, Batch, Rows
 from data.config import DataConfig
@@ -37,6 +32,7 @@ from data.plan import (
     runs_of_plan,
     used_lengths,
 )
+from data.prefetch import Prefetched, Sliced, Unseekable
 from data.processor import Processor
 from data.sample import DataError
 from data.sources import Source
@@ -82,31 +78,22 @@ class Step:
     state: LoaderState
 
 
-class _PlanIterator(grain.DatasetIterator):
-    """Steps `offset`, `offset + stride`, ... of a planner."""
+class _PlanIterator(Unseekable):
+    """Plans `offset`, `offset + stride`, ... of a planner."""
 
     def __init__(self, planner: Planner, offset: int, stride: int) -> None:
         super().__init__()
         self._planner, self._ahead, self._stride = planner, offset, stride
 
-    def __next__(self) -> StepPlan:
+    def make(self) -> StepPlan:
         for _ in range(self._ahead):
             self._planner.plan()
         self._ahead = self._stride - 1
         return self._planner.plan()
 
-    def get_state(self) -> dict[str, Any]:
-        """Only Grain's own prefetching asks; resuming goes through `LoaderState`."""
-        return {"step": self._planner.state.step}
 
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Refused: a new `Loader(state=...)` is how to go elsewhere."""
-        if state != self.get_state():
-            raise ValueError("a loader does not seek; make a new one with `state`")
-
-
-class _StepPlans(grain.IterDataset):
-    """The stream of plans; Grain's workers slice it by `set_slice`."""
+class _StepPlans(Sliced):
+    """The stream of plans."""
 
     def __init__(
         self,
@@ -119,28 +106,9 @@ class _StepPlans(grain.IterDataset):
     ) -> None:
         super().__init__()
         self._arguments = (source, lengths, config, capacity, state, consumer)
-        self._offset, self._stride = 0, 1
-
-    def set_slice(self, sl: slice, sequential_slice: bool = False) -> None:
-        """Keep only steps start, start + step, ... (called by Grain inside a worker)."""
-        if sequential_slice or sl.stop is not None:
-            raise ValueError(f"an endless stream cannot be cut into {sl}")
-        self._offset, self._stride = sl.start, sl.step
 
     def __iter__(self) -> _PlanIterator:
-        _leave_interrupts_to_the_parent()
-        return _PlanIterator(Planner(*self._arguments), self._offset, self._stride)
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    """Ignore SIGINT in a worker process; nothing else, in any other.
-
-    Ctrl-C reaches the parent and its workers at once. The parent may want to finish its step and
-    to save, for which it needs batches; when it closes the loader, its workers end.
-    """
-    worker = multiprocessing.parent_process() is not None
-    if worker and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return _PlanIterator(Planner(*self._arguments), self.offset, self.stride)
 
 
 class _Assemble:
@@ -182,8 +150,27 @@ def step_stats(plan: StepPlan, rows: int) -> StepStats:
     )
 
 
-class Loader(Iterator[Step]):
-    """Endless, resumable iterator over training steps; close it (or use `with`).
+class StepLoader(Iterator[Step]):
+    """Endless iterator over training steps, to be closed (or use `with`)."""
+
+    def close(self) -> None:
+        """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Loader(StepLoader):
+    """Steps of samples whose lengths are known beforehand; resumable.
 
     rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
     "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. consumer:
@@ -195,7 +182,7 @@ class Loader(Iterator[Step]):
     Raises:
         DataError: budgets that do not fit the encoders, an unusable source, a state of another
             seed. ValueError: impossible `rows`. SampleError (from `next`): a bad sample, with
-            `data.on_error: raise`.
+            `data.on_error: raise`. DataError (from `next`): the data have changed.
     """
 
     def __init__(
@@ -209,9 +196,7 @@ class Loader(Iterator[Step]):
         consumer: Consumer = NO_CONSUMER,
         lengths: LengthTable | None = None,
     ) -> None:
-        state = state or LoaderState(seed)
-        if state.seed != seed:
-            raise DataError(f"the saved loader state has seed {state.seed}, the run {seed}")
+        state = state_of(state, seed)
         if not len(source):
             raise DataError("the data source is empty")
         capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
@@ -220,11 +205,10 @@ class Loader(Iterator[Step]):
         plans = _StepPlans(source, lengths, config, capacity, state, consumer)
         steps = plans.map(_Assemble(assembler, config))
         self._workers = config.workers
-        prefetched = _prefetched(steps, config.workers, config.prefetch)
-        self._iterator: Any = prefetched.__iter__()
+        self._steps = Prefetched(steps, config.workers, config.prefetch)
 
     def __next__(self) -> Step:
-        element = next(self._iterator)
+        element = next(self._steps)
         batch, rest = element["batch"], element["rest"]
         if self._workers:
             # Grain unmaps shared memory with its array; what JAX may alias must not live there.
@@ -233,32 +217,19 @@ class Loader(Iterator[Step]):
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
-        close = getattr(self._iterator, "close", None)
-        if close is not None:
-            close()
-        # Grain's iterators close again in __del__, which must not wait for the interpreter's end.
-        self._iterator = iter(())
-
-    def __enter__(self) -> Loader:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        self._steps.close()
 
 
-def _prefetched(steps: grain.IterDataset, workers: int, ahead: int) -> grain.IterDataset:
-    if workers:
-        # Grain's worker processes read absl flags, which nobody parses in this program.
-        if not flags.FLAGS.is_parsed():
-            flags.FLAGS.mark_as_parsed()
-        options = grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=ahead)
-        return steps.mp_prefetch(options)
-    return grain.experimental.ThreadPrefetchIterDataset(steps, prefetch_buffer_size=ahead)
+def state_of(state: LoaderState | None, seed: int) -> LoaderState:
+    """Where to begin.
+
+    Raises:
+        DataError: `state` is of another seed.
+    """
+    state = state or LoaderState(seed)
+    if state.seed != seed:
+        raise DataError(f"the saved loader state has seed {state.seed}, the run {seed}")
+    return state
 
 
 def _copied(batch: Batch) -> Batch:

@@ -110,7 +110,7 @@ class Placement:
 
     index: in the source; row: global row of the decoder; start: first decoder position; segment:
     its number in the decoder row, from 1; media: encoder -> ((global row of the encoder, first
-    input position, segment number), ...).
+    input position, segment number), ...); position: of the sample in the stream.
     """
 
     index: int
@@ -119,6 +119,7 @@ class Placement:
     segment: int
     lengths: Lengths
     media: dict[str, tuple[tuple[int, int, int], ...]]
+    position: int = 0
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,7 @@ def lay_out(
     rows: Sequence[int | None],
     modalities: tuple[Modality, ...],
     media_rows: Sequence[Mapping[str, Sequence[int]]] | None = None,
+    positions: Sequence[int] | None = None,
 ) -> tuple[Placement, ...]:
     """Positions of packed samples (index, lengths) in their rows, each row filled from the left.
 
@@ -154,6 +156,7 @@ def lay_out(
         modalities: of the encoders.
         media_rows: by sample and encoder, the encoder's row of every medium; by default the row of
             the sample.
+        positions: of the samples in the stream, if they come from it.
     """
     cursors: dict[tuple[str, int], list[int]] = {}  # next position, next segment
 
@@ -176,7 +179,8 @@ def lay_out(
                 (r, *advance(name, r, span)) for r, span in zip(own, spans, strict=True)
             )
         start, segment = advance("decoder", row, lengths.tokens)
-        placements.append(Placement(index, row, start, segment, lengths, media))
+        position = positions[number] if positions else 0
+        placements.append(Placement(index, row, start, segment, lengths, media, position))
     return tuple(placements)
 
 
@@ -294,7 +298,8 @@ class Planner:
     ) -> StepPlan:
         """The plan of one microbatch."""
         samples = [(item.index, item.lengths) for item in part]
-        placements = lay_out(samples, dealt.rows, capacity.modalities, dealt.media)
+        positions = [item.position for item in part]
+        placements = lay_out(samples, dealt.rows, capacity.modalities, dealt.media, positions)
         dearest = {
             phase: (load.dearest[0], self._called(part[load.dearest[1]]), load.dearest[2])
             if load.dearest[0]

@@ -138,10 +138,17 @@ class Processor:
             LengthError: lengths other than `expected`, which is what `measure` said (measured now
                 if None).
         """
-        expected = expected or self.measure(sample)
+        return _agreeing(sample, expected or self.measure(sample), self.read(sample))
+
+    def read(self, sample: Sample) -> Example:
+        """As `process`, whatever the sample's metadata promise.
+
+        Raises:
+            SampleError: the sample cannot be used; the message says why.
+        """
+        self._check_turns(sample)
         media = self._read_media(sample)
-        text = self._text(sample, _sizes(media))
-        return _agreeing(sample, expected, _example(text, media))
+        return _example(self._text(sample, _sizes(media)), media)
 
     def prompt(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """The example up to where the last answer begins; nothing in it is learnt.

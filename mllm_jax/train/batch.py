@@ -96,12 +96,22 @@ def _total_rows(rows: NamedSharding, degree: int, local: int) -> int:
 
 def local_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
     """Rows of a batch of `rows` rows that this process must read, by module."""
+    return process_rows(step, rows)[jax.process_index()]
+
+
+def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
+    """Rows of a batch of `rows` rows that every process must read, by module."""
     axes = {name: view.batch for name, view in step.grid.views.items()}
     axes |= {name: dealing.rows for name, dealing in step.dealings.items()}
-    return {
-        name: _addressable(NamedSharding(step.mesh, PartitionSpec(dealt or None)), rows)
-        for name, dealt in axes.items()
-    }
+    held: list[dict[str, set[int]]] = [
+        {name: set() for name in axes} for _ in range(jax.process_count())
+    ]
+    for name, dealt in axes.items():
+        layout = NamedSharding(step.mesh, PartitionSpec(dealt or None))
+        shares: Mapping[Any, Any] = layout.devices_indices_map((rows,))
+        for device, index in shares.items():
+            held[device.process_index][name].update(range(*index[0].indices(rows)))
+    return [{name: sorted(own) for name, own in by_name.items()} for by_name in held]
 
 
 def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:

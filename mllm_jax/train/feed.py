@@ -5,16 +5,18 @@ from __future__ import annotations
 import jax
 
 from data.lengths import LengthTable, open_lengths
-from data.loader import Loader
+from data.loader import Loader, StepLoader
+from data.on_read import ReadingLoader
 from data.plan import Consumer, LoaderState
 from data.sources import Source, make_source
 from mllm_jax.devices import is_primary
 from mllm_jax.models.work import tower_works
-from mllm_jax.train.batch import everywhere, local_rows, row_hosts
+from mllm_jax.train.batch import everywhere, process_rows, row_hosts
 from mllm_jax.train.experiment import Experiment
+from sharding.hosts import ProcessCluster
 
 
-def open_loader(experiment: Experiment, state: LoaderState) -> Loader:
+def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
     """The training batches of this process from `state` on; close it.
 
     Raises:
@@ -22,16 +24,12 @@ def open_loader(experiment: Experiment, state: LoaderState) -> Loader:
     """
     config = experiment.config
     source = make_source(config.data, "train")
-    return Loader(
-        source,
-        experiment.processor,
-        config.data,
-        config.train.seed,
-        local_rows(experiment.step, config.data.rows),
-        state,
-        consumer(experiment),
-        shared_lengths(experiment, source),
-    )
+    common = source, experiment.processor, config.data, config.train.seed
+    rows, own = process_rows(experiment.step, config.data.rows), consumer(experiment)
+    if config.data.lengths == "on_read":
+        return ReadingLoader(*common, rows, state, own, ProcessCluster())
+    here = rows[jax.process_index()]
+    return Loader(*common, here, state, own, shared_lengths(experiment, source))
 
 
 def consumer(experiment: Experiment) -> Consumer:

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 from rich.console import Console
 
-from data.loader import Loader, Step
+from data.loader import Step, StepLoader
 from data.plan import LoaderState
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary, peak_flops
@@ -216,7 +216,7 @@ def steps(
 
 
 def _microbatches(
-    experiment: Experiment, loader: Loader, steps: int
+    experiment: Experiment, loader: StepLoader, steps: int
 ) -> Iterator[tuple[list[Step], list[Step] | None]]:
     """The microbatches of `steps` steps, with those of the next step if this one works ahead."""
 

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,13 @@ def write_config(folder: Path, name: str, **changes: Any) -> Path:
 
 
 def launch(command: str, config: Path, *arguments: str) -> subprocess.Popen[str]:
+    return start("launch.py", command, "--config", str(config), *arguments)
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    """A Python program, in the project's folder."""
     return subprocess.Popen(
-        [sys.executable, str(ROOT / "launch.py"), command, "--config", str(config), *arguments],
+        [sys.executable, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -116,22 +122,44 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):
 
 
 @pytest.mark.multihost
-def test_two_processes_give_the_losses_of_one(whole, folder):
-    config = write_config(folder, "two")
+@pytest.mark.parametrize("lengths", ["cached", "on_read"])
+def test_two_processes_give_the_losses_of_one(lengths, whole, folder):
+    config = write_config(folder, f"two_{lengths}", data__lengths=lengths)
+    two_processes(["launch.py"], ["launch.py"], ["train", "--config", str(config)])
+    run = folder / f"two_{lengths}"
+    np.testing.assert_allclose(losses(run), losses(folder / "whole"), rtol=1e-6)
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["exact_match"] == whole["exact_match"]
+
+
+@pytest.mark.multihost
+@pytest.mark.parametrize("lengths", ["cached", "on_read"])
+def test_two_processes_read_each_sample_once(lengths, folder):
+    """No epoch ends within the run, so that what is read twice has been read by both."""
+    source = CHANGES["data__source"] | {"train": 4000}
+    changes = {"data__source": source, "data__lengths": lengths, "evaluate": {"enabled": False}}
+    config = write_config(folder, f"reads_{lengths}", **changes)
+    files = [folder / f"{lengths}{i}.txt" for i in range(2)]
+    programs = [["-m", "tests.train.reads", str(file)] for file in files]
+    two_processes(*programs, ["train", "--config", str(config)])
+    reads = [Counter(file.read_text().splitlines()) for file in files]
+    assert all(reads)
+    assert max((reads[0] + reads[1]).values()) == 1
+
+
+def two_processes(first: list[str], second: list[str], arguments: list[str]) -> None:
+    """Run two programs as the two processes of one run."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    options = ["--coordinator", address, "--processes", "2", "--process"]
-    both = [launch("train", config, *options, str(i)) for i in range(2)]
+    options = [*arguments, "--coordinator", address, "--processes", "2", "--process"]
+    both = [start(*program, *options, str(i)) for i, program in enumerate((first, second))]
     try:
         for process in both:
             finish(process)
     finally:
         for process in both:
             process.kill()
-    np.testing.assert_allclose(losses(folder / "two"), losses(folder / "whole"), rtol=1e-6)
-    summary = json.loads((folder / "two" / "summary.json").read_text())
-    assert summary["exact_match"] == whole["exact_match"]
 
 
 def test_an_unwritable_run_folder_is_refused_before_training(folder):

@@ -1,0 +1,401 @@
+"""Steps of samples whose lengths are known only once they are read (`data.lengths: on_read`).
+
+Each host reads every n-th sample of the stream, ahead of its turn. The hosts tell each other the
+lengths of new samples, make the same plan from them, and send each other what lies in rows of
+others, and only that::
+
+    read (Grain) -> lengths to all hosts -> plan -> parts to the hosts of their rows -> arrays
+
+The parts of a step are on their way while the step before is taken.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.assemble import BatchArrays, Rows, check_rows
+from data.config import DataConfig
+from data.loader import Step, StepLoader, state_of, step_stats
+from data.packing import make_capacity
+from data.plan import (
+    Consumer,
+    LoaderState,
+    Placement,
+    Planner,
+    StepPlan,
+    runs_of_plan,
+    stream,
+)
+from data.prefetch import Prefetched, Sliced, Unseekable
+from data.processor import Processor
+from data.sample import DataError, Example, Lengths, Medium, SampleError
+from data.sources import Source
+
+Words = NDArray[np.int32]
+
+
+class Cluster(Protocol):
+    """The hosts of a run. All of them must call the same methods in the same order."""
+
+    @property
+    def index(self) -> int:
+        """Number of this host."""
+
+    @property
+    def count(self) -> int:
+        """Number of hosts."""
+
+    def gather(self, numbers: Words) -> Callable[[], list[Words]]:
+        """Begin to tell all hosts `numbers`; what each host has told, once it is asked for."""
+
+    def exchange(
+        self, parts: Sequence[Words], sizes: NDArray[np.int64]
+    ) -> Callable[[], list[Words]]:
+        """Begin to send `parts[j]` to host j; what each host has sent, once it is asked for.
+
+        Args:
+            parts: of every host; nothing for this one.
+            sizes: words from host i to host j, `[i, j]`, the same on all hosts.
+        """
+
+
+class Alone:
+    """A single host."""
+
+    index, count = 0, 1
+
+    def gather(self, numbers: Words) -> Callable[[], list[Words]]:
+        """Its own."""
+        return lambda: [numbers]
+
+    def exchange(
+        self, parts: Sequence[Words], sizes: NDArray[np.int64]
+    ) -> Callable[[], list[Words]]:
+        """Nothing."""
+        return lambda: list(parts)
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+class _PlaceIterator(Unseekable):
+    """Stream position and index of the samples that one worker reads."""
+
+    def __init__(self, places: Iterator[tuple[int, int]], offset: int, stride: int) -> None:
+        super().__init__()
+        self._places, self._ahead, self._stride = places, offset, stride
+
+    def make(self) -> tuple[int, int]:
+        for _ in range(self._ahead):
+            next(self._places)
+        self._ahead = self._stride - 1
+        return next(self._places)
+
+
+class _Places(Sliced):
+    """What one host reads: its share of the samples carried over, then of all that follow."""
+
+    def __init__(self, size: int, state: LoaderState, index: int, hosts: int) -> None:
+        super().__init__()
+        self._size, self._state, self._index, self._hosts = size, state, index, hosts
+
+    def __iter__(self) -> _PlaceIterator:
+        return _PlaceIterator(self._all(), self.offset, self.stride)
+
+    def _all(self) -> Iterator[tuple[int, int]]:
+        order = stream(self._size, self._state.seed)
+        for position in self._state.carry:
+            if position % self._hosts == self._index:
+                yield position, int(order[position])
+        first = self._state.position
+        for position in count(first + (self._index - first) % self._hosts, self._hosts):
+            yield position, int(order[position])
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A sample that has been read, or the reason why it cannot be used."""
+
+    position: int
+    found: Example | str
+
+
+class _Reader:
+    """The map of the pipeline: a place of the stream to its sample."""
+
+    def __init__(self, source: Source, processor: Processor) -> None:
+        self._source, self._processor = source, processor
+
+    def __call__(self, place: tuple[int, int]) -> _Read:
+        position, index = place
+        try:
+            return _Read(position, self._processor.read(self._source[index]))
+        except SampleError as error:
+            return _Read(position, error.reason)
+
+
+class _Held:
+    """Samples that this host has read and that wait for their step; tells the others of them."""
+
+    def __init__(self, reads: Iterator[_Read], cluster: Cluster, encoders: Sequence[str]) -> None:
+        self._reads, self._cluster, self._encoders = reads, cluster, encoders
+        self._asked: tuple[list[int], Callable[[], list[Words]]] = ([], list)
+        self.examples: dict[int, Example] = {}
+
+    def ask(self, positions: Sequence[int]) -> None:
+        """Begin to find out the lengths at `positions`, which will be needed next."""
+        self._asked = list(positions), self._begin(positions)
+
+    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | str]:
+        """Lengths of samples at (stream position, index), whoever has read them."""
+        positions = [position for position, _ in places]
+        asked, answer = self._asked
+        self._asked = ([], list)
+        told = (answer if asked == positions else self._begin(positions))()
+        words = [iter(own.tolist()) for own in told]
+        # Each host has told of its samples in their order.
+        return [_decoded(words[p % self._cluster.count], self._encoders) for p in positions]
+
+    def _begin(self, positions: Sequence[int]) -> Callable[[], list[Words]]:
+        if not positions:
+            return list
+        words: list[int] = []
+        for position in positions:
+            if position % self._cluster.count != self._cluster.index:
+                continue
+            read = next(self._reads)
+            if read.position != position:
+                raise RuntimeError(f"read sample {read.position} of the stream, not {position}")
+            words += _encoded(read.found, self._encoders)
+            if isinstance(read.found, Example):
+                self.examples[position] = read.found
+        return self._cluster.gather(np.array(words, np.int32))
+
+
+def _encoded(found: Example | str, encoders: Sequence[str]) -> list[int]:
+    """Lengths as numbers: tokens, and of every encoder a count, lengths and starts; or a reason."""
+    if isinstance(found, str):
+        reason = found.encode()
+        return [-1, len(reason), *reason]
+    lengths = found.lengths
+    words = [lengths.tokens]
+    for name in encoders:
+        media = lengths.media.get(name, ())
+        words += [len(media), *media, *lengths.starts.get(name, ())]
+    return words
+
+
+def _decoded(words: Iterator[int], encoders: Sequence[str]) -> Lengths | str:
+    """The inverse of `_encoded`."""
+    tokens = next(words)
+    if tokens < 0:
+        return bytes(next(words) for _ in range(next(words))).decode()
+    media, starts = {}, {}
+    for name in encoders:
+        number = next(words)
+        if number:
+            media[name] = tuple(next(words) for _ in range(number))
+            starts[name] = tuple(next(words) for _ in range(number))
+    return Lengths(tokens, media, starts)
+
+
+# ---- sending -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The text (no encoder) or one medium of a sample, and from which host to which it goes."""
+
+    placement: Placement
+    encoder: str | None
+    number: int
+    sender: int
+    receiver: int
+
+
+class _Parts:
+    """What the hosts send each other for a plan.
+
+    Args:
+        rows: of every host.
+        processor: knows the shapes of media.
+    """
+
+    def __init__(self, rows: Sequence[Rows], processor: Processor) -> None:
+        self._processor, self._hosts = processor, len(rows)
+        self._owners: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for host, own in enumerate(rows):
+            for tower, numbers in own.items():
+                for row in numbers:
+                    self._owners[tower, row].append(host)
+
+    def of(self, plan: StepPlan) -> Iterator[_Part]:
+        """All parts of a plan, those among them that stay where they are."""
+        for p in plan.placements:
+            sender = p.position % self._hosts
+            for host in self._owners["decoder", p.row]:
+                yield _Part(p, None, 0, sender, host)
+            for name, media in p.media.items():
+                for number, (row, _, _) in enumerate(media):
+                    for host in self._owners[name, row]:
+                        yield _Part(p, name, number, sender, host)
+
+    def arrays(self, part: _Part, example: Example) -> list[NDArray[Any]]:
+        """What a part is made of, in words of four bytes."""
+        if part.encoder is None:
+            return [example.tokens, example.targets, example.loss_weight]
+        medium = example.media[part.encoder][part.number]
+        grid = [] if medium.grid is None else [np.array(medium.grid, np.int32)]
+        return [medium.inputs, medium.positions, *grid]
+
+    def size(self, part: _Part) -> int:
+        """Words of a part."""
+        lengths = part.placement.lengths
+        if part.encoder is None:
+            return 3 * lengths.tokens
+        modality, n = self._processor.modalities[part.encoder], lengths.media[part.encoder]
+        image = modality.kind == "image"
+        return n[part.number] * (modality.features + 1 + image) + 2 * image
+
+    def write(self, arrays: BatchArrays, part: _Part, words: Words) -> None:
+        """Write a part that has been sent as `words`."""
+        lengths = part.placement.lengths
+        if part.encoder is None:
+            tokens, targets, weight = words.reshape(3, lengths.tokens)
+            example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts)
+            arrays.write_text(part.placement, example)
+            return
+        modality = self._processor.modalities[part.encoder]
+        n = lengths.media[part.encoder][part.number]
+        inputs, rest = np.split(words, [n * modality.features])
+        grid, positions = None, rest
+        if modality.kind == "image":
+            positions = rest[:-2].reshape(n, 2)
+            grid = int(rest[-2]), int(rest[-1])
+        patches = inputs.view(np.float32).reshape(n, modality.features)
+        medium = Medium(patches, positions, grid)
+        arrays.write_medium(part.placement, part.encoder, part.number, medium)
+
+
+# ---- the loader ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A step whose parts are on their way: those of this host, and those that others send it."""
+
+    plan: StepPlan
+    own: Mapping[int, Example]
+    parts: Sequence[_Part]
+    received: Callable[[], list[Words]]
+
+
+class ReadingLoader(StepLoader):
+    """Steps of samples that are measured when they are read; resumable on any number of hosts.
+
+    Its batches are those of `Loader`, but for samples that turn out bad when they are read: here
+    that happens before they are planned, so that they leave no hole.
+
+    Args:
+        source, processor, config, seed, state, consumer: as of `Loader`.
+        rows: of every host.
+        cluster: the hosts.
+
+    Raises:
+        DataError, ValueError, SampleError: as `Loader`.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        processor: Processor,
+        config: DataConfig,
+        seed: int,
+        rows: Sequence[Rows],
+        state: LoaderState | None,
+        consumer: Consumer,
+        cluster: Cluster,
+    ) -> None:
+        state = state_of(state, seed)
+        if not len(source):
+            raise DataError("the data source is empty")
+        encoders = list(processor.modalities)
+        for own in rows:
+            check_rows(own, encoders, config.rows)
+        self._config, self._processor, self._cluster = config, processor, cluster
+        self._rows, self._parts = rows[cluster.index], _Parts(rows, processor)
+        places = _Places(len(source), state, cluster.index, cluster.count)
+        reads = places.map(_Reader(source, processor))
+        # A step holds many samples: as many of them are made ahead as a step takes.
+        ahead = config.prefetch * (config.samples or config.lookahead) // cluster.count + 1
+        self._reads = Prefetched(reads, config.workers, ahead)
+        self._held = _Held(self._reads, cluster, encoders)
+        capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+        begin = replace(state, step=state.step - state.done, done=0)
+        self._planner = Planner(source, self._held, config, capacity, begin, consumer)
+        self._sent: _Sent | None = None
+        for _ in range(state.done):
+            self._forget(self._planner.plan())
+
+    def __next__(self) -> Step:
+        sent = self._sent or self._send(self._planner.plan())
+        self._sent = self._send(self._planner.plan())
+        return self._received(sent)
+
+    def close(self) -> None:
+        """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
+        self._reads.close()
+        self._sent = None
+
+    def _send(self, plan: StepPlan) -> _Sent:
+        """Begin to send what others need, and to ask for the lengths of the next samples."""
+        index, hosts = self._cluster.index, self._cluster.count
+        parts, own = list(self._parts.of(plan)), self._forget(plan)
+        sizes = np.zeros((hosts, hosts), np.int64)
+        words: list[list[Words]] = [[] for _ in range(hosts)]
+        for part in parts:
+            if part.sender == part.receiver:
+                continue
+            sizes[part.sender, part.receiver] += self._parts.size(part)
+            if part.sender == index:
+                words[part.receiver].append(self._words(part, own))
+        together = [np.concatenate([*chunks, np.zeros(0, np.int32)]) for chunks in words]
+        received = self._cluster.exchange(together, sizes)
+        self._held.ask(self._planner.missing)
+        mine = [part for part in parts if part.receiver == index]
+        return _Sent(plan, own, mine, received)
+
+    def _words(self, part: _Part, own: Mapping[int, Example]) -> Words:
+        arrays = self._parts.arrays(part, own[part.placement.position])
+        return np.concatenate([array.ravel().view(np.int32) for array in arrays])
+
+    def _forget(self, plan: StepPlan) -> dict[int, Example]:
+        """Samples of a plan that this host has held until now."""
+        positions = [p.position for p in plan.placements]
+        held = self._held.examples
+        return {position: held.pop(position) for position in positions if position in held}
+
+    def _received(self, sent: _Sent) -> Step:
+        """The step of parts that have arrived."""
+        plan, words = sent.plan, sent.received()
+        arrays = BatchArrays(self._rows, self._processor.modalities, plan.capacity)
+        taken = [0] * self._cluster.count
+        for part in sent.parts:
+            if part.sender == part.receiver:
+                own = self._words(part, sent.own)
+            else:
+                start = taken[part.sender]
+                taken[part.sender] = end = start + self._parts.size(part)
+                own = words[part.sender][start:end]
+            self._parts.write(arrays, part, own)
+        batch = arrays.batch
+        if self._config.balance == "per_phase":
+            batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
+        return Step(batch, step_stats(plan, self._config.rows), plan.skipped, plan.state)

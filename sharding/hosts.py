@@ -1,0 +1,112 @@
+"""Numbers from host to host, over the same network as everything else.
+
+One device of each process takes part. What is begun is only dispatched: it runs behind what its
+devices have been given before, and nobody waits until the answer is asked for. All processes must
+begin the same things in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from numpy.typing import NDArray
+
+from sharding.collectives import all_to_all
+
+Words = NDArray[np.int32]
+AXIS = "host"
+
+
+class ProcessCluster:
+    """The processes of a run, see `data.on_read.Cluster`.
+
+    Sizes are rounded up to powers of two, so that few programs are compiled.
+    """
+
+    def __init__(self) -> None:
+        self._room = 1024  # words that a process can tell all others at once
+
+    @property
+    def index(self) -> int:
+        """Number of this process."""
+        return jax.process_index()
+
+    @property
+    def count(self) -> int:
+        """Number of processes."""
+        return jax.process_count()
+
+    @cached_property
+    def _mesh(self) -> Mesh:
+        first = {device.process_index: device for device in reversed(jax.devices())}
+        return Mesh(np.array([first[process] for process in range(self.count)]), (AXIS,))
+
+    def _global(self, words: Words) -> jax.Array:
+        """`words`, `[1, ...]` on every process, as `[processes, ...]`."""
+        layout = NamedSharding(self._mesh, PartitionSpec(AXIS))
+        return jax.make_array_from_process_local_data(layout, words)
+
+    def gather(self, numbers: Words) -> Callable[[], list[Words]]:
+        """Begin to tell all processes `numbers`, `[n]`; what each has told, once asked for."""
+        sent = self._told(numbers, self._room)
+
+        def answer() -> list[Words]:
+            told = np.asarray(sent.addressable_data(0))
+            longest = int(told[:, 0].max())
+            if longest > self._room:
+                # All processes see the same number here and make the same room.
+                self._room = _power_of_two(longest)
+                return self.gather(numbers)()
+            return [own[1 : 1 + own[0]] for own in told]
+
+        return answer
+
+    def _told(self, numbers: Words, room: int) -> jax.Array:
+        """How many numbers there are, and as many of them as there is room for, of all."""
+        message = np.zeros((1, 1 + room), np.int32)
+        message[0, 0] = len(numbers)
+        message[0, 1 : 1 + len(numbers)] = numbers[:room]
+        everywhere = NamedSharding(self._mesh, PartitionSpec())
+        return jax.jit(lambda x: x, out_shardings=everywhere)(self._global(message))
+
+    def exchange(
+        self, parts: Sequence[Words], sizes: NDArray[np.int64]
+    ) -> Callable[[], list[Words]]:
+        """Begin to send `parts[j]` to process j; what each has sent, once asked for.
+
+        Args:
+            parts: `[n]` for every process.
+            sizes: words from process i to process j, `[i, j]`, the same on all processes.
+        """
+        most = int(sizes.max())
+        if not most:
+            return lambda: [np.zeros(0, np.int32) for _ in parts]
+        message = np.zeros((1, self.count, _power_of_two(most)), np.int32)
+        for process, words in enumerate(parts):
+            message[0, process, : len(words)] = words
+        received = self._swap(self._global(message))
+
+        def answer() -> list[Words]:
+            own = np.asarray(received.addressable_data(0))[0]
+            return [words[:size] for words, size in zip(own, sizes[:, self.index], strict=True)]
+
+        return answer
+
+    @cached_property
+    def _swap(self) -> Callable[[jax.Array], jax.Array]:
+        """`[from, to, n]`, dealt over the senders, to `[to, from, n]`, dealt over the receivers."""
+
+        def body(x: jax.Array) -> jax.Array:
+            return jnp.expand_dims(all_to_all(x[0], (AXIS,)), 0)
+
+        spec = PartitionSpec(AXIS)
+        return jax.jit(jax.shard_map(body, mesh=self._mesh, in_specs=spec, out_specs=spec))
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
