@@ -58,6 +58,7 @@ bench: $(COMPILERS) ## Measure the data pipeline, the train step and the pipelin
 	$(BIN)/python launch.py bench microbatches
 	$(BIN)/python launch.py bench overlap
 	$(BIN)/python launch.py bench balance
+	$(BIN)/python launch.py bench loader
 
 clean: ## Remove .venv and every cache; runs/ stays
 	rm -rf $(VENV) .cache build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

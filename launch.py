@@ -34,9 +34,10 @@ BENCHMARK_CONFIGS = {
     "microbatches": "configs/bench/pipeline.yaml",
     "overlap": "configs/bench/overlap.yaml",
     "balance": "configs/bench/balance.yaml",
+    "loader": "configs/bench/loader.yaml",
 }
 #: Benchmarks of what the host does by itself.
-WITHOUT_DEVICES = ("balance",)
+WITHOUT_DEVICES = ("balance", "loader")
 #: Options that only one benchmark has.
 BENCHMARK_OPTIONS = {"balance": ("ranks", "samples", "distribution")}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
