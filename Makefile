@@ -30,7 +30,7 @@ help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo
 	@echo "  PYTHON=python3.12       the Python of a new .venv"
-	@echo "  CONFIG=configs/my.yaml  the experiment of train, bench data and bench step"
+	@echo "  CONFIG=configs/my.yaml  the experiment of train, bench data and bench sharding"
 	@echo "  ARGS='train.steps=10'   more arguments for those (overrides) and for test (pytest)"
 
 train: $(DEMO) ## Train the demo and evaluate it: text, images and speech on 4 emulated devices
@@ -53,7 +53,8 @@ lint: $(LINT) ## Check style, formatting, types and the floors of the design
 
 bench: $(COMPILERS) ## Measure the data pipeline, the train step and the pipeline of stages
 	$(BIN)/python launch.py bench data --config $(CONFIG) $(ARGS)
-	$(BIN)/python launch.py bench step --config $(CONFIG) $(ARGS)
+	$(BIN)/python launch.py bench sharding --config $(CONFIG) $(ARGS)
+	$(BIN)/python launch.py bench step
 	$(BIN)/python launch.py bench pipeline
 	$(BIN)/python launch.py bench microbatches
 	$(BIN)/python launch.py bench overlap

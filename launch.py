@@ -29,7 +29,8 @@ Any key of the configuration can be set behind the options, values in YAML:
 #: Benchmarks, and the configuration of those that bring their own.
 BENCHMARK_CONFIGS = {
     "data": None,
-    "step": None,
+    "sharding": None,
+    "step": "configs/bench/step.yaml",
     "pipeline": "configs/bench/pipeline.yaml",
     "microbatches": "configs/bench/pipeline.yaml",
     "overlap": "configs/bench/overlap.yaml",
@@ -41,7 +42,7 @@ WITHOUT_DEVICES = ("balance", "loader")
 #: Options that only one benchmark has.
 BENCHMARK_OPTIONS = {"balance": ("ranks", "samples", "distribution")}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
-ONE_THREAD = ("pipeline",)
+ONE_THREAD = ("pipeline", "step")
 
 Command = Callable[[argparse.Namespace, "ExperimentConfig", "Console"], int]
 

@@ -34,6 +34,17 @@ class LlavaSource(_Section):
     heldout: Path | None = None  # same format, the evaluation split
 
 
+class SyntheticSource(_Section):
+    """Noise as long as real samples; see `data/sources/synthetic.py`."""
+
+    kind: Literal["synthetic"]  # format of the source
+    samples: PositiveInt = 4096  # samples in an epoch
+    distribution: str = "web"  # of their lengths: web, or a file with a JSON object a line
+    scale: Annotated[float, Field(gt=0)] = 1.0  # of the distribution's lengths
+    patch: PositiveInt = 16  # pixels of a side for each patch of an image
+    seed: Annotated[int, Field(ge=0)] = 0  # of lengths and contents
+
+
 class ImageConfig(_Section):
     """How images become patches.
 
@@ -88,7 +99,9 @@ class DataConfig(_Section):
     a multiple of that encoder's reduction. `launch.py budgets` suggests some.
     """
 
-    source: Annotated[DemoSource | LlavaSource, Field(discriminator="kind")] = DemoSource()
+    source: Annotated[DemoSource | LlavaSource | SyntheticSource, Field(discriminator="kind")] = (
+        DemoSource()
+    )
     rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module
     budgets: dict[str, PositiveInt]  # capacities of a row: tokens, segments, and each encoder's
     batch: Literal["tokens", "samples"] = "tokens"  # what every step has as many of
@@ -106,7 +119,7 @@ class DataConfig(_Section):
     chat: ChatConfig | None = None  # around turns; null: the tokenizer's own or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
-    cache: Path = Path(".cache/mllm_jax")  # folder for the demo: speech, measured lengths
+    cache: Path = Path(".cache/mllm_jax")  # folder for speech that is made, and measured lengths
 
     @model_validator(mode="after")
     def _required_budgets(self) -> DataConfig:

@@ -17,6 +17,7 @@ from mllm_jax.bench_balance import bench_balance
 from mllm_jax.bench_loader import bench_loader
 from mllm_jax.bench_overlap import bench_overlap
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
+from mllm_jax.bench_step import bench_step
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
 from mllm_jax.train.experiment import Experiment
@@ -65,8 +66,8 @@ def _padding(stats: list[StepStats]) -> dict[str, float]:
     return shares
 
 
-def bench_step(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
-    """The train step with its data, as the loop runs it, without checkpoints or evaluation.
+def bench_sharding(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
+    """The train step with its data, beside that of a single device.
 
     Returns:
         Seconds of the first step (it compiles), tokens per second, MFU where the peak of the
@@ -119,6 +120,7 @@ def _flat(values: dict[str, object]) -> dict[str, float]:
 BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
     "data": bench_data,
     "step": bench_step,
+    "sharding": bench_sharding,
     "pipeline": bench_pipeline,
     "microbatches": bench_microbatches,
     "overlap": bench_overlap,

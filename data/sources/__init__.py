@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Protocol
 
-from data.config import DataConfig, DemoSource
+from data.config import DataConfig, DemoSource, SyntheticSource
 from data.sample import Sample
 
 Split = Literal["train", "heldout"]
@@ -42,6 +42,10 @@ def make_source(config: DataConfig, split: Split = "train") -> Source:
         from data.sources.demo import DemoSet  # needs the `demo` extra
 
         return DemoSet(config, split)
+    if isinstance(config.source, SyntheticSource):
+        from data.sources.synthetic import SyntheticSet
+
+        return SyntheticSet(config, split)
     from data.sources.llava import LlavaSet
 
     return LlavaSet(config, split)

@@ -28,7 +28,7 @@ def test_padding_to_the_longest_is_the_worse_baseline(small_config):
 
 @pytest.mark.slow
 def test_the_step_is_compared_with_one_device(small_config):
-    figures = bench.bench_step(small_config(), lambda line: None)
+    figures = bench.bench_sharding(small_config(), lambda line: None)
     assert figures["first_step_seconds"] > 0
     assert figures["tokens_per_second"] > 0
     assert 0.05 < figures["over_one_device"] < 20
