@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -26,6 +26,9 @@ from sharding.grid import JointGrid
 #: A run folder with less room than this is refused; checkpoints are checked by their size.
 FREE_BYTES = 64 * 2**20
 
+#: Positions of a microbatch by resource.
+Shape = tuple[tuple[str, int], ...]
+
 
 class RunError(RuntimeError):
     """A run that cannot start or cannot go on."""
@@ -33,13 +36,18 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Experiment:
-    """A configuration with its grid, mesh, processor and compiled programs."""
+    """A configuration with its grid, mesh, processor and compiled programs.
+
+    Attributes:
+        shapes: of microbatches that the step has been compiled for, by resource.
+    """
 
     config: ExperimentConfig
     grid: JointGrid
     mesh: Mesh
     processor: Processor
     step: TrainStep
+    shapes: set[Shape] = field(default_factory=set)
 
     @classmethod
     def build(cls, config: ExperimentConfig) -> Experiment:

@@ -22,7 +22,7 @@ from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.train.batch import place
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
-from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
+from mllm_jax.train.experiment import Experiment, RunError, Shape, prepare_folder
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.metrics import (
     Meter,
@@ -186,7 +186,6 @@ def steps(
     ahead = 1 if config.parallel.platform == "cpu" else 2
     running: deque[jax.Array] = deque()
     giants: set[str] = set()
-    shapes: set[tuple[tuple[str, int], ...]] = set()
     with open_loader(experiment, progress.loader) as loader:
         began = time.perf_counter()
         carried: dict[str, jax.Array] | None = None
@@ -195,7 +194,7 @@ def steps(
             asked = time.perf_counter()
             microbatches, following = next(read)
             _warn_of_giants(experiment, microbatches, giants)
-            _tell_of_shapes(microbatches[0], shapes)
+            _tell_of_shapes(microbatches[0], experiment.shapes)
             waited = time.perf_counter() - asked
             batch = _batch(experiment, state, microbatches, following, carried)
             while len(running) >= ahead:
@@ -331,7 +330,7 @@ def _moved_bytes(model: ModelConfig, microbatch: Step) -> float:
     return 2 * outputs * model.decoder.d_model * compute_dtype(model).itemsize
 
 
-def _tell_of_shapes(microbatch: Step, compiled: set[tuple[tuple[str, int], ...]]) -> None:
+def _tell_of_shapes(microbatch: Step, compiled: set[Shape]) -> None:
     """Say that a step takes long because its rows have lengths that none had before."""
     shape = tuple(microbatch.stats.capacity.items())
     if compiled and shape not in compiled:
