@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import jax
+from jax.experimental.mesh_utils import create_device_mesh
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from sharding.plan import AXES, ParallelPlan, PlanError, factorizations
@@ -128,8 +129,9 @@ class JointGrid:
                 f"choose plans whose degrees multiply to {found}"
             )
         names, sizes = zip(*self.axes, strict=True)
-        kinds = (AxisType.Auto,) * len(names)
-        return jax.make_mesh(sizes, names, axis_types=kinds, devices=devices)
+        # An axis of the grid may be part of a dimension of a TPU's torus.
+        laid = create_device_mesh(sizes, devices, allow_split_physical_axes=True)
+        return Mesh(laid, names, axis_types=(AxisType.Auto,) * len(names))
 
     def mesh_like(self, mesh: Mesh) -> Mesh:
         """This grid's mesh over the devices of another one, in the same order."""

@@ -153,6 +153,29 @@ def test_hosts_get_the_rows_of_the_single_host_batch(
                 np.testing.assert_array_equal(array, wanted, err_msg=name)
 
 
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
+def test_other_hosts_go_on_with_the_same_samples(
+    balance: str, demo: Source, processor: Processor, make_config: MakeConfig
+) -> None:
+    """From one host to two, and from two to three, whose rows overlap."""
+    config = make_config(balance=balance)
+    whole = take(6, demo, processor, config)
+    shares = {
+        2: [(0, 2), (2, 4)],
+        3: [(0, 2), (1, 3), (3, 4)],
+    }
+    state = whole[1].state
+    for at, hosts in ((2, 2), (4, 3)):
+        for first, last in shares[hosts]:
+            rows = {tower: list(range(first, last)) for tower in all_rows(4)}
+            parts = take(2, demo, processor, config, state, rows)
+            for part, step in zip(parts, whole[at : at + 2], strict=True):
+                wanted = step.batch["decoder"]["tokens"][first:last]
+                np.testing.assert_array_equal(part.batch["decoder"]["tokens"], wanted)
+        state = parts[-1].state
+    assert state == whole[-1].state
+
+
 def test_statistics_count_the_arrays(
     demo: Source, processor: Processor, config: DataConfig
 ) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jax.experimental import topologies
 
 from sharding.grid import JointGrid, View, refining_plans
 from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
@@ -100,3 +101,21 @@ def test_refusals_name_the_module_and_the_valid_choices():
         JointGrid.build({"decoder": decoder, "audio": ParallelPlan(data=4)})
     with pytest.raises(PlanError, match="cover 3 devices but 8 are present"):
         JointGrid.build({"decoder": ParallelPlan(data=3)}).mesh()
+
+
+@pytest.mark.tpu_compile
+@pytest.mark.parametrize(
+    ("decoder", "encoder"),
+    [
+        (ParallelPlan(data=2, fsdp=2, tensor=8), ParallelPlan(data=32)),
+        (ParallelPlan(data=8, tensor=4), ParallelPlan(data=16, tensor=2)),
+        (ParallelPlan(stage=4, tensor=8), ParallelPlan(data=4, tensor=8)),
+    ],
+)
+def test_grids_lie_on_a_torus(decoder: ParallelPlan, encoder: ParallelPlan) -> None:
+    """Axes of the grid that are no whole dimensions of 4 x 4 x 2 chips."""
+    devices = topologies.get_topology_desc(platform="tpu", topology_name="v5p:4x4x2").devices
+    grid = JointGrid.build({"decoder": decoder, "vision": encoder})
+    mesh = grid.mesh(devices)
+    assert set(mesh.devices.flat) == set(devices)
+    assert mesh.shape == dict(grid.axes)

@@ -17,7 +17,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loop import Progress, steps
 from tests.configs import config
 
-CHANGES = {
+CHANGES: dict[str, Any] = {
     "data__source": {"kind": "demo", "train": 64, "heldout": 8, "clips": 16, "variants": 2},
     "data__lookahead": 16,
     "data__budgets": {"tokens": 64, "segments": 8, "vision": 64, "audio": 320},

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tests.configs import ROOT, values
-from tests.train.conftest import CHANGES
+from tests.train.conftest import CHANGES, keep_until
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +28,7 @@ def write_config(folder: Path, name: str, **changes: Any) -> Path:
     content = values(
         **CHANGES
         | {
+            "data__source": {**CHANGES["data__source"], "train": 2000},
             "run__name": name,
             "run__directory": str(folder),
             "run__log_every": 1,
@@ -123,28 +124,30 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):
 
 @pytest.mark.multihost
 @pytest.mark.parametrize("lengths", ["cached", "on_read"])
-def test_two_processes_give_the_losses_of_one(lengths, whole, folder):
-    config = write_config(folder, f"two_{lengths}", data__lengths=lengths)
-    two_processes(["launch.py"], ["launch.py"], ["train", "--config", str(config)])
-    run = folder / f"two_{lengths}"
+def test_two_processes_read_each_sample_once_and_give_the_losses_of_one(lengths, whole, folder):
+    """No epoch ends within the run: what is read twice has been read by both."""
+    name = f"two_{lengths}"
+    config, run = write_config(folder, name, data__lengths=lengths), folder / name
+    files = [folder / f"{name}{i}.txt" for i in range(2)]
+    programs = [["-m", "tests.train.reads", str(file)] for file in files]
+    two_processes(*programs, ["train", "--config", str(config)])
     np.testing.assert_allclose(losses(run), losses(folder / "whole"), rtol=1e-6)
     summary = json.loads((run / "summary.json").read_text())
     assert summary["exact_match"] == whole["exact_match"]
-
-
-@pytest.mark.multihost
-@pytest.mark.parametrize("lengths", ["cached", "on_read"])
-def test_two_processes_read_each_sample_once(lengths, folder):
-    """No epoch ends within the run, so that what is read twice has been read by both."""
-    source = CHANGES["data__source"] | {"train": 4000}
-    changes = {"data__source": source, "data__lengths": lengths, "evaluate": {"enabled": False}}
-    config = write_config(folder, f"reads_{lengths}", **changes)
-    files = [folder / f"{lengths}{i}.txt" for i in range(2)]
-    programs = [["-m", "tests.train.reads", str(file)] for file in files]
-    two_processes(*programs, ["train", "--config", str(config)])
     reads = [Counter(file.read_text().splitlines()) for file in files]
     assert all(reads)
     assert max((reads[0] + reads[1]).values()) == 1
+    goes_on_in_one_process(run, folder, data__lengths=lengths)
+
+
+def goes_on_in_one_process(run: Path, folder: Path, **changes: Any) -> None:
+    """From the middle of a run in two, with the same samples."""
+    name = f"{run.name}_one"
+    (folder / name).mkdir()
+    keep_until(run / "checkpoints", folder / name / "checkpoints", step=2)
+    config = write_config(folder, name, **changes | {"evaluate": {"enabled": False}})
+    finish(launch("train", config))
+    np.testing.assert_allclose(losses(folder / name), losses(folder / "whole")[2:], rtol=1e-6)
 
 
 def two_processes(first: list[str], second: list[str], arguments: list[str]) -> None:
