@@ -17,7 +17,7 @@ from data.balance import RESOLUTION, Ints, Problem, Work, deal, find_algorithm, 
 from data.config import DataConfig, TowerBalancing
 from data.ladder import Ladder
 from data.modality import Modality
-from data.packing import Capacity, FreeRows, pack, spans_of
+from data.packing import Capacity, FreeSpans, pack, spans_of
 from data.placement import place
 from data.sample import DataError, Lengths
 
@@ -231,10 +231,10 @@ class Dealer:
 
     def _pack_parts(self, samples: Sequence[Lengths]) -> tuple[list[int | None], list[MediaRows]]:
         """Each sample to the fullest row that takes it, each of its media likewise, or it waits."""
-        free = {"decoder": FreeRows(self._rows, self._part_limits("tokens", "segments"))}
+        free = {"decoder": FreeSpans(self._rows, *self._part_limits("tokens", "segments"))}
         for modality in self._capacity.modalities:
             limits = self._part_limits(modality.name, f"{modality.name} segments")
-            free[modality.name] = FreeRows(self._rows, limits)
+            free[modality.name] = FreeSpans(self._rows, *limits)
         rows: list[int | None] = []
         media: list[MediaRows] = []
         for lengths in samples:
@@ -247,8 +247,8 @@ class Dealer:
             media.append(inner)
         return rows, media
 
-    def _part_limits(self, *resources: str) -> tuple[int, ...]:
-        return tuple(self._capacity.limit(name) for name in resources)
+    def _part_limits(self, positions: str, segments: str) -> tuple[int, int]:
+        return self._capacity.limit(positions), self._capacity.limit(segments)
 
     def _parts(self, lengths: Lengths) -> list[tuple[str, int]]:
         """Tower and positions of a sample's tokens and of each of its media."""
@@ -387,14 +387,14 @@ class Dealer:
         return crossing
 
 
-def _take_all(free: Mapping[str, FreeRows], parts: Sequence[tuple[str, int]]) -> list[int]:
+def _take_all(free: Mapping[str, FreeSpans], parts: Sequence[tuple[str, int]]) -> list[int]:
     """Rows of all parts, or of none: then nothing is taken."""
     taken: list[int] = []
     for name, span in parts:
-        row = free[name].take((span, 1))
+        row = free[name].take(span)
         if row is None:
             for (other, size), where in zip(parts, taken, strict=False):
-                free[other].give_back(where, (size, 1))
+                free[other].give_back(where, size)
             return []
         taken.append(row)
     return taken

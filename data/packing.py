@@ -11,7 +11,8 @@ with k older ones waits at most k steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,16 +55,19 @@ class Capacity:
             lengths: of the sample.
             apart: its media may go to different rows.
         """
-        needs = [self.needs(lengths)]
-        if apart:
-            single = [(m, n) for m in self.modalities for n in lengths.media.get(m.name, ())]
-            alone = [Lengths(lengths.tokens, {m.name: (n,)}) for m, n in single]
-            needs = [self.needs(part) for part in (Lengths(lengths.tokens), *alone)]
-        for need_of_all in needs:
-            for name, need, limit in zip(self.resources, need_of_all, self.limits, strict=True):
-                if need > limit:
-                    return f"needs {need} {name}, above data.budgets' {limit} for a row"
+        whole = zip(self.resources, self.needs(lengths), strict=True)
+        needs = self._needs_of_parts(lengths) if apart else whole
+        for name, need in needs:
+            if need > self.limit(name):
+                return f"needs {need} {name}, above data.budgets' {self.limit(name)} for a row"
         return None
+
+    def _needs_of_parts(self, lengths: Lengths) -> Iterator[tuple[str, int]]:
+        """What the text of a sample, and each of its media, takes of a row."""
+        yield "tokens", lengths.tokens
+        for modality in self.modalities:
+            for span in spans_of(modality, lengths.media.get(modality.name, ())):
+                yield modality.name, span
 
 
 def spans_of(modality: Modality, lengths: Sequence[int]) -> list[int]:
@@ -102,6 +106,41 @@ def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> li
     return [free.take(need) for need in needs]
 
 
+class FreeSpans:
+    """What is left of rows that hold positions and segments, and nothing else.
+
+    Args:
+        rows: number of them.
+        positions, segments: of a row.
+    """
+
+    def __init__(self, rows: int, positions: int, segments: int) -> None:
+        self._left, self._segments = [positions] * rows, [segments] * rows
+        # Rows that take another segment, the fullest first.
+        self._open = [(positions, row) for row in range(rows)]
+
+    def take(self, span: int) -> int | None:
+        """The fullest row that has room for a segment of `span` positions, which it then has."""
+        at = bisect_left(self._open, (span, -1))
+        if at == len(self._open):
+            return None
+        _, row = self._open.pop(at)
+        self._add(row, -span, -1)
+        return row
+
+    def give_back(self, row: int, span: int) -> None:
+        """Undo a `take`."""
+        if self._segments[row]:
+            del self._open[bisect_left(self._open, (self._left[row], row))]
+        self._add(row, span, 1)
+
+    def _add(self, row: int, positions: int, segments: int) -> None:
+        self._left[row] += positions
+        self._segments[row] += segments
+        if self._segments[row]:
+            insort(self._open, (self._left[row], row))
+
+
 class FreeRows:
     """What is left of every resource of rows that have `limits`."""
 
@@ -117,16 +156,9 @@ class FreeRows:
             return None
         row = self._fullest(np.array(need))
         if row is not None:
-            self._add(row, -np.array(need))
+            self._left[row] -= np.array(need)
+            self._most = self._left.max(0).tolist()
         return row
-
-    def give_back(self, row: int, need: Sequence[int]) -> None:
-        """Undo a `take`."""
-        self._add(row, np.array(need))
-
-    def _add(self, row: int, room: NDArray[np.int64]) -> None:
-        self._left[row] += room
-        self._most = self._left.max(0).tolist()
 
     def _fullest(self, need: NDArray[np.int64]) -> int | None:
         """The row that takes `need` and has least left, counted in resources that `need` uses."""

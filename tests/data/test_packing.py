@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data import DataError
-from data.packing import make_capacity, pack
+from data.packing import FreeSpans, make_capacity, pack
 from data.plan import lay_out
 from data.sample import Lengths
 from tests.data.samples import AUDIO, BUDGETS, VISION
@@ -101,3 +101,24 @@ def test_a_misfit_names_the_budget() -> None:
     assert "needs 73 vision, above data.budgets' 72" in str(
         capacity.misfit(Lengths(10, {"vision": (36, 37)}))
     )
+
+
+@given(
+    rows=st.integers(1, 4),
+    segments=st.integers(1, 3),
+    moves=st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=30),
+)
+def test_spans_go_to_the_fullest_row_and_come_back(
+    rows: int, segments: int, moves: list[tuple[int, bool]]
+) -> None:
+    """Beside a search of all rows; some spans are given back at once."""
+    free = FreeSpans(rows, 20, segments)
+    left = [[20, segments] for _ in range(rows)]
+    for span, back in moves:
+        fitting = [row for row in range(rows) if left[row][0] >= span and left[row][1]]
+        wanted = min(fitting, key=lambda row: (left[row][0], row), default=None)
+        assert free.take(span) == wanted
+        if wanted is not None and back:
+            free.give_back(wanted, span)
+        elif wanted is not None:
+            left[wanted] = [left[wanted][0] - span, left[wanted][1] - 1]
