@@ -46,7 +46,8 @@ class StepStats:
     lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays; loads: forward
     FLOPs of every row per tower, as packed and as balanced; dearest: per tower, the work of the
     dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
-    another host; seconds: that planning took.
+    another host; seconds: that planning took; sent: bytes that hosts have sent each other, of
+    samples that one has read for another (`data.lengths: on_read`).
     """
 
     samples: int
@@ -57,6 +58,7 @@ class StepStats:
     dearest: Mapping[str, tuple[float, str, int]]
     crossing: Mapping[str, int]
     seconds: float
+    sent: int = 0
 
     @property
     def padding(self) -> dict[str, float]:
@@ -133,8 +135,8 @@ class _Rest:
     state: LoaderState
 
 
-def step_stats(plan: StepPlan, rows: int) -> StepStats:
-    """Statistics of the global step of `rows` rows from its plan."""
+def step_stats(plan: StepPlan, rows: int, sent: int = 0) -> StepStats:
+    """Statistics of the global step of `rows` rows from its plan, and the bytes sent for it."""
     lengths = used_lengths(plan.placements, plan.capacity.modalities)
     used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
     total = {name: rows * plan.capacity.limit(name) for name in used}
@@ -147,6 +149,7 @@ def step_stats(plan: StepPlan, rows: int) -> StepStats:
         plan.dearest,
         plan.crossing,
         plan.seconds,
+        sent,
     )
 
 

@@ -39,6 +39,7 @@ from data.sample import DataError, Example, Lengths, Medium, SampleError
 from data.sources import Source
 
 Words = NDArray[np.int32]
+WORD = 4  # bytes
 
 
 class Cluster(Protocol):
@@ -289,12 +290,16 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Sent:
-    """A step whose parts are on their way: those of this host, and those that others send it."""
+    """A step whose parts are on their way: those of this host, and those that others send it.
+
+    size: of what all hosts send, in bytes.
+    """
 
     plan: StepPlan
     own: Mapping[int, Example]
     parts: Sequence[_Part]
     received: Callable[[], list[Words]]
+    size: int
 
 
 class ReadingLoader(StepLoader):
@@ -370,7 +375,7 @@ class ReadingLoader(StepLoader):
         received = self._cluster.exchange(together, sizes)
         self._held.ask(self._planner.missing)
         mine = [part for part in parts if part.receiver == index]
-        return _Sent(plan, own, mine, received)
+        return _Sent(plan, own, mine, received, WORD * int(sizes.sum()))
 
     def _words(self, part: _Part, own: Mapping[int, Example]) -> Words:
         arrays = self._parts.arrays(part, own[part.placement.position])
@@ -398,4 +403,6 @@ class ReadingLoader(StepLoader):
         batch = arrays.batch
         if self._config.balance == "per_phase":
             batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
-        return Step(batch, step_stats(plan, self._config.rows), plan.skipped, plan.state)
+        return Step(
+            batch, step_stats(plan, self._config.rows, sent.size), plan.skipped, plan.state
+        )

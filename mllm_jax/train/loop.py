@@ -325,9 +325,11 @@ def _record(
 
 
 def _moved_bytes(model: ModelConfig, microbatch: Step) -> float:
-    """Of encoder outputs that go to another host, and of their gradients that come back."""
+    """Of encoder outputs that go to another host and of their gradients that come back, and of
+    samples that one host has read for another."""
     outputs = sum(microbatch.stats.crossing.values())
-    return 2 * outputs * model.decoder.d_model * compute_dtype(model).itemsize
+    width = model.decoder.d_model * compute_dtype(model).itemsize
+    return 2 * outputs * width + microbatch.stats.sent
 
 
 def _tell_of_shapes(microbatch: Step, compiled: set[Shape]) -> None:

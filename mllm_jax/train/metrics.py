@@ -40,7 +40,8 @@ class StepRecord:
         flops: model FLOPs of the step, forward and backward, all devices.
         skipped: samples refused so far in the run.
         loads: work of the data-parallel ranks by phase.
-        moved_bytes: encoder outputs that go to another host, there and as gradients back.
+        moved_bytes: between hosts: encoder outputs, there and as gradients back, and samples that
+            one host has read for another.
         planning_seconds: that a host has spent on deciding which sample goes where.
     """
 

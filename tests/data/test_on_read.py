@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -177,6 +178,8 @@ def test_each_sample_is_read_once_and_only_what_must_move_does(
     assert max(loads.values()) == 1
     assert board.moved.sum() > 0
     assert not board.moved.diagonal().any()
+    # One step more has been sent than was taken.
+    assert 0 < sum(step.stats.sent for step in steps[0]) < 4 * board.moved.sum()
     # All that arrives is written: three words a token, and the inputs of media.
     tokens = sum(step.batch["decoder"]["segment_ids"].astype(bool).sum() for step in steps[0])
     media = sum(
@@ -193,6 +196,8 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
     (actual,) = read(3, source, processor, make_config(workers=2, **changes), 1)
     for step, wanted in zip(actual, expected, strict=True):
         assert_same_step(step, wanted)
+    assert not multiprocessing.active_children()
+    assert not [t for t in threading.enumerate() if t.name.startswith("grain")]
 
 
 def test_a_header_that_lies_harms_nothing(processor: Processor, make_config: MakeConfig) -> None:
