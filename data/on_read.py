@@ -403,6 +403,4 @@ class ReadingLoader(StepLoader):
         batch = arrays.batch
         if self._config.balance == "per_phase":
             batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
-        return Step(
-            batch, step_stats(plan, self._config.rows, sent.size), plan.skipped, plan.state
-        )
+        return Step(batch, step_stats(plan, self._config.rows, sent.size), plan.skipped, plan.state)
