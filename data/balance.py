@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 import importlib
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -78,7 +79,8 @@ class Problem:
         """
         if self.ranks < 1:
             raise DataError(f"balancing over {self.ranks} ranks; valid: 1 or more")
-        object.__setattr__(self, "lengths", np.asarray(self.lengths, np.int64))
+        object.__setattr__(self, "lengths", np.array(self.lengths, np.int64))
+        self.lengths.setflags(write=False)
         if self.limits:
             needs = np.asarray(self.needs, np.int64)
             if needs.shape != (len(self.lengths), len(self.limits)):
@@ -391,6 +393,8 @@ class _Exchange:
 
 #: Algorithms by name; `register` adds to them.
 ALGORITHMS: dict[str, Algorithm] = {"lpt": lpt, "contiguous": contiguous}
+#: Those that come with us.
+SHIPPED = tuple(ALGORITHMS)
 #: What deals costs of a kind, if nothing else is asked for.
 DEFAULT: Mapping[CostKind, str] = {
     "packed": "lpt",
@@ -421,7 +425,9 @@ def find_algorithm(name: str) -> Algorithm:
     module, _, function = name.partition(":")
     try:
         found: Algorithm = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
+        if not callable(found):
+            raise TypeError(f"{name} is a {type(found).__name__}, not a function")
+    except Exception as error:  # a module may raise anything while it is imported
         raise DataError(
             f"balancing algorithm {name!r}: {error}; valid: {sorted(ALGORITHMS)}, "
             "or module:function"
@@ -448,7 +454,7 @@ def deal(problem: Problem, algorithm: str | None = None) -> Ints:
 def _checked(problem: Problem, name: str, dealt: Any) -> Ints:
     """What an algorithm has found, as ranks, or an error that names the item."""
     count = len(problem.lengths)
-    rank = dealt if isinstance(dealt, np.ndarray) else _ranks(problem, name, dealt)
+    rank = dealt if isinstance(dealt, np.ndarray) else _ranks(problem, name, _groups(name, dealt))
     if rank.shape != (count,) or not np.issubdtype(rank.dtype, np.integer):
         raise DataError(
             f"{name} returned {rank.dtype} {list(rank.shape)}; valid: integers [{count}]"
@@ -469,6 +475,17 @@ def _checked(problem: Problem, name: str, dealt: Any) -> Ints:
             f"{problem.limits[resource]}"
         )
     return rank.astype(np.int64)
+
+
+def _groups(name: str, dealt: Any) -> list[list[int]]:
+    """What an algorithm has found as the items of every rank."""
+    try:
+        return [[operator.index(item) for item in items] for items in dealt]
+    except TypeError as error:
+        raise DataError(
+            f"{name} returned {str(dealt)[:80]}; valid: an array with the rank of every item, or a "
+            "list of the items of every rank"
+        ) from error
 
 
 def _ranks(problem: Problem, name: str, groups: Sequence[Sequence[int]]) -> Ints:

@@ -129,6 +129,21 @@ class DataConfig(_Section):
         return self
 
     @model_validator(mode="after")
+    def _with_effect(self) -> DataConfig:
+        idle = {"none": set(self.balancing), "decoder": set(self.balancing) - {"decoder"}}
+        for tower in sorted(idle.get(self.balance, set())):
+            raise ValueError(
+                f"data.balancing.{tower} has no effect, as data.balance is {self.balance}; valid: "
+                "leave it out, or data.balance per_phase"
+            )
+        if self.lengths == "on_read" and self.lengths_folder is not None:
+            raise ValueError(
+                f"data.lengths_folder: {self.lengths_folder} has no effect, as data.lengths is "
+                "on_read; valid: null, or data.lengths cached"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _fixed_samples(self) -> DataConfig:
         if self.batch == "samples" and self.samples is None:
             raise ValueError("data.batch: samples needs data.samples, the number of a step")
@@ -136,6 +151,12 @@ class DataConfig(_Section):
             raise ValueError(
                 f"data.samples: {self.samples} has no effect, as data.batch is tokens; valid: "
                 "null, or data.batch samples"
+            )
+        default = type(self).model_fields["ladder"].default
+        if self.batch == "tokens" and self.ladder != default:
+            raise ValueError(
+                f"data.ladder: {list(self.ladder)} has no effect, as data.batch is tokens; valid: "
+                "leave it out, or data.batch samples"
             )
         if self.ladder != tuple(sorted(set(self.ladder))) or self.ladder[-1:] != (1.0,):
             raise ValueError(

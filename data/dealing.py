@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.balance import RESOLUTION, Ints, Problem, Work, deal, find_algorithm, refine
+from data.balance import RESOLUTION, SHIPPED, Ints, Problem, Work, deal, find_algorithm, refine
 from data.config import DataConfig, TowerBalancing
 from data.ladder import Ladder
 from data.modality import Modality
@@ -282,7 +282,10 @@ class Dealer:
         """Rows of all items, under the lowest rung of budgets that has a deal.
 
         Under the top rung, where there is always that of `packed`, the heaviest row is no heavier
-        than it is there.
+        than it is there, but for a deal by a user's algorithm.
+
+        Raises:
+            DataError: a user's algorithm finds no room for an item under the top rung.
         """
         algorithm = self._how(items.phase).algorithm
         *lower, top = self._problems(items, name)
@@ -290,8 +293,12 @@ class Dealer:
             dealt = deal(problem, algorithm)
             if dealt.min(initial=0) >= 0:
                 return dealt
-        found = [refine(top, np.array(items.packed, np.int64))]
         dealt = deal(top, algorithm)
+        if algorithm is not None and algorithm not in SHIPPED:
+            for item in np.flatnonzero(dealt < 0)[:1]:
+                raise DataError(f"{algorithm} finds no room for item {top.name(item)}; there is")
+            return dealt
+        found = [refine(top, np.array(items.packed, np.int64))]
         if dealt.min(initial=0) >= 0:
             found.append(dealt)
         return min(found, key=lambda rank: int(top.loads(rank).max()))

@@ -112,6 +112,8 @@ def draw(distribution: str, count: int, seed: int) -> list[Lengths]:
     path = Path(distribution)
     try:
         lines = path.read_text().splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"distribution {distribution!r}: no text: {error}") from error
     except OSError as error:
         raise DataError(
             f"distribution {distribution!r}: {error.strerror}; valid: {sorted(DISTRIBUTIONS)} or a "

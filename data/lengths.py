@@ -79,7 +79,7 @@ class LengthTable:
         # A worker process maps the folder itself: nothing large travels.
         if self.folder is None:
             return LengthTable, (self.tokens, self.media, self.unusable)
-        return _load, (self.folder,)
+        return _load, (self.folder, len(self), list(self.media))
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -96,6 +96,15 @@ class LengthTable:
                 media[name] = tuple(own.lengths[first:end].tolist())
                 starts[name] = tuple(own.starts[first:end].tolist())
         return Lengths(tokens, media, starts)
+
+    @property
+    def digest(self) -> int:
+        """A number of 31 bits that other lengths do not have, but for an accident."""
+        whole = hashlib.sha256(self.tokens.tobytes())
+        for own in self.media.values():
+            for part in (own.offsets, own.lengths, own.starts):
+                whole.update(np.ascontiguousarray(part).tobytes())
+        return int.from_bytes(whole.digest()[:4], "big") >> 1
 
     def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | str]:
         """Lengths of samples at (stream position, index)."""
@@ -185,17 +194,38 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
     folder = lengths_folder(source, processor, config)
     if folder is None:
         return measure(source, processor)
-    if not folder.is_dir():
-        logger.info("measuring %d samples, once, into %s", len(source), folder)
+    size, encoders = len(source), list(processor.modalities)
+    if folder.is_dir():
+        table = _load(folder, size, encoders)
+        again = _measured_again(table, source, processor)
+        if again == table.unusable:
+            return table
+        logger.info("%d of %d unusable samples have changed", *_changes(table, again))
+        samples = [again.get(i, table[i]) for i in range(size)]
+        table = LengthTable.of(samples, encoders)
+    else:
+        logger.info("measuring %d samples, once, into %s", size, folder)
         table = measure(source, processor)
-        try:
-            _save(table, folder)
-        except OSError as error:
-            raise DataError(
-                f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
-                "folder with data.lengths_folder"
-            ) from error
-    return _load(folder)
+    try:
+        _save(table, folder)
+    except OSError as error:
+        raise DataError(
+            f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
+            "folder with data.lengths_folder"
+        ) from error
+    return _load(folder, size, encoders)
+
+
+def _measured_again(
+    table: LengthTable, source: Source, processor: Processor
+) -> dict[int, Lengths | str]:
+    """What unusable samples are now: their files may have been missing, or mended since."""
+    return {index: _measure_one(source, processor, index) for index in table.unusable}
+
+
+def _changes(table: LengthTable, again: Mapping[int, Lengths | str]) -> tuple[int, int]:
+    changed = sum(again[index] != reason for index, reason in table.unusable.items())
+    return changed, len(again)
 
 
 def lengths_folder(source: Source, processor: Processor, config: DataConfig) -> Path | None:
@@ -211,6 +241,7 @@ def _save(table: LengthTable, folder: Path) -> None:
     """Write a folder whole or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix="draft-", dir=folder.parent))
+    old = Path(tempfile.mkdtemp(prefix="old-", dir=folder.parent))
     try:
         np.save(draft / "tokens.npy", table.tokens)
         for name, own in table.media.items():
@@ -218,6 +249,9 @@ def _save(table: LengthTable, folder: Path) -> None:
                 np.save(draft / f"{name}.{part}.npy", getattr(own, part))
         (draft / _UNUSABLE).write_text(json.dumps(table.unusable))
         draft.chmod(0o755)
+        if folder.is_dir():
+            # Who has mapped its files keeps them.
+            folder.rename(old)
         draft.rename(folder)
     except OSError:
         # Another process may have put the same contents there first.
@@ -225,25 +259,40 @@ def _save(table: LengthTable, folder: Path) -> None:
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
-def _load(folder: Path) -> LengthTable:
+def _load(folder: Path, size: int, encoders: Sequence[str]) -> LengthTable:
     """A table whose arrays are mapped, so that the processes of a host share them.
 
     Raises:
-        DataError: a file is missing or damaged.
+        DataError: a file is missing or damaged, or they are not of `size` samples.
     """
     try:
-        names = [path.name.removesuffix(".offsets.npy") for path in folder.glob("*.offsets.npy")]
         media = {
             name: MediaLengths(*(_mapped(folder / f"{name}.{part}.npy") for part in _PARTS))
-            for name in sorted(names)
+            for name in encoders
         }
-        unusable = json.loads((folder / _UNUSABLE).read_text())
-        tokens = _mapped(folder / "tokens.npy")
-    except (OSError, EOFError, ValueError) as error:
+        unusable = {int(i): str(s) for i, s in json.loads((folder / _UNUSABLE).read_text()).items()}
+        table = LengthTable(_mapped(folder / "tokens.npy"), media, unusable, folder)
+        _check_whole(table, size)
+    except (OSError, EOFError, ValueError, AttributeError) as error:
         raise DataError(f"measured lengths in {folder} are damaged: {error}; delete it") from error
-    return LengthTable(tokens, media, {int(i): reason for i, reason in unusable.items()}, folder)
+    return table
+
+
+def _check_whole(table: LengthTable, size: int) -> None:
+    """Raise ValueError unless the parts of a table fit each other and `size` samples."""
+    if table.tokens.shape != (size,):
+        raise ValueError(f"tokens of {len(table.tokens)} samples, not of {size}")
+    if set(np.flatnonzero(table.tokens < 0).tolist()) != set(table.unusable):
+        raise ValueError("reasons are not those of the unusable samples")
+    for name, own in table.media.items():
+        counts = (own.offsets.shape, int(own.offsets[-1]), len(own.starts))
+        if counts != ((size + 1,), len(own.lengths), len(own.lengths)):
+            raise ValueError(f"media of {name} do not fit each other")
+        if len(own.lengths) and (own.lengths.min() < 1 or (np.diff(own.offsets) < 0).any()):
+            raise ValueError(f"media of {name} of impossible lengths")
 
 
 def _mapped(path: Path) -> Ints:

@@ -339,7 +339,8 @@ class ReadingLoader(StepLoader):
         places = _Places(len(source), state, cluster.index, cluster.count)
         reads = places.map(_Reader(source, processor))
         # A step holds many samples: as many of them are made ahead as a step takes.
-        ahead = config.prefetch * (config.samples or config.lookahead) // cluster.count + 1
+        wanted = config.prefetch * (config.samples or config.lookahead)
+        ahead = wanted // (cluster.count * max(1, config.workers)) + 1
         self._reads = Prefetched(reads, config.workers, ahead)
         self._held = _Held(self._reads, cluster, encoders)
         capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
@@ -384,8 +385,13 @@ class ReadingLoader(StepLoader):
     def _forget(self, plan: StepPlan) -> dict[int, Example]:
         """Samples of a plan that this host has held until now."""
         positions = [p.position for p in plan.placements]
-        held = self._held.examples
-        return {position: held.pop(position) for position in positions if position in held}
+        held, waiting = self._held.examples, self._planner.waiting
+        own = {position: held.pop(position) for position in positions if position in held}
+        # What fits in no row has been read in vain.
+        for position in [p for p in held if p < self._planner.state.position]:
+            if position not in waiting:
+                del held[position]
+        return own
 
     def _received(self, sent: _Sent) -> Step:
         """The step of parts that have arrived."""

@@ -244,6 +244,12 @@ class Planner:
         room = 0 if self._planned else max(0, self._wanted - len(self._pool))
         return range(self.state.position, self.state.position + room)
 
+    @property
+    def waiting(self) -> set[int]:
+        """Stream positions of the samples that have been asked for and not yet planned for."""
+        planned = {p.position for plan in self._planned for p in plan.placements}
+        return planned | {item.position for item in self._pool}
+
     def plan(self) -> StepPlan:
         """The plan of microbatch `state.step`; advances the state."""
         if not self._planned:

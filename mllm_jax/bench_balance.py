@@ -30,7 +30,8 @@ def bench_balance(
     """The heaviest rank over the mean, by phase, before and after balancing.
 
     `before` has the samples as they come, as many on every rank. `bound` is what no deal can be
-    below: the mean, or the dearest item. `seconds` is the median time of planning one phase.
+    below: the mean, or the dearest item. `seconds` is the median time of dealing the items of one
+    phase; a whole plan, which also packs and lays out, takes longer (LOG.md).
 
     Args:
         config: its model says what a sample costs in every phase.
@@ -75,7 +76,7 @@ def _measured(problem: Problem, first: Ints) -> Row:
         begin = time.perf_counter()
         rank = deal(Problem(problem.lengths, problem.ranks, problem.work))
         seconds.append(time.perf_counter() - begin)
-    mean = problem.costs.sum() / problem.ranks
+    mean = max(problem.costs.sum() / problem.ranks, 1)
     return {
         "before": float(problem.loads(first).max() / mean),
         "after": float(problem.loads(rank).max() / mean),

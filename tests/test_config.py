@@ -339,6 +339,18 @@ def test_a_required_key_is_named() -> None:
             ["data.batch: samples needs data.samples"],
         ),
         (
+            {"data__balance": "decoder", "data__balancing": {"audio": {"cost": "padded"}}},
+            ["data.balancing.audio has no effect, as data.balance is decoder"],
+        ),
+        (
+            {"data__lengths": "on_read", "data__lengths_folder": "x"},
+            ["data.lengths_folder: x has no effect, as data.lengths is on_read"],
+        ),
+        (
+            {"data__ladder": [0.5, 1]},
+            ["data.ladder: [0.5, 1.0] has no effect, as data.batch is tokens"],
+        ),
+        (
             {"data__samples": 8},
             ["data.samples: 8 has no effect, as data.batch is tokens"],
         ),

@@ -71,9 +71,10 @@ class LlavaSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the records."""
+        """Of the records and of where their media are."""
         with self._path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            records = hashlib.file_digest(file, "sha256").hexdigest()
+        return f"{records} {self._root.resolve()}"
 
     @property
     def home(self) -> Path:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import jax
+import numpy as np
+from jax.experimental import multihost_utils
 
 from data.lengths import LengthTable, open_lengths
 from data.loader import Loader, StepLoader
 from data.on_read import ReadingLoader
 from data.plan import Consumer, LoaderState
+from data.sample import DataError
 from data.sources import Source, make_source
 from mllm_jax.devices import is_primary
 from mllm_jax.models.work import tower_works
 from mllm_jax.train.batch import everywhere, process_rows, row_hosts
 from mllm_jax.train.experiment import Experiment
 from sharding.hosts import ProcessCluster
+
+T = TypeVar("T")
 
 
 def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
@@ -27,9 +35,9 @@ def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
     common = source, experiment.processor, config.data, config.train.seed
     rows, own = process_rows(experiment.step, config.data.rows), consumer(experiment)
     if config.data.lengths == "on_read":
-        return ReadingLoader(*common, rows, state, own, ProcessCluster())
-    here = rows[jax.process_index()]
-    return Loader(*common, here, state, own, shared_lengths(experiment, source))
+        return together(lambda: ReadingLoader(*common, rows, state, own, ProcessCluster()))
+    here, lengths = rows[jax.process_index()], shared_lengths(experiment, source)
+    return together(lambda: Loader(*common, here, state, own, lengths))
 
 
 def consumer(experiment: Experiment) -> Consumer:
@@ -48,6 +56,38 @@ def shared_lengths(experiment: Experiment, source: Source) -> LengthTable:
     arguments = source, experiment.processor, experiment.config.data
     if jax.process_count() == 1:
         return open_lengths(*arguments)
-    first = open_lengths(*arguments) if is_primary() else None
-    everywhere(True)
-    return first or open_lengths(*arguments)
+    first = together(lambda: open_lengths(*arguments) if is_primary() else None)
+    table = together(lambda: first or open_lengths(*arguments))
+    check_same(table)
+    return table
+
+
+def together(action: Callable[[], T]) -> T:
+    """What `action` gives, on every process; an error on one of them ends all.
+
+    Raises:
+        DataError: it failed here or elsewhere.
+    """
+    error: DataError | None = None
+    try:
+        result = action()
+    except DataError as failed:
+        error = failed
+    if not everywhere(error is None):
+        raise error or DataError("another process cannot read the data; see its message")
+    return result
+
+
+def check_same(table: LengthTable) -> None:
+    """See that all processes plan from the same lengths.
+
+    Raises:
+        DataError: they do not.
+    """
+    digests = multihost_utils.process_allgather(np.array(table.digest)).tolist()
+    for process, digest in enumerate(digests):
+        if digest != digests[0]:
+            raise DataError(
+                f"processes 0 and {process} have measured other lengths of the samples: their data "
+                f"or their files differ; this process has read {table.folder}"
+            )

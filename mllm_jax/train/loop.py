@@ -22,7 +22,7 @@ from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.train.batch import place
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
-from mllm_jax.train.experiment import Experiment, RunError, Shape, prepare_folder
+from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.metrics import (
     Meter,
@@ -33,6 +33,7 @@ from mllm_jax.train.metrics import (
     Sums,
     write_summary,
 )
+from mllm_jax.train.notices import Notices
 from mllm_jax.train.optimizer import learning_rate
 from mllm_jax.train.record import UNKNOWN_RATE, Recorder, own_name, write_timelines
 from mllm_jax.train.schedule import encoder_pieces, task_costs
@@ -185,7 +186,7 @@ def steps(
     # Emulated devices share the host's threads: more than one step at a time could starve.
     ahead = 1 if config.parallel.platform == "cpu" else 2
     running: deque[jax.Array] = deque()
-    giants: set[str] = set()
+    notice = Notices(experiment)
     with open_loader(experiment, progress.loader) as loader:
         began = time.perf_counter()
         carried: dict[str, jax.Array] | None = None
@@ -193,8 +194,7 @@ def steps(
         while progress.step < config.train.steps:
             asked = time.perf_counter()
             microbatches, following = next(read)
-            _warn_of_giants(experiment, microbatches, giants)
-            _tell_of_shapes(microbatches[0], experiment.shapes)
+            notice(microbatches)
             waited = time.perf_counter() - asked
             batch = _batch(experiment, state, microbatches, following, carried)
             while len(running) >= ahead:
@@ -330,35 +330,6 @@ def _moved_bytes(model: ModelConfig, microbatch: Step) -> float:
     outputs = sum(microbatch.stats.crossing.values())
     width = model.decoder.d_model * compute_dtype(model).itemsize
     return 2 * outputs * width + microbatch.stats.sent
-
-
-def _tell_of_shapes(microbatch: Step, compiled: set[Shape]) -> None:
-    """Say that a step takes long because its rows have lengths that none had before."""
-    shape = tuple(microbatch.stats.capacity.items())
-    if compiled and shape not in compiled:
-        budgets = ", ".join(f"{name} {n}" for name, n in shape)
-        logger.info("compiling the step for positions of a microbatch: %s", budgets)
-    compiled.add(shape)
-
-
-def _warn_of_giants(experiment: Experiment, microbatches: list[Step], told: set[str]) -> None:
-    """Name every sample that alone is more than the mean work of a rank in some phase, once."""
-    for name, view in experiment.step.views.items():
-        ranks = view.degree(view.batch)
-        for microbatch in microbatches:
-            rows = microbatch.stats.loads[name].after
-            work, sample, row = microbatch.stats.dearest[name]
-            mean, rank = rows.sum() / ranks, row * ranks // len(rows)
-            if work > mean and ranks > 1 and sample not in told:
-                told.add(sample)
-                logger.warning(
-                    "sample %s alone is %.2f times the mean work of a rank of %s; rank %d, which "
-                    "has it, makes the others wait: no balancing helps",
-                    sample,
-                    work / mean,
-                    name,
-                    rank,
-                )
 
 
 def _loads(experiment: Experiment, microbatches: list[Step]) -> dict[str, PhaseLoad]:

@@ -192,6 +192,9 @@ LIMITED = Problem(np.array([5, 3]), 2, Work(1, 0), needs=np.array([[5], [3]]), l
         (PROBLEM, [[0], [1], [2]], "deals item c.png to rank 2 of 2"),
         (PROBLEM, np.array([0, 1]), r"returned int64 \[2\]; valid: integers \[3\]"),
         (PROBLEM, np.array([0.0, 1.0, 1.0]), r"returned float64 \[3\]"),
+        (PROBLEM, [0, 1, 1], r"returned \[0, 1, 1\]; valid: an array"),
+        (PROBLEM, None, "returned None; valid: an array"),
+        (PROBLEM, [[0.5], [1, 2]], r"returned \[\[0.5\], \[1, 2\]\]; valid"),
         (PROBLEM, np.array([0, -1, 1]), "drops item b.png"),
         (LIMITED, np.array([0, 0]), "gives rank 0 8 of resource 0, above its limit 6"),
     ],
@@ -229,3 +232,19 @@ def test_impossible_problems_are_refused(options: dict[str, Any], message: str) 
     values: dict[str, Any] = {"lengths": np.array([1, 2]), "ranks": 2, "work": Work(1, 0)}
     with pytest.raises(DataError, match=message):
         Problem(**values | options)
+
+
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(DataError, match="'os:path': os:path is a module, not a function"):
+        balance.find_algorithm("os:path")
+
+
+def test_an_algorithm_cannot_change_its_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sorting(problem: Problem) -> Ints:
+        problem.lengths.sort()
+        return np.zeros(len(problem.lengths), np.int64)
+
+    monkeypatch.setattr(balance, "ALGORITHMS", dict(balance.ALGORITHMS))
+    balance.register("sorting", sorting)
+    with pytest.raises(ValueError, match="read-only"):
+        deal(PROBLEM, "sorting")

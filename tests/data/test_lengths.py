@@ -74,7 +74,7 @@ def test_lengths_are_measured_once_and_found_again(
         first = open_lengths(source, processor, config)
         assert len(source.asked) == 40
         again = open_lengths(source, processor, config)
-    assert len(source.asked) == 40
+    assert source.asked[40:] == [7]  # an unusable one may have been mended
     folder = lengths_folder(source, processor, config)
     assert caplog.messages == [f"measuring 40 samples, once, into {folder}"]
     for table in (first, again, pickle.loads(pickle.dumps(again))):
@@ -163,10 +163,60 @@ def test_a_folder_that_cannot_be_written_is_named(
         open_lengths(source, processor, config)
 
 
-def test_a_damaged_folder_is_named(source: Named, processor: Processor, config: DataConfig) -> None:
+def test_a_medium_that_was_missing_is_found_again(
+    tmp_path: Path, make_config: MakeConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns = [{"from": "human", "value": "<image> what ?"}, {"from": "gpt", "value": "1"}]
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps([{"image": f"{i}.png", "conversations": turns} for i in range(3)]))
+    config = make_config(source={"kind": "llava", "path": path})
+    processor = make_processor(config, [VISION, AUDIO])
+    caplog.set_level("INFO", "data.lengths")
+    for number, usable in ((0, [0]), (2, [0, 2]), (1, [0, 1, 2])):
+        PIL.Image.new("L", (40, 16)).save(tmp_path / f"{number}.png")
+        for _ in range(2):
+            caplog.clear()
+            table = open_lengths(make_source(config), processor, config)
+            assert [i for i in range(3) if not isinstance(table[i], str)] == usable
+    assert not caplog.messages  # nothing is bad, nothing is measured
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    moved = make_config(source={"kind": "llava", "path": path, "media": elsewhere})
+    assert "missing" in str(open_lengths(make_source(moved), processor, moved)[0])
+
+
+def cut(array: np.ndarray) -> np.ndarray:
+    return array[:-1]
+
+
+def zeros(array: np.ndarray) -> np.ndarray:
+    return np.zeros_like(array)
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("vision.lengths.npy", None),
+        ("vision.lengths.npy", zeros),
+        ("vision.starts.npy", cut),
+        ("vision.offsets.npy", cut),
+        ("tokens.npy", cut),
+        ("unusable.json", "null"),
+        ("unusable.json", "{}"),
+        ("unusable.json", '{"one": "two"}'),
+    ],
+)
+def test_a_damaged_folder_is_named(
+    file: str, change: Any, source: Named, processor: Processor, config: DataConfig
+) -> None:
     folder = open_lengths(source, processor, config).folder
     assert folder is not None
-    (folder / "vision.lengths.npy").write_bytes(b"")
+    if callable(change):
+        np.save(folder / file, change(np.load(folder / file)))
+    elif change:
+        (folder / file).write_text(change)
+    else:
+        (folder / file).unlink()
     with pytest.raises(DataError, match=f"{folder} are damaged.*delete it"):
         open_lengths(source, processor, config)
 

@@ -190,6 +190,22 @@ def test_each_sample_is_read_once_and_only_what_must_move_does(
     assert 0 < board.moved[1, 0] < 3 * tokens + media
 
 
+def test_samples_that_fit_in_no_row_are_not_kept(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    source = mixed_source(20)
+    for index in range(0, 20, 3):
+        source.samples[index] = make_sample(f"long{index}", answer="1 " * 400)
+    config = make_config(lookahead=10, balance="per_phase")
+    consumer, rows = Consumer(WORK), [all_rows(4)]
+    arguments = (source, processor, config, 5, rows, None, consumer, Alone())
+    with ReadingLoader(*arguments) as loader:
+        for _ in range(12):
+            next(loader)
+        assert set(loader._held.examples) - loader._planner.waiting <= set(loader._planner.missing)
+        assert len(loader._held.examples) <= 2 * config.lookahead
+
+
 def test_worker_processes_change_nothing(processor: Processor, make_config: MakeConfig) -> None:
     source, changes = mixed_source(40), {"lookahead": 20, "balance": "per_phase"}
     (expected,) = read(3, source, processor, make_config(**changes), 1)

@@ -1,21 +1,17 @@
 """What the loop does besides stepping."""
 
 import math
-from types import SimpleNamespace
-from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-from data.dealing import Loads
 from mllm_jax.train import loop
 from mllm_jax.train.batch import place
 from mllm_jax.train.experiment import RunError
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.loop import Progress, changed_keys
 from mllm_jax.train.metrics import StepRecord, Sums
-from sharding.grid import View
 from tests.train.conftest import run
 
 
@@ -68,23 +64,3 @@ def test_time_spent_in_evaluation_is_not_part_of_a_step(experiment, fresh_state,
     state, progress = fresh_state()
     run(experiment, state, progress, pause)
     assert progress.seconds < 100
-
-
-def test_a_sample_that_no_balancing_helps_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Four rows on two ranks, of which the second holds the giant."""
-    view = View(data=("data",), sizes=(("data", 2),))
-    experiment: Any = SimpleNamespace(step=SimpleNamespace(views={"vision": view}))
-    rows = np.array([1.0, 1.0, 9.0, 1.0])
-    loads = {"vision": Loads(rows, rows, (9.0, 0, 2))}
-    step: Any = SimpleNamespace(
-        stats=SimpleNamespace(loads=loads, dearest={"vision": (9.0, "big.png", 2)})
-    )
-    told: set[str] = set()
-    for _ in range(2):
-        loop._warn_of_giants(experiment, [step], told)
-    (message,) = [record.getMessage() for record in caplog.records]
-    assert "big.png alone is 1.50 times the mean work of a rank of vision; rank 1" in message
-    caplog.clear()
-    step.stats.dearest = {"vision": (5.9, "small.png", 2)}
-    loop._warn_of_giants(experiment, [step], told)
-    assert not caplog.records

@@ -1,0 +1,89 @@
+"""What is told of batches: once, and only where there is something to tell."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from data.dealing import Loads
+from data.plan import LoaderState
+from mllm_jax.train import notices
+from mllm_jax.train.notices import Notices
+from sharding.grid import View
+
+
+def experiment(samples: int | None = None) -> Any:
+    """Four rows on two ranks."""
+    view = View(data=("data",), sizes=(("data", 2),))
+    config = SimpleNamespace(data=SimpleNamespace(samples=samples))
+    step = SimpleNamespace(views={"vision": view})
+    return SimpleNamespace(step=step, shapes=set(), config=config)
+
+
+def microbatch(
+    dearest: tuple[float, str, int] = (1.0, "a.png", 0),
+    carry: tuple[int, ...] = (1,),
+    samples: int = 4,
+    items: int = 4,
+    tokens: int = 8,
+) -> Any:
+    rows = np.array([1.0, 1.0, 9.0, 1.0])
+    stats = SimpleNamespace(
+        loads={"vision": Loads(rows, rows, (dearest[0], 0, dearest[2]))},
+        dearest={"vision": dearest},
+        lengths={"vision": np.ones(items)},
+        capacity={"tokens": tokens},
+        samples=samples,
+    )
+    return SimpleNamespace(stats=stats, state=LoaderState(0, carry=carry))
+
+
+def messages(caplog: pytest.LogCaptureFixture, notice: Notices, *steps: list[Any]) -> list[str]:
+    caplog.clear()
+    with caplog.at_level("INFO", "mllm_jax"):
+        for step in steps:
+            notice(step)
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_a_sample_that_no_balancing_helps_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    notice, giant = Notices(experiment()), microbatch((9.0, "big.png", 2))
+    (message,) = messages(caplog, notice, [giant], [giant])
+    assert "big.png alone is 1.50 times the mean work of a rank of vision; rank 1" in message
+    assert not messages(caplog, notice, [microbatch((5.9, "small.png", 2))])
+    assert not messages(caplog, notice, [microbatch((9.0, "only.png", 2), items=1)])
+
+
+def test_many_giants_are_not_all_named(caplog: pytest.LogCaptureFixture) -> None:
+    steps = [[microbatch((9.0, f"{i}.png", 2))] for i in range(3 * notices.GIANTS)]
+    assert len(messages(caplog, Notices(experiment()), *steps)) == notices.GIANTS
+
+
+def test_other_processes_tell_nothing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notices, "is_primary", lambda: False)
+    assert not messages(caplog, Notices(experiment()), [microbatch((9.0, "big.png", 2))])
+
+
+def test_steps_of_too_few_samples_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    notice, step = Notices(experiment(samples=9)), [microbatch(), microbatch()]
+    (message,) = messages(caplog, notice, step, step)
+    assert "holds 8 of its 9 samples" in message
+    assert not messages(caplog, Notices(experiment(samples=8)), step)
+
+
+def test_a_short_look_ahead_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    step = [microbatch(carry=())]
+    (message,) = messages(caplog, Notices(experiment()), step, step)
+    assert "all 4 samples on offer had room in one microbatch; raise data.lookahead" in message
+    assert not messages(caplog, Notices(experiment(samples=4)), step)
+
+
+def test_new_shapes_are_told_but_the_first(caplog: pytest.LogCaptureFixture) -> None:
+    notice, steps = Notices(experiment()), [[microbatch(tokens=n)] for n in (8, 16, 8, 16, 24)]
+    told = messages(caplog, notice, *steps)
+    assert told == [
+        f"compiling the step for positions of a microbatch: tokens {n}" for n in (16, 24)
+    ]
