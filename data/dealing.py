@@ -83,6 +83,19 @@ class _Items:
     packed: Sequence[int]
 
 
+@dataclass(frozen=True)
+class _Offer:
+    """Samples of a step, oldest first, what messages call them, and the hosts that have them."""
+
+    samples: Sequence[Lengths]
+    name: Callable[[int], str]
+    readers: Ints | None
+
+    def read(self, owners: Sequence[int], amounts: Ints) -> list[tuple[Ints, Ints]]:
+        """Where items of the samples `owners` are, if that is settled, and how much they are."""
+        return [] if self.readers is None else [(self.readers[np.array(owners, int)], amounts)]
+
+
 class Dealer:
     """Deals the samples of step after step.
 
@@ -120,15 +133,24 @@ class Dealer:
         check_balancing(config, towers)
 
     def __call__(
-        self, samples: Sequence[Lengths], name: Callable[[int], str] = "sample {}".format
+        self,
+        samples: Sequence[Lengths],
+        name: Callable[[int], str] = "sample {}".format,
+        readers: Sequence[int] | None = None,
     ) -> Dealt:
-        """Rows of `samples`, which are oldest first; `name` is what messages call one.
+        """Rows of samples.
+
+        Args:
+            samples: oldest first.
+            name: what messages call one.
+            readers: host that has read each of them, if that is settled before their rows are.
 
         Raises:
             DataError: a user's algorithm drops or repeats a sample.
         """
         deal_all = {"none": self._none, "decoder": self._decoder, "per_phase": self._per_phase}
-        packed, balanced = deal_all[self._balance](samples, name)
+        hosts = None if readers is None else np.array(readers, np.int64)
+        packed, balanced = deal_all[self._balance](_Offer(samples, name, hosts))
         before = self._as_they_come(packed[0], samples) if self._in_turn else packed
         loads = self._loads(samples, before, balanced)
         limits = self._limits(samples, *balanced)
@@ -136,38 +158,36 @@ class Dealer:
         crossing = self._crossing(samples, rows, media)
         return Dealt(tuple(rows), tuple(media), loads, crossing, limits)
 
-    def _none(
-        self, samples: Sequence[Lengths], name: Callable[[int], str]
-    ) -> tuple[Arrangement, Arrangement]:
+    def _none(self, offer: _Offer) -> tuple[Arrangement, Arrangement]:
         """As packed; samples of a fixed number as they come, as many in every row."""
+        samples = offer.samples
         if self._in_turn:
             packed = self._room_for(samples, _in_turn(len(samples), self._rows))
         else:
             packed = self._packed(samples)
         return packed, packed
 
-    def _decoder(
-        self, samples: Sequence[Lengths], name: Callable[[int], str]
-    ) -> tuple[Arrangement, Arrangement]:
+    def _decoder(self, offer: _Offer) -> tuple[Arrangement, Arrangement]:
         """Samples by the decoder's work, their media in their rows."""
+        samples = offer.samples
         packed = self._packed(samples)
         here = [i for i, row in enumerate(packed[0]) if row is not None]
+        needs = [self._capacity.needs(samples[i]) for i in here]
         items = _Items(
             "decoder",
             here,
             [samples[i].tokens for i in here],
-            np.array([self._capacity.needs(samples[i]) for i in here], np.int64),
+            np.array(needs, np.int64).reshape(len(here), len(self._capacity.limits)),
             self._capacity.limits,
             [row for row in packed[0] if row is not None],
         )
-        return packed, _with_media(
-            samples, _spread(self._balanced(items, name), here, len(samples))
-        )
+        dealt = self._balanced(items, offer.name)
+        dealt = self._placed("decoder", dealt, offer.read(here, items.needs[:, 0]))
+        return packed, _with_media(samples, _spread(dealt, here, len(samples)))
 
-    def _per_phase(
-        self, samples: Sequence[Lengths], name: Callable[[int], str]
-    ) -> tuple[Arrangement, Arrangement]:
+    def _per_phase(self, offer: _Offer) -> tuple[Arrangement, Arrangement]:
         """Samples by the decoder's work, the media of every encoder by its own."""
+        samples = offer.samples
         packed, packed_media = self._pack_parts(samples)
         here = [i for i, row in enumerate(packed) if row is not None]
         tokens = [samples[i].tokens for i in here]
@@ -175,13 +195,18 @@ class Dealer:
         limits = self._part_limits("tokens", "segments")
         first = [row for row in packed if row is not None]
         items = _Items("decoder", here, tokens, needs, limits, first)
-        rows = _spread(self._balanced(items, name), here, len(samples))
+        dealt = self._balanced(items, offer.name)
+        dealt = self._placed("decoder", dealt, offer.read(here, needs[:, 0]))
+        rows = _spread(dealt, here, len(samples))
         media: list[dict[str, tuple[int, ...]]] = [{} for _ in samples]
+        targets = self._hosts.get("decoder", ())
         for modality in self._capacity.modalities:
             items = self._media_items(modality, samples, here, packed_media)
-            outputs = items.needs[:, 0] // modality.reduction
-            wanted = np.array([rows[i] for i in items.owners], np.int64)
-            dealt = self._placed(modality.name, self._balanced(items, name), wanted, outputs)
+            flows = offer.read(items.owners, items.needs[:, 0])
+            if targets:
+                wanted = np.array([targets[rows[i] or 0] for i in items.owners], np.int64)
+                flows.append((wanted, items.needs[:, 0] // modality.reduction))
+            dealt = self._placed(modality.name, self._balanced(items, offer.name), flows)
             for owner, row in zip(items.owners, dealt.tolist(), strict=True):
                 media[owner][modality.name] = (*media[owner].get(modality.name, ()), row)
         return (packed, packed_media), (rows, media)
@@ -320,20 +345,22 @@ class Dealer:
     def _how(self, phase: str) -> TowerBalancing:
         return self._balancing.get(phase, TowerBalancing())
 
-    def _placed(self, encoder: str, dealt: Ints, wanted: Ints, outputs: Ints) -> Ints:
-        """Rows of an encoder's media, renumbered so that few outputs go to another host.
+    def _placed(self, tower: str, dealt: Ints, flows: Sequence[tuple[Ints, Ints]]) -> Ints:
+        """Rows of a tower's items, renumbered so that little goes from host to host.
 
         Args:
-            encoder: its name.
-            dealt: row of every medium.
-            wanted: decoder row of every medium.
-            outputs: of every medium.
+            tower: `decoder` or an encoder.
+            dealt: row of every item.
+            flows: what comes and goes: a host for every item, and how much that has of the item, or
+                needs of it, in positions.
         """
-        sources, targets = (self._hosts.get(name, ()) for name in (encoder, "decoder"))
-        if len({*sources, *targets}) < 2 or not len(dealt):
+        sources = self._hosts.get(tower, ())
+        if len(set(sources)) < 2 or not len(dealt) or not flows:
             return dealt
-        volumes = np.zeros((self._rows, 1 + max(*sources, *targets)), np.int64)
-        np.add.at(volumes, (dealt, np.asarray(targets)[wanted]), outputs)
+        most = max(*sources, *(int(hosts.max()) for hosts, _ in flows))
+        volumes = np.zeros((self._rows, 1 + most), np.int64)
+        for hosts, amounts in flows:
+            np.add.at(volumes, (dealt, hosts), amounts)
         return place(volumes, sources)[dealt]
 
     def _loads(

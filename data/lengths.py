@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -204,16 +205,27 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
         samples = [again.get(i, table[i]) for i in range(size)]
         table = LengthTable.of(samples, encoders)
     else:
+        # Told before the measuring, and not after it.
+        with _keeping(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryDirectory(dir=folder.parent).cleanup()
         logger.info("measuring %d samples, once, into %s", size, folder)
         table = measure(source, processor)
-    try:
+    with _keeping(folder):
         _save(table, folder)
+    return _load(folder, size, encoders)
+
+
+@contextmanager
+def _keeping(folder: Path) -> Iterator[None]:
+    """Name the folder that cannot be written."""
+    try:
+        yield
     except OSError as error:
         raise DataError(
             f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
             "folder with data.lengths_folder"
         ) from error
-    return _load(folder, size, encoders)
 
 
 def _measured_again(

@@ -51,13 +51,15 @@ class Consumer:
     work: of the towers on a segment, by which `data.balance` balances; hosts: of every row of each
     tower, so that few encoder outputs go to another host; microbatches: of a step, which take the
     samples of `data.batch: samples`; units: by budget, what its rungs must be multiples of, if not
-    of 1 or of the encoder's reduction.
+    of 1 or of the encoder's reduction; readers: hosts that read the samples of the stream in turn,
+    and send them to the hosts of their rows.
     """
 
     work: Mapping[str, Work] = field(default_factory=dict)
     hosts: Hosts = field(default_factory=dict)
     microbatches: int = 1
     units: Mapping[str, int] = field(default_factory=dict)
+    readers: int = 1
 
 
 NO_CONSUMER = Consumer()
@@ -226,6 +228,7 @@ class Planner:
         fixed = config.batch == "samples"
         self._microbatches = consumer.microbatches if fixed else 1
         self._wanted = config.samples or config.lookahead
+        self._readers = consumer.readers
         self._work = consumer.work if config.balance != "none" else {}
         units = {"tokens": 1} | {m.name: m.reduction for m in capacity.modalities}
         ladder = Ladder.build(config, {**units, **consumer.units})
@@ -291,7 +294,9 @@ class Planner:
         def name(number: int) -> str:
             return self._called(part[number])
 
-        return self._deal([item.lengths for item in part], name)
+        several = self._readers > 1
+        readers = [item.position % self._readers for item in part] if several else None
+        return self._deal([item.lengths for item in part], name, readers)
 
     def _plan(
         self,

@@ -48,6 +48,7 @@ def consumer(experiment: Experiment) -> Consumer:
         row_hosts(experiment.step, config.data.rows),
         config.train.accumulate,
         config.budget_units,
+        jax.process_count() if config.data.lengths == "on_read" else 1,
     )
 
 
