@@ -71,6 +71,62 @@ class TowerWork:
         return self.linear * n + self.quadratic * n * n
 
 
+#: Elements by logical axes (`sharding.rules`), without the axis that stacks layers.
+Parameters = Mapping[tuple[str | None, ...], int]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Layers of a tower, or what comes before or after them.
+
+    Attributes:
+        work: of its products in a forward, per input position.
+        moved: elements that its other operations read and write in a forward, per position between
+            the layers.
+    """
+
+    work: TowerWork
+    moved: float
+
+
+@dataclass(frozen=True)
+class TowerProfile:
+    """What the cost model must know of a decoder or an encoder.
+
+    Attributes:
+        layers: how many.
+        width: of what goes from layer to layer, in elements.
+        stride: input positions per position between the layers.
+        reduction: input positions per position that the tower hands on.
+        features: values of an input position; 0 for the decoder, whose inputs are tokens.
+        outputs: entries of the vocabulary; for an encoder the decoder's width.
+        blocks: how often a layer gathers its rows over tensor ranks, and scatters their sums.
+        start, layer, end: before the layers, one layer, after them (head, or connector).
+        layer_parameters: of one layer.
+        rest_parameters: of all else.
+    """
+
+    layers: int
+    width: int
+    stride: int
+    reduction: int
+    features: int
+    outputs: int
+    blocks: int
+    start: Part
+    layer: Part
+    end: Part
+    layer_parameters: Parameters
+    rest_parameters: Parameters
+
+    @property
+    def parameters(self) -> int:
+        """Elements of the whole tower."""
+        return self.layers * sum(self.layer_parameters.values()) + sum(
+            self.rest_parameters.values()
+        )
+
+
 @dataclass(frozen=True)
 class EncoderCosts:
     """What the pieces of one encoder cost for one microbatch, in the unit of `TaskCosts`.

@@ -34,13 +34,18 @@ def pipeline_plan(config: ExperimentConfig) -> PipelinePlan | None:
     return PipelinePlan(
         schedule,
         gather=chosen.fsdp_gather,
-        co_issue="tensor" in chosen.fill and _layers_communicate(config),
+        co_issue=co_issues(config),
         overlap_gather="data" in chosen.fill,
     )
 
 
-def _layers_communicate(config: ExperimentConfig) -> bool:
-    """Whether co-issue has anything to hide in a layer; if not it only costs locality."""
+def co_issues(config: ExperimentConfig) -> bool:
+    """Whether tasks of a bundle run side by side: where a layer has anything to hide.
+
+    Where it has not, that only costs locality.
+    """
+    if "tensor" not in config.schedule.fill:
+        return False
     by_layer = config.schedule.fsdp_gather == "layer"
     plans = config.parallel.plans.values()
     return any(plan.tensor > 1 or (by_layer and plan.fsdp > 1) for plan in plans)

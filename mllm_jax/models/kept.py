@@ -1,0 +1,85 @@
+"""What a layer keeps for its backward, found by tracing it on ranks that need not exist."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AbstractMesh, PartitionSpec
+
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
+from scheduling.layers import LayerRun
+from sharding.collectives import vary
+from sharding.grid import View
+from sharding.rules import layouts
+
+Shape = jax.ShapeDtypeStruct
+
+
+def kept_bytes(config: ModelConfig, module: str, tensor: int, positions: int) -> float:
+    """Bytes that a layer's backward reads of its forward on one tensor rank, for one row.
+
+    Values that no input of the layer changes (parameters, masks) do not count.
+
+    Args:
+        config: with `dtype` and `attention` of the platform that runs it.
+        module: `"decoder"` or an encoder's name.
+        tensor: ranks of the tensor group.
+        positions: input positions of the row.
+    """
+    view = View(tensor=("tensor",), sizes=(("tensor", tensor),)) if tensor > 1 else View()
+    tower = Decoder(config, view) if module == "decoder" else Encoder(config, module, view)
+    stack, specs = _layer(config, module, view)
+    found: list[int] = []
+
+    def trace(stack: Any, batch: Any) -> jax.Array:
+        axes = view.all
+        run = LayerRun(tower.layer, vary(stack, axes), 1, "none", axes)
+        context = vary(tower.context(batch), axes)
+        x = vary(jnp.zeros(_between(config, module, positions, tensor), tower.dtype), axes)
+        _, kept = run.forward(jnp.int32(0), x, context).run()
+        found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(kept)))
+        return jnp.zeros(())
+
+    batch = _batch(config, module, positions)
+    if tensor == 1:
+        jax.eval_shape(trace, stack, batch)
+    else:
+        mesh, whole = AbstractMesh((tensor,), ("tensor",)), PartitionSpec()
+        jax.eval_shape(
+            jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, batch
+        )
+    return float(found[0])
+
+
+def _layer(config: ModelConfig, module: str, view: View) -> tuple[Any, Any]:
+    """Shapes of a stack of one layer, and how it lies."""
+    if module == "decoder":
+        one = {"decoder": config.decoder.model_copy(update={"layers": 1}), "encoders": {}}
+    else:
+        encoder = config.encoders[module].model_copy(update={"layers": 1})
+        one = {"encoders": {module: encoder}}
+    shapes, axes = abstract_parameters(config.model_copy(update=one))
+    if module != "decoder":
+        shapes, axes = shapes["encoders"], axes["encoders"]
+    specs = jax.tree.map(lambda leaf: leaf.spec, layouts(axes[module]["layers"], view))
+    return shapes[module]["layers"], specs
+
+
+def _between(config: ModelConfig, module: str, positions: int, tensor: int) -> tuple[int, ...]:
+    """Shape of what goes from layer to layer on one rank."""
+    if module == "decoder":
+        return 1, positions // tensor, config.decoder.d_model
+    encoder = config.encoders[module]
+    return 1, positions // encoder.stride // tensor, encoder.d_model
+
+
+def _batch(config: ModelConfig, module: str, positions: int) -> dict[str, Shape]:
+    """Shapes of what tells a layer how a row is packed."""
+    row = partial(Shape, dtype=jnp.int32)
+    image = module != "decoder" and config.encoders[module].modality == "image"
+    places = (1, positions, 2) if image else (1, positions)
+    return {"segment_ids": row((1, positions)), "positions": row(places)}

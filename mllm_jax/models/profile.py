@@ -1,0 +1,72 @@
+"""What the cost model must know of a model's towers, from their configuration alone."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import jax
+
+from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig, Vit22bConfig
+from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.models.work import work_parts
+from scheduling.cost import Parameters, Part, TowerProfile
+
+
+def tower_profiles(config: ModelConfig) -> dict[str, TowerProfile]:
+    """Profiles of `"decoder"` and of every encoder with its connector, by name."""
+    shapes, axes = abstract_parameters(config)
+    modules = {"decoder": (shapes["decoder"], axes["decoder"])}
+    for name in config.encoders:
+        modules[name] = shapes["encoders"][name], axes["encoders"][name]
+    return {name: _profile(config, name, *trees) for name, trees in modules.items()}
+
+
+def _profile(config: ModelConfig, name: str, shapes: Any, axes: Any) -> TowerProfile:
+    tower: DecoderConfig | EncoderConfig
+    if name == "decoder":
+        tower, stride, reduction, features = config.decoder, 1, 1, 0
+        outputs = tower.vocab_size
+    else:
+        tower = config.encoders[name]
+        stride, reduction, features = tower.stride, tower.reduction, tower.features
+        outputs = config.decoder.d_model
+    parts = work_parts(config, name)
+    rest = {key: tree for key, tree in shapes.items() if key != "layers"}
+    return TowerProfile(
+        layers=tower.layers,
+        width=tower.d_model,
+        stride=stride,
+        reduction=reduction,
+        features=features,
+        outputs=outputs,
+        blocks=1 if isinstance(tower, Vit22bConfig) else 2,
+        start=Part(parts.start, 4 * tower.d_model),
+        layer=Part(parts.layer, _moved(tower)),
+        end=Part(parts.end, 8 * tower.d_model),
+        layer_parameters=_elements(shapes["layers"], axes["layers"], stacked=True),
+        rest_parameters=_elements(rest, {key: axes[key] for key in rest}, stacked=False),
+    )
+
+
+def _moved(tower: DecoderConfig | EncoderConfig) -> float:
+    """Elements that a layer's norms, residual sums, rotations and activations read and write.
+
+    A norm or a residual sum takes two or three times the width, and there are two of each; what is
+    done to queries, keys, values and the attention's output six times the heads' width; what is
+    done between the products of the MLP four times its width.
+    """
+    return 10 * tower.d_model + 6 * tower.heads * tower.head_dim + 4 * tower.d_ff
+
+
+def _elements(shapes: Any, axes: Any, *, stacked: bool) -> Parameters:
+    """Elements by logical axes; of one layer, where layers are stacked."""
+    found: Counter[tuple[str | None, ...]] = Counter()
+
+    def leaf(names: tuple[str | None, ...], shape: Any) -> None:
+        dims = shape.shape[1:] if stacked else shape.shape
+        found[names[1:] if stacked else names] += math.prod(dims)
+
+    jax.tree.map(leaf, axes, shapes, is_leaf=lambda node: isinstance(node, tuple))
+    return dict(found)

@@ -1,0 +1,412 @@
+"""The cost model: what a step of a workload under a strategy takes on some hardware.
+
+Products with parameters and those of attention run at their reached shares of the peak, all other
+operations at the reached memory bandwidth; collectives take what rings of their bytes take. A
+layer's forward on one device, with tensor parallelism over t ranks (c compute, g gather, s
+scatter; Korthikanti et al., arXiv 2205.05198)::
+
+    norm c | g | attention c | s | norm c | g | MLP c | s
+
+Sources of the model: FLOPs as `TowerWork` counts them; ring collectives as in NCCL; the memory of
+a step in `scheduling.memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from scheduling.cost import Parameters, Part, TowerProfile
+from scheduling.hardware import Efficiency, Hardware
+from scheduling.program import Remat
+from scheduling.schedule import EncoderPieces, Kind
+from scheduling.times import Segment, StepTimes, TaskTime
+from sharding.plan import AXES, ParallelPlan
+
+#: Bytes of an element.
+SIZES = {"float32": 4, "bfloat16": 2}
+#: Bytes of a parameter, of its gradient, and of what partial sums are added up in.
+WIDE = 4
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a step computes, whatever the plans.
+
+    Attributes:
+        towers: by name, `"decoder"` first.
+        positions: input positions of one row, by tower; a row counts as one segment.
+        rows: of a step, all its microbatches together.
+        dtype: of activations.
+        moments: values of float32 that the optimizer keeps for a parameter.
+        frozen: towers of which nothing but the connector trains.
+        frozen_connectors: of encoders that do not even train that.
+        loss_chunk: tokens whose logits exist at a time.
+        kept: `(tower, tensor)` to the bytes that a layer's backward reads of its forward, for one
+            row, on one of so many tensor ranks.
+    """
+
+    towers: Mapping[str, TowerProfile]
+    positions: Mapping[str, int]
+    rows: int
+    dtype: str = "bfloat16"
+    moments: int = 2
+    frozen: frozenset[str] = frozenset()
+    frozen_connectors: frozenset[str] = frozenset()
+    loss_chunk: int = 1024
+    kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
+
+    @property
+    def encoders(self) -> dict[str, TowerProfile]:
+        """All towers but the decoder."""
+        return {name: tower for name, tower in self.towers.items() if name != "decoder"}
+
+    @property
+    def size(self) -> int:
+        """Bytes of an activation's element."""
+        return SIZES[self.dtype]
+
+    def flops(self, name: str) -> float:
+        """Forward FLOPs of tower `name` in one step."""
+        tower, length = self.towers[name], self.positions[name]
+        parts = tower.start.work, tower.end.work
+        once = sum(work.flops([length]) for work in parts)
+        return self.rows * (once + tower.layers * tower.layer.work.flops([length]))
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How a step is run.
+
+    Attributes:
+        plans: of every tower, all over the same devices.
+        microbatches: of a step.
+        chunks: virtual chunks of a stage.
+        remat: what backwards compute again.
+        gather: parameters are gathered over fsdp once a `step` or `layer` by layer; without stages
+            always by layer.
+        pieces: how encoders are cut, by name; one piece a stage for those that are not named.
+        co_issue: tasks of a bundle run side by side.
+    """
+
+    plans: Mapping[str, ParallelPlan]
+    microbatches: int = 1
+    chunks: int = 1
+    remat: Remat = "layer"
+    gather: str = "step"
+    pieces: Mapping[str, int] = field(default_factory=dict)
+    co_issue: bool = True
+
+    @property
+    def decoder(self) -> ParallelPlan:
+        """The decoder's plan."""
+        return self.plans["decoder"]
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether layers gather their parameters one by one."""
+        return self.decoder.stage == 1 or self.gather == "layer"
+
+
+def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> StepTimes:
+    """Times of all tasks of a step."""
+    towers = {name: Timing(workload, strategy, hardware, name) for name in workload.towers}
+    decoder = towers["decoder"]
+    layers = decoder.layers_per_task
+    encoders: dict[tuple[Kind, str, int], TaskTime] = {}
+    for name in workload.encoders:
+        encoders |= towers[name].pieces()
+    return StepTimes(
+        forward=decoder.forward(layers),
+        backward=decoder.backward(layers),
+        encoders=encoders,
+        head=decoder.head(),
+        send=decoder.send(),
+        deliver=decoder.deliver(),
+        gather=sum(tower.gather() for tower in towers.values()),
+        scatter=sum(tower.scatter() for tower in towers.values()),
+        update=sum(tower.update() for tower in towers.values()),
+    )
+
+
+def elements(parameters: Parameters, plan: ParallelPlan, *, fsdp: bool = True) -> float:
+    """Elements of `parameters` on one device, without stages.
+
+    Args:
+        fsdp: whether the devices of fsdp share them; else as gathered.
+    """
+    degrees = {"embed": plan.fsdp if fsdp else 1, "vocab": plan.vocab}
+    for axis in ("heads", "kv_heads", "mlp"):
+        degrees[axis] = plan.tensor
+    total = 0.0
+    for axes, count in parameters.items():
+        share = float(count)
+        for axis in axes:
+            share /= degrees.get(axis or "", 1)
+        total += share
+    return total
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of one tower's parts on one device, for one microbatch.
+
+    Attributes:
+        workload, strategy, hardware: as of `step_times`.
+        name: of the tower.
+    """
+
+    workload: Workload
+    strategy: Strategy
+    hardware: Hardware
+    name: str
+
+    @cached_property
+    def tower(self) -> TowerProfile:
+        """What runs."""
+        return self.workload.towers[self.name]
+
+    @cached_property
+    def plan(self) -> ParallelPlan:
+        """The tower's plan."""
+        return self.strategy.plans[self.name]
+
+    @cached_property
+    def rows(self) -> float:
+        """Rows of a microbatch on one tensor group.
+
+        The stages of the decoder are dealt whole microbatches of an encoder.
+        """
+        plan, stages = self.plan, self.strategy.decoder.stage
+        shares = plan.batch * plan.stage / stages
+        return self.workload.rows / self.strategy.microbatches / shares
+
+    @cached_property
+    def layers_per_task(self) -> int:
+        """Layers of a chunk of the decoder, or of a piece of an encoder."""
+        if self.name == "decoder":
+            return -(-self.tower.layers // (self.plan.stage * self.strategy.chunks))
+        return self.tower.layers // self.cut.pieces
+
+    @cached_property
+    def cut(self) -> EncoderPieces:
+        """How an encoder's work is cut."""
+        pieces = self.strategy.pieces.get(self.name, self.plan.stage)
+        backward = 0 if self.name in self.workload.frozen_connectors else 1
+        trains = self.name not in self.workload.frozen
+        return EncoderPieces(self.name, pieces, self.plan.stage, pieces if trains else backward)
+
+    @property
+    def activation(self) -> float:
+        """Bytes of a microbatch between two layers, whole on a tensor group."""
+        positions = self.workload.positions[self.name] / self.tower.stride
+        return self.rows * positions * self.tower.width * self.workload.size
+
+    @property
+    def output(self) -> float:
+        """Bytes of a microbatch in the decoder, whole on a tensor group."""
+        decoder = self.workload.towers["decoder"]
+        rows = self.workload.rows / self.strategy.microbatches / self.strategy.decoder.batch
+        return rows * self.workload.positions["decoder"] * decoder.width * self.workload.size
+
+    # ---- collectives -----------------------------------------------------------------------------
+
+    def group(self, data: float, axis: str) -> float:
+        """Seconds of a gather, or scatter, of `data` bytes over one axis of the plan."""
+        degrees = self.plan.degrees
+        index = AXES.index(axis)
+        stride = 1
+        for degree in degrees[index + 1 :]:
+            stride *= degree
+        return self.hardware.group_seconds(data, degrees[index], degrees[index] * stride)
+
+    @property
+    def gathered_rows(self) -> float:
+        """Seconds in which a tensor group gathers its rows."""
+        return self.group(self.activation, "tensor")
+
+    @property
+    def scattered_sums(self) -> float:
+        """Seconds in which a tensor group adds up partial sums, in float32, and scatters them."""
+        return self.group(self.activation / self.workload.size * WIDE, "tensor")
+
+    @cached_property
+    def layer_gather(self) -> float:
+        """Seconds in which fsdp ranks gather a layer's parameters, if they do so layer by layer."""
+        if not self.strategy.by_layer:
+            return 0.0
+        whole = WIDE * elements(self.tower.layer_parameters, self.plan, fsdp=False)
+        return self.group(whole, "fsdp")
+
+    # ---- compute ---------------------------------------------------------------------------------
+
+    def compute(self, part: Part, share: float = 1.0) -> float:
+        """Seconds of a part's forward without collectives.
+
+        Args:
+            share: of it that is done here, beside the tensor group's.
+        """
+        length, own, size = self.workload.positions[self.name], self.efficiency, self.workload.size
+        peak = self.hardware.flops[self.workload.dtype]
+        linear = part.work.linear * length / (peak * own.matmul)
+        attention = part.work.quadratic * length**2 / (peak * own.attention)
+        moved = part.moved * size * length / self.tower.stride
+        moving = moved / (self.hardware.memory_bandwidth * own.memory)
+        return share * self.rows * (linear + attention + moving) / self.plan.tensor
+
+    @property
+    def efficiency(self) -> Efficiency:
+        """What of the peaks is reached."""
+        return self.hardware.efficiency
+
+    @cached_property
+    def block(self) -> float:
+        """Seconds of compute of one block of a layer, forward."""
+        whole = self.compute(self.tower.layer) + self.efficiency.layer_seconds
+        return whole / self.tower.blocks
+
+    def hidden(self, collective: float, compute: float) -> float:
+        """What is left of a collective that has independent compute beside it."""
+        overlaps = self.hardware.platform != "cpu"
+        return max(0.0, collective - compute) if overlaps else collective
+
+    # ---- tasks -----------------------------------------------------------------------------------
+
+    @cached_property
+    def layer_forward(self) -> tuple[Segment, ...]:
+        """A layer's forward; the parameters of the next are gathered beside it."""
+        fsdp = self.hidden(self.layer_gather, self.tower.blocks * self.block)
+        block = (Segment(0.0, self.gathered_rows), Segment(self.block, self.scattered_sums))
+        return (*block * self.tower.blocks, *((Segment(0.0, fsdp),) if fsdp else ()))
+
+    @cached_property
+    def layer_backward(self) -> tuple[Segment, ...]:
+        """A layer's backward without its recomputation.
+
+        The gradients of a block's parameters are computed beside the scatter of its input's.
+        """
+        half = self.block  # of two products for each one of the forward
+        scatter = self.hidden(self.gathered_rows, half)
+        block = (Segment(0.0, self.gathered_rows), Segment(2 * half, scatter))
+        gather = self.layer_gather if self.strategy.remat == "none" else 0.0
+        fsdp = self.hidden(gather + self.layer_gather, 2 * self.tower.blocks * half)
+        return (*block * self.tower.blocks, *((Segment(0.0, fsdp),) if fsdp else ()))
+
+    @property
+    def layer_again(self) -> tuple[Segment, ...]:
+        """A layer's forward as its backward computes it again: without the last sum."""
+        if self.strategy.remat == "none":
+            return ()
+        if self.strategy.remat == "full":
+            return self.layer_forward
+        last = 2 * self.tower.blocks - 1
+        return tuple(
+            Segment(segment.compute) if i == last else segment
+            for i, segment in enumerate(self.layer_forward)
+        )
+
+    def forward(self, layers: int) -> TaskTime:
+        """A run of layers."""
+        return TaskTime(self.layer_forward * layers)
+
+    def backward(self, layers: int) -> TaskTime:
+        """Its backward, with what is computed again."""
+        return TaskTime((*self.layer_again, *self.layer_backward) * layers)
+
+    def pieces(self) -> dict[tuple[Kind, str, int], TaskTime]:
+        """The tasks of an encoder."""
+        cut, times = self.cut, dict[tuple[Kind, str, int], TaskTime]()
+        for piece in range(cut.pieces):
+            times["EF", self.name, piece] = self._piece_forward(piece)
+            if piece in cut.backward_pieces:
+                times["EB", self.name, piece] = self._piece_backward(piece)
+        return times
+
+    def _piece_forward(self, piece: int) -> TaskTime:
+        return TaskTime(
+            (*self._start(piece), *self.forward(self.layers_per_task).segments, *self._end(piece))
+        )
+
+    def _piece_backward(self, piece: int) -> TaskTime:
+        # What comes before and after the layers is computed again, and has a backward.
+        ends = (*self._start(piece, 2), *self._end(piece, 3))
+        if self.name not in self.workload.frozen:
+            return TaskTime((*self.backward(self.layers_per_task).segments, *ends))
+        again = self.layer_again * self.layers_per_task
+        return TaskTime((*again, *self._end(piece, 3)))
+
+    def _start(self, piece: int, times: int = 1) -> tuple[Segment, ...]:
+        return (Segment(times * self.compute(self.tower.start)),) if piece == 0 else ()
+
+    def _end(self, piece: int, times: int = 1) -> tuple[Segment, ...]:
+        """Connector and exchange of the last piece: what each device has goes to another one."""
+        if piece < self.cut.pieces - 1:
+            return ()
+        devices = self.strategy.decoder.devices // self.strategy.decoder.stage
+        each = self.output / self.strategy.decoder.tensor
+        moved = self.hardware.group_seconds(each, devices, devices) if devices > 1 else 0.0
+        return (Segment(times * self.compute(self.tower.end), moved),)
+
+    # ---- what stages and ranks do together -------------------------------------------------------
+
+    def head(self) -> TaskTime:
+        """Head and loss of a microbatch with their backward, on all stages at once."""
+        compute = 4 * self.compute(self.tower.end, 1 / self.plan.stage)
+        share = self.activation / self.plan.tensor
+        # The last stage's output to all, and its gradient's sum.
+        moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows
+        return TaskTime((Segment(compute, moved),))
+
+    def send(self) -> float:
+        """Seconds of a meeting: activations to one side, gradients to the other."""
+        plan = self.plan
+        if plan.stage == 1:
+            return 0.0
+        distance = plan.context * plan.expert * plan.tensor
+        return self.hardware.send_seconds(self.activation / plan.tensor, distance)
+
+    def deliver(self) -> float:
+        """Seconds in which a microbatch's input is summed, and its gradient is handed out."""
+        share = self.activation / self.plan.tensor
+        return 4 * self.group(share, "stage") + 2 * self.gathered_rows
+
+    @cached_property
+    def layers(self) -> float:
+        """Layers of one stage, padding included."""
+        if self.name == "decoder":
+            return self.layers_per_task * self.strategy.chunks
+        return self.tower.layers / self.plan.stage
+
+    @cached_property
+    def resident(self) -> float:
+        """Parameters of one device, gathered over fsdp."""
+        own = self.layers * elements(self.tower.layer_parameters, self.plan, fsdp=False)
+        return own + elements(self.tower.rest_parameters, self.plan, fsdp=False)
+
+    @cached_property
+    def stored(self) -> float:
+        """Parameters that one device keeps."""
+        own = self.layers * elements(self.tower.layer_parameters, self.plan)
+        return own + elements(self.tower.rest_parameters, self.plan)
+
+    def gather(self) -> float:
+        """Seconds of the gather of the parameters at a step's start."""
+        if self.strategy.by_layer:
+            return 0.0
+        return self.group(WIDE * self.resident, "fsdp")
+
+    def scatter(self) -> float:
+        """Seconds in which gradients are summed over ranks at a step's end."""
+        if self.name in self.workload.frozen:
+            return 0.0
+        fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.resident, "fsdp")
+        return fsdp + 2 * self.group(WIDE * self.stored, "data")
+
+    def update(self) -> float:
+        """Seconds of the optimizer: gradient, parameter and moments read, the latter written."""
+        if self.name in self.workload.frozen:
+            return 0.0
+        values = 3 + 2 * self.workload.moments
+        speed = self.hardware.memory_bandwidth * self.efficiency.memory
+        return values * WIDE * self.stored / speed

@@ -1,0 +1,178 @@
+"""The memory of a step: bytes of one device, by what they hold.
+
+State and batch are counted exactly. Ring buffers have the slots that the schedule needs. What a
+backward works with is what one layer keeps for it, and the gradients of that layer's parameters;
+with `full` rematerialisation what a whole chunk keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from scheduling.estimate import WIDE, Strategy, Timing, Workload, elements
+from scheduling.hardware import Hardware
+from scheduling.program import DecoderSizes, EncoderSizes
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of one device.
+
+    Attributes:
+        parameters: as they are stored.
+        optimizer: its moments.
+        batch: rows of all microbatches.
+        gathered: parameters gathered over fsdp for the whole step.
+        gradients: sums over the microbatches, whole along fsdp.
+        decoder: inputs, outputs and gradients of the decoder's chunks that wait, and what is kept
+            for backwards.
+        encoders: the same of all encoders.
+        work: what the layer that runs works with, and the logits.
+    """
+
+    parameters: float = 0.0
+    optimizer: float = 0.0
+    batch: float = 0.0
+    gathered: float = 0.0
+    gradients: float = 0.0
+    decoder: float = 0.0
+    encoders: float = 0.0
+    work: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return sum(self.by_kind.values())
+
+    @property
+    def by_kind(self) -> dict[str, float]:
+        """Bytes by the names of the attributes."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+#: Slots of the buffers of the decoder, and of every encoder.
+Sizes = tuple[DecoderSizes, Mapping[str, EncoderSizes]]
+
+
+def step_memory(
+    workload: Workload, strategy: Strategy, hardware: Hardware, sizes: Sizes | None = None
+) -> Memory:
+    """The memory of a step.
+
+    Args:
+        sizes: slots of the ring buffers, of a compiled program; None for a step without stages.
+    """
+    towers = {name: Timing(workload, strategy, hardware, name) for name in workload.towers}
+    stored = sum(WIDE * tower.stored for tower in towers.values())
+    trained = sum(WIDE * t.stored for n, t in towers.items() if n not in workload.frozen)
+    common = {
+        "parameters": stored,
+        "optimizer": workload.moments * trained,
+        "batch": sum(_batch(tower) for tower in towers.values()),
+    }
+    if sizes is None:
+        return Memory(**common, **_plain(towers))
+    return Memory(**common, **_pipelined(towers, *sizes))
+
+
+def _batch(tower: Timing) -> float:
+    """Bytes of one device's rows of the step, in the tower's own arrays.
+
+    The decoder's arrays are whole on every tensor rank: tokens, targets, weights, segments,
+    positions, the places of media, all of four bytes; an encoder's have its features, too.
+    """
+    workload, strategy = tower.workload, tower.strategy
+    positions = workload.positions[tower.name]
+    if tower.name == "decoder":
+        values = 5 + len(workload.encoders)
+        return strategy.microbatches * tower.rows * positions * values * WIDE
+    values = tower.tower.features + 5
+    pipelines = strategy.decoder.stage // tower.plan.stage
+    slots = -(-strategy.microbatches // pipelines)
+    return slots * tower.rows * positions * values * WIDE
+
+
+def kept(tower: Timing, layers: float) -> float:
+    """Bytes that forwards of `layers` layers keep for their backwards, on one device."""
+    if tower.strategy.remat == "none":
+        return layers * everything(tower)
+    if tower.strategy.remat == "full":
+        return 0.0
+    return layers * tower.activation / tower.plan.tensor
+
+
+def everything(tower: Timing) -> float:
+    """Bytes that the backward of one layer reads of its forward."""
+    return tower.rows * tower.workload.kept[tower.name, tower.plan.tensor]
+
+
+def _layer_work(tower: Timing) -> float:
+    """Bytes that a layer's backward works with: what it reads, and its parameters' gradients."""
+    gradients = WIDE * elements(tower.tower.layer_parameters, tower.plan, fsdp=False)
+    again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.strategy.remat]
+    return gradients + again * everything(tower)
+
+
+def _task_work(tower: Timing) -> float:
+    """The same of a task: a slot is made before it is written, and read into one more."""
+    return 2 * kept(tower, tower.layers_per_task) + _layer_work(tower)
+
+
+def _logits(tower: Timing) -> float:
+    """Bytes of one chunk's logits and their gradient, float32, with the head's own gradient."""
+    workload, vocab = tower.workload, tower.plan.vocab
+    tokens = min(workload.loss_chunk, tower.rows * workload.positions["decoder"])
+    return 3 * WIDE * tokens * tower.tower.outputs / vocab
+
+
+def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
+    """Without a pipeline: layer by layer, encoders first, all of a microbatch's kept at once."""
+    decoder = towers["decoder"]
+    encoders = [tower for name, tower in towers.items() if name != "decoder"]
+    work = max(_layer_work(tower) for tower in towers.values()) + _logits(decoder)
+    return {
+        "gradients": sum(2 * WIDE * tower.stored for tower in towers.values()),
+        "decoder": _kept_by_tower(decoder),
+        "encoders": sum(_kept_by_tower(tower) for tower in encoders),
+        "work": work,
+    }
+
+
+def _kept_by_tower(tower: Timing) -> float:
+    ends = 4 * tower.activation / tower.plan.tensor
+    return kept(tower, tower.tower.layers) + ends
+
+
+def _pipelined(
+    towers: Mapping[str, Timing], decoder: DecoderSizes, encoders: Mapping[str, EncoderSizes]
+) -> dict[str, float]:
+    """With a pipeline: gradients of a whole stage, and the ring buffers."""
+    first = towers["decoder"]
+    strategy = first.strategy
+    step = strategy.gather == "step"
+    works = [_task_work(tower) for tower in towers.values()]
+    # Tasks run side by side, or one after the other.
+    work = sum(works) if strategy.co_issue else max(works)
+    return {
+        "gathered": sum(WIDE * t.resident for t in towers.values() if step and t.plan.fsdp > 1),
+        "gradients": sum(WIDE * (t.resident if step else t.stored) for t in towers.values()),
+        "decoder": _decoder_buffers(first, decoder),
+        "encoders": sum(_encoder_buffers(towers[n], first, s) for n, s in encoders.items()),
+        "work": work + _logits(first),
+    }
+
+
+def _decoder_buffers(tower: Timing, sizes: DecoderSizes) -> float:
+    activation = tower.activation / tower.plan.tensor
+    held = (sizes.inputs + sizes.gradients) * activation
+    return held + sizes.saved * kept(tower, tower.layers_per_task)
+
+
+def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> float:
+    own = tower.activation / tower.plan.tensor
+    landed = decoder.activation / decoder.plan.tensor
+    held = (sizes.pieces + sizes.piece_gradients) * own + (sizes.outbox + sizes.inbox) * landed
+    frozen = tower.name in tower.workload.frozen
+    each = own + (0.0 if frozen else kept(tower, tower.layers_per_task))
+    return held + sizes.saved * each
