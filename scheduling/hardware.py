@@ -14,12 +14,16 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 
 FOLDER = Path(__file__).resolve().parents[1] / "configs" / "hardware"
 
 Positive = Annotated[float, Field(gt=0)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
+
+#: Types of operands that `flops` may name.
+TYPES = ("bfloat16", "float32", "float8", "int8")
 
 
 class HardwareError(ValueError):
@@ -36,19 +40,35 @@ class Link(_Data):
     Attributes:
         bandwidth: bytes per second that one device sends in a ring, all its links together.
         latency: seconds that one step of a ring takes beside its bytes.
+        directions: ways round that a ring sends at the same time, each with its part of the
+            bandwidth: 2 on an axis of a TPU's torus.
     """
 
     bandwidth: Positive
     latency: Annotated[float, Field(ge=0)]
+    directions: Literal[1, 2] = 1
 
     def ring_seconds(self, data: float, devices: int) -> float:
         """Seconds in which a ring of `devices` gathers, or scatters, `data` bytes.
 
+        Two ways round, half as many steps reach all devices ("How to scale your model", chapter
+        on sharding).
+
         Args:
             data: bytes of the whole, gathered array.
+            devices: in the ring, at least 1.
         """
-        steps = devices - 1
-        return steps * self.latency + data * steps / devices / self.bandwidth
+        others = devices - 1
+        steps = -(-others // self.directions)
+        return steps * self.latency + data * others / devices / self.bandwidth
+
+    def send_seconds(self, data: float) -> float:
+        """Seconds in which `data` bytes reach a neighbour: one way."""
+        return self.latency + data * self.directions / self.bandwidth
+
+    def reached(self, fraction: float) -> Link:
+        """The link with a `fraction` of its bandwidth."""
+        return self.model_copy(update={"bandwidth": self.bandwidth * fraction})
 
 
 class Efficiency(_Data):
@@ -78,11 +98,11 @@ class Hardware(_Data):
         title: as people call it.
         platform: what JAX calls it.
         kinds: how `jax.Device.device_kind` starts.
-        flops: peak dense FLOP/s of one device by type of the operands.
+        flops: peak dense FLOP/s of one device by type of the operands, one of `TYPES`.
         memory: bytes of one device.
         memory_bandwidth: bytes per second.
         host: devices of one host.
-        domain: devices joined by `link`: one NVLink domain, one TPU slice.
+        domain: devices joined by `link`: one NVLink domain, one TPU slice at its largest.
         link, network: within a domain and between domains.
         efficiency: what is reached of all that.
         topology: how `launch.py compile` names slices of a TPU to its compiler, e.g. `v5p`.
@@ -104,84 +124,137 @@ class Hardware(_Data):
     topology: str | None = None
     target_config: str | None = None
 
+    @field_validator("flops")
+    @classmethod
+    def _check_types(cls, flops: Mapping[str, float]) -> Mapping[str, float]:
+        if wrong := [name for name in flops if name not in TYPES]:
+            raise ValueError(f"{', '.join(wrong)}: unknown type; valid: {', '.join(TYPES)}")
+        if not flops:
+            raise ValueError(f"names no type; valid: {', '.join(TYPES)}")
+        return flops
+
     @property
     def reached_link(self) -> Link:
         """`link` with the bandwidth that collectives reach."""
-        return Link(bandwidth=self.link.bandwidth * self.efficiency.link, latency=self.link.latency)
+        return self.link.reached(self.efficiency.link)
 
     @property
     def reached_network(self) -> Link:
         """`network` with the bandwidth that collectives reach."""
-        return Link(
-            bandwidth=self.network.bandwidth * self.efficiency.network,
-            latency=self.network.latency,
-        )
+        return self.network.reached(self.efficiency.network)
 
     def group_seconds(self, data: float, devices: int, span: int) -> float:
         """Seconds of an all-gather, or a reduce-scatter, of `data` bytes.
 
         Within a domain it is one ring. A group that spans domains works in two levels (as NCCL and
         XLA do): rings within each domain, and between the domains rings of the devices that hold
-        the same share, all domains' devices at the same time.
+        the same share, all domains' devices at the same time. Groups are taken to start where a
+        domain does.
 
         Args:
             data: bytes of the whole array.
-            devices: in the group.
+            devices: in the group, evenly spaced.
             span: devices from the group's first to its last, as they are numbered.
         """
         if devices == 1 or data == 0:
             return 0.0
-        stride = max(1, span // devices)
-        inside = min(devices, max(1, self.domain // stride)) if span > self.domain else devices
-        outside = devices // inside
+        inside = self._inside(devices, span)
+        outside = -(-devices // inside)
         seconds = self.reached_link.ring_seconds(data, inside) if inside > 1 else 0.0
         if outside > 1:
             seconds += self.reached_network.ring_seconds(data / inside, outside)
         return seconds
 
+    def _inside(self, devices: int, span: int) -> int:
+        """How many of a group's devices share a domain."""
+        if span <= self.domain:
+            return devices
+        # Rounded up: three devices that are 8 apart span 17.
+        stride = -(-span // devices)
+        return max(1, self.domain // stride)
+
     def send_seconds(self, data: float, distance: int) -> float:
         """Seconds in which one device sends `data` bytes to another, `distance` numbers away."""
         link = self.reached_link if distance < self.domain else self.reached_network
-        return link.latency + data / link.bandwidth
+        return link.send_seconds(data)
 
 
-@cache
 def named(name: str) -> Hardware:
     """The description in `configs/hardware/<name>.yaml`, or in the file of that path.
 
     Raises:
         HardwareError: there is none, or it is wrong.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else FOLDER / f"{name}.yaml"
-    if not path.is_file():
+    if name.endswith((".yaml", ".yml")):
+        return read(Path(name))
+    if name not in names():
         raise HardwareError(
-            f"hardware {name!r} is unknown; valid: {', '.join(names())}, or a file that "
+            f"hardware {name!r} is unknown; valid: {', '.join(names())}, or a file NAME.yaml that "
             "`launch.py calibrate` has written"
         )
-    return read(path)
+    return _shipped(name)
 
 
 def names() -> list[str]:
-    """The shipped descriptions."""
-    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    """The shipped descriptions.
+
+    Raises:
+        HardwareError: they are not there.
+    """
+    found = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    if not found:
+        raise HardwareError(
+            f"{FOLDER}: holds no descriptions of hardware; they come with the project in "
+            "configs/hardware/: install it again"
+        )
+    return found
+
+
+@cache
+def _shipped(name: str) -> Hardware:
+    return read(FOLDER / f"{name}.yaml")
 
 
 def read(path: Path) -> Hardware:
     """The description in a YAML file.
 
     Raises:
-        HardwareError: it is no description; the message says which key is wrong and why.
+        HardwareError: it cannot be read or is no description; the message says which keys are
+            wrong and why.
     """
     try:
-        return Hardware.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise HardwareError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise HardwareError(f"{path}: is not YAML: {error}") from None
+    if not isinstance(values, dict):
+        raise HardwareError(f"{path}: must hold keys such as `flops:`, not {values!r}")
+    try:
+        return Hardware.model_validate(values)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
-            for detail in error.errors(include_url=False)
-        ]
+        problems = map(_explain, error.errors(include_url=False))
         raise HardwareError(f"{path}: {'; '.join(problems)}") from None
+
+
+def _explain(detail: ErrorDetails) -> str:
+    """Dotted key, value, reason and, for an unknown key, the valid ones."""
+    *parents, _ = path = [str(part) for part in detail["loc"]]
+    name = ".".join(path)
+    if detail["type"] == "extra_forbidden":
+        section = _SECTIONS[parents[0]] if parents else Hardware
+        return f"{name}: unknown key; valid: {', '.join(section.model_fields)}"
+    if detail["type"] == "missing":
+        return f"{name}: required, but not given"
+    reason = detail["msg"].removeprefix("Value error, ")
+    return f"{name}: {detail['input']!r} is refused: {reason}"
+
+
+_SECTIONS: Mapping[str, type[BaseModel]] = {
+    "link": Link,
+    "network": Link,
+    "efficiency": Efficiency,
+}
 
 
 def of_kind(device_kind: str) -> Hardware | None:
