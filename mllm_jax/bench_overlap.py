@@ -29,7 +29,7 @@ from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.schedule import pipeline_plan
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.synthetic import synthetic_batch
-from scheduling.cost import PEAK_FLOPS
+from scheduling.hardware import named
 from scheduling.pipeline import scan_scope
 from scheduling.program import Program
 from sharding.grid import JointGrid, shardings
@@ -105,7 +105,7 @@ TARGETS = (
             "xla_jf_crs_combiner_threshold_count": "1",
         },
         # Both directions of a ring at 90 GB/s each ("How to scale your model", table of TPU specs).
-        Speeds(PEAK_FLOPS["TPU v5p"], 180e9),
+        Speeds(named("v5p").flops["bfloat16"], 180e9),
     ),
     Target(
         "H100 4x8",
@@ -129,7 +129,7 @@ TARGETS = (
             "xla_gpu_reduce_scatter_combine_threshold_bytes": "0",
         },
         # NVLink 4 in one direction (NVIDIA H100 data sheet).
-        Speeds(PEAK_FLOPS["NVIDIA H100"], 450e9),
+        Speeds(named("h100").flops["bfloat16"], 450e9),
     ),
 )
 

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from mllm_jax.config import ParallelConfig
-from scheduling import cost
+from scheduling.hardware import of_kind
 
 _LOG = logging.getLogger(__name__)
 
@@ -94,24 +94,28 @@ def is_primary() -> bool:
 
 
 def peak_flops(device: jax.Device) -> float | None:
-    """Peak FLOP/s of one device, or None for one that `scheduling.cost.PEAK_FLOPS` lacks.
+    """Peak dense bfloat16 FLOP/s of one device, or None for one that configs/hardware/ lacks.
 
     Of such a kind a warning tells once. Emulated CPU devices share the host: each is given its
     part of what a float32 matrix product reaches on all cores, measured in a few milliseconds.
+
+    Raises:
+        HardwareError: configs/hardware/ is missing or wrong.
     """
     if device.platform == "cpu":
         return _matmul_flops() / jax.local_device_count()
-    peak = cost.peak_flops(device.device_kind)
-    if peak is None:
+    hardware = of_kind(device.device_kind)
+    if hardware is None:
         _warn_of_unknown(device.device_kind)
-    return peak
+        return None
+    return hardware.flops["bfloat16"]
 
 
 @cache
 def _warn_of_unknown(kind: str) -> None:
     _LOG.warning(
-        "the peak FLOP/s of device kind %r is not known, so MFU is not reported; add it to "
-        "PEAK_FLOPS in scheduling/cost.py",
+        "the peak FLOP/s of device kind %r is not known, so MFU is not reported; describe the "
+        "device in configs/hardware/ (docs/hardware.md)",
         kind,
     )
 

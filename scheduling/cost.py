@@ -1,4 +1,4 @@
-"""Work of a tower and speed of hardware: the one cost function of the project.
+"""Work of a tower: the one cost function of the project.
 
 Balancer, packer, simulator, model FLOPs utilisation and plan search all count work with
 `TowerWork`; the models provide its two coefficients. `TaskCosts` holds what the tasks of a
@@ -17,28 +17,6 @@ from scheduling.schedule import Task
 
 #: A backward pass costs two forward passes: one for each operand of every product.
 TRAINING_FACTOR = 3.0
-
-#: Peak dense bfloat16 FLOP/s of one device, by the start of `jax.Device.device_kind`; where one
-#: name starts another, the longer one counts.
-PEAK_FLOPS: Mapping[str, float] = {
-    # NVIDIA A100 data sheet (2021): 312 TFLOP/s without sparsity.
-    "NVIDIA A100": 312e12,
-    # NVIDIA H100 data sheet (2023): 1979 (SXM) and 1513 (PCIe) TFLOP/s with sparsity, half without.
-    "NVIDIA H100": 989.5e12,
-    "NVIDIA H100 PCIe": 756.5e12,
-    # NVIDIA H200 data sheet (2024): the chip of the H100 SXM.
-    "NVIDIA H200": 989.5e12,
-    # NVIDIA DGX B200 data sheet (2024): 36 PFLOP/s bfloat16 with sparsity for eight, half without.
-    "NVIDIA B200": 2250e12,
-    # Google Cloud TPU documentation, pages "TPU v4", "v5e", "v5p", "v6e".
-    "TPU v4": 275e12,
-    "TPU v5 lite": 197e12,
-    "TPU v5e": 197e12,
-    "TPU v5": 459e12,
-    "TPU v5p": 459e12,
-    "TPU v6 lite": 918e12,
-    "TPU v6e": 918e12,
-}
 
 
 @dataclass(frozen=True)
@@ -166,9 +144,3 @@ class TaskCosts:
             return self.forward if task.kind == "F" else self.backward
         encoder = self.encoders[task.module]
         return (encoder.forward if task.kind == "EF" else encoder.backward)[task.part]
-
-
-def peak_flops(device_kind: str) -> float | None:
-    """Peak dense bfloat16 FLOP/s of a device; None if the kind is unknown (a CPU, for example)."""
-    names = [name for name in PEAK_FLOPS if device_kind.startswith(name)]
-    return PEAK_FLOPS[max(names, key=len)] if names else None
