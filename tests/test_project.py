@@ -6,6 +6,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, distribution
 from itertools import chain
 
@@ -93,6 +94,17 @@ def test_python_311_and_newer_have_their_jax() -> None:
     assert found["3.11"] == "==0.10.2"
     assert found["3.12"] == found["3.13"]
     assert found["3.12"].startswith("==0.12.")
+
+
+def test_an_installed_package_holds_the_shipped_configurations() -> None:
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    kept = setuptools["packages"]["find"]["include"]
+    shipped = [path.relative_to(ROOT) for path in (ROOT / "configs").rglob("*") if path.is_file()]
+    assert len(shipped) > 10
+    for path in shipped:
+        package = ".".join(path.parent.parts)
+        assert any(fnmatch(package, pattern) for pattern in kept), path
+        assert any(fnmatch(path.name, kind) for kind in setuptools["package-data"]["*"]), path
 
 
 def test_make_help_lists_every_target() -> None:

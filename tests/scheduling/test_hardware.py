@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from jax.experimental import topologies
 
 from scheduling import hardware
 from scheduling.hardware import (
@@ -157,6 +158,34 @@ def test_each_kind_is_of_one_file() -> None:
     for name in SHIPPED:
         for kind in named(name).kinds:
             assert of_kind(kind) is named(name)
+
+
+@pytest.mark.tpu_compile
+@pytest.mark.parametrize(
+    "slices", ["v4:4x4x4", "v5e:4x4", "v5e:16x16", "v5p:2x2x1", "v5p:16x16x24", "v6e:2x4"]
+)
+def test_the_tpu_compiler_knows_the_topology(slices: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("libtpu")
+    # There is no metadata server to ask.
+    monkeypatch.setenv("TPU_SKIP_MDS_QUERY", "1")
+    device = named(slices.partition(":")[0])
+    assert slices.startswith(f"{device.topology}:")
+    topology: Any = topologies.get_topology_desc(platform="tpu", topology_name=slices)
+    assert of_kind(topology.devices[0].device_kind) is device
+
+
+@pytest.mark.gpu_compile
+@pytest.mark.parametrize("name", [name for name in SHIPPED if named(name).platform == "gpu"])
+def test_the_gpu_compiler_knows_the_card(name: str) -> None:
+    pytest.importorskip("jax_plugins.xla_cuda13")
+    device = named(name)
+    options: dict[str, Any] = {
+        "target_config": device.target_config,
+        "topology": f"1x1x{device.domain}",
+    }
+    topology: Any = topologies.get_topology_desc(name, "cuda", **options)
+    assert len(topology.devices) == device.domain
+    assert of_kind(topology.devices[0].device_kind) is device
 
 
 # Times of links, by hand
