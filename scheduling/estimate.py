@@ -142,8 +142,8 @@ def elements(parameters: Parameters, plan: ParallelPlan, *, fsdp: bool = True) -
     total = 0.0
     for axes, count in parameters.items():
         share = float(count)
-        for axis in axes:
-            share /= degrees.get(axis or "", 1)
+        for name in axes:
+            share /= degrees.get(name or "", 1)
         total += share
     return total
 

@@ -14,19 +14,20 @@ Every backend gets the segment ids. What a backend cannot do is refused, never a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from mllm_jax.models import attention_kernels as kernels
+from mllm_jax.models.config import Backend
 from mllm_jax.models.varying import vary_like
 
 Kernel = Callable[..., jax.Array]
 
 #: What `auto` tries in turn, by platform.
-PREFERRED = {
+PREFERRED: Mapping[str, tuple[Backend, ...]] = {
     "cpu": ("reference",),
     "gpu": ("pallas_gpu", "cudnn", "reference"),
     "tpu": ("splash", "reference"),
