@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,6 +42,8 @@ class Span:
         start, end: seconds from the step's start.
         tasks: what runs: one task in a prediction, a bundle in a measurement; empty for the head.
         head: microbatch whose head and loss all stages share in this span; None for tasks.
+        phase: of the step, outside the schedule: `"update"`, or `"gather"` or `"scatter"` if the
+            stage waits for that; None for what the schedule holds.
     """
 
     row: int
@@ -51,13 +53,21 @@ class Span:
     end: float
     tasks: Bundle = ()
     head: int | None = None
+    phase: Literal["gather", "scatter", "update"] | None = None
 
     @property
     def seconds(self) -> float:
         """Its duration."""
         return self.end - self.start
 
+    @property
+    def waits(self) -> bool:
+        """Whether the stage does no work in it."""
+        return self.phase in ("gather", "scatter")
+
     def __str__(self) -> str:
+        if self.phase is not None:
+            return self.phase
         if self.head is not None:
             return f"head({self.head})"
         return " + ".join(str(task) for task in self.tasks)
@@ -91,7 +101,7 @@ class Timeline:
     @property
     def work(self) -> float:
         """Seconds that the rows work, all together."""
-        return sum(span.seconds for span in self.spans)
+        return sum(span.seconds for span in self.spans if not span.waits)
 
     @property
     def bubble_share(self) -> float:
@@ -136,11 +146,11 @@ def timeline(schedule: Schedule, costs: Costs) -> Timeline:
         spans += work
     rows = tuple(f"stage {stage}" for stage in range(schedule.stages))
     hidden = _encoder_hidden(schedule, spans)
-    beats = _beats(schedule)
+    beats = beats_of(schedule)
     return Timeline(rows, tuple(spans), np.array(start), np.array(end), beats, hidden)
 
 
-def _beats(schedule: Schedule) -> np.ndarray:
+def beats_of(schedule: Schedule) -> np.ndarray:
     """`[ticks]`: how many meetings there were before each tick."""
     return np.cumsum(schedule.meetings) - schedule.meetings
 
@@ -168,7 +178,7 @@ def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
     names = tuple(f"stage {stage}, device {device}" for stage, device in devices)
     spans = tuple(_measured_spans(schedule, devices[:, 0].tolist(), times.tolist()))
     bounds = times[..., 0].min(axis=1), times[..., 1].max(axis=1)
-    return Timeline(names, spans, *bounds, _beats(schedule), None)
+    return Timeline(names, spans, *bounds, beats_of(schedule), None)
 
 
 def _bundles(schedule: Schedule, tick: int, start: list[float], costs: Costs) -> Iterator[Span]:
@@ -183,14 +193,14 @@ def _bundles(schedule: Schedule, tick: int, start: list[float], costs: Costs) ->
 
 def _heads(schedule: Schedule, tick: int, start: float, seconds: float) -> list[Span]:
     """The head phase of one tick, on all stages; nothing if the tick has none."""
-    head = _head(schedule, tick)
+    head = leaving(schedule, tick)
     if head is None:
         return []
     end = start + seconds
     return [Span(stage, stage, tick, start, end, head=head) for stage in range(schedule.stages)]
 
 
-def _head(schedule: Schedule, tick: int) -> int | None:
+def leaving(schedule: Schedule, tick: int) -> int | None:
     """The microbatch that leaves the last chunk of the last stage in `tick`."""
     last = schedule.chunks - 1
     done = (t.microbatch for t in schedule.ticks[tick][-1] if t.kind == "F" and t.part == last)
@@ -199,7 +209,7 @@ def _head(schedule: Schedule, tick: int) -> int | None:
 
 def _encoder_hidden(schedule: Schedule, spans: list[Span]) -> float | None:
     """Share of encoder work that fits beside the decoder's without making its beats longer."""
-    beats = _beats(schedule)
+    beats = beats_of(schedule)
     shape = (beats.max(initial=-1) + 1, schedule.stages)
     decoder, encoder = np.zeros(shape), np.zeros(shape)
     for span in spans:

@@ -38,6 +38,13 @@ DECODER_SHADES: Mapping[Colour, Shades] = {
     ("head", "head"): ("#222222",),
 }
 
+#: What surrounds the schedule, lighter where a stage only waits.
+PHASE_SHADES: Mapping[Colour, Shades] = {
+    ("gather", "gather"): ("#C9C9C9",),
+    ("scatter", "scatter"): ("#A8A8A8",),
+    ("update", "update"): ("#777777",),
+}
+
 #: Forward and backward of encoders, in turn.
 ENCODER_COLOURS = (("#F0C000", "#D55E00"), ("#5CC8A0", "#00785A"), ("#E58FC5", "#9A3F7A"))
 IDLE_COLOUR = "#EEEEEE"
@@ -65,15 +72,24 @@ BOX = 0.84
 UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
 #: Kinds in words.
-LEGEND = {"F": "forward", "B": "backward", "EF": "forward", "EB": "backward", "head": "and loss"}
+LEGEND = {
+    "F": "forward",
+    "B": "backward",
+    "EF": "forward",
+    "EB": "backward",
+    "head": "and loss",
+    "gather": "of parameters",
+    "scatter": "of gradients",
+    "update": "of parameters",
+}
 
 
 class Part(NamedTuple):
-    """What a span holds: a task, or the head phase of a microbatch."""
+    """What a span holds: a task, the head phase of a microbatch, or a phase of the step."""
 
     module: str
     kind: str
-    microbatch: int
+    microbatch: int | None
     part: int
 
 
@@ -105,7 +121,8 @@ def chrome_trace(timelines: Mapping[str, Timeline]) -> dict[str, Any]:
 
     Every timeline is a process and every row of it a thread. Every span is a complete event
     (`"ph": "X"`) with its start and duration in microseconds; its arguments are `tick`, `stage`
-    and, for what runs in it, `module`, `kind`, `microbatch` and `part`. A span of several tasks
+    and, for what runs in it, `module`, `kind`, `microbatch` (null for phases of the step) and
+    `part`. A span of several tasks
     has them as the list `tasks`.
 
     Args:
@@ -187,6 +204,8 @@ def _event(process: int, span: Span) -> dict[str, Any]:
 
 
 def _parts(span: Span) -> list[Part]:
+    if span.phase is not None:
+        return [Part(span.phase, span.phase, None, 0)]
     if span.head is not None:
         return [Part("head", "head", span.head, 0)]
     return [Part(task.module, task.kind, task.microbatch, task.part) for task in span.tasks]
@@ -207,6 +226,7 @@ def _shades(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
     table = dict(DECODER_SHADES)
     for name, (forward, backward) in zip(encoders, cycle(ENCODER_COLOURS), strict=False):
         table |= {(name, "EF"): (forward,), (name, "EB"): (backward,)}
+    table |= PHASE_SHADES
     return {key: shades[: last[key] + 1] for key, shades in table.items() if key in last}
 
 
@@ -260,6 +280,8 @@ def _boxes(timeline: Timeline) -> Iterator[Box]:
 
 def _number(axes: Axes, box: Box, colour: str, scale: float) -> None:
     """The number of the microbatch, if it fits; `scale` is in points per second."""
+    if box.part.microbatch is None:
+        return
     text = str(box.part.microbatch)
     size = min(NUMBER, 0.85 * box.height * ROW * POINTS)
     if size < SMALL_NUMBER or box.seconds * scale < len(text) * DIGIT * size + PADDING:

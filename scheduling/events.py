@@ -1,0 +1,178 @@
+"""Event simulation: nodes on streams, each after those that it waits for.
+
+A stream runs one node at a time, from its start to its end. Its nodes run in the order in which
+they are given, or, if the stream is *listed*, by list scheduling: a free stream takes, of its nodes
+that are ready, the one with the lowest priority number (Graham, "Bounds on multiprocessing timing
+anomalies", 1969). Compute `c` and a collective `l` of two tasks, both streams listed::
+
+    nodes     Node("c", 2), Node("l", 3, (0,)), Node("c", 4, priority=1)
+    seconds   0     2           5  6
+    c         |  0  |     2        |
+    l         |     |     1     |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+
+class EventError(ValueError):
+    """A graph of nodes that cannot run."""
+
+
+class Node(NamedTuple):
+    """Something that takes time.
+
+    Attributes:
+        stream: what it occupies meanwhile; None if nothing: it starts as soon as it is ready.
+        seconds: how long.
+        after: indices of the nodes whose ends it waits for.
+        priority: the lowest of the ready nodes goes first, in listed streams; then the lowest
+            index.
+        name: for error messages.
+    """
+
+    stream: Hashable
+    seconds: float
+    after: tuple[int, ...] = ()
+    priority: int = 0
+    name: object = ""
+
+
+@dataclass(frozen=True)
+class Times:
+    """When every node runs.
+
+    Attributes:
+        start, end: by node, seconds.
+    """
+
+    start: tuple[float, ...]
+    end: tuple[float, ...]
+
+    @property
+    def makespan(self) -> float:
+        """Seconds until all is done."""
+        return max(self.end, default=0.0)
+
+
+def run(nodes: Sequence[Node], listed: Collection[Hashable] = ()) -> Times:
+    """Runs all nodes, each as early as its stream and what it waits for allow.
+
+    Args:
+        nodes: of a stream that is not listed, in the order in which they run.
+        listed: streams that choose among what is ready.
+
+    Raises:
+        EventError: a node takes less than no time or waits for one that does not exist, or nodes
+            wait for each other.
+    """
+    _check(nodes)
+    return _Run(nodes, listed).times()
+
+
+class _Run:
+    """One run: `waits[i]` nodes are still to end before node i is ready."""
+
+    def __init__(self, nodes: Sequence[Node], listed: Collection[Hashable]) -> None:
+        self.nodes = nodes
+        self.queues: dict[Hashable, list[tuple[int, int]]] = {stream: [] for stream in listed}
+        self.busy: set[Hashable] = set()
+        self.running: list[tuple[float, int]] = []
+        self.start, self.end = [0.0] * len(nodes), [0.0] * len(nodes)
+        self.before = _before(nodes, self.queues)
+        self.waits = [len(before) for before in self.before]
+        self.followers: list[list[int]] = [[] for _ in nodes]
+        for index, before in enumerate(self.before):
+            for other in before:
+                self.followers[other].append(index)
+
+    def times(self) -> Times:
+        """Goes from one end of a node to the next; those of one moment are told at once."""
+        self._begin([i for i, waits in enumerate(self.waits) if not waits], 0.0)
+        running = self.running
+        while running:
+            now, ready = running[0][0], []
+            while running and running[0][0] == now:
+                ready += self._finish(heappop(running)[1])
+            self._begin(ready, now)
+        if any(self.waits):
+            raise EventError(self._cycle())
+        return Times(tuple(self.start), tuple(self.end))
+
+    def _finish(self, index: int) -> list[int]:
+        """Nodes that the end of `index` makes ready."""
+        self.busy.discard(self.nodes[index].stream)
+        waits, ready = self.waits, []
+        for follower in self.followers[index]:
+            waits[follower] -= 1
+            if not waits[follower]:
+                ready.append(follower)
+        return ready
+
+    def _begin(self, ready: list[int], now: float) -> None:
+        """Starts what can start at `now`: of listed streams what they choose."""
+        queues = self.queues
+        for index in ready:
+            node = self.nodes[index]
+            if node.stream in queues:
+                heappush(queues[node.stream], (node.priority, index))
+            else:
+                self._start(index, now)
+        for stream, queue in queues.items():
+            if queue and stream not in self.busy:
+                self.busy.add(stream)
+                self._start(heappop(queue)[1], now)
+
+    def _start(self, index: int, now: float) -> None:
+        end = now + self.nodes[index].seconds
+        self.start[index], self.end[index] = now, end
+        heappush(self.running, (end, index))
+
+    def _cycle(self) -> str:
+        """Names nodes that wait for each other, on from any that never became ready."""
+        index = next(i for i, waits in enumerate(self.waits) if waits)
+        path: list[int] = []
+        while index not in path:
+            path.append(index)
+            index = next(i for i in self.before[index] if self.waits[i])
+        cycle = path[path.index(index) :]
+        names = " <- ".join(_named(self.nodes, i) for i in [*cycle, index])
+        return f"nodes wait for each other: {names}; valid: no cycle, with the order of streams"
+
+
+def _before(nodes: Sequence[Node], listed: Collection[Hashable]) -> list[tuple[int, ...]]:
+    """What each node waits for: `after`, and in streams in order the node before it."""
+    last: dict[Hashable, int] = {}
+    before = []
+    for index, node in enumerate(nodes):
+        if node.stream is None or node.stream in listed:
+            before.append(node.after)
+            continue
+        previous = last.get(node.stream)
+        before.append(node.after if previous is None else (*node.after, previous))
+        last[node.stream] = index
+    return before
+
+
+def _check(nodes: Sequence[Node]) -> None:
+    count = len(nodes)
+    for index, node in enumerate(nodes):
+        if not 0 <= node.seconds < float("inf"):
+            raise EventError(
+                f"{_named(nodes, index)}: {node.seconds} seconds are refused; valid: 0 or more"
+            )
+        for other in node.after:
+            if not 0 <= other < count:
+                raise EventError(
+                    f"{_named(nodes, index)} waits for node {other}, which does not exist; "
+                    f"valid: 0 to {count - 1}"
+                )
+
+
+def _named(nodes: Sequence[Node], index: int) -> str:
+    name = nodes[index].name
+    return f"node {index}" if name == "" else f"node {index} ({name})"

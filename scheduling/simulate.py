@@ -1,0 +1,209 @@
+"""The step of the lockstep executor (`scheduling.pipeline`), simulated.
+
+As in `scheduling.timeline`, every stage runs its bundles and the stages meet at the ends of the
+ticks of `Schedule.meetings`; here tasks have collectives and overlap, meetings take time, and the
+step has its ends::
+
+    gather | prologue | deliver | tick, tick, .. | epilogue | scatter | update
+                                      ^ a meeting: send, head and loss, deliver
+
+Prologue and epilogue hold encoder tasks only. With `Options.overlap_gather` they run beside gather
+and scatter. A meeting sends if decoder tasks or pieces of encoders of several stages have run,
+computes the head if a microbatch has left the last chunk, and delivers if one enters next. Lengths
+change tasks and heads; activations move in buffers of fixed size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scheduling.bundle import BundleClock
+from scheduling.schedule import Bundle, Schedule
+from scheduling.simulation import (
+    USUAL,
+    Block,
+    Options,
+    Replica,
+    Run,
+    Simulation,
+    StageRun,
+    Step,
+    one_by_one,
+    together,
+)
+from scheduling.timeline import Span, beats_of, leaving
+from scheduling.times import StepTimes
+
+
+def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> Simulation:
+    """Simulates one step.
+
+    Raises:
+        ScheduleError: the options name what the schedule does not have.
+        KeyError: `times` lacks an encoder of the schedule.
+    """
+    whole = _step(schedule, times, options)
+    if not schedule.encoders:
+        return whole.simulation()
+    return whole.simulation(_step(_decoder_only(schedule), times, options).makespan)
+
+
+def _step(schedule: Schedule, times: StepTimes, options: Options) -> Step:
+    modules = {"decoder", *(module for _, module, _ in times.encoders)}
+    replicas = options.counted(schedule.stages, schedule.microbatches, modules)
+    clock = BundleClock(options.co_issue)
+    runs = [
+        _Lockstep(schedule, times, options, replica, clock).run(count)
+        for replica, count in replicas
+    ]
+    return Step(runs, times.scatter, times.update)
+
+
+def _decoder_only(schedule: Schedule) -> Schedule:
+    """`schedule` without its encoders' tasks, in the same ticks."""
+    ticks = tuple(
+        tuple(tuple(task for task in bundle if task.module == "decoder") for bundle in row)
+        for row in schedule.ticks
+    )
+    return replace(schedule, encoders=(), ticks=ticks)
+
+
+class _Lockstep:
+    """One replica's step up to the scatter; `clocks[s]` is where stage s stands, in seconds.
+
+    `links[s]` counts what its links did since the phase began.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        times: StepTimes,
+        options: Options,
+        replica: Replica,
+        clock: BundleClock,
+    ) -> None:
+        self.schedule, self.times, self.replica, self.clock = schedule, times, replica, clock
+        self.overlap = options.overlap_gather
+        stages = range(schedule.stages)
+        self.slow = [replica.slow.get(stage, 1.0) for stage in stages]
+        self.meetings = schedule.meetings.tolist()
+        self.sends, self.delivers = _sends(schedule), _delivers(schedule)
+        self.blocks: list[list[Block]] = [[] for _ in stages]
+        self.clocks, self.links = ([0.0 for _ in stages] for _ in range(2))
+        self.first: dict[int, float] = {}
+        self.last: dict[int, float] = {}
+        self.start: list[float] = []
+        self.end: list[float] = []
+
+    def run(self, count: int) -> Run:
+        """All ticks."""
+        prologue, middle, epilogue = self.schedule.phases
+        gathered = self._gather(prologue)
+        if middle:
+            self._wait(max(*self.clocks, *gathered) + self.times.deliver)
+        self._ticks(middle)
+        decoded = list(map(max, self.clocks, gathered))
+        self.links = [0.0] * len(self.links)
+        self._ticks(epilogue)
+        done = list(map(max, self.clocks, gathered))
+        if self.overlap:
+            ready, beside = decoded, self.links
+        else:
+            ready, beside = done, [0.0] * len(done)
+        columns = zip(self.blocks, gathered, decoded, ready, beside, done, strict=True)
+        stages = tuple(
+            StageRun(
+                tuple(blocks),
+                there,
+                self.first.get(stage, there),
+                self.last.get(stage, decoded),
+                *rest,
+            )
+            for stage, (blocks, there, decoded, *rest) in enumerate(columns)
+        )
+        start, end = np.array(self.start or [0.0]), np.array(self.end or [0.0])
+        beats = beats_of(self.schedule) if self.start else np.zeros(1, int)
+        return Run(self.replica, count, stages, start, end, beats)
+
+    def _gather(self, prologue: range) -> list[float]:
+        """Runs the prologue; when the parameters of each stage are there.
+
+        The gather has the links whenever no collective of the prologue needs them. It ends after
+        the prologue, and then all of these are over; or before, and then nothing waits for it.
+        """
+        seconds = self.times.gather
+        if not self.overlap:
+            self._wait(seconds)
+        self._ticks(prologue)
+        links = self.links if self.overlap and seconds else [0.0] * len(self.links)
+        return [seconds + busy for busy in links]
+
+    def _wait(self, until: float) -> None:
+        self.clocks = [until] * len(self.clocks)
+
+    def _ticks(self, ticks: range) -> None:
+        for tick in ticks:
+            self.start.append(min(self.clocks))
+            for stage, bundle in enumerate(self.schedule.ticks[tick]):
+                if bundle:
+                    self._bundle(tick, stage, bundle)
+            if self.meetings[tick]:
+                self._meet(tick)
+            self.end.append(max(self.clocks))
+
+    def _bundle(self, tick: int, stage: int, bundle: Bundle) -> None:
+        start = self.clocks[stage]
+        lengths = self.replica.lengths_of(bundle)
+        tasks = tuple([self.times.time(task) for task in bundle])
+        own = self.clock.time(tasks, lengths, self.slow[stage])
+        end = self.clocks[stage] = start + own.seconds
+        self.links[stage] += own.collective
+        if any(task.module == "decoder" for task in bundle):
+            self.first.setdefault(stage, start)
+            self.last[stage] = end
+        make = together if self.clock.co_issue else one_by_one
+        self.blocks[stage] += make(Span(stage, stage, tick, start, end, bundle), own)
+
+    def _meet(self, tick: int) -> None:
+        """The stages wait for each other, then send, compute the head and deliver."""
+        now = max(self.clocks)
+        if self.sends[tick]:
+            now += self.times.send
+            self.links = [busy + self.times.send for busy in self.links]
+        microbatch = leaving(self.schedule, tick)
+        if microbatch is not None:
+            now = self._head(tick, microbatch, now)
+        self._wait(now + self.times.deliver * self.delivers[tick])
+
+    def _head(self, tick: int, microbatch: int, start: float) -> float:
+        """Head and loss on all stages; when the slowest has done its share."""
+        head, length = (self.times.head,), (self.replica.length("decoder", microbatch),)
+        ends = []
+        for stage, slow in enumerate(self.slow):
+            own = self.clock.time(head, length, slow)
+            ends.append(start + own.seconds)
+            span = Span(stage, stage, tick, start, ends[-1], head=microbatch)
+            self.blocks[stage].append(Block(span, own.compute[0]))
+        return max(ends)
+
+
+def _sends(schedule: Schedule) -> list[bool]:
+    """`[ticks]`: whether a tick makes something that moves to another stage."""
+    moving = {"decoder", *(cut.name for cut in schedule.encoders if cut.stages > 1)}
+    return [
+        any(task.module in moving for bundle in row for task in bundle) for row in schedule.ticks
+    ]
+
+
+def _delivers(schedule: Schedule) -> list[bool]:
+    """`[ticks]`: whether a microbatch enters the decoder after a tick's meeting."""
+    delivers = [False] * len(schedule.ticks)
+    middle = schedule.phases[1]
+    before = schedule.last_meeting
+    for tick, row in enumerate(schedule.ticks):
+        enters = any(task.kind == "F" and task.part == 0 for task in row[0])
+        if enters and before[tick] in middle:
+            delivers[before[tick]] = True
+    return delivers
