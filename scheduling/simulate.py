@@ -44,21 +44,19 @@ def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
         ScheduleError: the options name what the schedule does not have.
         KeyError: `times` lacks an encoder of the schedule.
     """
-    whole = _step(schedule, times, options)
-    if not schedule.encoders:
-        return whole.simulation()
-    return whole.simulation(_step(_decoder_only(schedule), times, options).makespan)
-
-
-def _step(schedule: Schedule, times: StepTimes, options: Options) -> Step:
     modules = {"decoder", *(module for _, module, _ in times.encoders)}
     replicas = options.counted(schedule.stages, schedule.microbatches, modules)
     clock = BundleClock(options.co_issue)
-    runs = [
-        _Lockstep(schedule, times, options, replica, clock).run(count)
-        for replica, count in replicas
-    ]
-    return Step(runs, times.scatter, times.update)
+
+    def simulated(schedule: Schedule) -> Step:
+        runs = [
+            _Lockstep(schedule, times, options.overlap_gather, replica, clock).run(count)
+            for replica, count in replicas
+        ]
+        return Step(runs, times.scatter, times.update)
+
+    alone = simulated(_decoder_only(schedule)).makespan if schedule.encoders else None
+    return simulated(schedule).simulation(alone)
 
 
 def _decoder_only(schedule: Schedule) -> Schedule:
@@ -80,12 +78,12 @@ class _Lockstep:
         self,
         schedule: Schedule,
         times: StepTimes,
-        options: Options,
+        overlap: bool,
         replica: Replica,
         clock: BundleClock,
     ) -> None:
         self.schedule, self.times, self.replica, self.clock = schedule, times, replica, clock
-        self.overlap = options.overlap_gather
+        self.overlap = overlap
         stages = range(schedule.stages)
         self.slow = [replica.slow.get(stage, 1.0) for stage in stages]
         self.meetings = schedule.meetings.tolist()

@@ -335,7 +335,7 @@ class Step:
         blocks = self._blocks(index, stage)
         compute = sum(block.compute for block in blocks)
         idle: dict[IdleKind, float] = dict.fromkeys(IDLE_KINDS, 0.0)
-        idle["tensor"] = sum(block.span.seconds for block in blocks) - compute
+        idle["tensor"] = max(0.0, sum(block.span.seconds for block in blocks) - compute)
         for kind, start, end in self._idle(index, stage, blocks):
             idle[kind] += end - start
         return Use(compute, idle)
