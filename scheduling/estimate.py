@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from scheduling.bubbles import Placement
 from scheduling.cost import Parameters, Part, TowerProfile
 from scheduling.hardware import Efficiency, Hardware
 from scheduling.program import Remat
@@ -86,6 +87,7 @@ class Strategy:
         remat: what backwards compute again.
         gather: parameters are gathered over fsdp once a `step` or `layer` by layer; without stages
             always by layer.
+        placement: of the encoders' tasks, see `scheduling.bubbles`.
         pieces: how encoders are cut, by name; one piece a stage for those that are not named.
         co_issue: tasks of a bundle run side by side.
     """
@@ -95,6 +97,7 @@ class Strategy:
     chunks: int = 1
     remat: Remat = "layer"
     gather: str = "step"
+    placement: Placement = "bubbles"
     pieces: Mapping[str, int] = field(default_factory=dict)
     co_issue: bool = True
 

@@ -176,3 +176,19 @@ def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> flo
     frozen = tower.name in tower.workload.frozen
     each = own + (0.0 if frozen else kept(tower, tower.layers_per_task))
     return held + sizes.saved * each
+
+
+def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Bytes that no step with the decoder of `strategy` undercuts, whatever its encoders do."""
+    decoder = Timing(workload, strategy, hardware, "decoder")
+    stored = (1 + workload.moments) * WIDE * decoder.stored
+    if strategy.decoder.stage == 1:
+        work = kept(decoder, decoder.tower.layers)
+        return stored + WIDE * decoder.stored + work
+    stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
+    # Of the first stage, whose forwards all come before its first backward.
+    waiting = min(count * chunks, stages * chunks)
+    own = decoder.activation / decoder.plan.tensor
+    slot = own if strategy.remat == "full" else kept(decoder, decoder.layers_per_task)
+    gradients = decoder.stored if strategy.gather == "layer" else decoder.resident
+    return stored + WIDE * gradients + waiting * slot

@@ -1,0 +1,113 @@
+"""Plans for a configuration: the space that is searched, and plans as configurations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.train.schedule import make_schedule
+from mllm_jax.workload import on_platform, workload
+from scheduling.estimate import Strategy, Workload
+from scheduling.hardware import Hardware
+from scheduling.schedule import Schedule, interleaved
+from scheduling.search import Need, Search, Space, search
+from sharding.plan import divisors
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Searches plans for the model, the rows of a step and the devices of a configuration.
+
+    Attributes:
+        config: its plans, schedule, `model.remat`, `data.rows` and `train.accumulate` are what is
+            chosen; the product of the last two stays.
+        hardware: of the devices.
+        memory: bytes of a device that a step may take; None for all.
+    """
+
+    config: ExperimentConfig
+    hardware: Hardware
+    memory: float | None = None
+
+    @cached_property
+    def settled(self) -> ExperimentConfig:
+        """The configuration as it is on the platform of the hardware."""
+        return on_platform(self.config, self.hardware.platform)
+
+    @cached_property
+    def space(self) -> Space:
+        """Degrees that the model's sizes divide by; tensor groups stay within a domain."""
+        config, devices = self.settled, self.config.parallel.devices
+        tensors = tuple(n for n in divisors(devices) if n <= self.hardware.domain)
+        return Space(
+            devices=devices,
+            needs=tuple(self._needs()),
+            memory=self.memory or self.hardware.memory,
+            tensors=tensors[:8],
+            pad=config.schedule.pad_layers,
+        )
+
+    def _needs(self) -> list[Need]:
+        config, needs = self.settled, []
+        model, data = config.model, config.data
+        for name in ("decoder", *model.encoders):
+            for size, length, axis in model.requirements(name):
+                needs.append(Need(name, size, length, axis))
+            encoder = model.encoders.get(name)
+            budget = data.budgets["tokens" if encoder is None else name]
+            unit = 1 if encoder is None else encoder.reduction
+            needs.append(Need(name, "positions of a row", budget // unit, "tensor"))
+        return needs
+
+    @cached_property
+    def workload(self) -> Workload:
+        """What a step computes."""
+        return workload(self.settled, self.space.tensors)
+
+    def configured(self, strategy: Strategy) -> ExperimentConfig:
+        """The configuration with the plans of `strategy`; its sections are not checked again."""
+        config = self.config
+        encoders = {n: plan for n, plan in strategy.plans.items() if n != "decoder"}
+        parallel = config.parallel.model_copy(
+            update={"decoder": strategy.decoder, "encoders": encoders}
+        )
+        rows = self.workload.rows // strategy.microbatches
+        return config.model_copy(
+            update={
+                "parallel": parallel,
+                "schedule": self._schedule(strategy),
+                "model": config.model.model_copy(update={"remat": strategy.remat}),
+                "data": config.data.model_copy(update={"rows": rows}),
+                "train": config.train.model_copy(update={"accumulate": strategy.microbatches}),
+            }
+        )
+
+    def _schedule(self, strategy: Strategy):
+        chosen = self.config.schedule
+        default = type(chosen)()
+        if strategy.decoder.stage == 1:
+            return default
+        return default.model_copy(
+            update={
+                "chunks": strategy.chunks,
+                "encoder_placement": strategy.placement,
+                "fsdp_gather": strategy.gather,
+                "pieces": dict(strategy.pieces),
+                "pad_layers": chosen.pad_layers,
+            }
+        )
+
+    def schedule(self, strategy: Strategy) -> Schedule:
+        """The schedule as the train step makes it.
+
+        Raises:
+            ScheduleError: the sizes do not fit together.
+        """
+        if strategy.decoder.stage > 1:
+            return make_schedule(self.configured(strategy))
+        return interleaved(1, 1, strategy.microbatches)
+
+    def search(self, top: int = 1) -> Search:
+        """The fastest strategies."""
+        return search(self.space, self.workload, self.hardware, self.schedule, top)

@@ -1,0 +1,375 @@
+"""Plan search: the fastest strategy for a workload on some devices, by branch and bound.
+
+Strategies are enumerated decoder first: degrees, microbatches, virtual chunks, rematerialisation
+and how parameters are gathered; then the encoders' plans and placements. Each family, a decoder
+with all that its encoders may do, has a lower bound that needs no schedule (`lower_bound`,
+`least_memory`). Families are looked at in the order of their bounds; a strategy is simulated only
+if its bound is below the best time found, and the search ends when no bound is. So the result is
+the fastest strategy of the space under the cost model.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import get_args
+
+from scheduling.bubbles import Placement
+from scheduling.compile import compile_program
+from scheduling.estimate import Strategy, Timing, Workload, step_times
+from scheduling.hardware import Hardware
+from scheduling.memory import Memory, Sizes, least_memory, step_memory
+from scheduling.program import Remat
+from scheduling.schedule import Schedule, ScheduleError
+from scheduling.simulate import simulate
+from scheduling.simulation import Options, Simulation
+from scheduling.times import StepTimes
+from sharding.plan import ParallelPlan, divisors
+
+#: Placements of encoders that are tried; on the first stage is a baseline.
+PLACEMENTS: tuple[Placement, ...] = ("bubbles", "prologue")
+
+
+@dataclass(frozen=True)
+class Need:
+    """`size`, known to the user as `name`, is split over `axis` of the plan of `tower`."""
+
+    tower: str
+    name: str
+    size: int
+    axis: str
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is searched.
+
+    Attributes:
+        devices: how many.
+        needs: what plans must divide.
+        memory: bytes of a device that a step may take.
+        stages, tensors, chunks: degrees that are tried, or None for all.
+        remats: policies that are tried.
+        gathers: how parameters are gathered over fsdp.
+        placements: of encoders.
+        pad: layers need not divide by stages x chunks.
+    """
+
+    devices: int
+    needs: tuple[Need, ...]
+    memory: float
+    stages: tuple[int, ...] | None = None
+    tensors: tuple[int, ...] | None = None
+    chunks: tuple[int, ...] | None = None
+    remats: tuple[Remat, ...] = get_args(Remat)
+    gathers: tuple[str, ...] = ("step", "layer")
+    placements: tuple[Placement, ...] = PLACEMENTS
+    pad: bool = False
+
+    def fits(self, tower: str, plan: ParallelPlan) -> bool:
+        """Whether `plan` divides all that it must."""
+        own = (need for need in self.needs if need.tower == tower)
+        return all(need.size % getattr(plan, need.axis) == 0 for need in own)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A strategy and what it is predicted to take.
+
+    Attributes:
+        strategy: how the step is run.
+        schedule: its tasks.
+        times: of the tasks.
+        simulation: of the step.
+        memory: of one device.
+    """
+
+    strategy: Strategy
+    schedule: Schedule
+    times: StepTimes
+    simulation: Simulation
+    memory: Memory
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of a step."""
+        return self.simulation.makespan
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was found.
+
+    Attributes:
+        best: the fastest strategies that fit, the fastest first.
+        simulated: strategies that were simulated.
+        families: decoders that were enumerated.
+        refused: why families were left out, with their numbers.
+        smallest: the memory of the leanest strategy, where none fits.
+    """
+
+    best: tuple[Outcome, ...]
+    simulated: int
+    families: int
+    refused: Mapping[str, int]
+    smallest: tuple[Strategy, float] | None = None
+
+
+#: The schedule of a strategy, as the train step would make it.
+Scheduler = Callable[[Strategy], Schedule]
+
+
+def decoders(space: Space, workload: Workload) -> Iterator[Strategy]:
+    """All families: strategies with the decoder's plan alone."""
+    for plan in _decoder_plans(space, workload):
+        rows = workload.rows // plan.batch
+        for microbatches in divisors(rows):
+            for chunks in _chunks(space, workload, plan):
+                for remat, gather in product(space.remats, _gathers(space, plan)):
+                    yield Strategy(
+                        {"decoder": plan}, microbatches, chunks, remat, gather, co_issue=False
+                    )
+
+
+def _gathers(space: Space, plan: ParallelPlan) -> tuple[str, ...]:
+    """Without stages layers always gather by themselves; without fsdp nothing is gathered."""
+    if plan.stage == 1 or plan.fsdp == 1:
+        return ("step",)
+    return space.gathers
+
+
+def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
+    layers = workload.towers["decoder"].layers
+    for tensor in space.tensors or divisors(space.devices):
+        if space.devices % tensor:
+            continue
+        for stage in space.stages or divisors(space.devices // tensor):
+            batch, rest = divmod(space.devices // tensor, stage)
+            if rest or stage > layers or workload.rows % batch:
+                continue
+            for fsdp in _sharings(batch, stage * tensor):
+                plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, stage=stage, tensor=tensor)
+                if space.fits("decoder", plan):
+                    yield plan
+
+
+def _sharings(batch: int, inner: int) -> list[int]:
+    """Degrees of fsdp: none, all ranks, and ranks as near as a few hosts."""
+    near = [n for n in divisors(batch) if n * inner <= 64]
+    return sorted({1, batch, max(near, default=1)})
+
+
+def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
+    layers = workload.towers["decoder"].layers
+    if plan.stage == 1:
+        return [1]
+    if space.pad:
+        most = -(-layers // plan.stage)
+        found = [v for v in range(1, most + 1) if -(-layers // (plan.stage * v)) * v <= most + v]
+    else:
+        found = divisors(layers // plan.stage) if layers % plan.stage == 0 else []
+    return [v for v in found if space.chunks is None or v in space.chunks]
+
+
+def encoder_plans(
+    space: Space, workload: Workload, family: Strategy, name: str
+) -> list[ParallelPlan]:
+    """Plans of an encoder beside the decoder of `family`.
+
+    Its tensor groups lie in the decoder's, and its stages along the decoder's with the same tensor
+    degree (see `sharding.stages`).
+    """
+    decoder, found = family.decoder, []
+    pairs = [(1, tensor) for tensor in divisors(decoder.tensor)]
+    pairs += [(stage, decoder.tensor) for stage in divisors(decoder.stage)[1:]]
+    rows = workload.rows // family.microbatches
+    for stage, tensor in pairs:
+        batch = space.devices // (stage * tensor)
+        inside = batch * stage // decoder.stage
+        if workload.encoders[name].layers % stage or rows % inside:
+            continue
+        for fsdp in {1, decoder.fsdp, batch // decoder.batch, batch}:
+            if batch % fsdp:
+                continue
+            plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, stage=stage, tensor=tensor)
+            across = family.gather == "layer" and decoder.stage > 1 and fsdp > 1
+            if space.fits(name, plan) and not across:
+                found.append(plan)
+    return sorted(set(found), key=str)
+
+
+def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Strategy]:
+    """All strategies of a family: plans of the encoders and where their work goes."""
+    names = list(workload.encoders)
+    choices = [encoder_plans(space, workload, family, name) for name in names]
+    placements: tuple[Placement, ...] = ("bubbles",)
+    if family.decoder.stage > 1 and names:
+        placements = space.placements
+    for plans in product(*choices):
+        own = {"decoder": family.decoder, **dict(zip(names, plans, strict=True))}
+        by_layer = family.gather == "layer" and any(plan.fsdp > 1 for plan in own.values())
+        communicates = any(plan.tensor > 1 for plan in own.values()) or by_layer
+        for placement in placements:
+            yield replace(
+                family,
+                plans=own,
+                placement=placement,
+                co_issue=communicates and family.decoder.stage > 1,
+            )
+
+
+def lower_bound(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Seconds that no step of `strategy` undercuts, wherever its encoders' tasks go.
+
+    The decoder alone in lockstep, with F-only, mixed and B-only ticks (`scheduling.schedule`); and
+    all compute of a device, its idle slots filled.
+
+    Args:
+        strategy: with the decoder's plan only, or with all plans.
+    """
+    decoder = Timing(workload, strategy, hardware, "decoder")
+    layers, chunks = decoder.layers_per_task, strategy.chunks
+    forward, backward = decoder.forward(layers), decoder.backward(layers)
+    stages, count = strategy.decoder.stage, strategy.microbatches
+    ends = count * (decoder.head().seconds + decoder.deliver()) + decoder.update()
+    slots = count * chunks
+    if stages == 1:
+        path = slots * (forward.seconds + backward.seconds)
+    else:
+        alone = min(slots, stages * chunks)
+        mixed = slots - alone + (stages - 1 if count % stages == 0 else 0)
+        both = max(forward.seconds, backward.seconds, forward.compute + backward.compute)
+        path = alone * (forward.seconds + backward.seconds) + mixed * both
+        path += (2 * alone + mixed) * decoder.send()
+    path += ends + decoder.gather() + decoder.scatter()
+    compute = slots * (forward.compute + backward.compute) + ends
+    return max(path, compute + encoder_compute(workload, strategy, hardware))
+
+
+def encoder_compute(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Seconds of one device's compute for all encoders, whichever plans they have."""
+    total = 0.0
+    one = ParallelPlan(fsdp=strategy.decoder.devices)
+    for name in workload.encoders:
+        plans = {"decoder": one, name: one}
+        alone = replace(strategy, plans=plans, microbatches=1, pieces={})
+        own = Timing(workload, alone, hardware, name)
+        total += sum(time.compute for time in own.pieces().values())
+    return total
+
+
+def evaluate(
+    workload: Workload, strategy: Strategy, hardware: Hardware, scheduler: Scheduler
+) -> Outcome:
+    """Schedules and simulates a strategy.
+
+    Raises:
+        ScheduleError: its sizes do not fit together.
+    """
+    schedule = scheduler(strategy)
+    strategy = replace(strategy, pieces={cut.name: cut.pieces for cut in schedule.encoders})
+    times = step_times(workload, strategy, hardware)
+    options = Options(co_issue=strategy.co_issue, replicas=strategy.decoder.batch)
+    sizes = _sizes(schedule, strategy)
+    memory = step_memory(workload, strategy, hardware, sizes)
+    return Outcome(strategy, schedule, times, simulate(schedule, times, options), memory)
+
+
+def _sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:
+    if strategy.decoder.stage == 1:
+        return None
+    program = compile_program(schedule, strategy.remat, not strategy.co_issue)
+    return program.sizes, {name: own.sizes for name, own in program.encoders.items()}
+
+
+def search(
+    space: Space, workload: Workload, hardware: Hardware, scheduler: Scheduler, top: int = 1
+) -> Search:
+    """The `top` fastest strategies of `space`, at most one of a family's decoder degrees.
+
+    Args:
+        scheduler: makes a strategy's schedule.
+    """
+    return _Search(space, workload, hardware, scheduler, top).run()
+
+
+@dataclass
+class _Search:
+    """The state of a search; `best` holds the outcomes found, the fastest first."""
+
+    space: Space
+    workload: Workload
+    hardware: Hardware
+    scheduler: Scheduler
+    top: int
+    best: list[Outcome] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+    simulated: int = 0
+    smallest: tuple[Strategy, float] | None = None
+
+    def run(self) -> Search:
+        """Families in the order of their bounds, until none can be better."""
+        queue = list(self._families())
+        families = len(queue)
+        heapq.heapify(queue)
+        while queue:
+            bound, _, family = heapq.heappop(queue)
+            if bound >= self.limit:
+                self.refused["slower, by their lower bounds"] += len(queue) + 1
+                break
+            self._visit(family)
+        return Search(tuple(self.best), self.simulated, families, dict(self.refused), self.smallest)
+
+    @property
+    def limit(self) -> float:
+        """What a strategy must undercut."""
+        return self.best[-1].seconds if len(self.best) == self.top else float("inf")
+
+    def _families(self) -> Iterator[tuple[float, int, Strategy]]:
+        for number, family in enumerate(decoders(self.space, self.workload)):
+            least = least_memory(self.workload, family, self.hardware)
+            if least > self.space.memory:
+                self.refused["more memory than there is, by their lower bounds"] += 1
+                self._lean(family, least)
+            else:
+                yield lower_bound(self.workload, family, self.hardware), number, family
+
+    def _lean(self, strategy: Strategy, memory: float) -> None:
+        if self.smallest is None or memory < self.smallest[1]:
+            self.smallest = strategy, memory
+
+    def _visit(self, family: Strategy) -> None:
+        """Simulate the members that can be better than what was found."""
+        bounded = [
+            (lower_bound(self.workload, member, self.hardware), number, member)
+            for number, member in enumerate(members(self.space, self.workload, family))
+        ]
+        if not bounded:
+            self.refused["no plan for an encoder beside the decoder's"] += 1
+        for bound, _, member in sorted(bounded):
+            if bound >= self.limit:
+                break
+            self._try(member)
+
+    def _try(self, member: Strategy) -> None:
+        try:
+            outcome = evaluate(self.workload, member, self.hardware, self.scheduler)
+        except ScheduleError:
+            self.refused["no schedule for their sizes"] += 1
+            return
+        self.simulated += 1
+        if outcome.memory.total > self.space.memory:
+            self.refused["more memory than there is"] += 1
+            self._lean(outcome.strategy, outcome.memory.total)
+        elif outcome.seconds < self.limit:
+            self._keep(outcome)
+
+    def _keep(self, outcome: Outcome) -> None:
+        """One outcome for each plan of the decoder."""
+        others = [old for old in self.best if old.strategy.decoder != outcome.strategy.decoder]
+        same = [old for old in self.best if old.strategy.decoder == outcome.strategy.decoder]
+        found: Sequence[Outcome] = [*others, min([*same, outcome], key=lambda own: own.seconds)]
+        self.best = sorted(found, key=lambda own: own.seconds)[: self.top]
