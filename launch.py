@@ -196,6 +196,25 @@ def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     return OK
 
 
+def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Predict a step on hardware that need not be here, with idle time by kind."""
+    from mllm_jax.console import print_json, print_table
+    from mllm_jax.simulate import Variation
+    from mllm_jax.simulate import simulate as run
+    from scheduling.hardware import named
+
+    seed = config.train.seed if args.seed is None else args.seed
+    variation = Variation(dict(args.slow), args.vary, seed)
+    result = run(config, named(args.hardware), Path(args.output or config.run.path), variation)
+    if args.json:
+        print_json(result.to_json())
+        return OK
+    print_table(console, ("what", "seconds", "share"), result.rows)
+    for note in result.notes:
+        console.print(note, markup=False)
+    return OK
+
+
 def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Suggest data.budgets that fit the data and the plans, with the padding to expect."""
     from mllm_jax.budgets import advise
@@ -224,6 +243,23 @@ def _positive(text: str) -> int:
     return number
 
 
+def _not_negative(text: str) -> float:
+    """A finite number of at least 0, for argparse."""
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a finite number of at least 0")
+    return number
+
+
+def _slow(text: str) -> tuple[int, float]:
+    """Stage and factor, for argparse."""
+    stage, _, factor = text.partition("=")
+    try:
+        return int(stage), float(factor)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not STAGE=FACTOR, e.g. 0=1.5") from None
+
+
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Options of the command; what follows them, or stands between, is an override."""
     parser = _parser()
@@ -248,13 +284,15 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for command in (train, evaluate, verify, config, budgets, bench, trace):
+    for command in (train, evaluate, verify, config, budgets, bench, trace, simulate):
         sub = _add(commands, command)
         if command is config:
             sub.add_argument("--keys", action="store_true", help="list all keys as Markdown")
         elif command is budgets:
             help_text = "samples that a step should hold, about (default: as many as it holds now)"
             sub.add_argument("--samples", type=_positive, metavar="N", help=help_text)
+        elif command is simulate:
+            _add_simulation(sub)
         else:
             _add_processes(sub)
         if command is bench:
@@ -310,6 +348,19 @@ def _add_processes(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--process", type=int, default=0, metavar="I", help="number of this one")
 
 
+def _add_simulation(sub: argparse.ArgumentParser) -> None:
+    help_text = "description in configs/hardware, or a file of one (default: h100)"
+    sub.add_argument("--hardware", default="h100", metavar="NAME", help=help_text)
+    sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
+    help_text = "compute of this stage of one replica takes FACTOR times as long; may be repeated"
+    sub.add_argument(
+        "--slow", action="append", default=[], type=_slow, metavar="STAGE=FACTOR", help=help_text
+    )
+    help_text = "lengths of microbatches vary: log-normal factors with this spread and mean 1"
+    sub.add_argument("--vary", default=0.0, type=_not_negative, metavar="SIGMA", help=help_text)
+    sub.add_argument("--seed", type=int, metavar="N", help="of --vary (default: train.seed)")
+
+
 def _start(args: argparse.Namespace, config: ExperimentConfig, *, one_thread: bool = False) -> None:
     from mllm_jax.devices import Processes, start
 
@@ -335,11 +386,12 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from mllm_jax.models.attention import AttentionError
     from mllm_jax.train.checkpoint import CheckpointError
     from mllm_jax.train.experiment import RunError
+    from scheduling.hardware import HardwareError
     from scheduling.schedule import ScheduleError
     from sharding.plan import PlanError
 
     run = (AttentionError, CheckpointError, DeviceError, PlanError, RunError, ScheduleError)
-    return (*run, DataError, SampleError)
+    return (*run, DataError, HardwareError, SampleError)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,9 +79,9 @@ LEGEND = {
     "EF": "forward",
     "EB": "backward",
     "head": "and loss",
-    "gather": "of parameters",
-    "scatter": "of gradients",
-    "update": "of parameters",
+    "gather": "parameters",
+    "scatter": "gradients",
+    "update": "parameters",
 }
 
 
@@ -324,7 +325,8 @@ def _legend(figure: Figure, shades: Mapping[Colour, Shades]) -> None:
         labels,
         handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
         loc="outside upper center",
-        ncols=min(len(handles), 8),
+        # Eight fit beside each other; more stand in rows of about the same length.
+        ncols=ceil(len(handles) / ceil(len(handles) / 8)),
         frameon=False,
         fontsize=TEXT,
         handlelength=1.6,

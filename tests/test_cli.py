@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,7 +18,7 @@ from mllm_jax.config import ConfigError, load
 from mllm_jax.devices import DeviceError, Processes, start
 from tests.configs import ROOT, VALUES, config, values
 
-COMMANDS = ("train", "evaluate", "verify", "config", "budgets", "bench", "trace")
+COMMANDS = ("train", "evaluate", "verify", "config", "budgets", "bench", "trace", "simulate")
 #: What a command needs besides a configuration.
 NEEDS = {"bench": ["step"]}
 
@@ -62,6 +63,7 @@ def test_every_option_in_the_help_is_accepted(
     monkeypatch.setattr(launch, "_run", note)
     options = re.findall(r"^ +(--[a-z]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
     values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0", "DIR": "out"}
+    values |= {"NAME": "h100", "STAGE": "0=1.5", "SIGMA": "0.2"}
     for option, value in options:
         given = [values.get(value, value.strip("{}").split(",")[0])] if value else []
         line = [name, *NEEDS.get(name, []), "--config", str(small), option, *given]
@@ -87,6 +89,9 @@ def test_the_example_in_the_help_loads(capsys: pytest.CaptureFixture[str]) -> No
         ["train", "--config", "small.yaml", "steps"],
         ["bench", "luck", "--config", "small.yaml"],
         ["budgets", "--config", "small.yaml", "--samples", "0"],
+        ["simulate", "--config", "small.yaml", "--slow", "1:2"],
+        ["simulate", "--config", "small.yaml", "--vary", "-0.1"],
+        ["simulate", "--config", "small.yaml", "--vary", "inf"],
     ],
 )
 def test_a_wrong_command_line_is_refused(
@@ -294,3 +299,86 @@ def test_balance_is_printed_for_the_ranks_asked_for(capsys: pytest.CaptureFixtur
     ]
     assert launch.main(["bench", "balance", "--distribution", "nowhere"]) == launch.BAD_INPUT
     assert "distribution 'nowhere'" in capsys.readouterr().err
+
+
+def simulated(
+    capsys: pytest.CaptureFixture[str], folder: Path, *more: str, config: str = "demo_pipeline"
+) -> dict[str, Any]:
+    """What `simulate` prints for a configuration; its files go to `folder`."""
+    given = ["--config", f"configs/{config}.yaml", "--json", "--output", str(folder)]
+    assert launch.main(["simulate", *given, *more]) == launch.OK
+    result: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return result
+
+
+def test_a_simulated_step_adds_up_and_is_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = simulated(capsys, tmp_path / "new")
+    assert result["compute"] + sum(result["idle"].values()) == pytest.approx(result["seconds"])
+    assert set(result["idle"]) == {"gather", "scatter", "warm-up", "cool-down", "other", "tensor"}
+    assert 0 <= result["encoder_hidden"] <= 1
+    trace, image = map(Path, result["files"])
+    assert (trace.name, image.name) == ("simulation.json", "simulation.png")
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {event["args"]["stage"] for event in events if event["ph"] == "X"} == {0, 1}
+    assert image.read_bytes().startswith(b"\x89PNG")
+
+
+def test_slow_stages_and_lengths_make_a_step_longer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = simulated(capsys, tmp_path)
+    slow = simulated(capsys, tmp_path, "--slow", "0=2", "--slow", "1=2")
+    assert slow["seconds"] == pytest.approx(2 * usual["seconds"])
+    # One of two replicas is slow; the other waits for it half of the time.
+    assert slow["idle"]["scatter"] >= 0.999 * usual["seconds"] / 2
+    varied = [simulated(capsys, tmp_path, "--vary", "0.4", "--seed", seed) for seed in "112"]
+    assert varied[0]["seconds"] == varied[1]["seconds"] != varied[2]["seconds"]
+    assert varied[0]["seconds"] > usual["seconds"]
+
+
+def test_a_step_without_pipeline_is_simulated_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = simulated(capsys, tmp_path, config="demo")
+    assert result["compute"] == pytest.approx(result["seconds"])
+    assert result["encoder_hidden"] == pytest.approx(0, abs=1e-9)
+
+
+def test_faster_hardware_makes_the_simulated_step_shorter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "configs/hardware/h100.yaml").read_text()
+    faster = tmp_path / "faster.yaml"
+    faster.write_text(text.replace("989.5e+12", "1979.0e+12"))
+    usual = simulated(capsys, tmp_path)
+    twice = simulated(capsys, tmp_path, "--hardware", str(faster))
+    assert twice["seconds"] == pytest.approx(usual["seconds"] / 2)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--slow", "2=1.5"], "stage 2 does not exist; valid: 0 to 1"),
+        (["--slow", "1=0"], "factor 0.0 of stage 1; valid: above 0"),
+        (["--hardware", "abacus"], "hardware 'abacus' is unknown; valid: "),
+    ],
+)
+def test_simulations_that_make_no_sense_are_refused(
+    more: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["simulate", "--config", "configs/demo_pipeline.yaml", "--output", str(tmp_path)]
+    assert launch.main([*line, *more]) == launch.BAD_INPUT
+    assert reason in capsys.readouterr().err
+
+
+def test_what_is_simulated_is_printed_as_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["simulate", "--config", "configs/demo_pipeline.yaml", "--output", str(tmp_path)]
+    assert launch.main(line) == launch.OK
+    text = capsys.readouterr().out
+    assert re.search(r"^idle: cool-down +\S+ +\d+\.\d%$", text, flags=re.MULTILINE)
+    assert re.search(r"^step +\S+ +100\.0%$", text, flags=re.MULTILINE)
+    assert re.search(r"^encoder compute hidden: \d+\.\d%$", text, flags=re.MULTILINE)

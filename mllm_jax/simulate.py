@@ -1,0 +1,117 @@
+"""The configured step, simulated on hardware that need not be here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.predict import step_times
+from mllm_jax.train.experiment import prepare_folder
+from mllm_jax.train.schedule import encoder_pieces, pipeline_plan, task_costs
+from scheduling.bubbles import place_encoders
+from scheduling.hardware import Hardware
+from scheduling.schedule import Schedule, interleaved
+from scheduling.simulate import simulate as simulate_schedule
+from scheduling.simulation import IDLE_KINDS, Options, Replica, Simulation
+from scheduling.trace import picture, write_chrome_trace
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What makes replicas differ from what the configuration says.
+
+    Attributes:
+        slow: by stage, what the compute of the first replica's devices is multiplied by.
+        sigma: spread of the microbatches' lengths: standard deviation of their logarithm.
+        seed: of the lengths.
+    """
+
+    slow: Mapping[int, float]
+    sigma: float = 0.0
+    seed: int = 0
+
+    def replicas(self, count: int, microbatches: int, modules: list[str]) -> tuple[Replica, ...]:
+        """Replicas that differ from the usual ones, of `count`, the first of them first."""
+        if not self.sigma:
+            return (Replica(self.slow),) if self.slow else ()
+        draw = np.random.default_rng(self.seed)
+        shape = count, len(modules), microbatches
+        # The mean of a log-normal variable is exp(mean + sigma^2 / 2).
+        factors = draw.lognormal(-(self.sigma**2) / 2, self.sigma, shape)
+        return tuple(
+            Replica(self.slow if index == 0 else {}, dict(zip(modules, own.tolist(), strict=True)))
+            for index, own in enumerate(factors)
+        )
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What `simulate` found and wrote."""
+
+    hardware: Hardware
+    simulation: Simulation
+    files: tuple[Path, ...]
+
+    @property
+    def rows(self) -> list[tuple[str, float, str]]:
+        """Table rows: what devices do, the mean over all of them, in seconds and as a share."""
+        made = self.simulation
+        idle = [(f"idle: {kind}", made.idle[kind]) for kind in IDLE_KINDS]
+        named = [("compute", made.compute), *idle, ("step", made.makespan)]
+        whole = made.makespan or 1.0
+        return [(name, seconds, f"{seconds / whole:.1%}") for name, seconds in named]
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines below the table."""
+        hidden = self.simulation.encoder_hidden
+        share = [] if hidden is None else [f"encoder compute hidden: {hidden:.1%}"]
+        return [*share, *(f"written: {path}" for path in self.files)]
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"hardware", "seconds", "compute", "idle": {kind: seconds}, "encoder_hidden",
+        "files"}`."""
+        files = [str(path) for path in self.files]
+        return {"hardware": self.hardware.name, **self.simulation.to_json(), "files": files}
+
+
+def simulate(
+    config: ExperimentConfig, hardware: Hardware, folder: Path, variation: Variation
+) -> Simulated:
+    """Simulate the configured step and write its timeline into `folder`.
+
+    Raises:
+        ScheduleError: a slow stage does not exist, or its factor is no positive number.
+        HardwareError: `hardware` lacks the type of the activations.
+        RunError: `folder` cannot be written.
+    """
+    schedule, overlaps = _step(config)
+    replicas, modules = config.parallel.decoder.batch, ["decoder", *config.model.encoders]
+    distinct = variation.replicas(replicas, schedule.microbatches, modules)
+    options = Options(*overlaps, replicas=replicas, distinct=distinct)
+    made = simulate_schedule(schedule, step_times(config, hardware), options)
+    prepare_folder(folder, 0)
+    files = folder / "simulation.json", folder / "simulation.png"
+    lines = {f"simulated, {hardware.title}": made.timeline}
+    write_chrome_trace(files[0], lines)
+    picture(lines, files[1])
+    return Simulated(hardware, made, files)
+
+
+def _step(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:
+    """The schedule, whether it co-issues and whether its ends overlap with collectives.
+
+    Without a pipeline, the only stage runs all tasks of a microbatch after those of the one before.
+    """
+    plan = pipeline_plan(config)
+    if plan is not None:
+        return plan.schedule, (plan.co_issue, plan.overlap_gather)
+    cuts = encoder_pieces(config)
+    decoder = interleaved(1, 1, config.train.accumulate)
+    schedule = place_encoders(decoder, cuts, task_costs(config, cuts), "first_stage")
+    return schedule, (False, False)
