@@ -31,6 +31,9 @@ from scheduling.timeline import Span, Timeline
 IdleKind = Literal["gather", "scatter", "warm-up", "cool-down", "other", "tensor"]
 IDLE_KINDS: tuple[IdleKind, ...] = get_args(IdleKind)
 
+#: Share of a step that sums of its seconds may be off.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Replica:
@@ -335,7 +338,8 @@ class Step:
         blocks = self._blocks(index, stage)
         compute = sum(block.compute for block in blocks)
         idle: dict[IdleKind, float] = dict.fromkeys(IDLE_KINDS, 0.0)
-        idle["tensor"] = max(0.0, sum(block.span.seconds for block in blocks) - compute)
+        within = sum(block.span.seconds for block in blocks) - compute
+        idle["tensor"] = within if within > ROUNDING * self.makespan else 0.0
         for kind, start, end in self._idle(index, stage, blocks):
             idle[kind] += end - start
         return Use(compute, idle)

@@ -21,7 +21,7 @@ from tests.train.llava_folder import write_folder
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON = ".venv/bin/python launch.py "
-QUICK = tuple(PYTHON + name for name in ("config", "budgets"))
+QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate"))
 SLOW = (
     *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace")),
     *("make " + name for name in ("train", "test", "test-all", "install")),
@@ -57,7 +57,7 @@ def links() -> list[tuple[Path, str]]:
 def overrides(command: str, folder: Path) -> list[str]:
     """What is added to a `launch.py` line so that it is quick and leaves nothing behind."""
     added = []
-    if known(command, (PYTHON + "train", PYTHON + "evaluate", PYTHON + "trace")):
+    if known(command, tuple(PYTHON + name for name in ("train", "evaluate", "trace", "simulate"))):
         runs = folder / ("two" if "--processes" in command else "runs")
         added += [f"run.directory={runs}", *SHORT]
     if "configs/llava.yaml" in command:

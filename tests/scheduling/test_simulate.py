@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -25,6 +27,7 @@ from scheduling.simulate import simulate
 from scheduling.simulation import IDLE_KINDS, Options, Replica, Use
 from scheduling.timeline import timeline
 from scheduling.times import Segment, StepTimes, TaskTime
+from tests.configs import ROOT
 from tests.scheduling.placing import schedules
 
 #: Times of encoders' tasks.
@@ -92,7 +95,7 @@ def test_co_issue_is_between_apart_and_the_busier_stream(tasks: list[TaskTime]) 
     assert beside.compute == apart.compute
 
 
-def test_the_example_of_the_documentation() -> None:
+def test_the_example_of_bundles() -> None:
     task = alone(4.0, 4.0, segments=2)
     assert bundle_time([task, task], co_issue=False).ends == (8.0, 16.0)
     assert bundle_time([task, task], co_issue=True).ends == (8.0, 10.0)
@@ -299,6 +302,15 @@ def test_identical_replicas_are_one(data: st.DataObject) -> None:
 def test_options_that_do_not_fit_are_refused(options: Options, reason: str) -> None:
     with pytest.raises(ScheduleError, match=reason):
         simulate(interleaved(2, 1, 4), PLAIN, options)
+
+
+def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "simulate.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    exec(code, {})
+    printed = ast.literal_eval(capsys.readouterr().out)
+    # Half of the devices' time is spent on waiting for the one that is slow.
+    assert printed["scatter"] > 4
 
 
 # ---- speed ---------------------------------------------------------------------------------------

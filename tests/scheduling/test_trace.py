@@ -22,7 +22,9 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from scheduling.schedule import Schedule, ScheduleError, Task, gpipe, interleaved
+from scheduling.simulate import simulate
 from scheduling.timeline import Timeline, measured, timeline
+from scheduling.times import Segment, StepTimes, TaskTime
 from scheduling.trace import IDLE_COLOUR, ROW, chrome_trace, draw, picture, write_chrome_trace
 
 
@@ -232,6 +234,47 @@ def test_the_legend_names_what_is_drawn() -> None:
         "vision backward",
         "idle",
     ]
+
+
+def with_phases() -> Timeline:
+    """A simulated step that has everything."""
+    table = TABLES["two encoders"]
+    one = TaskTime((Segment(1.0, 0.5),))
+    pieces = {(task.kind, task.module, task.part): one for _, _, task in table}
+    times = StepTimes(one, one, pieces, one, gather=8.0, scatter=9.0, update=2.0)
+    return simulate(table, times).timeline
+
+
+def test_phases_of_a_step_have_boxes_without_numbers_and_names() -> None:
+    lines = with_phases()
+    figure = draw({"simulated": lines})
+    renderer = rendered(figure).get_renderer()
+    extent = figure.legends[0].get_window_extent(renderer)
+    assert figure.bbox.x0 <= extent.x0 < extent.x1 <= figure.bbox.x1
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names[-4:] == ["gather parameters", "scatter gradients", "update parameters", "idle"]
+    found = {(left, label) for label, _, ((left, _), _) in drawn(figure.axes[0])}
+    phases = [span for span in lines.spans if span.phase]
+    assert {(span.start, f"{span.phase} {span.phase}") for span in phases} <= found
+    assert {span.phase for span in phases} == {"gather", "scatter", "update"}
+    numbered = [text for text in figure.axes[0].texts if text.get_text() == "None"]
+    assert not numbered
+
+
+def test_who_waits_for_gather_and_scatter_does_no_work() -> None:
+    lines = with_phases()
+    waiting = sum(span.seconds for span in lines.spans if span.phase in ("gather", "scatter"))
+    assert waiting > 0
+    assert lines.work + waiting == pytest.approx(sum(span.seconds for span in lines.spans))
+
+
+def test_arguments_of_phases() -> None:
+    events = [e for e in chrome_trace({"x": with_phases()})["traceEvents"] if e["ph"] == "X"]
+    updates = [event for event in events if event["name"] == "update"]
+    assert len(updates) == 3
+    assert {event["args"]["kind"] for event in updates} == {"update"}
+    assert {event["args"]["microbatch"] for event in updates} == {None}
+    assert {event["cat"] for event in updates} == {"update"}
 
 
 def rendered(figure: Figure) -> FigureCanvasAgg:
