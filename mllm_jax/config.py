@@ -109,6 +109,9 @@ class ScheduleConfig(Section):
             are frozen with their connectors; batches are then read one step ahead.
         pieces: encoder name to the number of pieces that its layers are cut into; an encoder that
             is not named is cut to fit the bubbles.
+        hardware: name of a description in configs/hardware/, or a file that `launch.py calibrate`
+            has written: encoders are placed by the seconds that tasks take on it, and beside the
+            gather of the parameters and the scatter of the gradients; null: by FLOPs.
         fsdp_gather: parameters are gathered over fsdp once a `step`, or `layer` by layer, which
             takes less memory and more communication.
         pad_layers: let layers that do not divide by stages x chunks be rounded up; layers that are
@@ -122,6 +125,7 @@ class ScheduleConfig(Section):
     live: int | None = Field(None, ge=1)
     work_ahead: bool = True
     pieces: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    hardware: str | None = None
     fsdp_gather: Literal["step", "layer"] = "step"
     pad_layers: bool = False
 

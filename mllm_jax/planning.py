@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
-from mllm_jax.config import ExperimentConfig
-from mllm_jax.train.schedule import make_schedule
+from mllm_jax.config import ExperimentConfig, ScheduleConfig
+from mllm_jax.train.schedule import encoder_pieces, make_schedule, one_stage
 from mllm_jax.workload import on_platform, workload
 from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware
-from scheduling.schedule import Schedule, interleaved
+from scheduling.schedule import Schedule
 from scheduling.search import Need, Search, Space, search
 from sharding.plan import divisors
 
@@ -23,12 +24,15 @@ class Planner:
         config: its plans, schedule, `model.remat`, `data.rows` and `train.accumulate` are what is
             chosen; the product of the last two stays.
         hardware: of the devices.
+        name: how `schedule.hardware` calls it.
         memory: bytes of a device that a step may take; None for all.
     """
 
     config: ExperimentConfig
     hardware: Hardware
+    name: str
     memory: float | None = None
+    _cuts: dict[Any, dict[str, int]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def settled(self) -> ExperimentConfig:
@@ -63,7 +67,7 @@ class Planner:
     @cached_property
     def workload(self) -> Workload:
         """What a step computes."""
-        return workload(self.settled, self.space.tensors)
+        return workload(self.settled, self.space.tensors or ())
 
     def configured(self, strategy: Strategy) -> ExperimentConfig:
         """The configuration with the plans of `strategy`; its sections are not checked again."""
@@ -83,7 +87,7 @@ class Planner:
             }
         )
 
-    def _schedule(self, strategy: Strategy):
+    def _schedule(self, strategy: Strategy) -> ScheduleConfig:
         chosen = self.config.schedule
         default = type(chosen)()
         if strategy.decoder.stage == 1:
@@ -92,6 +96,8 @@ class Planner:
             update={
                 "chunks": strategy.chunks,
                 "encoder_placement": strategy.placement,
+                "live": strategy.live,
+                "hardware": self.name,
                 "fsdp_gather": strategy.gather,
                 "pieces": dict(strategy.pieces),
                 "pad_layers": chosen.pad_layers,
@@ -104,9 +110,19 @@ class Planner:
         Raises:
             ScheduleError: the sizes do not fit together.
         """
-        if strategy.decoder.stage > 1:
-            return make_schedule(self.configured(strategy))
-        return interleaved(1, 1, strategy.microbatches)
+        if strategy.decoder.stage == 1:
+            return one_stage(self.configured(strategy))
+        pieces = self._pieces(strategy)
+        return make_schedule(self.configured(replace(strategy, pieces=pieces)))
+
+    def _pieces(self, strategy: Strategy) -> dict[str, int]:
+        """How encoders are cut; in the same way whatever their plans gather."""
+        plans = [(n, plan.stage, plan.tensor) for n, plan in strategy.plans.items()]
+        key = (*plans, strategy.microbatches, strategy.chunks, strategy.remat, strategy.placement)
+        if key not in self._cuts:
+            cuts = encoder_pieces(self.configured(strategy))
+            self._cuts[key] = {cut.name: cut.pieces for cut in cuts}
+        return self._cuts[key]
 
     def search(self, top: int = 1) -> Search:
         """The fastest strategies."""

@@ -12,10 +12,9 @@ import numpy as np
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.predict import step_times
 from mllm_jax.train.experiment import prepare_folder
-from mllm_jax.train.schedule import encoder_pieces, pipeline_plan, task_costs
-from scheduling.bubbles import place_encoders
+from mllm_jax.train.schedule import one_stage, pipeline_plan
 from scheduling.hardware import Hardware
-from scheduling.schedule import Schedule, interleaved
+from scheduling.schedule import Schedule
 from scheduling.simulate import simulate as simulate_schedule
 from scheduling.simulation import IDLE_KINDS, Options, Replica, Simulation
 from scheduling.trace import picture, write_chrome_trace
@@ -111,7 +110,4 @@ def _step(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:
     plan = pipeline_plan(config)
     if plan is not None:
         return plan.schedule, (plan.co_issue, plan.overlap_gather)
-    cuts = encoder_pieces(config)
-    decoder = interleaved(1, 1, config.train.accumulate)
-    schedule = place_encoders(decoder, cuts, task_costs(config, cuts), "first_stage")
-    return schedule, (False, False)
+    return one_stage(config), (False, False)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from mllm_jax.config import AdamWConfig, ExperimentConfig
 from mllm_jax.models.attention import PREFERRED, able_backends
 from mllm_jax.models.config import Backend, ModelConfig
 from mllm_jax.models.kept import kept_bytes
 from mllm_jax.models.profile import tower_profiles
 from mllm_jax.train.freeze import Frozen
-from mllm_jax.train.schedule import co_issues, encoder_pieces
 from scheduling.estimate import Strategy, Workload
+
+if TYPE_CHECKING:
+    from mllm_jax.config import ExperimentConfig
 
 
 def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
@@ -39,12 +41,11 @@ def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
     return next(name for name in PREFERRED[platform] if all(name in own for own in able))
 
 
-def workload(config: ExperimentConfig, tensors: Sequence[int] | None = None) -> Workload:
+def workload(config: ExperimentConfig, tensors: Sequence[int] = ()) -> Workload:
     """What a step of `config` computes; as `on_platform` has settled it.
 
     Args:
-        tensors: degrees of tensor parallelism that will be asked for; by default those of the
-            configured plans.
+        tensors: degrees of tensor parallelism for which the memory will be asked for.
     """
     model, data = config.model, config.data
     positions = {"decoder": data.budgets["tokens"]}
@@ -52,8 +53,8 @@ def workload(config: ExperimentConfig, tensors: Sequence[int] | None = None) -> 
     frozen = Frozen(config.train.freeze)
     asked = {
         (name, tensor)
-        for name, plan in config.parallel.plans.items()
-        for tensor in (tensors or (plan.tensor,))
+        for name in positions
+        for tensor in tensors
         if _splits(model, name, tensor, positions[name])
     }
     return Workload(
@@ -61,7 +62,7 @@ def workload(config: ExperimentConfig, tensors: Sequence[int] | None = None) -> 
         positions=positions,
         rows=data.rows * config.train.accumulate,
         dtype=model.dtype,
-        moments=2 if isinstance(config.train.optimizer, AdamWConfig) else 1,
+        moments=2 if config.train.optimizer.kind == "adamw" else 1,
         frozen=frozenset(name for name in model.encoders if frozen.trunk(name)),
         frozen_connectors=frozenset(name for name in model.encoders if frozen.connector(name)),
         loss_chunk=model.loss_chunk,
@@ -76,18 +77,29 @@ def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
     return all(size % tensor == 0 for size in (*sizes, positions // unit))
 
 
-def strategy(config: ExperimentConfig) -> Strategy:
-    """How `config` runs its step."""
+def strategy(config: ExperimentConfig, pieces: Mapping[str, int]) -> Strategy:
+    """How `config` runs its step, with encoders cut into `pieces`."""
     chosen = config.schedule
-    pieces: Mapping[str, int] = {}
-    if config.parallel.decoder.stage > 1:
-        pieces = {cut.name: cut.pieces for cut in encoder_pieces(config)}
     return Strategy(
         plans=config.parallel.plans,
         microbatches=config.train.accumulate,
         chunks=chosen.chunks,
         remat=config.model.remat,
         gather=chosen.fsdp_gather,
+        placement=chosen.encoder_placement,
+        live=chosen.live,
         pieces=pieces,
         co_issue=co_issues(config),
     )
+
+
+def co_issues(config: ExperimentConfig) -> bool:
+    """Whether tasks of a bundle run side by side: where a layer has anything to hide.
+
+    Where it has not, that only costs locality.
+    """
+    if "tensor" not in config.schedule.fill or config.parallel.decoder.stage == 1:
+        return False
+    by_layer = config.schedule.fsdp_gather == "layer"
+    plans = config.parallel.plans.values()
+    return any(plan.tensor > 1 or (by_layer and plan.fsdp > 1) for plan in plans)

@@ -235,7 +235,7 @@ def _place(
     decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: Rules
 ) -> Table:
     """The encoder with the most work first; work for the next step when all else has its place."""
-    table = Table.of(decoder, costs)
+    table = Table.of(decoder, costs, rules.ends)
     order = sorted(encoders, key=lambda cut: -_work(cut, costs))
     for cut in order:
         kinds: list[Kind] = ["EF", "EB"] if cut.backward else ["EF"]

@@ -127,12 +127,16 @@ class TaskCosts:
         backward: likewise, with recomputation if there is any.
         shared: head and embedding of one microbatch, on each stage.
         encoders: by name.
+        gather, scatter: before the decoder's first task, while its parameters are gathered, and
+            after its last, while its gradients are scattered: devices are free that long.
     """
 
     forward: float
     backward: float
     shared: float = 0.0
     encoders: Mapping[str, EncoderCosts] = field(default_factory=dict)
+    gather: float = 0.0
+    scatter: float = 0.0
 
     def of(self, task: Task) -> float:
         """What `task` costs on its stage, without `shared`.

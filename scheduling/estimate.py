@@ -88,6 +88,7 @@ class Strategy:
         gather: parameters are gathered over fsdp once a `step` or `layer` by layer; without stages
             always by layer.
         placement: of the encoders' tasks, see `scheduling.bubbles`.
+        live: microbatches whose encoder outputs may wait in bubbles; None for twice the stages.
         pieces: how encoders are cut, by name; one piece a stage for those that are not named.
         co_issue: tasks of a bundle run side by side.
     """
@@ -98,6 +99,7 @@ class Strategy:
     remat: Remat = "layer"
     gather: str = "step"
     placement: Placement = "bubbles"
+    live: int | None = None
     pieces: Mapping[str, int] = field(default_factory=dict)
     co_issue: bool = True
 
@@ -251,7 +253,7 @@ class Timing:
             share: of it that is done here, beside the tensor group's.
         """
         length, own, size = self.workload.positions[self.name], self.efficiency, self.workload.size
-        peak = self.hardware.flops[self.workload.dtype]
+        peak = self.hardware.peak(self.workload.dtype)
         linear = part.work.linear * length / (peak * own.matmul)
         attention = part.work.quadratic * length**2 / (peak * own.attention)
         moved = part.moved * size * length / self.tower.stride

@@ -143,6 +143,19 @@ class Hardware(_Data):
         """`network` with the bandwidth that collectives reach."""
         return self.network.reached(self.efficiency.network)
 
+    def peak(self, dtype: str) -> float:
+        """Peak FLOP/s of products in `dtype`.
+
+        Raises:
+            HardwareError: it is not known.
+        """
+        if dtype not in self.flops:
+            valid = ", ".join(sorted(self.flops))
+            raise HardwareError(
+                f"model.dtype: {dtype} has no speed in hardware {self.name}; valid: {valid}"
+            )
+        return self.flops[dtype]
+
     def group_seconds(self, data: float, devices: int, span: int) -> float:
         """Seconds of an all-gather, or a reduce-scatter, of `data` bytes.
 

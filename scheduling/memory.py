@@ -63,7 +63,7 @@ def step_memory(
     Args:
         sizes: slots of the ring buffers, of a compiled program; None for a step without stages.
     """
-    towers = {name: Timing(workload, strategy, hardware, name) for name in workload.towers}
+    towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
     stored = sum(WIDE * tower.stored for tower in towers.values())
     trained = sum(WIDE * t.stored for n, t in towers.items() if n not in workload.frozen)
     common = {
@@ -179,16 +179,41 @@ def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> flo
 
 
 def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
-    """Bytes that no step with the decoder of `strategy` undercuts, whatever its encoders do."""
-    decoder = Timing(workload, strategy, hardware, "decoder")
-    stored = (1 + workload.moments) * WIDE * decoder.stored
+    """Bytes that no step of `strategy` undercuts, wherever its encoders' tasks go.
+
+    Args:
+        strategy: with the decoder's plan only, or with all plans.
+    """
     if strategy.decoder.stage == 1:
-        work = kept(decoder, decoder.tower.layers)
-        return stored + WIDE * decoder.stored + work
+        return step_memory(workload, strategy, hardware).total
     stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
-    # Of the first stage, whose forwards all come before its first backward.
-    waiting = min(count * chunks, stages * chunks)
-    own = decoder.activation / decoder.plan.tensor
-    slot = own if strategy.remat == "full" else kept(decoder, decoder.layers_per_task)
-    gradients = decoder.stored if strategy.gather == "layer" else decoder.resident
-    return stored + WIDE * gradients + waiting * slot
+    # What waits on the first stage in lockstep (docs/pipeline.md); at least what it begins with.
+    slots = min(count, stages) * chunks
+    if count % stages == 0 and count >= 2 * stages:
+        slots = (chunks + 1) * stages - 1
+    full = strategy.remat == "full"
+    decoder = DecoderSizes(inputs=slots if full else 1, saved=0 if full else slots, gradients=1)
+    encoders = {
+        name: _least_slots(Timing(workload, strategy, hardware, name))
+        for name in strategy.plans
+        if name != "decoder"
+    }
+    return step_memory(workload, strategy, hardware, (decoder, encoders)).total
+
+
+def _least_slots(tower: Timing) -> EncoderSizes:
+    """What an encoder keeps for its backwards, and its outputs where all wait for the decoder.
+
+    In lockstep two groups of microbatches, of one for each stage, have entered the decoder before
+    the first has left it.
+    """
+    cut, strategy = tower.cut, tower.strategy
+    stages, count = strategy.decoder.stage, strategy.microbatches
+    waiting = min(count, 2 * stages if count % stages == 0 else stages)
+    outputs = 1
+    if strategy.placement == "prologue":
+        waiting, outputs = count, -(-count * cut.stages // stages)
+    of_each = -(-waiting * cut.stages // stages)
+    saved = of_each * len(cut.backward_pieces) // cut.stages
+    full = strategy.remat == "full"
+    return EncoderSizes(0, 0 if full else saved, outputs, inbox=1, piece_gradients=0)

@@ -44,6 +44,7 @@ class _Windows:
             (forwards).
         waiting: `[ticks]`, microbatches that wait at the end of a tick.
         live: how many may.
+        floor: `[ticks]`, as of the table.
     """
 
     part: Placed
@@ -55,6 +56,7 @@ class _Windows:
     begin: np.ndarray
     waiting: np.ndarray
     live: float
+    floor: np.ndarray
 
     @classmethod
     def of(cls, table: Table, part: Placed, rules: Rules) -> _Windows:
@@ -75,24 +77,27 @@ class _Windows:
         cost = dict(zip(flow.pieces, flow.costs, strict=True))
         costs = np.array([cost[piece] for piece in part.tasks[:, 1].tolist()])
         live = inf if flow.ahead else rules.live
-        return cls(part, costs, before, after, first, last, begin, waiting.cumsum(), live)
+        counted = waiting.cumsum()
+        return cls(part, costs, before, after, first, last, begin, counted, live, table.floor)
 
     def shift(self, load: np.ndarray) -> int:
         """Move what shortens the step, changing `load` `[ticks, stages]`; how many moves it was."""
         tick, stage = self.part.where.T
         # With one stage, next to one without load.
         second = np.sort(np.pad(load, ((0, 0), (1, 0))), axis=1)[:, -2]
+        second = np.maximum(second, self.floor)
         alone = load[tick, stage] > second[tick]
         return sum(self._move(load, task) for task in np.flatnonzero(alone).tolist())
 
     def _move(self, load: np.ndarray, task: int) -> bool:
         (tick, stage), cost = self.part.where[task].tolist(), self.costs[task]
-        others = np.delete(load[tick], stage).max(initial=0)
+        others = np.delete(load[tick], stage).max(initial=self.floor[tick])
         gain = load[tick, stage] - max(load[tick, stage] - cost, others)
         ticks = self._window(task, tick)
         if gain <= TOLERANCE * cost or not len(ticks):
             return False
-        growth = np.maximum(load[ticks, stage] + cost - load[ticks].max(axis=1), 0)
+        length = np.maximum(load[ticks].max(axis=1), self.floor[ticks])
+        growth = np.maximum(load[ticks, stage] + cost - length, 0)
         least = ticks[growth <= growth.min() + TOLERANCE * cost]
         if gain - growth.min() <= TOLERANCE * cost:
             return False

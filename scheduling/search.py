@@ -30,7 +30,7 @@ from scheduling.times import StepTimes
 from sharding.plan import ParallelPlan, divisors
 
 #: Placements of encoders that are tried; on the first stage is a baseline.
-PLACEMENTS: tuple[Placement, ...] = ("bubbles", "prologue")
+PLACEMENTS: tuple[Placement, ...] = ("prologue", "bubbles")
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def encoder_plans(
         inside = batch * stage // decoder.stage
         if workload.encoders[name].layers % stage or rows % inside:
             continue
-        for fsdp in {1, decoder.fsdp, batch // decoder.batch, batch}:
+        for fsdp in sorted({1, decoder.fsdp, batch}):
             if batch % fsdp:
                 continue
             plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, stage=stage, tensor=tensor)
@@ -212,13 +212,9 @@ def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Stra
         own = {"decoder": family.decoder, **dict(zip(names, plans, strict=True))}
         by_layer = family.gather == "layer" and any(plan.fsdp > 1 for plan in own.values())
         communicates = any(plan.tensor > 1 for plan in own.values()) or by_layer
+        co_issue = communicates and family.decoder.stage > 1
         for placement in placements:
-            yield replace(
-                family,
-                plans=own,
-                placement=placement,
-                co_issue=communicates and family.decoder.stage > 1,
-            )
+            yield replace(family, plans=own, co_issue=co_issue, placement=placement)
 
 
 def lower_bound(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
@@ -239,12 +235,14 @@ def lower_bound(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
     if stages == 1:
         path = slots * (forward.seconds + backward.seconds)
     else:
-        alone = min(slots, stages * chunks)
-        mixed = slots - alone + (stages - 1 if count % stages == 0 else 0)
+        alone = stages * chunks
+        mixed = count - 1 if count < stages else slots - alone
+        mixed += stages - 1 if count >= stages and count % stages == 0 else 0
         both = max(forward.seconds, backward.seconds, forward.compute + backward.compute)
         path = alone * (forward.seconds + backward.seconds) + mixed * both
         path += (2 * alone + mixed) * decoder.send()
-    path += ends + decoder.gather() + decoder.scatter()
+    known = [Timing(workload, strategy, hardware, name) for name in strategy.plans]
+    path += ends + sum(tower.gather() + tower.scatter() for tower in known)
     compute = slots * (forward.compute + backward.compute) + ends
     return max(path, compute + encoder_compute(workload, strategy, hardware))
 
@@ -330,12 +328,16 @@ class _Search:
 
     def _families(self) -> Iterator[tuple[float, int, Strategy]]:
         for number, family in enumerate(decoders(self.space, self.workload)):
-            least = least_memory(self.workload, family, self.hardware)
-            if least > self.space.memory:
-                self.refused["more memory than there is, by their lower bounds"] += 1
-                self._lean(family, least)
-            else:
+            if self._has_room(family):
                 yield lower_bound(self.workload, family, self.hardware), number, family
+
+    def _has_room(self, strategy: Strategy) -> bool:
+        """Whether the least memory that a strategy can take is there."""
+        least = least_memory(self.workload, strategy, self.hardware)
+        if least > self.space.memory:
+            self.refused["more memory than there is, by their lower bounds"] += 1
+            self._lean(strategy, least)
+        return least <= self.space.memory
 
     def _lean(self, strategy: Strategy, memory: float) -> None:
         if self.smallest is None or memory < self.smallest[1]:
@@ -343,12 +345,14 @@ class _Search:
 
     def _visit(self, family: Strategy) -> None:
         """Simulate the members that can be better than what was found."""
+        own = list(members(self.space, self.workload, family))
+        if not own:
+            self.refused["no plan for an encoder beside the decoder's"] += 1
         bounded = [
             (lower_bound(self.workload, member, self.hardware), number, member)
-            for number, member in enumerate(members(self.space, self.workload, family))
+            for number, member in enumerate(own)
+            if self._has_room(member)
         ]
-        if not bounded:
-            self.refused["no plan for an encoder beside the decoder's"] += 1
         for bound, _, member in sorted(bounded):
             if bound >= self.limit:
                 break

@@ -31,6 +31,7 @@ class Rules:
         live: microbatches that may be ready and not begun.
         eager: a stage runs what it has, whatever the others have.
         stretch: idle slots may be shorter than a piece.
+        ends: use the time in which parameters are gathered and gradients scattered.
     """
 
     slots: bool
@@ -38,15 +39,17 @@ class Rules:
     live: float
     eager: bool = False
     stretch: bool = True
+    ends: bool = False
 
     @classmethod
     def of(cls, placement: str, fill: Collection[str], live: int | None, stages: int) -> Rules:
         if placement == "first_stage":
             return cls(slots=False, rounds="beside", live=1, eager=True)
         if placement == "prologue":
-            return cls(slots=False, rounds="end", live=inf)
+            return cls(slots=False, rounds="end", live=inf, ends="data" in fill)
         rounds: Literal["beside", "between"] = "beside" if "tensor" in fill else "between"
-        return cls("pipeline" in fill, rounds, 2 * stages if live is None else live)
+        waiting = 2 * stages if live is None else live
+        return cls("pipeline" in fill, rounds, waiting, ends="data" in fill)
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,8 @@ class Table:
             chunk 0.
         source: `[ticks]`: the tick of `decoder`, -1 for ticks without decoder tasks.
         load: `[ticks, stages]`: cost of the tasks.
+        floor: `[ticks]`: what a tick takes whatever its load: the gather of the parameters before
+            the decoder's first tick, the scatter of the gradients after its last.
         shared: cost of all heads.
         taken: of `"EF"` and `"EB"`, `[ticks, stages]`: the bundle holds one.
         placed: the encoders' tasks.
@@ -144,26 +149,43 @@ class Table:
     first: Mapping[Kind, np.ndarray]
     source: np.ndarray
     load: np.ndarray
+    floor: np.ndarray
     shared: float
     taken: Mapping[Kind, np.ndarray]
     placed: tuple[Placed, ...] = ()
 
     @classmethod
-    def of(cls, decoder: Schedule, costs: TaskCosts) -> Table:
-        """The table of the decoder alone."""
+    def of(cls, decoder: Schedule, costs: TaskCosts, ends: bool = False) -> Table:
+        """The table of the decoder alone, with ticks for `ends` (see `Rules`) if they take time."""
         cost: dict[Kind, float] = {"F": costs.forward, "B": costs.backward}
         load = [[sum([cost[task.kind] for task in b]) for b in row] for row in decoder.ticks]
         last = decoder.chunks - 1
         heads = sum(any(t.kind == "F" and t.part == last for t in row[-1]) for row in decoder.ticks)
         free = np.zeros((len(load), decoder.stages), bool)
-        return cls(
+        table = cls(
             decoder,
             {"F": _first(decoder, "F"), "B": _first(decoder, "B")},
             np.arange(len(load)),
             np.array(load, float),
+            np.zeros(len(load)),
             heads * costs.shared,
             {"EF": free, "EB": free},
         )
+        return table._between(costs.gather, costs.scatter) if ends else table
+
+    def _between(self, gather: float, scatter: float) -> Table:
+        """A copy between ticks of so much time."""
+        ticks, floor = self.source, np.zeros(len(self.source))
+        if gather:
+            ticks, floor = np.append(-1, ticks), np.append(gather, floor)
+        if scatter:
+            ticks, floor = np.append(ticks, -1), np.append(floor, scatter)
+        return replace(self.grown(ticks), floor=floor)
+
+    @property
+    def length(self) -> np.ndarray:
+        """`[ticks]`: what each takes."""
+        return np.maximum(self.load.max(axis=1), self.floor)
 
     @property
     def stages(self) -> int:
@@ -173,7 +195,7 @@ class Table:
     @property
     def makespan(self) -> float:
         """In the unit of the costs."""
-        return float(self.load.max(axis=1).sum()) + self.shared
+        return float(self.length.sum()) + self.shared
 
     def ready(self, flow: Flow, microbatches: range | np.ndarray, rules: Rules) -> np.ndarray:
         """First tick, in the walk's order, in which a task of each microbatch may run."""
@@ -187,15 +209,18 @@ class Table:
         """`[ticks, stages]`, ticks in the walk's order: how many pieces of mean cost fit in."""
         taken = self.taken[flow.kind]
         found = np.zeros(taken.shape, np.intp)
-        usable = (rules.slots | (self.source < 0)) & (np.ptp(self.load, axis=1) > 0)
-        rows, load = np.flatnonzero(usable), self.load[usable]
+        uneven = self.load.min(axis=1) < self.length
+        usable = (rules.slots | (self.source < 0)) & uneven
+        mean, share = flow.mean_costs(self.stages), flow.share(self.stages)
+        rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
         while len(rows):
             full = (taken[rows] | (found[rows] > 0)) & flow.moves
-            costs = np.where(full, inf, flow.mean_costs(self.stages))
-            more = worth_more(load, costs, flow.share(self.stages), rules.stretch)
+            costs = np.where(full, inf, mean)
+            more = worth_more(load, floor, costs, share, rules.stretch)
             found[rows] += more
             open_ = more.any(axis=1)
             rows, load = rows[open_], (load + np.where(more, costs, 0))[open_]
+            floor = floor[open_]
         return found[::-1] if flow.reverse else found
 
     def grown(self, ticks: np.ndarray) -> Table:
@@ -212,6 +237,7 @@ class Table:
             self,
             source=spread(self.source, -1),
             load=spread(self.load, 0),
+            floor=spread(self.floor, 0),
             taken={kind: spread(taken, False) for kind, taken in self.taken.items()},
             placed=tuple(part.at(new) for part in self.placed),
         )
@@ -226,14 +252,16 @@ class Table:
             self,
             source=self.source[last],
             load=np.add.reduceat(self.load, first),
+            floor=np.add.reduceat(self.floor, first),
             taken={k: np.logical_or.reduceat(taken, first) for k, taken in self.taken.items()},
             placed=tuple(part.at(new) for part in self.placed),
         )
 
     def _meetings(self) -> np.ndarray:
         """`[ticks]`: as `Schedule.meetings` of the schedule to come."""
-        meets = self.source >= 0
-        entry = np.flatnonzero(meets)[self.first["F"]]
+        # All stages wait for the parameters; the scatter is the last tick.
+        meets = (self.source >= 0) | (self.floor > 0)
+        entry = np.flatnonzero(self.source >= 0)[self.first["F"]]
         encoded = np.full(len(entry), -1)
         for part in self.placed:
             tick, (microbatch, piece) = part.where[:, 0], part.tasks.T
@@ -289,7 +317,9 @@ def _first(decoder: Schedule, kind: Kind) -> np.ndarray:
     return np.array([ticks[microbatch] for microbatch in range(decoder.microbatches)])
 
 
-def worth_more(load: np.ndarray, costs: np.ndarray, share: float, stretch: bool) -> np.ndarray:
+def worth_more(
+    load: np.ndarray, floor: np.ndarray, costs: np.ndarray, share: float, stretch: bool
+) -> np.ndarray:
     """`[ticks, stages]`: where one more piece makes the tick longer by less than its share.
 
     Stages make a tick longer at the same time: of all sets of them the one that gains most is
@@ -297,13 +327,15 @@ def worth_more(load: np.ndarray, costs: np.ndarray, share: float, stretch: bool)
 
     Args:
         load: `[ticks, stages]`.
+        floor: `[ticks]`, what they take whatever their load.
         costs: `[ticks, stages]`, of a piece; infinite where none may run.
         share: of a round.
         stretch: else only pieces that make no tick longer.
     """
     possible = np.isfinite(costs)
     costs = np.where(possible, costs, 0)
-    longer = np.maximum(load + costs - load.max(axis=1, keepdims=True), 0)
+    length = np.maximum(load.max(axis=1), floor)[:, None]
+    longer = np.maximum(load + costs - length, 0)
     longer[longer <= TOLERANCE * costs] = 0
     if not stretch:
         return possible & (longer == 0) & (costs > 0)

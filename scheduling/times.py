@@ -105,6 +105,8 @@ class StepTimes:
             self.backward.seconds,
             self.shared,
             {module: self._encoder(module) for module in sorted(modules)},
+            self.gather,
+            self.scatter,
         )
 
     def _encoder(self, module: str) -> EncoderCosts:

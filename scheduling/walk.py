@@ -85,6 +85,7 @@ class _Walk:
         self.tasks: list[tuple[int, int]] = []
         step = -1 if flow.reverse else 1
         self.load, self.taken = table.load[::step], table.taken[flow.kind][::step]
+        self.floor = table.floor[::step]
         self.slots = table.slots(flow, rules)
         self.has_slots = _truths(self.slots.any(axis=1))
         self.queues: list[deque[_Job]] = [deque() for _ in range(table.stages)]
@@ -199,7 +200,9 @@ class _Walk:
             for stage in self.active:
                 if self.pending[stage] and room[stage]:
                     costs[stage] = self.flow.costs[self.queues[stage][0].done]
-            worth = np.flatnonzero(worth_more(load[None], costs[None], share, stretch)[0])
+            worth = np.flatnonzero(
+                worth_more(load[None], self.floor[tick, None], costs[None], share, stretch)[0]
+            )
             if not len(worth):
                 return
             for stage in worth.tolist():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -14,13 +17,21 @@ from mllm_jax.models.work import work_parts
 from scheduling.cost import Parameters, Part, TowerProfile
 
 
-def tower_profiles(config: ModelConfig) -> dict[str, TowerProfile]:
+def tower_profiles(config: ModelConfig) -> Mapping[str, TowerProfile]:
     """Profiles of `"decoder"` and of every encoder with its connector, by name."""
+    return _profiles(config.model_dump_json())
+
+
+@lru_cache(maxsize=8)
+def _profiles(model: str) -> Mapping[str, TowerProfile]:
+    """Of a configuration as JSON: shapes of all parameters take a second for a large model."""
+    config = ModelConfig.model_validate_json(model)
     shapes, axes = abstract_parameters(config)
     modules = {"decoder": (shapes["decoder"], axes["decoder"])}
     for name in config.encoders:
         modules[name] = shapes["encoders"][name], axes["encoders"][name]
-    return {name: _profile(config, name, *trees) for name, trees in modules.items()}
+    profiles = {name: _profile(config, name, *trees) for name, trees in modules.items()}
+    return MappingProxyType(profiles)
 
 
 def _profile(config: ModelConfig, name: str, shapes: Any, axes: Any) -> TowerProfile:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.work import work_parts
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.pipeline import PipelinePlan, check_layers
+from mllm_jax.workload import co_issues, on_platform, strategy, workload
 from scheduling.bubbles import choose_pieces, fill_ahead, place_encoders
 from scheduling.check import check
 from scheduling.cost import EncoderCosts, TaskCosts
+from scheduling.estimate import step_times
+from scheduling.hardware import HardwareError, named
 from scheduling.schedule import EncoderPieces, Schedule, ScheduleError, gpipe, interleaved
 from sharding.plan import divisors
 
@@ -39,25 +43,20 @@ def pipeline_plan(config: ExperimentConfig) -> PipelinePlan | None:
     )
 
 
-def co_issues(config: ExperimentConfig) -> bool:
-    """Whether tasks of a bundle run side by side: where a layer has anything to hide.
-
-    Where it has not, that only costs locality.
-    """
-    if "tensor" not in config.schedule.fill:
-        return False
-    by_layer = config.schedule.fsdp_gather == "layer"
-    plans = config.parallel.plans.values()
-    return any(plan.tensor > 1 or (by_layer and plan.fsdp > 1) for plan in plans)
-
-
 def make_schedule(config: ExperimentConfig) -> Schedule:
     """Decoder tasks by `schedule.kind`, encoder tasks by `schedule.encoder_placement`."""
     chosen, cuts = config.schedule, encoder_pieces(config)
-    decoder, costs = _decoder(config, config.train.accumulate), task_costs(config, cuts)
+    decoder, costs = _decoder(config, config.train.accumulate), _placing_costs(config, cuts)
     if chosen.work_ahead and chosen.encoder_placement == "bubbles":
         cuts = fill_ahead(decoder, cuts, costs, chosen.fill, chosen.live)
     return place_encoders(decoder, cuts, costs, chosen.encoder_placement, chosen.fill, chosen.live)
+
+
+def one_stage(config: ExperimentConfig) -> Schedule:
+    """The order of a step without a pipeline: microbatch by microbatch, its encoders first."""
+    cuts = tuple(_pieces(config, name, 1) for name in config.model.encoders)
+    decoder = interleaved(1, 1, config.train.accumulate)
+    return place_encoders(decoder, cuts, task_costs(config, cuts), "first_stage")
 
 
 def _decoder(config: ExperimentConfig, microbatches: int) -> Schedule:
@@ -70,6 +69,23 @@ def _decoder(config: ExperimentConfig, microbatches: int) -> Schedule:
 def encoder_pieces(config: ExperimentConfig) -> tuple[EncoderPieces, ...]:
     """How every encoder is cut: as configured, else so that a piece fits the decoder's bubbles."""
     return tuple(_cut(config, name) for name in config.model.encoders)
+
+
+def _placing_costs(config: ExperimentConfig, cuts: Sequence[EncoderPieces]) -> TaskCosts:
+    """What encoders are placed by: seconds on the hardware of the schedule, or FLOPs.
+
+    Raises:
+        ScheduleError: there is no such hardware.
+    """
+    if config.schedule.hardware is None:
+        return task_costs(config, tuple(cuts))
+    try:
+        hardware = named(config.schedule.hardware)
+    except HardwareError as error:
+        raise ScheduleError(f"schedule.hardware: {error}") from None
+    settled = on_platform(config, hardware.platform)
+    pieces = {cut.name: cut.pieces for cut in cuts}
+    return step_times(workload(settled), strategy(settled, pieces), hardware).costs
 
 
 def task_costs(config: ExperimentConfig, cuts: tuple[EncoderPieces, ...]) -> TaskCosts:
@@ -108,11 +124,11 @@ def _cut(config: ExperimentConfig, name: str) -> EncoderPieces:
         )
     cuts = [_pieces(config, name, pieces) for pieces in valid]
     # What fills the bubbles of a few rounds fills those of many.
-    microbatches = min(config.train.accumulate, 4 * config.parallel.decoder.stage)
+    microbatches = min(config.train.accumulate, 2 * config.parallel.decoder.stage)
     return choose_pieces(
         _decoder(config, microbatches),
-        {cut: _encoder_costs(config, cut) for cut in cuts},
-        task_costs(config, ()),
+        {cut: _placing_costs(config, [cut]).encoders[name] for cut in cuts},
+        _placing_costs(config, ()),
         chosen.fill,
         chosen.live,
     )

@@ -205,20 +205,23 @@ def test_no_step_is_much_shorter(stages, microbatches, pieces, share):
 @given(
     st.integers(1, 5).flatmap(
         lambda n: st.tuples(*[st.lists(st.floats(0.1, 4), min_size=n, max_size=n)] * 2)
-    )
+    ),
+    st.floats(0, 6),
 )
-def test_a_slot_takes_what_makes_the_tick_longer_by_less_than_its_share(case):
+def test_a_slot_takes_what_makes_the_tick_longer_by_less_than_its_share(case, floor):
     load, costs = map(np.array, case)
-    share = 1 / len(load)
+    share, length = 1 / len(load), max(floor, load.max())
 
     def gain(chosen: np.ndarray) -> float:
-        return share * (costs * chosen).sum() - ((load + costs * chosen).max() - load.max())
+        longer = max(floor, (load + costs * chosen).max()) - length
+        return share * (costs * chosen).sum() - longer
 
     best = max(map(gain, np.array([*product((False, True), repeat=len(load))])))
-    found = gain(worth_more(load[None], costs[None], share, True)[0])
+    floors = np.array([floor])
+    found = gain(worth_more(load[None], floors, costs[None], share, True)[0])
     assert found == pytest.approx(best, abs=1e-6)
-    fitting = worth_more(load[None], costs[None], share, False)[0]
-    assert fitting.tolist() == (load + costs <= load.max()).tolist()
+    fitting = worth_more(load[None], floors, costs[None], share, False)[0]
+    assert fitting.tolist() == (load + costs <= length).tolist()
 
 
 @pytest.mark.parametrize("cut", [{}, {"stages": 2}, {"stages": 4}, {"backward": 1}])
