@@ -355,7 +355,7 @@ class Step:
                 if clock < min(until, start):
                     yield kind, clock, min(until, start)
                     clock = min(until, start)
-            clock = max(clock, end)
+            clock = end
 
     def _marks(self, index: int, stage: int) -> list[tuple[float, IdleKind]]:
         """Until when idle time of a stage is of which kind."""

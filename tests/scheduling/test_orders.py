@@ -95,6 +95,37 @@ def test_one_send_waits_for_another_from_the_same_stage_to_the_same() -> None:
     assert span_of(made, 1, F1) == (11.0, 12.0)
 
 
+def test_what_is_ready_first_is_sent_first() -> None:
+    orders: Orders = (((F1,), (F0,)), ((F0,), (F1,)))
+    made = simulate_order(Ordered(orders), replace(PLAIN, send=5.0))
+    # The send of F1 has begun when F0 is done.
+    assert span_of(made, 1, F0) == (11.0, 12.0)
+
+
+@pytest.mark.parametrize(
+    ("placed", "needed"),
+    [
+        ((0, Task("F", 1)), (1, Task("EF", 1, 1, "vision"))),
+        ((1, Task("F", 1)), (0, Task("F", 1))),
+        ((0, Task("F", 1, 1)), (1, Task("F", 1, 0))),
+        ((1, Task("B", 1, 1)), (1, Task("F", 1, 1))),
+        ((0, Task("B", 1, 1)), (1, Task("B", 1, 1))),
+        ((1, Task("B", 1, 0)), (0, Task("B", 1, 1))),
+        ((1, Task("EF", 1, 1, "vision")), (0, Task("EF", 1, 0, "vision"))),
+        ((1, Task("EB", 1, 1, "vision")), (0, Task("B", 1))),
+        ((0, Task("EB", 1, 0, "vision")), (1, Task("EB", 1, 1, "vision"))),
+    ],
+)
+def test_what_tasks_need(placed: tuple[int, Task], needed: tuple[int, Task]) -> None:
+    pieces = [
+        tuple((Task(kind, m, stage, "vision"),) for kind in ("EF", "EB") for m in (0, 1))
+        for stage in (0, 1)
+    ]
+    both = zip(megatron_orders(2, 2, 2), pieces, strict=True)
+    step = Ordered(tuple((*order, *own) for order, own in both))
+    assert list(step.needs(*placed)) == [needed]
+
+
 def test_uneven_chunks_by_hand() -> None:
     times = replace(PLAIN, time=lambda task, stage: alone(10.0 if stage and not task.part else 1.0))
     made = simulate_order(Ordered(megatron_orders(2, 2, 2)), times)
@@ -135,6 +166,18 @@ def test_gather_and_scatter_run_beside_encoder_work() -> None:
     assert (beside.encoder_hidden, before.encoder_hidden) == (1, 0)
     first = beside.stages[0].idle
     assert (first["gather"], first["scatter"], first["other"]) == (2.0, 2.0, 3.0)
+
+
+def test_gather_and_scatter_give_way_to_collectives_of_encoders() -> None:
+    orders: Orders = (((EF,), *SHORT[0], (EB,)), SHORT[1])
+    times = replace(PLAIN, gather=60.0, scatter=100.0)
+    usual = simulate_order(Ordered(orders), times)
+
+    def communicating(task: Task, stage: int) -> TaskTime:
+        return alone(1.0, 3.0) if task.kind in ("EF", "EB") else seconds(task, stage)
+
+    made = simulate_order(Ordered(orders), replace(times, time=communicating))
+    assert made.makespan == usual.makespan + 3 + 3
 
 
 def test_a_co_issued_task_hands_on_its_result_when_it_is_done() -> None:

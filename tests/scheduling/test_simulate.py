@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.bubbles import place_encoders
-from scheduling.bundle import bundle_time
+from scheduling.bundle import bundle_time, scale
 from scheduling.schedule import (
     EncoderPieces,
     Kind,
@@ -99,6 +99,12 @@ def test_the_example_of_bundles() -> None:
     task = alone(4.0, 4.0, segments=2)
     assert bundle_time([task, task], co_issue=False).ends == (8.0, 16.0)
     assert bundle_time([task, task], co_issue=True).ends == (8.0, 10.0)
+
+
+def test_slow_devices_have_usual_links_and_long_microbatches_more_of_both() -> None:
+    task = TaskTime((Segment(1.0, 2.0), Segment(3.0)))
+    assert scale(task, 1.0, 1.5) == TaskTime((Segment(1.5, 2.0), Segment(4.5)))
+    assert scale(task, 2.0) == TaskTime((Segment(2.0, 4.0), Segment(6.0)))
 
 
 # ---- steps ---------------------------------------------------------------------------------------
@@ -196,6 +202,11 @@ def test_all_kinds_of_idle_time_by_hand() -> None:
     }
 
 
+def test_every_microbatch_is_delivered_once() -> None:
+    many = simulate(interleaved(2, 2, 6), replace(PLAIN, deliver=0.5)).makespan
+    assert many == simulate(interleaved(2, 2, 6), PLAIN).makespan + 6 * 0.5
+
+
 @pytest.mark.parametrize(("co_issue", "seconds"), [(True, 2.0 + 1.0), (False, 2 * 2.0)])
 def test_co_issue_hides_collectives(co_issue: bool, seconds: float) -> None:
     times = StepTimes(alone(1.0, 1.0), alone(1.0, 1.0), {}, TaskTime())
@@ -218,6 +229,15 @@ def test_encoder_work_fills_gather_and_scatter() -> None:
     assert before.encoder_hidden == 0
     # Exposed are 1 s of the first, and 2 s of the second piece; compute is 2 s of each.
     assert beside.encoder_hidden == 1 - 3 / 4
+
+
+def test_the_scatter_gives_way_to_collectives_of_encoders() -> None:
+    pieces: Pieces = {("EF", "vision", 0): alone(2.0), ("EB", "vision", 0): alone(2.0, 1.0)}
+    times = replace(PLAIN, encoders=pieces, scatter=100.0)
+    decoder = one_forward_one_backward(2, 2)
+    schedule = place_encoders(decoder, [EncoderPieces("vision")], times.costs, "prologue")
+    bare = simulate(decoder, replace(times, encoders={})).makespan
+    assert simulate(schedule, times).makespan == bare + 2 + 1
 
 
 def test_hidden_encoder_work_costs_nothing() -> None:
@@ -257,7 +277,7 @@ def test_lengths_are_those_of_their_microbatches() -> None:
 
 
 def test_work_ahead_has_the_lengths_of_its_namesakes() -> None:
-    assert Replica(lengths={"vision": [1.0, 3.0]}).length("vision", 3) == 3.0
+    assert Replica(lengths={"vision": [1.0, 3.0]}).length("vision", 2) == 1.0
 
 
 # ---- replicas ------------------------------------------------------------------------------------
@@ -275,6 +295,20 @@ def test_the_slowest_replica_decides_and_the_others_wait_for_it() -> None:
     waited = mixed.idle["scatter"] - equal.idle["scatter"]
     later = (all_slow.makespan - 2) - (equal.makespan - 1)
     assert waited == pytest.approx(7 / 8 * later)
+
+
+def test_waiting_for_the_last_encoder_task_of_another_replica_is_of_kind_scatter() -> None:
+    pieces: Pieces = {("EF", "vision", 0): alone(1.0), ("EB", "vision", 0): alone(2.0)}
+    times = replace(PLAIN, encoders=pieces)
+    decoder = one_forward_one_backward(2, 2)
+    schedule = place_encoders(decoder, [EncoderPieces("vision")], times.costs, "prologue")
+    twice = Replica(lengths={"vision": [1.0, 2.0]})
+    made = simulate(schedule, times, Options(replicas=4, usual=Replica(), distinct=(twice, twice)))
+    assert made.makespan == simulate(schedule, times).makespan + 1 + 2
+    # Two of four replicas wait three seconds for the others. In those, the stage with the short
+    # microbatch waits for its neighbour for one before the decoder starts.
+    assert [use.idle["scatter"] for use in made.stages] == [3.0 / 2] * 2
+    assert made.stages[0].idle["warm-up"] == 1.0 / 2
 
 
 @given(st.data())
