@@ -42,7 +42,7 @@ class BundleTime:
 
 
 class BundleClock:
-    """Times bundles; those of the same tasks are worked out once.
+    """Times bundles; those of the same several tasks are worked out once.
 
     Args:
         co_issue: whether the tasks of a bundle run side by side.
@@ -62,6 +62,8 @@ class BundleClock:
             lengths: what each task's compute and collectives are multiplied by.
             slow: what compute alone is multiplied by.
         """
+        if len(tasks) == 1:
+            return _alone(tasks[0], lengths[0], slow)
         key = tasks, lengths, slow
         known = self._known.get(key)
         if known is None:
@@ -69,6 +71,12 @@ class BundleClock:
             scaled = [scale(task, length, slow) for task, length in pairs]
             known = self._known[key] = bundle_time(scaled, self.co_issue)
         return known
+
+
+def _alone(task: TaskTime, length: float, slow: float) -> BundleTime:
+    """`bundle_time` of one task."""
+    compute, collective = task.compute * length * slow, task.collective * length
+    return BundleTime((compute + collective,), (compute,), collective)
 
 
 def scale(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:

@@ -15,7 +15,8 @@ change tasks and heads; activations move in buffers of fixed size.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,10 +50,8 @@ def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
     clock = BundleClock(options.co_issue)
 
     def simulated(schedule: Schedule) -> Step:
-        runs = [
-            _Lockstep(schedule, times, options.overlap_gather, replica, clock).run(count)
-            for replica, count in replicas
-        ]
+        plan = _Plan.of(schedule, times, options.overlap_gather)
+        runs = [_Lockstep(plan, replica, clock).run(count) for replica, count in replicas]
         return Step(runs, times.scatter, times.update)
 
     alone = simulated(_decoder_only(schedule)).makespan if schedule.encoders else None
@@ -68,26 +67,42 @@ def _decoder_only(schedule: Schedule) -> Schedule:
     return replace(schedule, encoders=(), ticks=ticks)
 
 
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What all replicas do.
+
+    Attributes:
+        overlap: whether prologue and epilogue run beside gather and scatter.
+        meets, sends, delivers, heads: `[ticks]`, whether the stages meet at a tick's end, something
+            moves to another stage, a microbatch enters the decoder, and which one leaves it.
+    """
+
+    schedule: Schedule
+    times: StepTimes
+    overlap: bool
+    meets: Sequence[bool]
+    sends: Sequence[bool]
+    delivers: Sequence[bool]
+    heads: Sequence[int | None]
+
+    @classmethod
+    def of(cls, schedule: Schedule, times: StepTimes, overlap: bool) -> _Plan:
+        ticks = range(len(schedule.ticks))
+        heads = [leaving(schedule, tick) for tick in ticks]
+        meets = schedule.meetings.tolist()
+        return cls(schedule, times, overlap, meets, _sends(schedule), _delivers(schedule), heads)
+
+
 class _Lockstep:
     """One replica's step up to the scatter; `clocks[s]` is where stage s stands, in seconds.
 
     `links[s]` counts what its links did since the phase began.
     """
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        times: StepTimes,
-        overlap: bool,
-        replica: Replica,
-        clock: BundleClock,
-    ) -> None:
-        self.schedule, self.times, self.replica, self.clock = schedule, times, replica, clock
-        self.overlap = overlap
-        stages = range(schedule.stages)
+    def __init__(self, plan: _Plan, replica: Replica, clock: BundleClock) -> None:
+        self.plan, self.times, self.replica, self.clock = plan, plan.times, replica, clock
+        stages = range(plan.schedule.stages)
         self.slow = [replica.slow.get(stage, 1.0) for stage in stages]
-        self.meetings = schedule.meetings.tolist()
-        self.sends, self.delivers = _sends(schedule), _delivers(schedule)
         self.blocks: list[list[Block]] = [[] for _ in stages]
         self.clocks, self.links = ([0.0 for _ in stages] for _ in range(2))
         self.first: dict[int, float] = {}
@@ -97,7 +112,7 @@ class _Lockstep:
 
     def run(self, count: int) -> Run:
         """All ticks."""
-        prologue, middle, epilogue = self.schedule.phases
+        prologue, middle, epilogue = self.plan.schedule.phases
         gathered = self._gather(prologue)
         if middle:
             self._wait(max(*self.clocks, *gathered) + self.times.deliver)
@@ -105,25 +120,20 @@ class _Lockstep:
         decoded = list(map(max, self.clocks, gathered))
         self.links = [0.0] * len(self.links)
         self._ticks(epilogue)
-        done = list(map(max, self.clocks, gathered))
-        if self.overlap:
-            ready, beside = decoded, self.links
-        else:
-            ready, beside = done, [0.0] * len(done)
-        columns = zip(self.blocks, gathered, decoded, ready, beside, done, strict=True)
-        stages = tuple(
-            StageRun(
-                tuple(blocks),
-                there,
-                self.first.get(stage, there),
-                self.last.get(stage, decoded),
-                *rest,
-            )
-            for stage, (blocks, there, decoded, *rest) in enumerate(columns)
-        )
+        stages = [
+            self._stage(s, *both) for s, both in enumerate(zip(gathered, decoded, strict=True))
+        ]
         start, end = np.array(self.start or [0.0]), np.array(self.end or [0.0])
-        beats = beats_of(self.schedule) if self.start else np.zeros(1, int)
-        return Run(self.replica, count, stages, start, end, beats)
+        beats = beats_of(self.plan.schedule) if self.start else np.zeros(1, int)
+        return Run(self.replica, count, tuple(stages), start, end, beats)
+
+    def _stage(self, stage: int, gathered: float, decoded: float) -> StageRun:
+        """What the stage `stage` did, which had its parameters and ended the middle then."""
+        done = max(self.clocks[stage], gathered)
+        ready, beside = (decoded, self.links[stage]) if self.plan.overlap else (done, 0.0)
+        first, last = self.first.get(stage, gathered), self.last.get(stage, decoded)
+        blocks = tuple(self.blocks[stage])
+        return StageRun(blocks, gathered, first, last, ready, beside, done)
 
     def _gather(self, prologue: range) -> list[float]:
         """Runs the prologue; when the parameters of each stage are there.
@@ -131,11 +141,11 @@ class _Lockstep:
         The gather has the links whenever no collective of the prologue needs them. It ends after
         the prologue, and then all of these are over; or before, and then nothing waits for it.
         """
-        seconds = self.times.gather
-        if not self.overlap:
+        seconds, overlap = self.times.gather, self.plan.overlap
+        if not overlap:
             self._wait(seconds)
         self._ticks(prologue)
-        links = self.links if self.overlap and seconds else [0.0] * len(self.links)
+        links = self.links if overlap and seconds else [0.0] * len(self.links)
         return [seconds + busy for busy in links]
 
     def _wait(self, until: float) -> None:
@@ -144,10 +154,10 @@ class _Lockstep:
     def _ticks(self, ticks: range) -> None:
         for tick in ticks:
             self.start.append(min(self.clocks))
-            for stage, bundle in enumerate(self.schedule.ticks[tick]):
+            for stage, bundle in enumerate(self.plan.schedule.ticks[tick]):
                 if bundle:
                     self._bundle(tick, stage, bundle)
-            if self.meetings[tick]:
+            if self.plan.meets[tick]:
                 self._meet(tick)
             self.end.append(max(self.clocks))
 
@@ -167,13 +177,13 @@ class _Lockstep:
     def _meet(self, tick: int) -> None:
         """The stages wait for each other, then send, compute the head and deliver."""
         now = max(self.clocks)
-        if self.sends[tick]:
+        if self.plan.sends[tick]:
             now += self.times.send
             self.links = [busy + self.times.send for busy in self.links]
-        microbatch = leaving(self.schedule, tick)
+        microbatch = self.plan.heads[tick]
         if microbatch is not None:
             now = self._head(tick, microbatch, now)
-        self._wait(now + self.times.deliver * self.delivers[tick])
+        self._wait(now + self.times.deliver * self.plan.delivers[tick])
 
     def _head(self, tick: int, microbatch: int, start: float) -> float:
         """Head and loss on all stages; when the slowest has done its share."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from scheduling.bubbles import place_encoders
 from scheduling.bundle import bundle_time, scale
+from scheduling.events import Node, run
 from scheduling.schedule import (
     EncoderPieces,
     Kind,
@@ -119,6 +120,53 @@ def test_without_communication_it_is_the_timeline(
     assert made.makespan == pytest.approx(expected.makespan)
     assert made.timeline.bubble_share == pytest.approx(expected.bubble_share)
     assert made.idle["tensor"] == 0
+
+
+def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
+    """The step in lockstep without any overlap as a graph of nodes, one after the other."""
+    stages, meets = range(schedule.stages), schedule.meetings.tolist()
+    moving = {"decoder", *(cut.name for cut in schedule.encoders if cut.stages > 1)}
+    enters = [any(t.kind == "F" and not t.part for t in row[0]) for row in schedule.ticks]
+    nodes: list[Node] = []
+
+    def add(seconds: float, *after: int) -> int:
+        nodes.append(Node(None, seconds, after))
+        return len(nodes) - 1
+
+    def compute(time: TaskTime, stage: int, length: float) -> float:
+        slow = replica.slow.get(stage, 1.0)
+        return length * (time.compute * slow + time.collective)
+
+    clocks = [add(times.gather)] * len(stages)
+    for tick, row in enumerate(schedule.ticks):
+        if schedule.span and tick == schedule.phases[1].start:
+            clocks = [add(times.deliver, *clocks)] * len(stages)
+        for stage, task in ((own, task) for own in stages for task in row[own]):
+            length = replica.length(task.module, task.microbatch)
+            clocks[stage] = add(compute(times.time(task), stage, length), clocks[stage])
+        if not meets[tick]:
+            continue
+        moves = any(task.module in moving for bundle in row for task in bundle)
+        clocks = [add(times.send * moves, *clocks)] * len(stages)
+        for task in row[-1]:
+            if (task.kind, task.part) == ("F", schedule.chunks - 1):
+                length = replica.length("decoder", task.microbatch)
+                clocks = [add(compute(times.head, s, length), clocks[s]) for s in stages]
+        following = next((t for t in range(tick + 1, len(meets)) if meets[t]), len(meets))
+        entering = any(enters[tick + 1 : following + 1]) and tick in schedule.phases[1]
+        clocks = [add(times.deliver * entering, *clocks)] * len(stages)
+    scattered = [add(times.scatter, clock) for clock in clocks]
+    for stage in stages:
+        add(times.update * replica.slow.get(stage, 1.0), *scattered)
+    return nodes
+
+
+@given(st.data())
+def test_without_overlap_it_is_the_critical_path(data: st.DataObject) -> None:
+    schedule, times = data.draw(cases())
+    replica = data.draw(replicas_of(schedule, times))
+    made = simulate(schedule, times, Options(False, False, usual=replica))
+    assert made.makespan == pytest.approx(run(graph(schedule, times, replica)).makespan)
 
 
 @given(st.data())
