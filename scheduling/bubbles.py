@@ -235,15 +235,17 @@ def _place(
     decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: Rules
 ) -> Table:
     """The encoder with the most work first; work for the next step when all else has its place."""
-    table = Table.of(decoder, costs, rules.ends)
+    kinds: tuple[Kind, ...] = ("EF", "EB")
+    flows = [Flow.of(cut, kind, costs) for cut in encoders for kind in kinds if cut.backward]
+    flows += [Flow.of(cut, "EF", costs) for cut in encoders if not cut.backward]
+    table = Table.of(decoder, costs, flows if rules.ends else ())
     order = sorted(encoders, key=lambda cut: -_work(cut, costs))
     for cut in order:
-        kinds: list[Kind] = ["EF", "EB"] if cut.backward else ["EF"]
-        flows = [Flow.of(cut, kind, costs) for kind in kinds]
-        table = _shortest(table, flows, range(cut.ahead, decoder.microbatches), rules)
+        own = [flow for flow in flows if flow.cut == cut]
+        table = _shortest(table, own, range(cut.ahead, decoder.microbatches), rules)
     for cut in order:
-        flows = [Flow.of(cut, "EF", costs, ahead=True)]
-        table = _shortest(table, flows, range(cut.ahead), replace(rules, live=inf))
+        own = [Flow.of(cut, "EF", costs, ahead=True)]
+        table = _shortest(table, own, range(cut.ahead), replace(rules, live=inf))
     return table
 
 

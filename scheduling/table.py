@@ -16,6 +16,8 @@ import numpy as np
 from scheduling.cost import TaskCosts
 from scheduling.schedule import KINDS, Bundle, EncoderPieces, Kind, Schedule, Task, last_true
 
+#: Ticks beside a gather or a scatter, at most.
+MOST_ENDS = 1024
 #: Differences below this share of a piece are rounding errors.
 TOLERANCE = 1e-9
 
@@ -155,8 +157,13 @@ class Table:
     placed: tuple[Placed, ...] = ()
 
     @classmethod
-    def of(cls, decoder: Schedule, costs: TaskCosts, ends: bool = False) -> Table:
-        """The table of the decoder alone, with ticks for `ends` (see `Rules`) if they take time."""
+    def of(cls, decoder: Schedule, costs: TaskCosts, ends: Sequence[Flow] = ()) -> Table:
+        """The table of the decoder alone.
+
+        Args:
+            ends: flows that may use the time in which parameters are gathered and gradients
+                scattered; then there are ticks for that.
+        """
         cost: dict[Kind, float] = {"F": costs.forward, "B": costs.backward}
         load = [[sum([cost[task.kind] for task in b]) for b in row] for row in decoder.ticks]
         last = decoder.chunks - 1
@@ -171,15 +178,15 @@ class Table:
             heads * costs.shared,
             {"EF": free, "EB": free},
         )
-        return table._between(costs.gather, costs.scatter) if ends else table
+        if not ends:
+            return table
+        return table._between(_cut(costs.gather, "EF", ends), _cut(costs.scatter, "EB", ends))
 
-    def _between(self, gather: float, scatter: float) -> Table:
-        """A copy between ticks of so much time."""
-        ticks, floor = self.source, np.zeros(len(self.source))
-        if gather:
-            ticks, floor = np.append(-1, ticks), np.append(gather, floor)
-        if scatter:
-            ticks, floor = np.append(ticks, -1), np.append(floor, scatter)
+    def _between(self, before: np.ndarray, after: np.ndarray) -> Table:
+        """A copy between ticks that take so much."""
+        around = [np.full(len(floor), -1) for floor in (before, after)]
+        ticks = np.concatenate([around[0], self.source, around[1]])
+        floor = np.concatenate([before, np.zeros(len(self.source)), after])
         return replace(self.grown(ticks), floor=floor)
 
     @property
@@ -304,6 +311,15 @@ class Table:
                 tasks = bundles.setdefault((tick, stage), {}).setdefault(kind, [])
                 tasks.append(Task(kind, microbatch + step, piece, name))
         return bundles
+
+
+def _cut(seconds: float, kind: Kind, flows: Sequence[Flow]) -> np.ndarray:
+    """`[ticks]`, together `seconds`: a tick takes one piece of a flow that moves between stages."""
+    if not seconds:
+        return np.zeros(0)
+    longest = max((max(f.costs) for f in flows if f.moves and f.kind == kind), default=0.0)
+    count = max(1, min(int(seconds / longest), MOST_ENDS)) if longest else 1
+    return np.full(count, seconds / count)
 
 
 def _first(decoder: Schedule, kind: Kind) -> np.ndarray:
