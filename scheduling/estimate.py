@@ -386,8 +386,15 @@ class Timing:
     @cached_property
     def resident(self) -> float:
         """Parameters of one device, gathered over fsdp."""
-        own = self.layers * elements(self.tower.layer_parameters, self.plan, fsdp=False)
-        return own + elements(self.tower.rest_parameters, self.plan, fsdp=False)
+        return self._layers_resident + self._rest_resident
+
+    @property
+    def _layers_resident(self) -> float:
+        return self.layers * elements(self.tower.layer_parameters, self.plan, fsdp=False)
+
+    @property
+    def _rest_resident(self) -> float:
+        return elements(self.tower.rest_parameters, self.plan, fsdp=False)
 
     @cached_property
     def stored(self) -> float:
@@ -395,11 +402,14 @@ class Timing:
         own = self.layers * elements(self.tower.layer_parameters, self.plan)
         return own + elements(self.tower.rest_parameters, self.plan)
 
+    @cached_property
+    def gathered(self) -> float:
+        """Bytes of the parameters as they are gathered: those of layers as they are used."""
+        return self.workload.size * self._layers_resident + WIDE * self._rest_resident
+
     def gather(self) -> float:
         """Seconds of the gather of the parameters at a step's start."""
-        if self.strategy.by_layer:
-            return 0.0
-        return self.group(WIDE * self.resident, "fsdp")
+        return 0.0 if self.strategy.by_layer else self.group(self.gathered, "fsdp")
 
     def scatter(self) -> float:
         """Seconds in which gradients are summed over ranks at a step's end."""

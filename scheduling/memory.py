@@ -155,7 +155,7 @@ def _pipelined(
     # Tasks run side by side, or one after the other.
     work = sum(works) if strategy.co_issue else max(works)
     return {
-        "gathered": sum(WIDE * t.resident for t in towers.values() if step and t.plan.fsdp > 1),
+        "gathered": sum(t.gathered for t in towers.values() if step and t.plan.fsdp > 1),
         "gradients": sum(WIDE * (t.resident if step else t.stored) for t in towers.values()),
         "decoder": _decoder_buffers(first, decoder),
         "encoders": sum(_encoder_buffers(towers[n], first, s) for n, s in encoders.items()),

@@ -235,8 +235,9 @@ class PipelinedGradients:
     def _gathered(self, params: Any) -> Any:
         if self.plan.gather == "layer":
             return params
+        dtype = multimodal.compute_dtype(self.model)
         whole = {
-            name: _gather(tree, _module(self.layout, name), self.grid.views[name])
+            name: _gather(tree, _module(self.layout, name), self.grid.views[name], dtype)
             for name, tree in _modules(params).items()
         }
         tree = _tree(whole)
@@ -284,8 +285,18 @@ class StageEncoder:
         return landed.astype(self._encoder.dtype)
 
 
-def _gather(params: Any, layout: Any, view: View) -> Any:
+def _gather(params: Any, layout: Any, view: View, dtype: jnp.dtype) -> Any:
+    """Whole along fsdp; what layers multiply by goes over the network in `dtype`, as it is used.
+
+    Gradients of all else, such as embeddings, are added up in the type of the parameter.
+    """
     axes = jax.tree.map(lambda leaf: leaf.axes, layout)
+
+    def narrow(leaf: jax.Array, own: Layout) -> jax.Array:
+        return leaf.astype(dtype) if "embed" in own.axes else leaf
+
+    if view.fsdp:
+        params = params | {"layers": jax.tree.map(narrow, params["layers"], layout["layers"])}
     return gather_parameters(params, axes, view)
 
 
