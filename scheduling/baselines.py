@@ -1,0 +1,227 @@
+"""What others would do with the same model and devices, under the same cost model.
+
+`megatron`: encoders in the first pipeline stage, in front of the decoder's layers (Megatron-LM).
+`balanced`: encoder and decoder layers cut into virtual stages whose longest is as short as can be.
+`optimus`: encoders with plans of their own in the bubbles of the decoder's pipeline (Feng et al.,
+arXiv 2408.03505): whole forwards before and whole backwards after it (coarse), then microbatch by
+microbatch inside it (fine). All run asynchronous interleaved 1F1B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from scheduling.estimate import WIDE, Strategy, Timing, Workload
+from scheduling.hardware import Hardware
+from scheduling.orders import Ordered, OrderTimes, megatron_orders, simulate_order
+from scheduling.schedule import ScheduleError, Task
+from scheduling.simulation import Options, Simulation
+from scheduling.times import Segment, TaskTime
+from sharding.plan import ParallelPlan, divisors
+
+#: Share of the data-parallel collectives that stays exposed where they run bucket by bucket beside
+#: the first forwards and the last backwards.
+EXPOSED = 1.0
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A baseline's step.
+
+    Attributes:
+        name: of the baseline.
+        strategy: of the decoder; encoders' plans where they have their own.
+        seconds: of a step.
+        compute: seconds of one device's compute, the mean over all devices.
+        idle: by kind, likewise.
+        hidden: share of the encoders' compute in bubbles; None where there is no such thing.
+        memory: bytes of a device.
+    """
+
+    name: str
+    strategy: Strategy
+    seconds: float
+    compute: float
+    idle: dict[str, float]
+    hidden: float | None
+    memory: float
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of the chain that virtual stages cut: forward and backward."""
+
+    forward: TaskTime
+    backward: TaskTime
+
+    @property
+    def seconds(self) -> float:
+        """Both."""
+        return self.forward.seconds + self.backward.seconds
+
+
+@dataclass(frozen=True)
+class Chain:
+    """All towers as one chain of layers under the decoder's plan, head included.
+
+    Attributes:
+        workload, strategy, hardware: as of `scheduling.estimate.step_times`; encoders take the
+            decoder's plan.
+    """
+
+    workload: Workload
+    strategy: Strategy
+    hardware: Hardware
+
+    @cached_property
+    def timings(self) -> dict[str, Timing]:
+        """Of the towers, encoders first."""
+        plans = dict.fromkeys(self.workload.towers, self.strategy.decoder)
+        own = replace(self.strategy, plans=plans, pieces={})
+        names = [*self.workload.encoders, "decoder"]
+        return {name: Timing(self.workload, own, self.hardware, name) for name in names}
+
+    @cached_property
+    def encoders(self) -> list[Layer]:
+        """Layers of all encoders."""
+        return [
+            Layer(timing.forward(1), timing.backward(1))
+            for name, timing in self.timings.items()
+            if name != "decoder"
+            for _ in range(timing.tower.layers)
+        ]
+
+    @cached_property
+    def decoder(self) -> list[Layer]:
+        """Layers of the decoder; the last one carries the head."""
+        timing = self.timings["decoder"]
+        layers = [Layer(timing.forward(1), timing.backward(1))] * timing.tower.layers
+        end = timing.compute(timing.tower.end)
+        last = layers[-1]
+        forward = TaskTime((*last.forward.segments, Segment(end)))
+        backward = TaskTime((Segment(2 * end), *last.backward.segments))
+        return [*layers[:-1], Layer(forward, backward)]
+
+    def times(self, cuts: Sequence[int], layers: Sequence[Layer]) -> OrderTimes:
+        """Times of virtual stages that end after `cuts` layers."""
+        stages = self.strategy.decoder.stage
+        ends = list(zip([0, *cuts], cuts, strict=False))
+        made = [
+            tuple(
+                TaskTime(tuple(s for layer in layers[a:b] for s in kind(layer).segments))
+                for kind in (lambda layer: layer.forward, lambda layer: layer.backward)
+            )
+            for a, b in ends
+        ]
+
+        def time(task: Task, stage: int) -> TaskTime:
+            return made[task.part * stages + stage][task.kind == "B"]
+
+        return self.around(time)
+
+    def around(self, time: Callable[[Task, int], TaskTime]) -> OrderTimes:
+        """Times with those of sends, gather, scatter and optimizer."""
+        decoder = self.timings["decoder"]
+        gather, scatter, update = (
+            sum(getattr(self, name)(timing) for timing in self.timings.values())
+            for name in ("gather", "scatter", "update")
+        )
+        return OrderTimes(time, decoder.send(), gather, scatter, update)
+
+    def shared(self, timing: Timing) -> float:
+        """Parameters of a tower on one device; the optimizer's are spread over the ranks."""
+        plan = timing.plan
+        return timing.tower.parameters / (plan.stage * plan.tensor)
+
+    def gather(self, timing: Timing) -> float:
+        """Seconds of the gather of a tower's parameters, in the type of the activations."""
+        data = self.workload.size * self.shared(timing)
+        return EXPOSED * self._over_ranks(data, timing.plan)
+
+    def scatter(self, timing: Timing) -> float:
+        """Seconds of the scatter of its gradients, in float32."""
+        return EXPOSED * self._over_ranks(WIDE * self.shared(timing), timing.plan)
+
+    def update(self, timing: Timing) -> float:
+        """Seconds of its optimizer, spread over the ranks."""
+        values = 3 + 2 * self.workload.moments
+        speed = self.hardware.memory_bandwidth * self.hardware.efficiency.memory
+        return values * WIDE * self.shared(timing) / timing.plan.batch / speed
+
+    def _over_ranks(self, data: float, plan: ParallelPlan) -> float:
+        return self.hardware.group_seconds(data, plan.batch, plan.devices)
+
+
+def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
+    """Ends of `parts` runs, none of them empty, whose largest sum is least.
+
+    Dynamic programme over layers; among the cuts with the least largest sum, those of the least
+    sum of squares.
+    """
+    total = np.concatenate([[0.0], np.cumsum(costs)])
+    count = len(costs)
+    if parts > count:
+        raise ScheduleError(f"{count} layers cannot be cut into {parts} virtual stages")
+    best = np.full((parts + 1, count + 1, 2), np.inf)
+    back = np.zeros((parts + 1, count + 1), int)
+    best[0, 0] = 0.0
+    for part in range(1, parts + 1):
+        for end in range(part, count + 1):
+            runs = total[end] - total[:end]
+            largest = np.maximum(best[part - 1, :end, 0], runs)
+            squares = best[part - 1, :end, 1] + runs**2
+            start = int(np.lexsort((squares, np.round(largest / total[-1], 12)))[0])
+            best[part, end] = largest[start], squares[start]
+            back[part, end] = start
+    cuts, end = [], count
+    for part in range(parts, 0, -1):
+        cuts.append(end)
+        end = int(back[part, end])
+    return cuts[::-1]
+
+
+def megatron(chain: Chain) -> Simulation:
+    """Encoders in front of the first virtual stage, the decoder's layers over all or the others.
+
+    Of the two the faster, and of all numbers of virtual chunks up to the strategy's: where the
+    first virtual stage is long, more of them only make its round longer.
+    """
+    stages, encoders = chain.strategy.decoder.stage, chain.encoders
+    layers = [*encoders, *chain.decoder]
+    tried = []
+    for chunks in divisors(chain.strategy.chunks):
+        own = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
+        for first in (True, False):
+            parts = stages * chunks
+            rest = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
+            cuts = [len(encoders) + end for end in ([] if first else [0]) + rest]
+            tried.append(_simulated(own, cuts, layers))
+    return min(tried, key=lambda made: made.makespan)
+
+
+def balanced(chain: Chain) -> Simulation:
+    """Virtual stages as even as whole layers allow."""
+    strategy = chain.strategy
+    layers = [*chain.encoders, *chain.decoder]
+    cuts = balanced_cuts(
+        [layer.seconds for layer in layers], strategy.decoder.stage * strategy.chunks
+    )
+    return _simulated(chain, cuts, layers)
+
+
+def _simulated(chain: Chain, cuts: Sequence[int], layers: Sequence[Layer]) -> Simulation:
+    strategy = chain.strategy
+    orders = megatron_orders(strategy.decoder.stage, strategy.chunks, strategy.microbatches)
+    options = Options(co_issue=False, replicas=strategy.decoder.batch)
+    return simulate_order(Ordered(orders), chain.times(cuts, layers), options)
+
+
+def decoder_alone(chain: Chain) -> Simulation:
+    """The decoder's layers over all virtual stages, no encoder work; its own parameters too."""
+    parts = chain.strategy.decoder.stage * chain.strategy.chunks
+    cuts = balanced_cuts([1.0] * len(chain.decoder), parts)
+    return _simulated(chain, cuts, chain.decoder)
