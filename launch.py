@@ -215,6 +215,30 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     return OK
 
 
+def compile(  # noqa: A001 - commands are called as their functions
+    args: argparse.Namespace, config: ExperimentConfig, console: Console
+) -> int:
+    """Compile the train step for accelerators that are not here; tell its memory and network."""
+    from mllm_jax.config import ParallelConfig
+    from mllm_jax.devices import start
+
+    start(ParallelConfig())  # what compiles is the CPU
+    from mllm_jax.ahead import Target
+    from mllm_jax.compile_ahead import compile_ahead
+    from mllm_jax.console import print_json, print_table
+
+    tell = (lambda _: None) if args.json else console.print
+    report = compile_ahead(config, Target.parse(args.topology), tell)
+    if args.json:
+        print_json(report.to_json())
+    else:
+        print_table(console, ("bytes of a device", "GiB", "of the limit"), report.memory_rows)
+        columns = ("collectives of a step", "in the program", "GiB", "ms", "overlapped")
+        print_table(console, columns, report.collective_rows)
+        console.print(report.summary, markup=False)
+    return OK if report.fits else FAILED
+
+
 def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Suggest data.budgets that fit the data and the plans, with the padding to expect."""
     from mllm_jax.budgets import advise
@@ -284,7 +308,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for command in (train, evaluate, verify, config, budgets, bench, trace, simulate):
+    for command in (train, evaluate, verify, config, budgets, bench, trace, simulate, compile):
         sub = _add(commands, command)
         if command is config:
             sub.add_argument("--keys", action="store_true", help="list all keys as Markdown")
@@ -293,6 +317,9 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--samples", type=_positive, metavar="N", help=help_text)
         elif command is simulate:
             _add_simulation(sub)
+        elif command is compile:
+            help_text = "tpu:CHIP:SIZES (tpu:v5p:4x4x4) or gpu:CHIP:HOSTSxDEVICES (gpu:h100:4x8)"
+            sub.add_argument("--topology", required=True, metavar="TOPOLOGY", help=help_text)
         else:
             _add_processes(sub)
         if command is bench:
@@ -338,7 +365,7 @@ def _add(
 def _inputs(command: Command) -> str:
     if command is bench:
         return "{" + ",".join(BENCHMARK_CONFIGS) + "} [--config FILE]"
-    return "--config FILE"
+    return "--config FILE --topology TOPOLOGY" if command is compile else "--config FILE"
 
 
 def _add_processes(sub: argparse.ArgumentParser) -> None:

@@ -125,11 +125,10 @@ def _evaluation(config: ExperimentConfig) -> Iterator[str]:
 
 def _attention(config: ExperimentConfig) -> Iterator[str]:
     """An explicit backend runs the rows of every module on the platform."""
-    platform, backend, dtype = config.parallel.platform, config.model.attention, config.model.dtype
+    platform, backend = config.parallel.platform, config.model.attention
     if backend == "auto":
         return
-    if dtype == "auto":  # as `multimodal.compute_dtype` settles it on that platform
-        dtype = "float32" if platform == "cpu" else "bfloat16"
+    dtype = config.model.dtype_on(platform)
     able, reasons = list(LIMITS), dict[str, list[str]]()
     for module, tokens, head_dim in _attended(config):
         reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)

@@ -8,7 +8,7 @@ scheduled module is independent of it::
     %d = .. all-gather-done(%s)
 
 Compute is counted at the peak of the device, collectives in the bytes that a ring sends over the
-links.
+links. Loops count as often as they run: what the text does not tell, a pipeline's program does.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ from mllm_jax.hlo import (
     shape_bytes,
     trips,
 )
+from scheduling.hardware import Hardware
+from scheduling.pipeline import scan_scope
+from scheduling.program import Program
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -94,11 +97,13 @@ class Overlap:
         collectives: how many stand in the text.
         seconds: that they take.
         hidden_seconds: thereof with independent compute at the same time.
+        bytes: that one device sends.
     """
 
     collectives: int = 0
     seconds: float = 0.0
     hidden_seconds: float = 0.0
+    bytes: float = 0.0
 
     @property
     def hidden_share(self) -> float:
@@ -110,11 +115,21 @@ class Overlap:
             self.collectives + other.collectives,
             self.seconds + other.seconds,
             self.hidden_seconds + other.hidden_seconds,
+            self.bytes + other.bytes,
         )
 
     def times(self, weight: float) -> Overlap:
         """The same, run `weight` times."""
-        return Overlap(self.collectives, weight * self.seconds, weight * self.hidden_seconds)
+        return Overlap(
+            self.collectives,
+            weight * self.seconds,
+            weight * self.hidden_seconds,
+            weight * self.bytes,
+        )
+
+
+#: By opcode of the collective.
+ByKind = dict[str, Overlap]
 
 
 @dataclass(frozen=True)
@@ -124,19 +139,34 @@ class Speeds:
     Attributes:
         flops: peak FLOP/s of its matrix products.
         link: bytes per second that it sends to its neighbour in a ring.
+        network: the same for groups that leave their domain.
+        domain: devices that links join, numbered in a row; all of them by default.
     """
 
     flops: float
     link: float
+    network: float = math.inf
+    domain: float = math.inf
+
+    @classmethod
+    def of(cls, hardware: Hardware) -> Speeds:
+        """Peaks of one kind of device."""
+        link, network = hardware.link.bandwidth, hardware.network.bandwidth
+        return cls(hardware.flops["bfloat16"], link, network, hardware.domain)
+
+    def sending(self, groups: Groups) -> float:
+        """Bytes per second of the slowest of `groups`."""
+        within = all(len({device // self.domain for device in group}) == 1 for group in groups)
+        return self.link if within else self.network
 
 
 def overlap(
     module: Module,
     speeds: Speeds,
-    counted: Callable[[Groups], bool],
+    counted: Callable[[Groups], bool] = lambda groups: True,
     runs: Callable[[Instruction], float] = lambda loop: 1.0,
-) -> Overlap:
-    """How much of the collectives' time has compute of other data scheduled inside it.
+) -> ByKind:
+    """How much of the collectives' time has compute of other data scheduled inside it, by kind.
 
     The network serves one collective after the other, in the order in which they start, and only
     while there is compute beside them: a product hides no more than its own time, however many
@@ -150,7 +180,7 @@ def overlap(
         HloError: a collective starts and is never done, or is done and never starts.
     """
 
-    def of(name: str | None) -> Overlap:
+    def of(name: str | None) -> ByKind:
         computation = module[name]
         total = _in_sequence(module, computation, speeds, counted)
         for instruction in computation.instructions:
@@ -158,7 +188,8 @@ def overlap(
             if instruction.opcode == "while":
                 times = trips(module, instruction) or runs(instruction)
             for inner in _sequences(instruction):
-                total += of(inner).times(times)
+                for kind, found in of(inner).items():
+                    _add(total, kind, found.times(times))
         return total
 
     return of(module.entry)
@@ -166,33 +197,45 @@ def overlap(
 
 def _in_sequence(
     module: Module, computation: Computation, speeds: Speeds, counted: Callable[[Groups], bool]
-) -> Overlap:
+) -> ByKind:
     """Overlap of the collectives that stand in `computation` itself."""
-    total, left = Overlap(), dict[str, float]()
+    total, left = ByKind(), dict[str, float]()
     events = _events(module, computation)
+    kinds = {event.key: event.kind for event in events.values()}
     for instruction in computation.instructions:
         event = events.get(instruction.name)
         if event is None or event.phase == "middle":
             if any(left.values()):
                 compute = flops(module, computation, instruction) / speeds.flops
-                total += Overlap(hidden_seconds=_hide(left, compute))
+                for key, hidden in _hide(left, compute).items():
+                    _add(total, kinds[key], Overlap(hidden_seconds=hidden))
         elif event.phase == "done":
             left.pop(event.key, None)
         elif counted(replica_groups(event.collective)):
-            seconds = collective_seconds(event.collective, event.result, speeds)
-            total += Overlap(1, seconds)
+            sent = sent_bytes(event.collective, event.result)
+            seconds = sent / speeds.sending(replica_groups(event.collective))
+            _add(total, event.kind, Overlap(1, seconds, bytes=sent))
             if event.phase == "start":
                 left[event.key] = seconds
     return total
 
 
-def _hide(left: dict[str, float], compute: float) -> float:
-    """Take `compute` seconds off those that collectives still need, the oldest first."""
-    spare = compute
+def _add(total: ByKind, kind: str, more: Overlap) -> None:
+    total[kind] = total.get(kind, Overlap()) + more
+
+
+def _hide(left: dict[str, float], compute: float) -> dict[str, float]:
+    """Take `compute` seconds off those that collectives still need, the oldest first.
+
+    Returns:
+        What was taken off each.
+    """
+    taken = {}
     for name, seconds in left.items():
-        left[name] = seconds - min(seconds, spare)
-        spare -= seconds - left[name]
-    return compute - spare
+        taken[name] = min(seconds, compute)
+        left[name] = seconds - taken[name]
+        compute -= taken[name]
+    return taken
 
 
 Phase = Literal["whole", "start", "middle", "done"]
@@ -213,6 +256,11 @@ class Event(NamedTuple):
     key: str
     collective: Instruction
     result: str
+
+    @property
+    def kind(self) -> str:
+        """Opcode of the collective as a whole."""
+        return self.collective.opcode.removesuffix("-start")
 
 
 def _events(module: Module, computation: Computation) -> dict[str, Event]:
@@ -281,8 +329,8 @@ def _begin(computation: Computation, done: Instruction) -> str:
     return name
 
 
-def collective_seconds(collective: Instruction, result: str, speeds: Speeds) -> float:
-    """Seconds of a collective whose result has the printed shape `result`.
+def sent_bytes(collective: Instruction, result: str) -> float:
+    """Bytes that one device sends in a collective whose result has the printed shape `result`.
 
     Raises:
         HloError: its groups are not listed.
@@ -291,7 +339,7 @@ def collective_seconds(collective: Instruction, result: str, speeds: Speeds) -> 
     if not groups:
         raise HloError(f"{collective.name}: replica groups are not listed")
     opcode = collective.opcode.removesuffix("-start")
-    return ring_bytes(opcode, shape_bytes(result), len(groups[0])) / speeds.link
+    return ring_bytes(opcode, shape_bytes(result), len(groups[0]))
 
 
 def _sequences(instruction: Instruction) -> list[str | None]:
@@ -301,3 +349,53 @@ def _sequences(instruction: Instruction) -> list[str | None]:
     if instruction.opcode == "call":
         return [instruction.called("to_apply")]
     return list(instruction.branches) if instruction.opcode == "conditional" else []
+
+
+# ---- loops of a pipeline -------------------------------------------------------------------------
+
+
+def loop_share(program: Program) -> Callable[[Instruction], float]:
+    """How often, on average, a loop of the executor runs in the loop around it.
+
+    That is what the compiler does not know: bundles, meetings and what is done together in them, a
+    piece's beginning and end are loops of at most one iteration, named by scopes, and the program's
+    tables say when they run. Any other loop counts once.
+    """
+    shares = {
+        scan_scope(scan): scan_shares(program, scan) for scan in program.schedule.phases if scan
+    }
+
+    def share(loop: Instruction) -> float:
+        *scopes, operation = loop.scopes or [""]
+        if operation != "while" or not scopes:
+            return 1.0
+        within = next((shares[scope] for scope in scopes if scope in shares), {})
+        bundle = next((scope for scope in scopes if scope in within), "")
+        return within.get(scopes[-1], within.get(f"{bundle}/{scopes[-1]}", 1.0))
+
+    return share
+
+
+def scan_shares(program: Program, scan: range) -> dict[str, float]:
+    """Mean runs of the loops in a tick of `scan`, on average over the stages.
+
+    By scope; of what is in a meeting in a meeting; of what is in a bundle in a bundle of its kind,
+    as `kind/scope`.
+    """
+    rows = program.rows(scan)
+    meetings = rows["meets"].sum()
+    shares = {"meeting": float(np.mean(rows["meets"]))}
+    for scope in ("head", "return", "embed"):
+        shares[scope] = float(np.sum(rows[f"{scope}_microbatch"] >= 0) / max(1, meetings))
+    for kind, cells in program.bundles(scan).items():
+        shares[str(kind)] = float(np.mean(cells))
+        for task, name, table in (
+            ("EF", kind.encoder_forward, "forward"),
+            ("EB", kind.encoder_backward, "backward"),
+        ):
+            if name:
+                pieces = rows["encoders"][name][table]["piece"][cells]
+                last = program.encoders[name].cut.pieces - 1
+                shares[f"{kind}/{task}_first"] = float(np.mean(pieces == 0))
+                shares[f"{kind}/{task}_last"] = float(np.mean(pieces == last))
+    return shares

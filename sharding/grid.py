@@ -18,6 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import jax
 from jax.experimental.mesh_utils import create_device_mesh
@@ -165,6 +166,15 @@ def shardings(mesh: Mesh, specs: object) -> object:
         lambda spec: NamedSharding(mesh, spec),
         specs,
         is_leaf=lambda leaf: isinstance(leaf, PartitionSpec),
+    )
+
+
+def laid_out(shapes: object, mesh: Mesh, specs: object) -> Any:
+    """Shapes and types of `shapes` (a tree of arrays) with layouts: `specs` on `mesh`."""
+    return jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        shapes,
+        shardings(mesh, specs),
     )
 
 

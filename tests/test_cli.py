@@ -18,9 +18,12 @@ from mllm_jax.config import ConfigError, load
 from mllm_jax.devices import DeviceError, Processes, start
 from tests.configs import ROOT, VALUES, config, values
 
-COMMANDS = ("train", "evaluate", "verify", "config", "budgets", "bench", "trace", "simulate")
+COMMANDS = (
+    *("train", "evaluate", "verify", "config", "budgets"),
+    *("bench", "trace", "simulate", "compile"),
+)
 #: What a command needs besides a configuration.
-NEEDS = {"bench": ["step"]}
+NEEDS = {"bench": ["step"], "compile": ["--topology", "tpu:v5p:2x2x1"]}
 
 
 @pytest.fixture
@@ -63,7 +66,7 @@ def test_every_option_in_the_help_is_accepted(
     monkeypatch.setattr(launch, "_run", note)
     options = re.findall(r"^ +(--[a-z]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
     values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0", "DIR": "out"}
-    values |= {"NAME": "h100", "STAGE": "0=1.5", "SIGMA": "0.2"}
+    values |= {"NAME": "h100", "STAGE": "0=1.5", "SIGMA": "0.2", "TOPOLOGY": "gpu:h100:1x8"}
     for option, value in options:
         given = [values.get(value, value.strip("{}").split(",")[0])] if value else []
         line = [name, *NEEDS.get(name, []), "--config", str(small), option, *given]

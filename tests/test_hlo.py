@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mllm_jax.hlo import HloError, Instruction, flops, parse, shape_bytes
@@ -43,7 +45,9 @@ def computation(body: str, name: str = "main", entry: str = "ENTRY ") -> str:
 
 def found(*computations: str, **options) -> Overlap:
     text = HEAD + PRODUCT + "".join(computations)
-    return overlap(parse(text), SPEEDS, lambda groups: True, **options)
+    total = sum(overlap(parse(text), SPEEDS, **options).values(), Overlap())
+    assert total.bytes == pytest.approx(total.seconds * SPEEDS.link)
+    return replace(total, bytes=0.0)
 
 
 def test_only_what_lies_between_start_and_done_hides():
@@ -178,11 +182,26 @@ def test_branches_are_read():
     assert found(inside, computation(body)) == Overlap(2, 6.0, 0.0)
 
 
+def test_kinds_are_told_apart():
+    module = parse(HEAD + PRODUCT + computation(GATHER + SCATTER + dot("x") + GATHERED + SCATTERED))
+    by_kind = overlap(module, SPEEDS)
+    assert by_kind == {
+        # Of 8 x 8 numbers of two bytes three quarters are sent; the older one hides first.
+        "all-gather": Overlap(1, 3.0, 2.0, 96.0),
+        "reduce-scatter": Overlap(1, 6.0, 0.0, 192.0),
+    }
+
+
+def test_groups_beyond_a_domain_use_the_network():
+    module = parse(HEAD + PRODUCT + computation(GATHER + GATHERED))
+    for domain, seconds in ((8, 3.0), (4, 3.0), (2, 12.0)):
+        speeds = replace(SPEEDS, network=SPEEDS.link / 4, domain=domain)
+        assert overlap(module, speeds)["all-gather"].seconds == seconds
+
+
 def test_groups_choose_what_counts():
     module = parse(HEAD + PRODUCT + computation(GATHER + dot("x") + GATHERED))
-    assert (
-        overlap(module, SPEEDS, lambda groups: groups != ((0, 1, 2, 3), (4, 5, 6, 7))) == Overlap()
-    )
+    assert not overlap(module, SPEEDS, lambda groups: groups != ((0, 1, 2, 3), (4, 5, 6, 7)))
     assert Overlap().hidden_share == 0
 
 

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 
 from mllm_jax.models import attention_kernels as kernels
 from mllm_jax.models.config import Backend
+from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.varying import vary_like
 
 Kernel = Callable[..., jax.Array]
@@ -129,8 +130,8 @@ def attention(
         k, v: `[rows, tokens, kv_heads, head_dim]`; `heads` is a multiple of `kv_heads`.
         segment_ids: `[rows, tokens]` int32; padding (0) attends to padding and stays finite.
         causal: whether a token sees only itself and earlier tokens.
-        backend: see the module; `auto` takes the first of `PREFERRED` on the platform of this
-            process that can.
+        backend: see the module; `auto` takes the first of `PREFERRED` that can on the platform
+            that is traced for.
 
     Returns:
         `[rows, tokens, heads, head_dim]` in the type of `q`.
@@ -140,7 +141,7 @@ def attention(
     """
     tokens, head_dim, dtype = q.shape[1], q.shape[3], q.dtype.name
     if backend == "auto":
-        platform = jax.default_backend()
+        platform = traced_platform()
         able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
         backend = next(name for name in PREFERRED[platform] if name in able)
     check_backend(backend, None, tokens=tokens, head_dim=head_dim, dtype=dtype)

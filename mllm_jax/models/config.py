@@ -327,6 +327,12 @@ class ModelConfig(_Config):
     remat: Literal["none", "layer", "full"] = "layer"
     loss_chunk: int = Field(1024, gt=0)
 
+    def dtype_on(self, platform: str) -> str:
+        """`dtype`, with `auto` settled for `cpu`, `gpu` or `tpu`."""
+        if self.dtype != "auto":
+            return self.dtype
+        return "float32" if platform == "cpu" else "bfloat16"
+
     def requirements(self, module: str) -> tuple[Requirement, ...]:
         """What the parallel plan of `module` ("decoder" or an encoder's name) must divide."""
         if module == "decoder":

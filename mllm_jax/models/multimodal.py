@@ -18,6 +18,7 @@ from mllm_jax.models.connector import connect, connector_block
 from mllm_jax.models.encoders import vision, whisper
 from mllm_jax.models.layers import Segments, gathered
 from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, tower_axes
+from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.work import model_flops, tower_work
 from sharding.grid import View
 
@@ -208,10 +209,8 @@ def greedy_tokens(params: Params, hidden: jax.Array, config: ModelConfig, view: 
 
 
 def compute_dtype(config: ModelConfig) -> jnp.dtype:
-    """Type of activations; `auto` is bfloat16 but on CPU."""
-    if config.dtype == "auto":
-        return jnp.dtype("float32" if jax.default_backend() == "cpu" else "bfloat16")
-    return jnp.dtype(config.dtype)
+    """Type of activations on the platform that is traced for."""
+    return jnp.dtype(config.dtype_on(traced_platform()))
 
 
 def _names(config: ModelConfig) -> tuple[str, ...]:

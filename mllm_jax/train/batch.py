@@ -15,7 +15,7 @@ from mllm_jax.train.media import route_specs, routed
 from mllm_jax.train.pipeline import Dealing
 from mllm_jax.train.step import TrainStep, batch_specs
 from sharding.exchange import is_ragged
-from sharding.grid import shardings
+from sharding.grid import laid_out, shardings
 
 
 def place(
@@ -56,6 +56,40 @@ def place(
     if routes:
         decoder, encoders = _with_routes(step, routes, decoder, encoders)
     return {"decoder": decoder, "encoders": encoders, "carried": {}}
+
+
+def abstract_batch(
+    step: TrainStep, microbatch: Any, rows: int, microbatches: int, by_routes: bool
+) -> Any:
+    """Shapes, types and layouts of a batch from `place`, with what the step before carries on.
+
+    Args:
+        microbatch: a packed batch with at least one row.
+        rows: of a whole batch.
+        microbatches: of a step.
+        by_routes: whether microbatches list `runs`.
+    """
+    every = microbatches + step.ahead
+    slots = dict.fromkeys(microbatch["encoders"], every)
+    slots |= {name: len(dealing.order) for name, dealing in step.dealings.items()}
+
+    def stacked(count: int, tree: Any) -> Any:
+        return jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((count, rows, *x.shape[1:]), x.dtype), tree
+        )
+
+    decoder = stacked(every, microbatch["decoder"])
+    encoders = {name: stacked(slots[name], x) for name, x in microbatch["encoders"].items()}
+    if by_routes:
+        nothing = dict.fromkeys(encoders, np.zeros((0, 5), np.int64))
+        ragged = is_ragged(step.mesh, step.views["decoder"].positions)
+        routes = routed([microbatch | {"runs": nothing}], step.model, step.views, rows, ragged)
+        shapes = {name: own.shapes(slots[name], every) for name, own in routes.items()}
+        encoders = {name: x | {"send": shapes[name][0]} for name, x in encoders.items()}
+        if routes:
+            decoder["receive"] = {name: received for name, (_, received) in shapes.items()}
+    batch = {"decoder": decoder, "encoders": encoders, "carried": {}}
+    return step.abstract_primed(laid_out(batch, step.mesh, step.batch_specs(batch)))
 
 
 def _with_routes(step: TrainStep, routes: Any, decoder: Any, encoders: Any) -> tuple[Any, Any]:

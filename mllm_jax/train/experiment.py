@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -58,14 +59,9 @@ class Experiment:
             ScheduleError: the pipeline's sizes do not fit together.
             DataError: tokenizer or processor cannot be made.
         """
-        grid = JointGrid.build(config.parallel.plans)
-        mesh = grid.mesh(jax.devices()[: grid.devices])
-        pipeline = pipeline_plan(config)
-        lay = parameter_layouts(config.model, grid, pipeline is not None)
-        optimizer, frozen = build_optimizer(config.train, lay), Frozen(config.train.freeze)
-        step = TrainStep(config.model, grid, mesh, optimizer, pipeline, frozen)
+        step = train_step(config, jax.devices()[: config.parallel.devices])
         processor = make_processor(config.data, modalities(config.model))
-        return cls(config, grid, mesh, processor, step)
+        return cls(config, step.grid, step.mesh, processor, step)
 
     @cached_property
     def forward(self) -> TrainStep:
@@ -86,6 +82,19 @@ class Experiment:
     def state_bytes(self) -> int:
         """Size of parameters and optimizer state on disk."""
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.step.abstract))
+
+
+def train_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> TrainStep:
+    """The step that trains `config`, on `devices`.
+
+    Raises:
+        PlanError: the plans do not fit the devices.
+        ScheduleError: the pipeline's sizes do not fit together.
+    """
+    grid, pipeline = JointGrid.build(config.parallel.plans), pipeline_plan(config)
+    lay = parameter_layouts(config.model, grid, pipeline is not None)
+    optimizer, frozen = build_optimizer(config.train, lay), Frozen(config.train.freeze)
+    return TrainStep(config.model, grid, grid.mesh(devices), optimizer, pipeline, frozen)
 
 
 def modalities(model: ModelConfig) -> list[Modality]:

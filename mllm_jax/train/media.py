@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -83,6 +84,21 @@ class RoutedMicrobatches:
         if not nothing.ragged:
             return {"picks": picks}
         return {"picks": picks, "slices": _by_device(routes, Routes.slices, layout)}
+
+    def shapes(self, slots: int, microbatches: int) -> tuple[dict[str, Any], Any]:
+        """Shapes and types of `send` and `receive`, which do not depend on the runs.
+
+        Args:
+            slots: of the first dimension of `send`.
+            microbatches: of that of `receive`.
+        """
+        first = self.routes[0]
+        sent: dict[str, tuple[int, ...]] = {"picks": (slots, first.count, first.entries[0])}
+        if first.ragged:
+            sent["slices"] = (slots, first.count, 4, first.count)
+        received = (microbatches, first.target.rows, first.target.positions)
+        int32 = partial(jax.ShapeDtypeStruct, dtype=np.int32)
+        return {name: int32(shape) for name, shape in sent.items()}, int32(received)
 
     def receive(self, layout: NamedSharding) -> jax.Array:
         """`[microbatches, rows, tokens]`, see `Routes.receive`."""

@@ -30,7 +30,7 @@ from mllm_jax.train.optimizer import global_norm
 from mllm_jax.train.pipeline import Dealing, LayerStack, PipelinedGradients, PipelinePlan
 from mllm_jax.train.regroup import Regrouping
 from sharding.collectives import psum, vary
-from sharding.grid import JointGrid, View, shardings
+from sharding.grid import JointGrid, View, laid_out, shardings
 from sharding.rules import is_axes, layouts
 
 #: Of a step without a pipeline.
@@ -174,10 +174,19 @@ class TrainStep:
         """
         if not self._carried_specs:
             return batch
-        pipelined = self.pipelined
-        assert pipelined is not None
-        body = self.shard(pipelined.work_ahead, self.state_specs["params"], self._carried_specs)
-        return batch | {"carried": jax.jit(body)(params, batch)}
+        return batch | {"carried": jax.jit(self._work_ahead)(params, batch)}
+
+    def abstract_primed(self, batch: Any) -> Any:
+        """Shapes, types and layouts of what `primed` makes of a batch with those of `batch`."""
+        if not self._carried_specs:
+            return batch
+        carried = jax.eval_shape(self._work_ahead, self.abstract["params"], batch)
+        return batch | {"carried": laid_out(carried, self.mesh, self._carried_specs)}
+
+    def _work_ahead(self, params: Any, batch: Any) -> Any:
+        assert self.pipelined is not None
+        body = self.pipelined.work_ahead
+        return self.shard(body, self.state_specs["params"], self._carried_specs)(params, batch)
 
     @property
     def _carried_specs(self) -> dict[str, PartitionSpec]:
@@ -191,11 +200,8 @@ class TrainStep:
     @cached_property
     def abstract(self) -> State:
         """Shapes, types and layouts of the state."""
-        return jax.tree.map(
-            lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
-            jax.eval_shape(self._init, jax.random.key(0)),
-            shardings(self.mesh, self.state_specs),
-        )
+        shapes = jax.eval_shape(self._init, jax.random.key(0))
+        return laid_out(shapes, self.mesh, self.state_specs)
 
     @cached_property
     def pipelined(self) -> PipelinedGradients | None:

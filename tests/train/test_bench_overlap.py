@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from mllm_jax import bench_overlap
-from mllm_jax.bench_overlap import TARGETS, check_compilers, loop_share, measured, within_tensor
+from mllm_jax.bench_overlap import TARGETS, measured, within_tensor
 from mllm_jax.config import load
 from mllm_jax.devices import DeviceError
 from mllm_jax.hlo import Instruction
+from mllm_jax.overlap import loop_share
 from mllm_jax.train.schedule import make_schedule
 from scheduling.compile import compile_program
 from sharding.grid import JointGrid
@@ -29,19 +27,14 @@ SMALL = (
 )
 
 
-def test_missing_compilers_are_told_with_their_extras(monkeypatch):
-    missing = tuple(replace(target, compiler=f"no_such.{target.extra}") for target in TARGETS)
-    monkeypatch.setattr(bench_overlap, "TARGETS", missing)
-    with pytest.raises(DeviceError) as caught:
-        check_compilers()
-    message = str(caught.value)
-    assert "compile (v5p:4x4x2) and cuda13 (H100 4x8)" in message
-    assert "make install EXTRAS=compile,cuda13" in message
-
-
 def test_a_step_without_stages_is_refused():
-    plans = ["parallel.devices=8", "parallel.decoder={tensor: 8}", "schedule.pieces={}"]
-    config = load(CONFIG, [*plans, "parallel.encoders.vision={tensor: 8}"])
+    plans = [
+        "parallel.devices=32",
+        "parallel.decoder={data: 4, tensor: 8}",
+        "data.rows=4",
+        "schedule.pieces={}",
+    ]
+    config = load(CONFIG, [*plans, "parallel.encoders.vision={data: 4, tensor: 8}"])
     with pytest.raises(DeviceError, match=r"parallel\.decoder\.stage: 1 has no pipeline"):
         measured(config, TARGETS[0], co_issue=True)
 
