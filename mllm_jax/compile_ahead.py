@@ -26,7 +26,7 @@ GIB = 2**30
 
 #: Bytes of a device that are not for the program: what CUDA's context and NCCL's buffers, or the
 #: TPU's runtime, keep for themselves.
-RESERVED = 2 * GIB
+RESERVED = {"gpu": 2 * GIB, "tpu": GIB // 2}
 
 #: The compiler for TPUs gives up on a program that does not fit, and says what it needs.
 _EXHAUSTED = re.compile(
@@ -137,7 +137,8 @@ def compile_ahead(
     lowered = step.step.lower(step.abstract, batch)
     tell("compiling it")
     found = argument_bytes(step, batch)
-    limit, collectives = target.hardware.memory - RESERVED, ByKind()
+    hardware, collectives = target.hardware, ByKind()
+    limit = hardware.memory - RESERVED[hardware.platform]
     try:
         compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     except jax.errors.JaxRuntimeError as error:
@@ -249,19 +250,13 @@ def _smaller_temporaries(config: ExperimentConfig, found: Bytes, excess: float) 
         changes.append("schedule.fsdp_gather: layer (now step)")
     factor = _power_of_two(found[TEMPORARIES], excess)
     if factor is not None:
-        changes.append(
-            f"a {_ordinal(factor)} of data.rows or of data.budgets, with more microbatches"
-        )
+        changes.append(f"data.rows or data.budgets divided by {factor}, with more microbatches")
     return changes
 
 
 def _power_of_two(part: float, excess: float) -> int | None:
     """The least power of two by which `part` can be divided to save `excess`, None above 1024."""
     return next((n for n in (2**i for i in range(1, 11)) if part * (1 - 1 / n) >= excess), None)
-
-
-def _ordinal(n: int) -> str:
-    return {2: "half", 4: "quarter"}.get(n, f"{n}th")
 
 
 def _gib(number: float) -> str:
