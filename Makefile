@@ -15,7 +15,6 @@ PINS := pyproject.toml constraints.txt
 CREATED := $(VENV)/.created
 DEMO := $(VENV)/.installed-demo
 TEST := $(VENV)/.installed-test
-ALL := $(VENV)/.installed-all
 LINT := $(VENV)/.installed-lint
 COMPILERS := $(VENV)/.installed-compilers
 # --no-compile: bytecode is made for the modules that are imported, not for all that are installed.
@@ -37,9 +36,9 @@ train: $(DEMO) ## Train the demo and evaluate it: text, images and speech on 4 e
 	$(BIN)/python launch.py train --config $(CONFIG) $(ARGS)
 
 test: $(TEST) ## Run the tests that take minutes
-	$(BIN)/python -m pytest -m "not slow and not gpu and not tpu_compile" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not gpu" $(ARGS)
 
-test-all: $(ALL) ## Run every test, the slow ones too
+test-all: $(TEST) ## Run every test, the slow ones too
 	$(BIN)/python -m pytest $(ARGS)
 
 install: $(CREATED) ## Install only: EXTRAS=cuda13 (NVIDIA), tpu, demo, test, ...
@@ -76,11 +75,8 @@ $(DEMO): $(CREATED) $(PINS)
 	$(INSTALL) ".[demo]"
 	@touch $@
 
+# With the compiler for TPUs, which needs none.
 $(TEST): $(CREATED) $(PINS)
-	$(INSTALL) ".[demo,test]"
-	@touch $@
-
-$(ALL): $(CREATED) $(PINS)
 	$(INSTALL) ".[demo,test,compile]"
 	@touch $@
 

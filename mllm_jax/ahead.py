@@ -77,8 +77,10 @@ COMPILERS = {
             # Combined, collectives of two tasks wait for both and leave nothing to run beside them.
             "xla_all_gather_combiner_threshold_count": "1",
             "xla_jf_crs_combiner_threshold_count": "1",
-            # Machine code that never runs is made quickly: memory and schedule stay as they are.
+            # Machine code that never runs is made quickly: buffers and schedule stay as they are.
             "xla_jf_convolution_performance_target": "0",
+            "xla_jf_hlo_deduplication": True,
+            "xla_tpu_enable_deduplicated_calls": True,
         },
     ),
     "gpu": Compiler(

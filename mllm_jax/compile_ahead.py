@@ -28,11 +28,13 @@ GIB = 2**30
 #: TPU's runtime, keep for themselves.
 RESERVED = {"gpu": 2 * GIB, "tpu": GIB // 2}
 
-#: The compiler for TPUs gives up on a program that does not fit, and says what it needs.
-_EXHAUSTED = re.compile(
-    r"RESOURCE_EXHAUSTED.*?\bUsed ([\d.]+)([KMG]?) of ([\d.]+)([KMG]?) hbm", re.S
+#: The compiler for TPUs gives up on a program that does not fit, and says what it needs and has;
+#: both numbers hold arguments as well.
+_SIZES = (
+    r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?) hbm",
+    r"HLO temporaries \(([\d.]+)([KMGT]?)\) exceeds available HBM \(([\d.]+)([KMGT]?)\)",
 )
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 STATE = ("parameters", "optimizer state")
 TEMPORARIES = "temporaries"
@@ -206,10 +208,11 @@ def exhausted(error: jax.errors.JaxRuntimeError) -> tuple[float, float]:
     Raises:
         JaxRuntimeError: `error`, where it is about something else.
     """
-    found = _EXHAUSTED.search(str(error))
-    if not found:
+    text = str(error)
+    found = [match.groups() for sizes in _SIZES if (match := re.search(sizes, text))]
+    if not found or "RESOURCE_EXHAUSTED" not in text:
         raise error
-    used, used_unit, capacity, capacity_unit = found.groups()
+    used, used_unit, capacity, capacity_unit = found[0]
     return float(used) * _UNITS[used_unit], float(capacity) * _UNITS[capacity_unit]
 
 

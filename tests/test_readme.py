@@ -23,7 +23,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON = ".venv/bin/python launch.py "
 QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate"))
 SLOW = (
-    *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace")),
+    *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace", "compile")),
     *("make " + name for name in ("train", "test", "test-all", "install")),
 )
 #: Overrides that make training short.
@@ -78,7 +78,7 @@ def environment(folder: Path) -> Path:
         for entry in Path(sys.prefix).iterdir():
             if not entry.name.startswith("."):
                 (venv / entry.name).symlink_to(entry)
-        for stamp in ("created", "installed-demo", "installed-test", "installed-all"):
+        for stamp in ("created", "installed-demo", "installed-test"):
             (venv / f".{stamp}").touch()
     return venv
 

@@ -1,16 +1,15 @@
 """Collectives over runs of axes against what they are on whole arrays."""
 
-import os
 import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from mllm_jax.ahead import Target
 from sharding.collectives import all_gather, reduce_scatter
 
 AXES = ("outer", "tensor")
@@ -55,8 +54,7 @@ def test_shards_are_joined_and_sums_dealt_with_their_gradients(shape, dim):
 @pytest.mark.tpu_compile
 def test_a_tpu_scatters_the_sums_of_one_row_and_does_not_reduce_them_whole():
     pytest.importorskip("libtpu")
-    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
-    devices = topologies.get_topology_desc(platform="tpu", topology_name="v5p:4x4x2").devices
+    devices = Target.parse("tpu:v5p:4x4x2").devices()
     mesh = Mesh(np.array(devices).reshape(4, 8), AXES)
 
     def local(x: jax.Array, w: jax.Array) -> jax.Array:

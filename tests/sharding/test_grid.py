@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jax.experimental import topologies
 
+from mllm_jax.ahead import Target
 from sharding.grid import JointGrid, View, refining_plans
 from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
 
@@ -114,7 +114,8 @@ def test_refusals_name_the_module_and_the_valid_choices():
 )
 def test_grids_lie_on_a_torus(decoder: ParallelPlan, encoder: ParallelPlan) -> None:
     """Axes of the grid that are no whole dimensions of 4 x 4 x 2 chips."""
-    devices = topologies.get_topology_desc(platform="tpu", topology_name="v5p:4x4x2").devices
+    pytest.importorskip("libtpu")
+    devices = Target.parse("tpu:v5p:4x4x2").devices()
     grid = JointGrid.build({"decoder": decoder, "vision": encoder})
     mesh = grid.mesh(devices)
     assert set(mesh.devices.flat) == set(devices)
