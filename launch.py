@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def _run(args: argparse.Namespace, console: Console) -> int:
 
     if getattr(args, "keys", False):
         return _keys(console)
-    config = load(args.config, args.overrides)
+    config = load(args.config, args.overrides, planned=args.command is not plan)
     command: Command = args.command
     return command(args, config, console)
 
@@ -215,6 +216,27 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     return OK
 
 
+def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Search the fastest plans for the model, the rows of a step and the devices."""
+    from mllm_jax.console import print_json, print_table
+    from mllm_jax.plan import COLUMNS
+    from mllm_jax.plan import plan as run
+    from mllm_jax.planning import Planner
+    from scheduling.hardware import named
+
+    memory = None if args.memory is None else args.memory * 2**30
+    planner = Planner(config, named(args.hardware), args.hardware, memory)
+    file = Path(args.output) if args.output else config.run.path / "plan.yaml"
+    result = run(planner, args.top, file, time.perf_counter)
+    if args.json:
+        print_json(result.to_json())
+        return OK
+    print_table(console, COLUMNS, result.rows)
+    for note in result.notes:
+        console.print(note, markup=False)
+    return OK
+
+
 def compile(  # noqa: A001 - commands are called as their functions
     args: argparse.Namespace, config: ExperimentConfig, console: Console
 ) -> int:
@@ -308,7 +330,18 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for command in (train, evaluate, verify, config, budgets, bench, trace, simulate, compile):
+    for command in (
+        train,
+        evaluate,
+        verify,
+        config,
+        budgets,
+        bench,
+        trace,
+        simulate,
+        plan,
+        compile,
+    ):
         sub = _add(commands, command)
         if command is config:
             sub.add_argument("--keys", action="store_true", help="list all keys as Markdown")
@@ -317,6 +350,8 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--samples", type=_positive, metavar="N", help=help_text)
         elif command is simulate:
             _add_simulation(sub)
+        elif command is plan:
+            _add_plan(sub)
         elif command is compile:
             help_text = "tpu:CHIP:SIZES (tpu:v5p:4x4x4) or gpu:CHIP:HOSTSxDEVICES (gpu:h100:4x8)"
             sub.add_argument("--topology", required=True, metavar="TOPOLOGY", help=help_text)
@@ -368,6 +403,17 @@ def _inputs(command: Command) -> str:
     return "--config FILE --topology TOPOLOGY" if command is compile else "--config FILE"
 
 
+def _add_plan(sub: argparse.ArgumentParser) -> None:
+    help_text = "name in configs/hardware/, or a description's file (default: h100)"
+    sub.add_argument("--hardware", default="h100", metavar="NAME|FILE", help=help_text)
+    help_text = "GiB of a device that a step may take (default: all of the hardware's)"
+    sub.add_argument("--memory", type=float, metavar="GIB", help=help_text)
+    help_text = "how many plans to show, each with other degrees of the decoder (default: 3)"
+    sub.add_argument("--top", type=_positive, default=3, metavar="K", help=help_text)
+    help_text = "the configuration to write (default: plan.yaml in the run's folder)"
+    sub.add_argument("--output", metavar="FILE", help=help_text)
+
+
 def _add_processes(sub: argparse.ArgumentParser) -> None:
     group = sub.add_argument_group("several processes (each is started with its own number)")
     group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens")
@@ -411,6 +457,7 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from data.sample import DataError, SampleError
     from mllm_jax.devices import DeviceError
     from mllm_jax.models.attention import AttentionError
+    from mllm_jax.plan import PlanningError
     from mllm_jax.train.checkpoint import CheckpointError
     from mllm_jax.train.experiment import RunError
     from scheduling.hardware import HardwareError
@@ -418,7 +465,7 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from sharding.plan import PlanError
 
     run = (AttentionError, CheckpointError, DeviceError, PlanError, RunError, ScheduleError)
-    return (*run, DataError, HardwareError, SampleError)
+    return (*run, DataError, HardwareError, PlanningError, SampleError)
 
 
 if __name__ == "__main__":

@@ -256,12 +256,15 @@ class ExperimentConfig(Section):
         return units
 
 
-def load(path: str | Path, overrides: Sequence[str] = ()) -> ExperimentConfig:
+def load(
+    path: str | Path, overrides: Sequence[str] = (), *, planned: bool = True
+) -> ExperimentConfig:
     """Read, merge and check a configuration.
 
     Args:
         path: YAML file; its key `base` names another file, relative to it, that it refines.
         overrides: `section.key=value`, values in YAML, e.g. `train.steps=10`.
+        planned: its plans must fit its devices, model and rows; else they are to be found.
 
     Raises:
         ConfigError: anything is wrong; the message lists all of it.
@@ -269,10 +272,10 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> ExperimentConfig:
     values = read(Path(path))
     for override in overrides:
         _override(values, override)
-    return resolve(values, source=str(path))
+    return resolve(values, source=str(path), planned=planned)
 
 
-def resolve(values: Mapping[str, Any], source: str) -> ExperimentConfig:
+def resolve(values: Mapping[str, Any], source: str, *, planned: bool = True) -> ExperimentConfig:
     """Validate `values` and the agreement of their sections; `source` heads the error.
 
     Raises:
@@ -286,7 +289,8 @@ def resolve(values: Mapping[str, Any], source: str) -> ExperimentConfig:
     problems = list(_coerced(values, config.model_dump(mode="json")))
     if not problems:
         config, problems = _with_vocabulary(config)
-    problems = problems or check(config)
+    if planned:
+        problems = problems or check(config)
     if problems:
         raise ConfigError(source, problems)
     return config

@@ -31,12 +31,17 @@ SINGLE_AXES = ("context", "expert")
 
 def check(config: ExperimentConfig) -> list[str]:
     """All disagreements between the sections of `config`; empty if it can run."""
+    return check_sections(config) or [*_schedule(config)]
+
+
+def check_sections(config: ExperimentConfig) -> list[str]:
+    """Those that show without a schedule, which takes seconds for a large pipeline."""
     problems = [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
     if problems:  # what follows looks modules up by name
         return problems
     plans = [*_single(config), *_counts(config)]
     splits = [*(plans or _grid(config)), *_sizes(config), *_positions(config), *_rows(config)]
-    problems = [
+    return [
         *splits,
         *_attention(config),
         *_balancing(config),
@@ -44,7 +49,6 @@ def check(config: ExperimentConfig) -> list[str]:
         *_stages(config),
         *_stages_as_fsdp(config),
     ]
-    return problems or [*_schedule(config)]
 
 
 def module_path(name: str) -> str:

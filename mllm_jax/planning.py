@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import Any
 
 from mllm_jax.config import ExperimentConfig, ScheduleConfig
+from mllm_jax.config_checks import check_sections
 from mllm_jax.train.schedule import encoder_pieces, make_schedule, one_stage
 from mllm_jax.workload import on_platform, workload
 from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware
-from scheduling.schedule import Schedule
+from scheduling.schedule import Schedule, ScheduleError
 from scheduling.search import Need, Search, Space, search
 from sharding.plan import divisors
 
@@ -110,6 +111,8 @@ class Planner:
         Raises:
             ScheduleError: the sizes do not fit together.
         """
+        for problem in check_sections(self.configured(strategy)):
+            raise ScheduleError(problem)
         if strategy.decoder.stage == 1:
             return one_stage(self.configured(strategy))
         pieces = self._pieces(strategy)

@@ -17,6 +17,7 @@ import numpy as np
 
 from scheduling.estimate import WIDE, Strategy, Timing, Workload
 from scheduling.hardware import Hardware
+from scheduling.memory import kept
 from scheduling.orders import Ordered, OrderTimes, megatron_orders, simulate_order
 from scheduling.schedule import ScheduleError, Task
 from scheduling.simulation import Options, Simulation
@@ -24,31 +25,9 @@ from scheduling.times import Segment, TaskTime
 from sharding.plan import ParallelPlan, divisors
 
 #: Share of the data-parallel collectives that stays exposed where they run bucket by bucket beside
-#: the first forwards and the last backwards.
-EXPOSED = 1.0
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """A baseline's step.
-
-    Attributes:
-        name: of the baseline.
-        strategy: of the decoder; encoders' plans where they have their own.
-        seconds: of a step.
-        compute: seconds of one device's compute, the mean over all devices.
-        idle: by kind, likewise.
-        hidden: share of the encoders' compute in bubbles; None where there is no such thing.
-        memory: bytes of a device.
-    """
-
-    name: str
-    strategy: Strategy
-    seconds: float
-    compute: float
-    idle: dict[str, float]
-    hidden: float | None
-    memory: float
+#: the first forwards and the last backwards. Calibrated: with it Optimus hides 68.7 % of ViT-22B's
+#: work on 3072 devices without packing inside the decoder's run, as published (docs/cost.md).
+EXPOSED = 0.6
 
 
 @dataclass(frozen=True)
@@ -151,6 +130,24 @@ class Chain:
         values = 3 + 2 * self.workload.moments
         speed = self.hardware.memory_bandwidth * self.hardware.efficiency.memory
         return values * WIDE * self.shared(timing) / timing.plan.batch / speed
+
+    @property
+    def memory(self) -> float:
+        """Bytes of a device: ZeRO-1 (parameters and gradients whole, optimizer spread) and inputs.
+
+        The decoder's first stage holds what its forwards before the first backward have left.
+        """
+        state = sum(map(self._state, self.timings.values()))
+        timing, strategy = self.timings["decoder"], self.strategy
+        stages, chunks = strategy.decoder.stage, strategy.chunks
+        waiting = min(2 * (stages - 1) + (chunks - 1) * stages + 1, strategy.microbatches * chunks)
+        layers = timing.tower.layers / (stages * chunks)
+        own = timing.activation / timing.plan.tensor
+        return state + waiting * (own if strategy.remat == "full" else kept(timing, layers))
+
+    def _state(self, timing: Timing) -> float:
+        moments = (1 + self.workload.moments) * WIDE / timing.plan.batch
+        return (self.workload.size + WIDE + moments) * self.shared(timing)
 
     def _over_ranks(self, data: float, plan: ParallelPlan) -> float:
         return self.hardware.group_seconds(data, plan.batch, plan.devices)

@@ -1,0 +1,353 @@
+"""The plan of a run: the best strategies beside what others would do, and a ready configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.config import resolve, to_yaml
+from mllm_jax.planning import Planner
+from scheduling.baselines import Chain, balanced, decoder_alone, megatron
+from scheduling.estimate import Strategy
+from scheduling.optimus import optimus
+from scheduling.schedule import ScheduleError
+from scheduling.search import Outcome, Search, search
+from scheduling.simulation import IDLE_KINDS, Simulation
+from sharding.plan import ParallelPlan
+
+GIB = 2**30
+
+
+class PlanningError(ValueError):
+    """No plan meets what was asked for."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one way to run the step is predicted to take.
+
+    Attributes:
+        name: of the way.
+        plan: in words.
+        seconds: of a step; None if it cannot be run.
+        compute, idle: seconds of a device, the mean over all.
+        hidden: share of the encoders' work that makes the step no longer; None without encoders.
+        memory: bytes of a device.
+        mfu: model FLOPs utilisation.
+        recomputed: the same, counting what is computed again.
+        reason: why it cannot be run, or why it is slower than the best.
+    """
+
+    name: str
+    plan: str
+    seconds: float | None = None
+    compute: float | None = None
+    idle: dict[str, float] | None = None
+    hidden: float | None = None
+    memory: float | None = None
+    mfu: float | None = None
+    recomputed: float | None = None
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The same keys, whatever the way."""
+        return {
+            "plan": self.plan,
+            "step_seconds": self.seconds,
+            "encoder_hidden": self.hidden,
+            "mfu": self.mfu,
+            "mfu_with_recomputation": self.recomputed,
+            "memory_bytes": self.memory,
+            "compute_seconds": self.compute,
+            "idle_seconds": self.idle,
+            "reason": self.reason,
+        }
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Cells of a table."""
+        if self.seconds is None:
+            return (self.name, "-", "-", "-", "-", "-", *"-" * len(IDLE_KINDS))
+        idle = self.idle or {}
+        return (
+            self.name,
+            f"{self.seconds:.4g}",
+            _percent(self.mfu),
+            _percent(self.recomputed),
+            f"{(self.memory or 0) / GIB:.1f}",
+            _percent(self.hidden),
+            *(f"{idle.get(kind, 0.0) / self.seconds:.1%}" for kind in IDLE_KINDS),
+        )
+
+
+COLUMNS = ("way", "seconds", "MFU", "with recomputation", "GiB", "encoders hidden", *IDLE_KINDS)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What `plan` found.
+
+    Attributes:
+        best: the fastest strategies, the fastest first.
+        baselines: by name.
+        found: the search.
+        seconds: that it took.
+        file: the configuration that was written.
+    """
+
+    best: tuple[Prediction, ...]
+    baselines: dict[str, Prediction]
+    found: Search
+    seconds: float
+    file: Path
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"best", "top", "baselines": {name}, "search_seconds", "simulated", "refused",
+        "file"}`."""
+        return {
+            "best": self.best[0].to_json(),
+            "top": [own.to_json() for own in self.best],
+            "baselines": {name: own.to_json() for name, own in self.baselines.items()},
+            "search_seconds": self.seconds,
+            "simulated": self.found.simulated,
+            "families": self.found.families,
+            "refused": dict(self.found.refused),
+            "file": str(self.file),
+        }
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Cells of the table: the best, then the baselines."""
+        return [own.row for own in (*self.best, *self.baselines.values())]
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines below the table."""
+        plans = [f"{own.name}: {own.plan}" for own in self.best]
+        lost = [f"{name}: {own.reason}" for name, own in self.baselines.items()]
+        refused = [f"{count} refused: {why}" for why, count in self.found.refused.items()]
+        return [
+            *plans,
+            *lost,
+            f"{self.found.families} decoder strategies, {self.found.simulated} whole strategies "
+            f"simulated in {self.seconds:.1f} s",
+            *refused,
+            f"written: {self.file}",
+        ]
+
+
+def plan(planner: Planner, top: int, file: Path, clock: Callable[[], float]) -> Planned:
+    """Search, compare with baselines and write the best as a configuration.
+
+    Args:
+        top: strategies to show, each with another plan of the decoder.
+        file: to write.
+        clock: of the search, in seconds.
+
+    Raises:
+        PlanningError: no strategy fits; the message says by how much, and what would.
+    """
+    start = clock()
+    found = planner.search(top)
+    seconds = clock() - start
+    if not found.best:
+        raise PlanningError(_no_plan(planner, found))
+    best = tuple(
+        predicted(planner, f"best {i + 1}" if i else "best", outcome)
+        for i, outcome in enumerate(found.best)
+    )
+    baselines = {
+        name: _compared(own, best[0]) for name, own in _baselines(planner, found.best[0]).items()
+    }
+    write(planner, found.best[0], file)
+    return Planned(best, baselines, found, seconds, file)
+
+
+def write(planner: Planner, outcome: Outcome, file: Path) -> None:
+    """The configuration of `outcome`, which `launch.py train` takes.
+
+    Raises:
+        ConfigError: it is refused after all.
+    """
+    config = planner.configured(outcome.strategy)
+    resolve(config.model_dump(mode="json"), source=str(file))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    head = (
+        f"# Planned for {config.parallel.devices} x {planner.hardware.title}: predicted "
+        f"{outcome.seconds:.4g} s a step,\n"
+        f"# {outcome.memory.total / GIB:.1f} GiB a device.\n"
+    )
+    file.write_text(head + to_yaml(config), encoding="utf-8")
+
+
+def predicted(planner: Planner, name: str, outcome: Outcome) -> Prediction:
+    """The prediction of a searched strategy."""
+    made = _of_simulation(planner, name, outcome.strategy, outcome.simulation)
+    return replace(made, plan=describe(outcome.strategy), memory=outcome.memory.total)
+
+
+def describe(strategy: Strategy) -> str:
+    """A strategy in one line."""
+    plans = "; ".join(f"{name} {plan}" for name, plan in strategy.plans.items())
+    parts = [plans, f"{strategy.microbatches} microbatches", f"remat {strategy.remat}"]
+    if strategy.decoder.stage > 1:
+        pieces = ", ".join(f"{name} in {n} pieces" for name, n in strategy.pieces.items())
+        parts += [f"{strategy.chunks} chunks", f"encoders in {strategy.placement}", pieces]
+    if strategy.decoder.stage > 1 and strategy.decoder.fsdp > 1:
+        parts.append(f"gathered by {strategy.gather}")
+    return ", ".join(part for part in parts if part)
+
+
+def _of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simulation) -> Prediction:
+    return Prediction(
+        name,
+        describe(strategy),
+        made.makespan,
+        made.compute,
+        {str(kind): seconds for kind, seconds in made.idle.items()},
+        made.encoder_hidden,
+        None,
+        *_utilisation(planner, strategy, made.makespan),
+    )
+
+
+def _utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[float, float]:
+    """Model FLOPs utilisation, without and with what is computed again."""
+    work = planner.workload
+    forward = sum(work.flops(name) for name in work.towers)
+    trained = sum(work.flops(name) for name in work.towers if name not in work.frozen)
+    again = 0.0 if strategy.remat == "none" else trained
+    peak = planner.hardware.peak(work.dtype) * planner.space.devices * seconds
+    return (forward + 2 * trained) / peak, (forward + 2 * trained + again) / peak
+
+
+def _compared(own: Prediction, best: Prediction) -> Prediction:
+    """With the reason why it is slower than the best."""
+    if own.seconds is None or best.seconds is None:
+        return own
+    ratio = own.seconds / best.seconds
+    if ratio <= 1:
+        return replace(
+            own, reason=f"{1 / ratio:.2f}x as fast as the best: it needs what the space lacks"
+        )
+    losses = {
+        kind: seconds - (best.idle or {}).get(kind, 0.0)
+        for kind, seconds in {**(own.idle or {}), "compute": own.compute or 0.0}.items()
+    }
+    losses["compute"] = (own.compute or 0.0) - (best.compute or 0.0)
+    worst = max(losses, key=lambda kind: losses[kind])
+    why = f"{ratio:.2f}x the best's seconds, most of it {worst} ({losses[worst]:.4g} s more)"
+    return replace(own, reason=why)
+
+
+def _baselines(planner: Planner, best: Outcome) -> dict[str, Prediction]:
+    """What others would do with the configured plan of the decoder, or with the best's."""
+    chain = Chain(planner.workload, _configured(planner, best), planner.hardware)
+    made = {
+        "megatron": lambda: _chained(planner, "megatron", chain, megatron(chain)),
+        "balanced": lambda: _chained(planner, "balanced", chain, balanced(chain)),
+        "fsdp": lambda: _searched(planner, "fsdp", {"stages": (1,)}),
+        "prologue": lambda: _searched(planner, "prologue", _prologue(chain.strategy)),
+        "optimus": lambda: _optimus(planner, chain),
+    }
+    results = {}
+    for name, make in made.items():
+        try:
+            results[name] = make()
+        except ScheduleError as error:
+            results[name] = Prediction(name, "", reason=str(error))
+    return results
+
+
+def _configured(planner: Planner, best: Outcome) -> Strategy:
+    """The configured strategy of the decoder, or the best's if that does not fit the devices."""
+    config = planner.settled
+    decoder, rows = config.parallel.decoder, planner.workload.rows
+    fits = decoder.devices == planner.space.devices and planner.space.fits("decoder", decoder)
+    if not fits or rows % (config.train.accumulate * decoder.batch):
+        return best.strategy
+    return Strategy(
+        {"decoder": decoder},
+        config.train.accumulate,
+        config.schedule.chunks,
+        config.model.remat,
+        co_issue=False,
+    )
+
+
+def _prologue(strategy: Strategy) -> dict[str, Any]:
+    decoder: ParallelPlan = strategy.decoder
+    return {
+        "placements": ("prologue",),
+        "stages": (decoder.stage,),
+        "tensors": (decoder.tensor,),
+        "chunks": (strategy.chunks,),
+    }
+
+
+def _searched(planner: Planner, name: str, changes: dict[str, Any]) -> Prediction:
+    """The best of a part of the space."""
+    space = replace(planner.space, **changes)
+    found = search(space, planner.workload, planner.hardware, planner.schedule)
+    if found.best:
+        return predicted(planner, name, found.best[0])
+    return Prediction(name, "", reason=_smallest(planner, found))
+
+
+def _chained(planner: Planner, name: str, chain: Chain, made: Simulation) -> Prediction:
+    own = _of_simulation(planner, name, chain.strategy, made)
+    return replace(own, memory=chain.memory)
+
+
+def _optimus(planner: Planner, chain: Chain) -> Prediction:
+    alone = decoder_alone(chain)
+    made = optimus(chain, alone, max(0.0, planner.space.memory - chain.memory))
+    own = _of_simulation(planner, "optimus", chain.strategy, alone)
+    mfu, recomputed = _utilisation(planner, chain.strategy, made.seconds)
+    plan = (
+        f"{own.plan}; encoders in {made.stages} stages x tensor {made.tensor}; "
+        f"{made.coarse:.1%} hidden without packing"
+    )
+    return replace(
+        own,
+        plan=plan,
+        seconds=made.seconds,
+        hidden=made.hidden,
+        memory=chain.memory,
+        mfu=mfu,
+        recomputed=recomputed,
+    )
+
+
+def _no_plan(planner: Planner, found: Search) -> str:
+    """Why there is no plan, and the nearest change."""
+    return (
+        f"no plan for {planner.space.devices} x {planner.hardware.title} within "
+        f"{planner.space.memory / GIB:.1f} GiB a device: {_smallest(planner, found)}"
+    )
+
+
+def _smallest(planner: Planner, found: Search) -> str:
+    if found.smallest is None:
+        why = "; ".join(found.refused) or "no degrees divide the devices, the rows and the model"
+        return f"{why}; change parallel.devices or data.rows x train.accumulate"
+    strategy, memory = found.smallest
+    return (
+        f"the leanest, {describe(strategy)}, needs {memory / GIB:.1f} GiB of "
+        f"{planner.space.memory / GIB:.1f}; fits with about "
+        f"{_devices(planner, memory)} devices, or with --memory {memory / GIB:.0f}"
+    )
+
+
+def _devices(planner: Planner, memory: float) -> int:
+    """The next multiple of the devices that could hold `memory`."""
+    times = 1
+    while memory / times > planner.space.memory:
+        times *= 2
+    return planner.space.devices * times
