@@ -28,12 +28,10 @@ class BundleTime:
     Attributes:
         ends: of its tasks, seconds from the bundle's start.
         compute: seconds of compute of each task.
-        collective: seconds of collectives of all tasks.
     """
 
     ends: tuple[float, ...]
     compute: tuple[float, ...]
-    collective: float
 
     @property
     def seconds(self) -> float:
@@ -75,8 +73,8 @@ class BundleClock:
 
 def _alone(task: TaskTime, length: float, slow: float) -> BundleTime:
     """`bundle_time` of one task."""
-    compute, collective = task.compute * length * slow, task.collective * length
-    return BundleTime((compute + collective,), (compute,), collective)
+    compute = task.compute * length * slow
+    return BundleTime((compute + task.collective * length,), (compute,))
 
 
 def scale(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:
@@ -99,8 +97,7 @@ def bundle_time(tasks: Sequence[TaskTime], co_issue: bool) -> BundleTime:
         ends = _together(tasks)
     else:
         ends = tuple(accumulate(task.seconds for task in tasks))
-    compute = tuple(task.compute for task in tasks)
-    return BundleTime(ends, compute, sum(task.collective for task in tasks))
+    return BundleTime(ends, tuple(task.compute for task in tasks))
 
 
 def _together(tasks: Sequence[TaskTime]) -> tuple[float, ...]:

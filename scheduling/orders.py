@@ -241,7 +241,7 @@ class _Asynchronous:
 
     Node s is the gather of stage s. A bundle is a node; one of several tasks has a node of no time
     before it, and for each task one that ends with it. Sends go in the order in which they are
-    ready: `links` holds their streams.
+    ready: `sends` holds their streams.
     """
 
     def __init__(
@@ -255,28 +255,25 @@ class _Asynchronous:
             for stage, order in enumerate(step.orders)
         ]
         self.decoder = [_decoder_range(order) for order in step.orders]
-        self.links: set[tuple[str, int, int]] = set()
+        self.sends: set[tuple[str, int, int]] = set()
         self.ends: dict[Placed, int] = {}
         self.starts: dict[tuple[int, int], int] = {}
-        self.nodes: list[Node] = [self._gather(stage) for stage in range(len(step.orders))]
+        self.nodes = [
+            Node(None, times.gather, name=f"gather of stage {stage}")
+            for stage in range(len(step.orders))
+        ]
 
     def _time(self, stage: int, bundle: Bundle) -> BundleTime:
         tasks = tuple([self.times.time(task, stage) for task in bundle])
         slow = self.replica.slow.get(stage, 1.0)
         return self.clock.time(tasks, self.replica.lengths_of(bundle), slow)
 
-    def _gather(self, stage: int) -> Node:
-        """As in the step in lockstep, it gives way to collectives of encoders beside it."""
-        beside = self.bundles[stage][: self.decoder[stage].start] if self.overlap else ()
-        links = sum(own.collective for own in beside) if self.times.gather else 0.0
-        return Node(None, self.times.gather + links, name=f"gather of stage {stage}")
-
     def run(self, count: int) -> Run:
         """All nodes."""
         self._number()
         self._connect()
         try:
-            times = run(self.nodes, listed=self.links)
+            times = run(self.nodes, listed=self.sends)
         except EventError as error:
             raise ScheduleError(str(error)) from error
         stages = tuple(self._stage(stage, times) for stage in range(len(self.step.orders)))
@@ -324,7 +321,7 @@ class _Asynchronous:
         if other[0] == stage or not self.times.send:
             return end
         stream = "send", other[0], stage
-        self.links.add(stream)
+        self.sends.add(stream)
         self.nodes.append(Node(stream, self.times.send, (end,), name=f"send of {other[1]}"))
         return len(self.nodes) - 1
 
@@ -342,9 +339,8 @@ class _Asynchronous:
         first, last = there, there
         if decoder:
             first, last = spans[decoder.start].start, spans[decoder.stop - 1].end
-        beside = sum(own.collective for own in self.bundles[stage][decoder.stop :])
-        ready, links = (last, beside) if self.overlap else (done, 0.0)
-        return StageRun(tuple(blocks), there, first, last, ready, links, done)
+        ready = last if self.overlap else done
+        return StageRun(tuple(blocks), there, first, last, ready, done)
 
 
 def _decoder_range(order: tuple[Bundle, ...]) -> range:

@@ -94,17 +94,14 @@ class _Plan:
 
 
 class _Lockstep:
-    """One replica's step up to the scatter; `clocks[s]` is where stage s stands, in seconds.
-
-    `links[s]` counts what its links did since the phase began.
-    """
+    """One replica's step up to the scatter; `clocks[s]` is where stage s stands, in seconds."""
 
     def __init__(self, plan: _Plan, replica: Replica, clock: BundleClock) -> None:
         self.plan, self.times, self.replica, self.clock = plan, plan.times, replica, clock
         stages = range(plan.schedule.stages)
         self.slow = [replica.slow.get(stage, 1.0) for stage in stages]
         self.blocks: list[list[Block]] = [[] for _ in stages]
-        self.clocks, self.links = ([0.0 for _ in stages] for _ in range(2))
+        self.clocks = [0.0 for _ in stages]
         self.first: dict[int, float] = {}
         self.last: dict[int, float] = {}
         self.start: list[float] = []
@@ -113,40 +110,27 @@ class _Lockstep:
     def run(self, count: int) -> Run:
         """All ticks."""
         prologue, middle, epilogue = self.plan.schedule.phases
-        gathered = self._gather(prologue)
+        gathered = self.times.gather
+        if not self.plan.overlap:
+            self._wait(gathered)
+        self._ticks(prologue)
         if middle:
-            self._wait(max(*self.clocks, *gathered) + self.times.deliver)
+            self._wait(max(*self.clocks, gathered) + self.times.deliver)
         self._ticks(middle)
-        decoded = list(map(max, self.clocks, gathered))
-        self.links = [0.0] * len(self.links)
+        decoded = [max(clock, gathered) for clock in self.clocks]
         self._ticks(epilogue)
-        stages = [
-            self._stage(s, *both) for s, both in enumerate(zip(gathered, decoded, strict=True))
-        ]
+        stages = [self._stage(stage, end) for stage, end in enumerate(decoded)]
         start, end = np.array(self.start or [0.0]), np.array(self.end or [0.0])
         beats = beats_of(self.plan.schedule) if self.start else np.zeros(1, int)
         return Run(self.replica, count, tuple(stages), start, end, beats)
 
-    def _stage(self, stage: int, gathered: float, decoded: float) -> StageRun:
-        """What the stage `stage` did, which had its parameters and ended the middle then."""
+    def _stage(self, stage: int, decoded: float) -> StageRun:
+        """What the stage `stage` did, which ended the middle then."""
+        gathered = self.times.gather
         done = max(self.clocks[stage], gathered)
-        ready, beside = (decoded, self.links[stage]) if self.plan.overlap else (done, 0.0)
+        ready = decoded if self.plan.overlap else done
         first, last = self.first.get(stage, gathered), self.last.get(stage, decoded)
-        blocks = tuple(self.blocks[stage])
-        return StageRun(blocks, gathered, first, last, ready, beside, done)
-
-    def _gather(self, prologue: range) -> list[float]:
-        """Runs the prologue; when the parameters of each stage are there.
-
-        The gather has the links whenever no collective of the prologue needs them. It ends after
-        the prologue, and then all of these are over; or before, and then nothing waits for it.
-        """
-        seconds, overlap = self.times.gather, self.plan.overlap
-        if not overlap:
-            self._wait(seconds)
-        self._ticks(prologue)
-        links = self.links if overlap and seconds else [0.0] * len(self.links)
-        return [seconds + busy for busy in links]
+        return StageRun(tuple(self.blocks[stage]), gathered, first, last, ready, done)
 
     def _wait(self, until: float) -> None:
         self.clocks = [until] * len(self.clocks)
@@ -167,7 +151,6 @@ class _Lockstep:
         tasks = tuple([self.times.time(task) for task in bundle])
         own = self.clock.time(tasks, lengths, self.slow[stage])
         end = self.clocks[stage] = start + own.seconds
-        self.links[stage] += own.collective
         if any(task.module == "decoder" for task in bundle):
             self.first.setdefault(stage, start)
             self.last[stage] = end
@@ -179,7 +162,6 @@ class _Lockstep:
         now = max(self.clocks)
         if self.plan.sends[tick]:
             now += self.times.send
-            self.links = [busy + self.times.send for busy in self.links]
         microbatch = self.plan.heads[tick]
         if microbatch is not None:
             now = self._head(tick, microbatch, now)

@@ -99,8 +99,9 @@ class Options:
         co_issue: tasks of a bundle run side by side, the compute of one under the collectives of
             another.
         overlap_gather: encoder work before the decoder's first task runs beside the gather of the
-            parameters, and that after its last beside the scatter of the gradients. Gather and
-            scatter give way to the encoders' collectives and take the links when they are free.
+            parameters, and that after its last beside the scatter of the gradients. These do not
+            slow its collectives, as data-parallel ranks are joined by other links (NICs, other
+            axes of a torus) than a tensor group.
         replicas: data-parallel replicas of the pipeline. Equal ones are simulated once.
         usual: what all replicas are like but the `distinct` ones.
         distinct: replicas unlike the others, at most `replicas` of them.
@@ -179,7 +180,6 @@ class StageRun:
         gathered: its parameters are there.
         first, last: start of its first and end of its last decoder task.
         ready: its gradients may be scattered.
-        beside: seconds of other work of the links that the scatter gives way to.
         done: end of its last block.
     """
 
@@ -188,7 +188,6 @@ class StageRun:
     first: float
     last: float
     ready: float
-    beside: float
     done: float
 
 
@@ -272,11 +271,7 @@ class Step:
     def __init__(self, runs: Sequence[Run], scatter: float, update: float) -> None:
         self.runs, self.update = runs, update
         columns = list(zip(*(run.stages for run in runs), strict=True))
-        self.scattered = [
-            max(own.ready for own in column)
-            + (scatter + max(own.beside for own in column) if scatter else 0.0)
-            for column in columns
-        ]
+        self.scattered = [max(own.ready for own in column) + scatter for column in columns]
         self.done = [max(self._done(run)) for run in runs]
         self.complete = max(self.done)
         self.makespan = self.complete + max(self._update(run, s) for run in runs for s in self)

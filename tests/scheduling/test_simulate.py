@@ -92,7 +92,7 @@ def test_co_issue_is_between_apart_and_the_busier_stream(tasks: list[TaskTime]) 
     compute, collective = (sum(getattr(t, own) for t in tasks) for own in ("compute", "collective"))
     least = max(compute, collective, *(task.seconds for task in tasks), 0.0)
     assert least <= beside.seconds <= apart.seconds
-    assert (sum(beside.compute), beside.collective) == (compute, collective)
+    assert sum(beside.compute) == compute
     assert beside.compute == apart.compute
 
 
@@ -270,22 +270,22 @@ def test_encoder_work_fills_gather_and_scatter() -> None:
     decoder = one_forward_one_backward(2, 2)
     schedule = place_encoders(decoder, [cut], times.costs, "prologue")
     beside, before = (simulate(schedule, times, Options(overlap_gather=on)) for on in (True, False))
-    # Of 3 s of a piece the links are busy for one: 3 s of gather end at 4 s.
     bare = simulate(decoder, replace(times, encoders={})).makespan - 4
     assert before.makespan == bare + 3 + 3 + 3 + 1
-    assert beside.makespan == bare + 4 + 3
+    # The forward is as long as the gather; the backward is 2 s longer than the scatter.
+    assert beside.makespan == bare + 3 + 3
     assert before.encoder_hidden == 0
-    # Exposed are 1 s of the first, and 2 s of the second piece; compute is 2 s of each.
-    assert beside.encoder_hidden == 1 - 3 / 4
+    # Compute is 2 s of each piece.
+    assert beside.encoder_hidden == 1 - 2 / 4
 
 
-def test_the_scatter_gives_way_to_collectives_of_encoders() -> None:
-    pieces: Pieces = {("EF", "vision", 0): alone(2.0), ("EB", "vision", 0): alone(2.0, 1.0)}
-    times = replace(PLAIN, encoders=pieces, scatter=100.0)
+def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
+    pieces: Pieces = {(kind, "vision", 0): alone(2.0, 1.0) for kind in ("EF", "EB")}
+    times = replace(PLAIN, encoders=pieces, gather=50.0, scatter=100.0)
     decoder = one_forward_one_backward(2, 2)
     schedule = place_encoders(decoder, [EncoderPieces("vision")], times.costs, "prologue")
-    bare = simulate(decoder, replace(times, encoders={})).makespan
-    assert simulate(schedule, times).makespan == bare + 2 + 1
+    bare = simulate(decoder, replace(times, encoders={}))
+    assert simulate(schedule, times).makespan == bare.makespan
 
 
 def test_hidden_encoder_work_costs_nothing() -> None:
