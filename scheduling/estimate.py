@@ -353,6 +353,20 @@ class Timing:
         moved = self.hardware.group_seconds(each, devices, devices) if devices > 1 else 0.0
         return (Segment(times * self.compute(self.tower.end), moved),)
 
+    def only(self) -> StepTimes:
+        """Times of a step of the decoder alone."""
+        return StepTimes(
+            self.forward(self.layers_per_task),
+            self.backward(self.layers_per_task),
+            {},
+            self.head(),
+            self.send(),
+            self.deliver(),
+            self.gather(),
+            self.scatter(),
+            self.update(),
+        )
+
     # ---- what stages and ranks do together -------------------------------------------------------
 
     def head(self) -> TaskTime:

@@ -23,11 +23,12 @@ from scheduling.estimate import Strategy, Timing, Workload, step_times
 from scheduling.hardware import Hardware
 from scheduling.memory import Memory, Sizes, least_memory, step_memory
 from scheduling.program import Remat
-from scheduling.schedule import Schedule, ScheduleError
+from scheduling.schedule import Schedule, ScheduleError, interleaved
 from scheduling.simulate import simulate
 from scheduling.simulation import Options, Simulation
 from scheduling.times import StepTimes
-from sharding.plan import ParallelPlan, divisors
+from sharding.grid import JointGrid
+from sharding.plan import ParallelPlan, PlanError, divisors
 
 #: Placements of encoders that are tried; on the first stage is a baseline.
 PLACEMENTS: tuple[Placement, ...] = ("prologue", "bubbles")
@@ -196,9 +197,18 @@ def encoder_plans(
                 continue
             plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, stage=stage, tensor=tensor)
             across = family.gather == "layer" and decoder.stage > 1 and fsdp > 1
-            if space.fits(name, plan) and not across:
+            if space.fits(name, plan) and not across and _refine(decoder, plan):
                 found.append(plan)
     return sorted(set(found), key=str)
+
+
+def _refine(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
+    """Whether both are views of one grid."""
+    try:
+        JointGrid.build({"decoder": decoder, "encoder": plan})
+    except PlanError:
+        return False
+    return True
 
 
 def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Strategy]:
@@ -245,6 +255,16 @@ def lower_bound(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
     path += ends + sum(tower.gather() + tower.scatter() for tower in known)
     compute = slots * (forward.compute + backward.compute) + ends
     return max(path, compute + encoder_compute(workload, strategy, hardware))
+
+
+def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Seconds of the decoder's step without any encoder."""
+    decoder = Timing(workload, strategy, hardware, "decoder")
+    alone = decoder.only()
+    plan = strategy.decoder
+    schedule = interleaved(plan.stage, strategy.chunks, strategy.microbatches)
+    co_issue = plan.stage > 1 and (plan.tensor > 1 or strategy.gather == "layer")
+    return simulate(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch)).makespan
 
 
 def encoder_compute(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
@@ -344,12 +364,19 @@ class _Search:
             self.smallest = strategy, memory
 
     def _visit(self, family: Strategy) -> None:
-        """Simulate the members that can be better than what was found."""
+        """Simulate the members that can be better than what was found.
+
+        None is faster than the decoder alone, with the gathers and scatters of its encoders.
+        """
+        alone = decoder_seconds(self.workload, family, self.hardware)
+        if alone >= self.limit:
+            self.refused["slower, by the decoder's step alone"] += 1
+            return
         own = list(members(self.space, self.workload, family))
         if not own:
             self.refused["no plan for an encoder beside the decoder's"] += 1
         bounded = [
-            (lower_bound(self.workload, member, self.hardware), number, member)
+            (self._bound(member, alone), number, member)
             for number, member in enumerate(own)
             if self._has_room(member)
         ]
@@ -357,6 +384,13 @@ class _Search:
             if bound >= self.limit:
                 break
             self._try(member)
+
+    def _bound(self, member: Strategy, alone: float) -> float:
+        towers = [
+            Timing(self.workload, member, self.hardware, name) for name in self.workload.encoders
+        ]
+        ends = sum(tower.gather() + tower.scatter() for tower in towers)
+        return max(alone + ends, lower_bound(self.workload, member, self.hardware))
 
     def _try(self, member: Strategy) -> None:
         try:
