@@ -26,6 +26,10 @@ from sharding.collectives import all_gather, reduce_scatter
 from sharding.grid import View
 from sharding.rules import LogicalAxes
 
+#: What is computed again in a backward rather than kept for it: cheap beside the products, and kept
+#: it would be many times over, in float32. Where a whole layer is computed again, XLA does it once.
+cheap = partial(jax.checkpoint, prevent_cse=False)
+
 #: `(logical axis, size)` of each dimension.
 Dims = tuple[tuple[str | None, int], ...]
 
@@ -166,10 +170,7 @@ class RMSNorm(nnx.Module):
         self.scale = constant((width,), (None,), 1.0)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        wide = x.astype(jnp.float32)
-        power = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
-        normal = wide * jax.lax.rsqrt(power + self.eps)
-        return (normal * aligned(self.scale[...], x)).astype(x.dtype)
+        return _of_unit_power(x, aligned(self.scale[...], x), self.eps)
 
 
 class LayerNorm(nnx.Module):
@@ -182,12 +183,7 @@ class LayerNorm(nnx.Module):
         self.bias = constant((width,), (None,), 0.0)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        wide = x.astype(jnp.float32)
-        centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
-        variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
-        normal = centred * jax.lax.rsqrt(variance + self.eps)
-        scale, bias = aligned(self.scale[...], x), aligned(self.bias[...], x)
-        return (normal * scale + bias).astype(x.dtype)
+        return _normal(x, aligned(self.scale[...], x), aligned(self.bias[...], x), self.eps)
 
 
 @dataclass(frozen=True)
@@ -257,7 +253,7 @@ class GatedMLP(nnx.Module):
 
     def __call__(self, x: jax.Array, view: View) -> jax.Array:
         """Gathered `[rows, tokens, d_model]` to sequence shards of the block's output."""
-        return self.down_proj.scattered(jax.nn.silu(self.gate_proj(x)) * self.up_proj(x), view)
+        return self.down_proj.scattered(_gated(self.gate_proj(x), self.up_proj(x)), view)
 
 
 class MLP(nnx.Module):
@@ -281,8 +277,32 @@ class MLP(nnx.Module):
 
     def activated(self, x: jax.Array) -> jax.Array:
         """`[rows, tokens, inputs]` to `[rows, tokens, hidden / tensor]`."""
-        hidden = self.fc1(x)
-        return jax.nn.gelu(hidden) if self.tanh else gelu(hidden)
+        return _activated(self.fc1(x), self.tanh)
+
+
+@partial(cheap, static_argnums=2)
+def _of_unit_power(x: jax.Array, scale: jax.Array, eps: float) -> jax.Array:
+    wide = x.astype(jnp.float32)
+    power = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
+    return (wide * jax.lax.rsqrt(power + eps) * scale).astype(x.dtype)
+
+
+@partial(cheap, static_argnums=3)
+def _normal(x: jax.Array, scale: jax.Array, bias: jax.Array, eps: float) -> jax.Array:
+    wide = x.astype(jnp.float32)
+    centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
+    variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
+    return (centred * jax.lax.rsqrt(variance + eps) * scale + bias).astype(x.dtype)
+
+
+@cheap
+def _gated(gate: jax.Array, up: jax.Array) -> jax.Array:
+    return jax.nn.silu(gate) * up
+
+
+@partial(cheap, static_argnums=1)
+def _activated(hidden: jax.Array, tanh: bool) -> jax.Array:
+    return jax.nn.gelu(hidden) if tanh else gelu(hidden)
 
 
 def aligned(parameter: jax.Array, x: jax.Array) -> jax.Array:
