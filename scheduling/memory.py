@@ -216,4 +216,7 @@ def _least_slots(tower: Timing) -> EncoderSizes:
     of_each = -(-waiting * cut.stages // stages)
     saved = of_each * len(cut.backward_pieces) // cut.stages
     full = strategy.remat == "full"
-    return EncoderSizes(0, 0 if full else saved, outputs, inbox=1, piece_gradients=0)
+    # What has no backward gets no gradients.
+    return EncoderSizes(
+        0, 0 if full else saved, outputs, inbox=min(1, cut.backward), piece_gradients=0
+    )

@@ -109,7 +109,7 @@ class Search:
         simulated: strategies that were simulated.
         families: decoders that were enumerated.
         refused: why families were left out, with their numbers.
-        smallest: the memory of the leanest strategy, where none fits.
+        smallest: the leanest strategy and its memory, where none fits.
     """
 
     best: tuple[Outcome, ...]
@@ -326,7 +326,6 @@ class _Search:
     best: list[Outcome] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
-    smallest: tuple[Strategy, float] | None = None
 
     def run(self) -> Search:
         """Families in the order of their bounds, until none can be better."""
@@ -339,7 +338,8 @@ class _Search:
                 self.refused["slower, by their lower bounds"] += len(queue) + 1
                 break
             self._visit(family)
-        return Search(tuple(self.best), self.simulated, families, dict(self.refused), self.smallest)
+        smallest = None if self.best else self._leanest()
+        return Search(tuple(self.best), self.simulated, families, dict(self.refused), smallest)
 
     @property
     def limit(self) -> float:
@@ -356,12 +356,35 @@ class _Search:
         least = least_memory(self.workload, strategy, self.hardware)
         if least > self.space.memory:
             self.refused["more memory than there is, by their lower bounds"] += 1
-            self._lean(strategy, least)
         return least <= self.space.memory
 
-    def _lean(self, strategy: Strategy, memory: float) -> None:
-        if self.smallest is None or memory < self.smallest[1]:
-            self.smallest = strategy, memory
+    def _leanest(self) -> tuple[Strategy, float] | None:
+        """The strategy that takes the least memory, by branch and bound once more."""
+        found: tuple[Strategy, float] | None = None
+        for bound, family in self._by_least_memory(decoders(self.space, self.workload)):
+            if found and bound >= found[1]:
+                break
+            own = members(self.space, self.workload, family)
+            for least, member in self._by_least_memory(own):
+                if found and least >= found[1]:
+                    break
+                found = self._leaner(member, found)
+        return found
+
+    def _by_least_memory(self, found: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
+        pairs = [(least_memory(self.workload, own, self.hardware), own) for own in found]
+        return sorted(pairs, key=lambda pair: pair[0])
+
+    def _leaner(
+        self, member: Strategy, found: tuple[Strategy, float] | None
+    ) -> tuple[Strategy, float] | None:
+        """What takes less memory; `found` if `member` has no schedule."""
+        try:
+            outcome = evaluate(self.workload, member, self.hardware, self.scheduler)
+        except ScheduleError:
+            return found
+        own = outcome.strategy, outcome.memory.total
+        return own if found is None or own[1] < found[1] else found
 
     def _visit(self, family: Strategy) -> None:
         """Simulate the members that can be better than what was found.
@@ -401,7 +424,6 @@ class _Search:
         self.simulated += 1
         if outcome.memory.total > self.space.memory:
             self.refused["more memory than there is"] += 1
-            self._lean(outcome.strategy, outcome.memory.total)
         elif outcome.seconds < self.limit:
             self._keep(outcome)
 

@@ -1,0 +1,214 @@
+"""The search against trying everything, its bounds, and what more of something does to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduling.estimate import Strategy, Workload
+from scheduling.hardware import Hardware
+from scheduling.memory import least_memory
+from scheduling.schedule import ScheduleError
+from scheduling.search import (
+    Outcome,
+    Space,
+    decoders,
+    encoder_plans,
+    evaluate,
+    lower_bound,
+    members,
+    search,
+)
+from sharding.plan import ParallelPlan
+from tests.scheduling import workloads as small
+
+#: Sums in another order.
+ROUNDING = 1 + 1e-9
+COUNTS = st.sampled_from([4, 2, 8])
+
+
+def everything(
+    space: Space, workload: Workload, hardware: Hardware
+) -> Iterator[tuple[Strategy, Outcome]]:
+    """All strategies of all families that have a schedule, each with its family."""
+    scheduler = small.scheduler(workload, hardware)
+    for family in decoders(space, workload):
+        for member in members(space, workload, family):
+            try:
+                yield family, evaluate(workload, member, hardware, scheduler)
+            except ScheduleError:
+                continue
+
+
+@st.composite
+def spaces(draw: st.DrawFn, workload: Workload) -> Space:
+    """A part of all strategies of a few devices, at most some two hundred."""
+    part = {
+        "remats": (draw(st.sampled_from(["layer", "full", "none"])),),
+        "stages": draw(st.sampled_from([(1, 2), (2,), (4, 1)])),
+        "tensors": draw(st.sampled_from([(1, 2), (4, 1), (2,)])),
+        "chunks": draw(st.sampled_from([(1,), (1, 2)])),
+        "pad": draw(st.booleans()),
+    }
+    return small.space(draw(COUNTS), workload, **part)
+
+
+# ---- the search ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_nothing_is_faster_than_what_is_found(data: st.DataObject) -> None:
+    workload, hardware = data.draw(small.workloads(most=1)), data.draw(small.devices())
+    space = data.draw(spaces(workload))
+    tried = [outcome for _, outcome in everything(space, workload, hardware)]
+    bytes_ = sorted(outcome.memory.total for outcome in tried)
+    # None fits, some fit, all fit.
+    memory = data.draw(st.sampled_from([0.0, *bytes_[:1], *bytes_[len(bytes_) // 2 :][:1], 1e12]))
+    space = replace(space, memory=memory)
+    top = data.draw(st.sampled_from([1, 3]))
+    best: dict[ParallelPlan, float] = {}
+    for outcome in tried:
+        if outcome.memory.total <= memory:
+            plan = outcome.strategy.decoder
+            best[plan] = min(outcome.seconds, best.get(plan, outcome.seconds))
+    found = search(space, workload, hardware, small.scheduler(workload, hardware), top)
+    assert [own.seconds for own in found.best] == sorted(best.values())[:top]
+    assert all(own.memory.total <= memory for own in found.best)
+    assert len({own.strategy.decoder for own in found.best}) == len(found.best)
+    if found.best or not tried:
+        assert found.smallest is None
+    else:
+        assert found.smallest is not None
+        assert found.smallest[1] == bytes_[0] > memory
+    assert found.simulated <= len(tried)
+
+
+def test_most_strategies_are_never_simulated() -> None:
+    workload, hardware = small.workload(), small.hardware()
+    space = small.space(8, workload)
+    found = search(space, workload, hardware, small.scheduler(workload, hardware))
+    count = sum(1 for family in decoders(space, workload) for _ in members(space, workload, family))
+    assert found.simulated < count / 20
+    assert found.refused["slower, by their lower bounds"] > found.families / 2
+
+
+def test_the_leanest_strategy_is_named_where_none_fits() -> None:
+    workload, hardware = small.workload(rows=4), small.hardware()
+    space = small.space(4, workload, memory=1e4)
+    found = search(space, workload, hardware, small.scheduler(workload, hardware))
+    assert found.best == ()
+    assert found.smallest is not None
+    strategy, memory = found.smallest
+    assert set(strategy.plans) == {"decoder", "vision"}
+    # So much, and no less, is enough.
+    scheduler = small.scheduler(workload, hardware)
+    (one,) = search(replace(space, memory=memory), workload, hardware, scheduler).best
+    assert one.memory.total == memory
+    assert not search(replace(space, memory=memory - 1), workload, hardware, scheduler).best
+
+
+def test_the_fastest_decoder_plans_come_in_order() -> None:
+    workload, hardware = small.workload(), small.hardware()
+    scheduler = small.scheduler(workload, hardware)
+    space = small.space(4, workload, remats=("layer",), stages=(1, 2), chunks=(1,))
+    plans = {family.decoder for family in decoders(space, workload)}
+    found = search(space, workload, hardware, scheduler, top=100).best
+    assert {own.strategy.decoder for own in found} == plans
+    assert len(found) == len(plans)
+    seconds = [own.seconds for own in found]
+    assert seconds == sorted(seconds)
+    for top in (1, 2, 4):
+        fewer = search(space, workload, hardware, scheduler, top).best
+        assert [own.strategy for own in fewer] == [own.strategy for own in found[:top]]
+
+
+# ---- bounds --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_no_step_undercuts_the_bounds(data: st.DataObject) -> None:
+    workload, hardware = data.draw(small.workloads(most=1)), data.draw(small.devices())
+    for family, outcome in everything(data.draw(spaces(workload)), workload, hardware):
+        member = replace(outcome.strategy, pieces={})
+        of_family, bound = (lower_bound(workload, own, hardware) for own in (family, member))
+        assert of_family <= bound * ROUNDING, member
+        assert bound <= outcome.seconds * ROUNDING, member
+        of_family, bound = (least_memory(workload, own, hardware) for own in (family, member))
+        assert of_family <= bound * ROUNDING, member
+        assert bound <= outcome.memory.total * ROUNDING, member
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_the_bound_of_a_decoder_alone_is_its_step(data: st.DataObject) -> None:
+    workload, hardware = small.workload(encoders=()), data.draw(small.devices())
+    space = small.space(data.draw(COUNTS), workload, pad=data.draw(st.booleans()))
+    for family, outcome in everything(space, workload, hardware):
+        if not outcome.strategy.co_issue:
+            bound = lower_bound(workload, family, hardware)
+            assert bound == pytest.approx(outcome.seconds), family
+
+
+def test_the_bound_of_encoders_is_reached_where_they_fill_all_that_is_idle() -> None:
+    workload = small.workload(rows=32, encoders=[("vision", 64, 4)])
+    hardware = small.hardware()
+    plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
+    strategy = Strategy(plans, microbatches=32, co_issue=False)
+    outcome = evaluate(workload, strategy, hardware, small.scheduler(workload, hardware))
+    bound = lower_bound(workload, strategy, hardware)
+    assert bound <= outcome.seconds < 1.05 * bound
+
+
+# ---- more of something ---------------------------------------------------------------------------
+
+
+def best(space: Space, workload: Workload, hardware: Hardware) -> float:
+    """Seconds of the best plan; infinite if none fits."""
+    found = search(space, workload, hardware, small.scheduler(workload, hardware)).best
+    return found[0].seconds if found else float("inf")
+
+
+@settings(max_examples=4)
+@given(st.data())
+def test_more_memory_never_makes_the_best_plan_slower(data: st.DataObject) -> None:
+    workload, hardware = data.draw(small.workloads()), data.draw(small.devices())
+    space = small.space(4, workload, gathers=("step",))
+    seconds = [best(replace(space, memory=m), workload, hardware) for m in (1e5, 3e5, 1e6, 1e9)]
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[-1] < float("inf")
+
+
+# ---- what is enumerated --------------------------------------------------------------------------
+
+
+def test_degrees_multiply_to_the_devices_and_divide_what_they_split() -> None:
+    workload = small.workload(rows=8, layers=6)
+    space = small.space(8, workload)
+    families = list(decoders(space, workload))
+    assert len(families) == len({str(family) for family in families})
+    for family in families:
+        plan = family.decoder
+        assert plan.devices == 8
+        assert 8 % plan.tensor == 0
+        assert workload.rows % (plan.batch * family.microbatches) == 0
+        assert 6 % (plan.stage * family.chunks) == 0
+    assert {family.decoder.stage for family in families} == {1, 2}
+    padded = decoders(replace(space, pad=True), workload)
+    assert {family.decoder.stage for family in padded} == {1, 2, 4}
+
+
+def test_encoders_have_groups_within_the_decoders() -> None:
+    workload = small.workload(rows=8)
+    space = small.space(8, workload)
+    family = Strategy({"decoder": ParallelPlan(fsdp=2, stage=2, tensor=2)}, microbatches=2)
+    plans = encoder_plans(space, workload, family, "vision")
+    assert {(plan.stage, plan.tensor) for plan in plans} == {(1, 1), (1, 2), (2, 2)}
+    assert all(plan.devices == 8 for plan in plans)
+    by_layer = encoder_plans(space, workload, replace(family, gather="layer"), "vision")
+    assert {plan.fsdp for plan in by_layer} == {1}

@@ -1,0 +1,153 @@
+"""Small workloads and devices by hand, and schedules for them, for tests of the cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from scheduling.bubbles import place_encoders
+from scheduling.cost import Parameters, Part, TowerProfile, TowerWork
+from scheduling.estimate import Strategy, Timing, Workload, step_times
+from scheduling.hardware import Efficiency, Hardware, Link
+from scheduling.schedule import Schedule, interleaved
+from scheduling.search import Need, Scheduler, Space
+
+#: Degrees of tensor parallelism that the workloads here can have.
+TENSORS = (1, 2, 4, 8)
+
+
+def tower(width: int, layers: int, outputs: int, stride: int = 1, **changes: Any) -> TowerProfile:
+    """A transformer whose MLP is four times as wide; `outputs` are those of its last product."""
+    values: dict[str, Any] = {
+        "layers": layers,
+        "width": width,
+        "stride": stride,
+        "reduction": stride,
+        "features": 0,
+        "outputs": outputs,
+        "blocks": 2,
+        "start": Part(TowerWork(0, 0), 4 * width),
+        "layer": Part(TowerWork(24 * width**2 / stride, 4 * width / stride**2), 32 * width),
+        "end": Part(TowerWork(2 * width * outputs / stride, 0), 8 * width),
+        "layer_parameters": _layer_parameters(width),
+        "rest_parameters": {("embed", "vocab"): width * outputs, ("embed",): width},
+    }
+    return TowerProfile(**(values | changes))
+
+
+def _layer_parameters(width: int) -> Parameters:
+    return {
+        ("embed", "heads", None): 3 * width**2,
+        ("heads", None, "embed"): width**2,
+        ("embed", "mlp"): 4 * width**2,
+        ("mlp", "embed"): 4 * width**2,
+        ("embed",): 2 * width,
+    }
+
+
+def workload(
+    rows: int = 8,
+    width: int = 64,
+    layers: int = 4,
+    encoders: Sequence[tuple[str, int, int]] = (("vision", 32, 4),),
+    **changes: Any,
+) -> Workload:
+    """Text rows of 32 tokens.
+
+    Args:
+        encoders: name, width and layers of each; rows of 64 patches, four to a token.
+    """
+    towers = {"decoder": tower(width, layers, 128)}
+    for name, own, depth in encoders:
+        last = {(None, "embed"): 4 * own * width, ("embed",): width}
+        own_values: dict[str, Any] = {"features": 8, "reduction": 4, "rest_parameters": last}
+        towers[name] = tower(own, depth, width, **own_values)
+    positions = {name: 32 if name == "decoder" else 64 for name in towers}
+    kept = {
+        # Every rank of a tensor group keeps its part of most, and all of some.
+        (name, tensor): 2.0 * positions[name] * one.width * (2 + 20 / tensor)
+        for name, one in towers.items()
+        for tensor in TENSORS
+    }
+    return Workload(towers, positions, rows, **{"loss_chunk": 16, "kept": kept, **changes})
+
+
+def hardware(**changes: Any) -> Hardware:
+    """Two hosts of four devices: 1 GFLOP/s, 100 MB/s of memory, 20 MB/s of links."""
+    values: dict[str, Any] = {
+        "name": "small",
+        "title": "Small",
+        "platform": "gpu",
+        "kinds": (),
+        "flops": {"bfloat16": 1e9, "float32": 5e8},
+        "memory": 1e9,
+        "memory_bandwidth": 1e9,
+        "host": 4,
+        "domain": 4,
+        "link": Link(bandwidth=2e8, latency=1e-5),
+        "network": Link(bandwidth=5e7, latency=5e-5),
+        "efficiency": Efficiency(matmul=0.5, attention=0.25, memory=0.8, link=0.8, network=0.5),
+    }
+    return Hardware(**(values | changes))
+
+
+def space(devices: int = 4, workload: Workload | None = None, **changes: Any) -> Space:
+    """All strategies of `devices`; widths are split 8 ways at most."""
+    names = workload.towers if workload else ("decoder", "vision")
+    needs = tuple(Need(name, "heads", 8, "tensor") for name in names)
+    return Space(devices, needs, **{"memory": 1e9, "tensors": TENSORS, **changes})
+
+
+def scheduler(workload: Workload, hardware: Hardware) -> Scheduler:
+    """Interleaved 1F1B with one piece of every encoder a stage, placed by the cost model."""
+
+    def schedule(strategy: Strategy) -> Schedule:
+        plan = strategy.decoder
+        decoder = interleaved(plan.stage, strategy.chunks, strategy.microbatches)
+        cuts = [Timing(workload, strategy, hardware, name).cut for name in workload.encoders]
+        costs = step_times(workload, strategy, hardware).costs
+        placement = strategy.placement if plan.stage > 1 else "first_stage"
+        return place_encoders(decoder, cuts, costs, placement)
+
+    return schedule
+
+
+@st.composite
+def links(draw: st.DrawFn, fastest: float) -> Link:
+    """Down to a hundredth of the bandwidth."""
+    bandwidth = fastest * draw(st.sampled_from([1.0, 0.1, 0.01]))
+    latency = draw(st.sampled_from([0.0, 1e-5, 1e-3]))
+    return Link(bandwidth=bandwidth, latency=latency, directions=draw(st.sampled_from([1, 2])))
+
+
+@st.composite
+def devices(draw: st.DrawFn) -> Hardware:
+    """Devices whose links are fast or slow, in domains of 1 to 8."""
+    return hardware(
+        platform=draw(st.sampled_from(["gpu", "cpu", "tpu"])),
+        domain=draw(st.sampled_from([1, 2, 4, 8])),
+        memory_bandwidth=draw(st.sampled_from([1e8, 1e9, 1e10])),
+        link=draw(links(1e9)),
+        network=draw(links(1e9)),
+    )
+
+
+@st.composite
+def workloads(draw: st.DrawFn, most: int = 2) -> Workload:
+    """Up to `most` encoders, trained, frozen or with nothing to train at all."""
+    names = ("vision", "audio")[: draw(st.sampled_from([1, 0, 2][: most + 1]))]
+    encoders = [
+        (name, draw(st.sampled_from([16, 64, 128])), draw(st.sampled_from([2, 4, 3])))
+        for name in names
+    ]
+    frozen = frozenset(name for name in names if draw(st.booleans()))
+    connectors = frozenset(name for name in frozen if draw(st.booleans()))
+    return workload(
+        draw(st.sampled_from([4, 8])),
+        layers=draw(st.sampled_from([4, 2, 3])),
+        encoders=encoders,
+        frozen=frozen,
+        frozen_connectors=connectors,
+    )
