@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.estimate import Strategy, Workload
-from scheduling.hardware import Hardware
+from scheduling.hardware import Hardware, Link
 from scheduling.memory import least_memory
 from scheduling.schedule import ScheduleError
 from scheduling.search import (
@@ -182,6 +182,43 @@ def test_more_memory_never_makes_the_best_plan_slower(data: st.DataObject) -> No
     seconds = [best(replace(space, memory=m), workload, hardware) for m in (1e5, 3e5, 1e6, 1e9)]
     assert seconds == sorted(seconds, reverse=True)
     assert seconds[-1] < float("inf")
+
+
+def faster(hardware: Hardware) -> Iterator[Hardware]:
+    """Four times as much of one thing each."""
+    yield hardware.model_copy(update={"memory_bandwidth": 4 * hardware.memory_bandwidth})
+    yield hardware.model_copy(update={"flops": {n: 4 * f for n, f in hardware.flops.items()}})
+    for name in ("link", "network"):
+        link = getattr(hardware, name)
+        more = link.model_copy(update={"bandwidth": 4 * link.bandwidth})
+        yield hardware.model_copy(update={name: more})
+
+
+@settings(max_examples=4)
+@given(st.data())
+def test_faster_devices_and_links_never_make_the_best_plan_slower(data: st.DataObject) -> None:
+    workload, hardware = data.draw(small.workloads(most=1)), data.draw(small.devices())
+    space = small.space(4, workload, remats=("layer",), gathers=("step",))
+    usual = best(space, workload, hardware)
+    for better in faster(hardware):
+        assert best(space, workload, better) <= usual * ROUNDING
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4])
+def test_more_devices_never_make_the_best_plan_slower_if_links_cost_nothing(devices: int) -> None:
+    free = Link(bandwidth=1e30, latency=0)
+    workload, hardware = small.workload(rows=4), small.hardware(link=free, network=free)
+    spaces = [small.space(n, workload, remats=("layer",)) for n in (devices, 2 * devices)]
+    few, many = (best(space, workload, hardware) for space in spaces)
+    assert many <= few * ROUNDING
+
+
+def test_more_devices_may_be_slower_as_all_of_them_are_used() -> None:
+    """Two domains of two devices: the gradients, or a tensor group, must cross the slow network."""
+    workload = small.workload(rows=4, layers=2, encoders=())
+    hardware = small.hardware(domain=2, network=Link(bandwidth=1e6, latency=0))
+    few, many = (best(small.space(n, workload), workload, hardware) for n in (2, 4))
+    assert many > 1.2 * few
 
 
 # ---- what is enumerated --------------------------------------------------------------------------

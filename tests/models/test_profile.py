@@ -1,0 +1,155 @@
+"""What the cost model knows of a model is what the model is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, Mesh, PartitionSpec
+
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.kept import kept_bytes
+from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
+from mllm_jax.models.profile import tower_profiles
+from mllm_jax.models.work import model_flops
+from mllm_jax.train.step import parameter_layouts
+from scheduling.cost import TRAINING_FACTOR
+from scheduling.estimate import Strategy, Timing, Workload
+from scheduling.hardware import named
+from scheduling.layers import LayerRun
+from sharding.collectives import vary
+from sharding.grid import JointGrid, View
+from sharding.plan import ParallelPlan
+from sharding.rules import layouts
+from tests.models import towers
+
+#: Positions of a row; images of 4 x 8 patches.
+POSITIONS = {"decoder": 16, "media": 32}
+FAMILIES = [
+    *((family, None) for family in towers.DECODERS),
+    *(("llama", family) for family in towers.ENCODERS),
+]
+
+
+def whole(config: ModelConfig) -> Workload:
+    """A step of eight rows."""
+    profiles = tower_profiles(config)
+    return Workload(profiles, {name: POSITIONS[name] for name in profiles}, rows=8)
+
+
+def modules(tree: Any) -> dict[str, Any]:
+    """The towers' trees by name."""
+    return {"decoder": tree["decoder"], **tree["encoders"]}
+
+
+@pytest.mark.parametrize(("decoder", "encoder"), FAMILIES)
+def test_profiles_count_every_parameter(decoder: str, encoder: str | None) -> None:
+    config = towers.model(decoder, encoder)
+    shapes = modules(abstract_parameters(config)[0])
+    profiles = tower_profiles(config)
+    assert set(profiles) == set(shapes)
+    for name, tree in shapes.items():
+        assert profiles[name].parameters == sum(leaf.size for leaf in jax.tree.leaves(tree))
+
+
+@pytest.mark.parametrize(("decoder", "encoder"), FAMILIES)
+def test_workloads_count_the_flops_of_the_model(decoder: str, encoder: str | None) -> None:
+    config = towers.model(decoder, encoder)
+    workload = whole(config)
+    forward = sum(workload.flops(name) for name in workload.towers)
+    rows = {name: [length] * 8 for name, length in workload.positions.items()}
+    assert TRAINING_FACTOR * forward == pytest.approx(model_flops(config, rows))
+
+
+@pytest.mark.parametrize("encoder", towers.ENCODERS)
+@pytest.mark.parametrize(
+    ("decoder", "media"),
+    [
+        ({"data": 8}, {"fsdp": 8}),
+        ({"fsdp": 4, "tensor": 2}, {"data": 2, "fsdp": 4}),
+        ({"data": 2, "fsdp": 2, "stage": 2}, {"data": 4, "stage": 2}),
+        ({"fsdp": 2, "stage": 2, "tensor": 2}, {"data": 4, "tensor": 2}),
+    ],
+)
+def test_a_device_stores_the_shards_of_the_layout(
+    encoder: str, decoder: dict[str, int], media: dict[str, int]
+) -> None:
+    layers = {"layers": 4}
+    config = towers.model("qwen2", encoder, decoder_changes=layers)
+    values = config.model_dump()
+    values["encoders"]["media"] |= layers
+    config = ModelConfig.model_validate(values)
+    plans = {"decoder": ParallelPlan(**decoder), "media": ParallelPlan(**media)}
+    shapes, _ = abstract_parameters(config)
+    layout = modules(parameter_layouts(config, JointGrid.build(plans)))
+    for name, tree in modules(shapes).items():
+        sizes = jax.tree.map(
+            lambda x, own: x.size // own.view.degree(own.sharded), tree, layout[name]
+        )
+        timing = Timing(whole(config), Strategy(plans), named("h100"), name)
+        assert timing.stored == sum(jax.tree.leaves(sizes))
+        whole_along_fsdp = jax.tree.map(
+            lambda x, own: x.size // own.view.degree(_without_fsdp(own)), tree, layout[name]
+        )
+        assert timing.resident == sum(jax.tree.leaves(whole_along_fsdp))
+
+
+def _without_fsdp(layout: Any) -> tuple[str, ...]:
+    return tuple(axis for axis in layout.sharded if axis not in layout.view.fsdp)
+
+
+# ---- what a layer keeps --------------------------------------------------------------------------
+
+
+def batch(config: ModelConfig, name: str) -> dict[str, Any]:
+    """One full row of a tower."""
+    rows = towers.lay([[POSITIONS[name]]], POSITIONS[name])
+    if name == "decoder":
+        return {"segment_ids": rows.ids, "positions": rows.positions}
+    features = config.encoders[name].features
+    media = [np.zeros((POSITIONS[name], features), np.float32)]
+    return towers.media_batch(config, rows, media, [8])
+
+
+def forward(config: ModelConfig, name: str, tensor: int, seed: int) -> list[list[np.ndarray]]:
+    """By rank: what a `LayerRun` keeps of a layer's forward on random inputs, and all residuals."""
+    view = View(tensor=("tensor",), sizes=(("tensor", tensor),))
+    tower = Decoder(config, view) if name == "decoder" else Encoder(config, name, view)
+    stack = modules(towers.parameters(config))[name]["layers"]
+    axes = modules(abstract_parameters(config)[1])[name]["layers"]
+    specs = jax.tree.map(lambda own: own.spec, layouts(axes, view))
+    settings = config.decoder if name == "decoder" else config.encoders[name]
+    length = POSITIONS[name] // getattr(settings, "stride", 1)
+    x = np.random.default_rng(seed).normal(size=(1, length, settings.d_model)).astype(np.float32)
+
+    def local(stack: Any, x: jax.Array, batch: Any) -> list[list[jax.Array]]:
+        stack, x, context = vary((stack, x, tower.context(batch)), view.all)
+        run = LayerRun(tower.layer, stack, 1, "none", view.all)
+        _, kept = run.forward(jnp.int32(0), x, context).run()
+        first = jax.tree.map(lambda leaf: leaf[0], stack)
+        _, pull = jax.vjp(lambda p, x: tower.layer(p, x, context), first, x)
+        return [[leaf[None] for leaf in jax.tree.leaves(tree)] for tree in (kept, pull)]
+
+    mesh = Mesh(jax.devices()[:tensor], ("tensor",), axis_types=(AxisType.Auto,))
+    inputs = specs, PartitionSpec(None, "tensor"), PartitionSpec()
+    run = jax.shard_map(local, mesh=mesh, in_specs=inputs, out_specs=PartitionSpec("tensor"))
+    return jax.tree.map(np.asarray, jax.jit(run)(stack, x, batch(config, name)))
+
+
+@pytest.mark.parametrize("tensor", [1, 2])
+@pytest.mark.parametrize(("decoder", "encoder"), [("qwen3", None), *FAMILIES[-3:]])
+def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
+    decoder: str, encoder: str | None, tensor: int
+) -> None:
+    config = towers.model(decoder, encoder, attention="reference")
+    name = "decoder" if encoder is None else "media"
+    (kept, one), (_, other) = (forward(config, name, tensor, seed) for seed in (0, 1))
+    found = kept_bytes(config, name, tensor, POSITIONS[name])
+    assert found == sum(leaf.nbytes for leaf in kept) / tensor
+    # What another input changes must be kept.
+    pairs = zip(one, other, strict=True)
+    changed = sum(own.nbytes for own, new in pairs if not np.array_equal(own, new))
+    assert 0 < changed / tensor <= found <= sum(leaf.nbytes for leaf in one) / tensor
