@@ -36,14 +36,18 @@ BENCHMARK_CONFIGS = {
     "microbatches": "configs/bench/pipeline.yaml",
     "overlap": "configs/bench/overlap.yaml",
     "balance": "configs/bench/balance.yaml",
+    "cost": "configs/bench/cost.yaml",
     "loader": "configs/bench/loader.yaml",
 }
 #: Benchmarks of what the host does by itself.
 WITHOUT_DEVICES = ("balance", "loader")
 #: Options that only one benchmark has.
-BENCHMARK_OPTIONS = {"balance": ("ranks", "samples", "distribution")}
+BENCHMARK_OPTIONS = {
+    "balance": ("ranks", "samples", "distribution"),
+    "cost": ("hardware",),
+}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
-ONE_THREAD = ("pipeline", "step")
+ONE_THREAD = ("pipeline", "step", "cost")
 
 Command = Callable[[argparse.Namespace, "ExperimentConfig", "Console"], int]
 
@@ -237,6 +241,28 @@ def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -
     return OK
 
 
+def calibrate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
+    """Measure this machine for the cost model: a description for simulate --hardware."""
+    _start(args, config, one_thread=True)
+    from mllm_jax.calibrate import calibrate as run
+    from mllm_jax.console import print_json, print_table
+    from mllm_jax.devices import is_primary
+
+    output = Path(args.output or config.run.path / "hardware.yaml")
+    tell = console.print if is_primary() else lambda _: None
+    result = run(config, output, tell)
+    if not is_primary():
+        return OK
+    if args.json:
+        print_json(result.to_json() | {"file": str(output)})
+        return OK
+    print_table(console, tuple(result.rows[0]), [tuple(row.values()) for row in result.rows])
+    print_table(console, ("constant", "value"), list(result.constants.items()))
+    for note in (*result.notes, f"written: {output}"):
+        console.print(note, markup=False)
+    return OK
+
+
 def compile(  # noqa: A001 - commands are called as their functions
     args: argparse.Namespace, config: ExperimentConfig, console: Console
 ) -> int:
@@ -339,6 +365,7 @@ def _parser() -> argparse.ArgumentParser:
         bench,
         trace,
         simulate,
+        calibrate,
         plan,
         compile,
     ):
@@ -369,6 +396,12 @@ def _parser() -> argparse.ArgumentParser:
             group.add_argument("--samples", type=_positive, metavar="N", help="samples of a rank")
             help_text = "shipped lengths by name (web), or a file with a JSON object a line"
             group.add_argument("--distribution", metavar="FILE|NAME", help=help_text)
+            group = sub.add_argument_group("bench cost (default: it calibrates, too)")
+            help_text = "description that `calibrate` has written on this machine"
+            group.add_argument("--hardware", metavar="NAME", help=help_text)
+        elif command is calibrate:
+            help_text = "YAML file to write (default: hardware.yaml in the folder of the run)"
+            sub.add_argument("--output", metavar="FILE", help=help_text)
         elif command is trace:
             sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
             sub.add_argument(

@@ -14,6 +14,7 @@ import jax
 from data.loader import StepStats
 from data.plan import LoaderState
 from mllm_jax.bench_balance import bench_balance
+from mllm_jax.bench_cost import bench_cost
 from mllm_jax.bench_loader import bench_loader
 from mllm_jax.bench_overlap import bench_overlap
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
@@ -125,5 +126,6 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
     "microbatches": bench_microbatches,
     "overlap": bench_overlap,
     "balance": bench_balance,
+    "cost": bench_cost,
     "loader": bench_loader,
 }

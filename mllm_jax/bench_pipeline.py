@@ -6,7 +6,6 @@ alike; ratios are taken within one run.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ import optax
 from jax.sharding import PartitionSpec
 
 from mllm_jax.config import ExperimentConfig
+from mllm_jax.timing import medians
 from mllm_jax.train.batch import place
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.pipeline import PipelinePlan
@@ -111,7 +111,7 @@ def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]
     tell(f"encoder share {share:.0%}: timing steps and tasks in turns")
     runs = {name: program.run for name, program in programs.items()}
     # In one go: what a slow moment does to a step it does to the tasks that predict it.
-    seconds = _times(runs | {"one": one} | tasks)
+    seconds = medians(runs | {"one": one} | tasks, REPETITIONS)
     rows: list[Row] = []
     for name, program in programs.items():
         schedule = _schedule(program.step)
@@ -247,18 +247,6 @@ def _inputs(config: ExperimentConfig, step: TrainStep) -> tuple[Any, Any]:
         step.abstract["params"],
     )
     return params, step.primed(params, place(microbatches, step))
-
-
-def _times(programs: Mapping[Any, Callable[[], Any]]) -> dict[Any, float]:
-    """Median seconds of every program, run in turns after one run that does not count."""
-    taken: dict[Any, list[float]] = {name: [] for name in programs}
-    for repetition in range(REPETITIONS + 1):
-        for name, run in programs.items():
-            begin = time.perf_counter()
-            jax.block_until_ready(run())
-            if repetition:
-                taken[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(values) for name, values in taken.items()}
 
 
 def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:

@@ -1,12 +1,14 @@
-"""How long the configured step's tasks take on hardware that need not be here."""
+"""What the configured step takes on hardware that need not be here: seconds and bytes."""
 
 from __future__ import annotations
 
 from mllm_jax.config import ExperimentConfig
-from mllm_jax.train.schedule import encoder_pieces
+from mllm_jax.train.schedule import encoder_pieces, pipeline_plan
 from mllm_jax.workload import on_platform, strategy, workload
 from scheduling import estimate
 from scheduling.hardware import Hardware
+from scheduling.memory import Memory, step_memory
+from scheduling.search import buffer_sizes
 from scheduling.times import StepTimes
 
 
@@ -19,3 +21,18 @@ def step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
     settled = on_platform(config, hardware.platform)
     pieces = {cut.name: cut.pieces for cut in encoder_pieces(settled)}
     return estimate.step_times(workload(settled), strategy(settled, pieces), hardware)
+
+
+def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
+    """Bytes of one device.
+
+    Raises:
+        ScheduleError: the sizes of the pipeline do not fit together.
+    """
+    settled = on_platform(config, hardware.platform)
+    plan = pipeline_plan(settled)
+    pieces = {cut.name: cut.pieces for cut in encoder_pieces(settled)}
+    chosen = strategy(settled, pieces)
+    tensors = sorted({own.tensor for own in settled.parallel.plans.values()})
+    sizes = None if plan is None else buffer_sizes(plan.schedule, chosen)
+    return step_memory(workload(settled, tensors), chosen, hardware, sizes)

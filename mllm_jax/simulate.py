@@ -48,6 +48,10 @@ class Variation:
         )
 
 
+#: Replicas as the configuration says.
+NO_VARIATION = Variation({})
+
+
 @dataclass(frozen=True)
 class Simulated:
     """What `simulate` found and wrote."""
@@ -89,17 +93,24 @@ def simulate(
         HardwareError: `hardware` lacks the type of the activations.
         RunError: `folder` cannot be written.
     """
-    schedule, overlaps = _step(config)
-    replicas, modules = config.parallel.decoder.batch, ["decoder", *config.model.encoders]
-    distinct = variation.replicas(replicas, schedule.microbatches, modules)
-    options = Options(*overlaps, replicas=replicas, distinct=distinct)
-    made = simulate_schedule(schedule, step_times(config, hardware), options)
+    made = simulated_step(config, hardware, variation)
     prepare_folder(folder, 0)
     files = folder / "simulation.json", folder / "simulation.png"
     lines = {f"simulated, {hardware.title}": made.timeline}
     write_chrome_trace(files[0], lines)
     picture(lines, files[1])
     return Simulated(hardware, made, files)
+
+
+def simulated_step(
+    config: ExperimentConfig, hardware: Hardware, variation: Variation = NO_VARIATION
+) -> Simulation:
+    """The configured step on `hardware`; raises as `simulate` does."""
+    schedule, overlaps = _step(config)
+    replicas, modules = config.parallel.decoder.batch, ["decoder", *config.model.encoders]
+    distinct = variation.replicas(replicas, schedule.microbatches, modules)
+    options = Options(*overlaps, replicas=replicas, distinct=distinct)
+    return simulate_schedule(schedule, step_times(config, hardware), options)
 
 
 def _step(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:

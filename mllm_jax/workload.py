@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mllm_jax.models.attention import PREFERRED, able_backends
+from mllm_jax.models.attention import PREFERRED, able_backends, causal_share
 from mllm_jax.models.config import Backend, ModelConfig
 from mllm_jax.models.kept import kept_bytes
 from mllm_jax.models.profile import tower_profiles
@@ -66,6 +66,7 @@ def workload(config: ExperimentConfig, tensors: Sequence[int] = ()) -> Workload:
         frozen=frozenset(name for name in model.encoders if frozen.trunk(name)),
         frozen_connectors=frozenset(name for name in model.encoders if frozen.connector(name)),
         loss_chunk=model.loss_chunk,
+        pairs={"decoder": causal_share(model.attention, positions["decoder"])},
         kept={(n, t): kept_bytes(model, n, t, positions[n]) for n, t in sorted(asked)},
     )
 

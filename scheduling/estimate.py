@@ -44,6 +44,7 @@ class Workload:
         frozen: towers of which nothing but the connector trains.
         frozen_connectors: of encoders that do not even train that.
         loss_chunk: tokens whose logits exist at a time.
+        pairs: share of all pairs of a row that attention computes, by tower, where it is not all.
         kept: `(tower, tensor)` to the bytes that a layer's backward reads of its forward, for one
             row, on one of so many tensor ranks.
     """
@@ -56,6 +57,7 @@ class Workload:
     frozen: frozenset[str] = frozenset()
     frozen_connectors: frozenset[str] = frozenset()
     loss_chunk: int = 1024
+    pairs: Mapping[str, float] = field(default_factory=dict)
     kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
     @property
@@ -255,7 +257,8 @@ class Timing:
         length, own, size = self.workload.positions[self.name], self.efficiency, self.workload.size
         peak = self.hardware.peak(self.workload.dtype)
         linear = part.work.linear * length / (peak * own.matmul)
-        attention = part.work.quadratic * length**2 / (peak * own.attention)
+        pairs = length**2 * self.workload.pairs.get(self.name, 1.0)
+        attention = part.work.quadratic * pairs / (peak * own.attention)
         moved = part.moved * size * length / self.tower.stride
         moving = moved / (self.hardware.memory_bandwidth * own.memory)
         return share * self.rows * (linear + attention + moving) / self.plan.tensor
@@ -294,9 +297,15 @@ class Timing:
         half = self.block  # of two products for each one of the forward
         scatter = self.hidden(self.gathered_rows, half)
         block = (Segment(0.0, self.gathered_rows), Segment(2 * half, scatter))
+        summed = Segment(self.summing(elements(self.tower.layer_parameters, self.plan, fsdp=False)))
         gather = self.layer_gather if self.strategy.remat == "none" else 0.0
         fsdp = self.hidden(gather + self.layer_gather, 2 * self.tower.blocks * half)
-        return (*block * self.tower.blocks, *((Segment(0.0, fsdp),) if fsdp else ()))
+        return (*block * self.tower.blocks, summed, *((Segment(0.0, fsdp),) if fsdp else ()))
+
+    def summing(self, count: float) -> float:
+        """Seconds in which `count` gradients are added to those of earlier microbatches."""
+        speed = self.hardware.memory_bandwidth * self.efficiency.memory
+        return 3 * WIDE * count / speed
 
     @property
     def layer_again(self) -> tuple[Segment, ...]:

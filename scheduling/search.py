@@ -291,12 +291,13 @@ def evaluate(
     strategy = replace(strategy, pieces={cut.name: cut.pieces for cut in schedule.encoders})
     times = step_times(workload, strategy, hardware)
     options = Options(co_issue=strategy.co_issue, replicas=strategy.decoder.batch)
-    sizes = _sizes(schedule, strategy)
+    sizes = buffer_sizes(schedule, strategy)
     memory = step_memory(workload, strategy, hardware, sizes)
     return Outcome(strategy, schedule, times, simulate(schedule, times, options), memory)
 
 
-def _sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:
+def buffer_sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:
+    """Slots of the ring buffers of a schedule's program; None without stages."""
     if strategy.decoder.stage == 1:
         return None
     program = compile_program(schedule, strategy.remat, not strategy.co_issue)

@@ -34,6 +34,9 @@ PREFERRED: Mapping[str, tuple[Backend, ...]] = {
     "tpu": ("splash", "reference"),
 }
 
+#: Queries, and keys, of a block of the flash attention kernels.
+FLASH_BLOCK = 128
+
 #: Finite, so that a row without any visible key would still give finite weights.
 _MASKED = -1e30
 
@@ -158,7 +161,7 @@ def reference(
     """
     tokens = q.shape[1]
     q, k, v = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
-    step = max(64, tokens // 8) if causal else tokens
+    step = _block(tokens) if causal else tokens
     parts = []
     for start in range(0, tokens, step):
         queries = slice(start, min(start + step, tokens))
@@ -166,6 +169,26 @@ def reference(
         mask = visible(segment_ids[:, queries], segment_ids[:, seen], start if causal else None)
         parts.append(_attend(q[:, :, queries], k[:, :, seen], v[:, :, seen], mask))
     return jnp.concatenate(parts, axis=2).swapaxes(1, 2)
+
+
+def _block(tokens: int) -> int:
+    """Queries of a block of `reference` where it is causal."""
+    return max(64, tokens // 8)
+
+
+def causal_share(backend: str, tokens: int) -> float:
+    """Share of all pairs of a causal row that `backend` computes.
+
+    Blocks of keys behind the end of a block of queries are left out, by flash attention in blocks
+    of `FLASH_BLOCK`: of n blocks (n + 1) / 2n is computed.
+
+    Args:
+        tokens: of the row.
+    """
+    step = min(tokens, _block(tokens) if backend == "reference" else FLASH_BLOCK)
+    ends = [min(start + step, tokens) for start in range(0, tokens, step)]
+    begins = [0, *ends[:-1]]
+    return sum((end - begin) * end for begin, end in zip(begins, ends, strict=True)) / tokens**2
 
 
 def visible(queries: jax.Array, keys: jax.Array, start: int | None) -> jax.Array:

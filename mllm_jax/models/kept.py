@@ -39,12 +39,12 @@ def kept_bytes(config: ModelConfig, module: str, tensor: int, positions: int) ->
         axes = view.all
         run = LayerRun(tower.layer, vary(stack, axes), 1, "none", axes)
         context = vary(tower.context(batch), axes)
-        x = vary(jnp.zeros(_between(config, module, positions, tensor), tower.dtype), axes)
+        x = vary(jnp.zeros(between(config, module, 1, positions, tensor), tower.dtype), axes)
         _, kept = run.forward(jnp.int32(0), x, context).run()
         found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(kept)))
         return jnp.zeros(())
 
-    batch = _batch(config, module, positions)
+    batch = packing(config, module, 1, positions)
     if tensor == 1:
         jax.eval_shape(trace, stack, batch)
     else:
@@ -69,17 +69,19 @@ def _layer(config: ModelConfig, module: str, view: View) -> tuple[Any, Any]:
     return shapes[module]["layers"], specs
 
 
-def _between(config: ModelConfig, module: str, positions: int, tensor: int) -> tuple[int, ...]:
-    """Shape of what goes from layer to layer on one rank."""
+def between(
+    config: ModelConfig, module: str, rows: int, positions: int, tensor: int
+) -> tuple[int, int, int]:
+    """Shape of what goes from layer to layer on one of `tensor` ranks."""
     if module == "decoder":
-        return 1, positions // tensor, config.decoder.d_model
+        return rows, positions // tensor, config.decoder.d_model
     encoder = config.encoders[module]
-    return 1, positions // encoder.stride // tensor, encoder.d_model
+    return rows, positions // encoder.stride // tensor, encoder.d_model
 
 
-def _batch(config: ModelConfig, module: str, positions: int) -> dict[str, Shape]:
-    """Shapes of what tells a layer how a row is packed."""
+def packing(config: ModelConfig, module: str, rows: int, positions: int) -> dict[str, Shape]:
+    """Shapes of what tells a layer how its rows are packed."""
     row = partial(Shape, dtype=jnp.int32)
     image = module != "decoder" and config.encoders[module].modality == "image"
-    places = (1, positions, 2) if image else (1, positions)
-    return {"segment_ids": row((1, positions)), "positions": row(places)}
+    places = (rows, positions, 2) if image else (rows, positions)
+    return {"segment_ids": row((rows, positions)), "positions": row(places)}

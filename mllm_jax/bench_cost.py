@@ -1,0 +1,155 @@
+"""Benchmark of the cost model: real train steps beside what is predicted for them.
+
+The machine is calibrated in the same go: what a slow moment does to a step it does to the layers
+that predict it. One set of constants serves all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from mllm_jax.bench_pipeline import Row, Tell
+from mllm_jax.calibrate import REPETITIONS, Bench
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.predict import memory
+from mllm_jax.simulate import simulated_step
+from mllm_jax.timing import medians
+from mllm_jax.train.batch import place
+from mllm_jax.train.freeze import Frozen
+from mllm_jax.train.optimizer import build_optimizer
+from mllm_jax.train.schedule import pipeline_plan
+from mllm_jax.train.step import TrainStep, parameter_layouts
+from mllm_jax.train.synthetic import synthetic_batch
+from scheduling.hardware import named
+from sharding.grid import JointGrid
+from sharding.plan import ParallelPlan
+
+
+def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None) -> list[Row]:
+    """Seconds and bytes of train steps under several plans, predicted and measured.
+
+    Rows: one device, and all devices with data, tensor and pipeline parallelism, the latter with
+    the encoders in its bubbles. The step of one device is taken while every device does it: alone
+    it would borrow the cores of the others. Bytes are of the compiled step on one device: its
+    arguments and its temporaries.
+
+    Args:
+        hardware: a description; None calibrates.
+
+    Raises:
+        HardwareError: there is no such description.
+    """
+    steps = {}
+    for name, own in variants(config).items():
+        tell(f"{name}: compiling")
+        steps[name] = _steps(own)
+    bench = None if hardware else Bench.build(config, tell)
+    tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
+    runs = {name: _at_once(own) for name, own in steps.items()}
+    seconds = medians(runs | (bench.programs if bench else {}), REPETITIONS)
+    found = bench.fit(seconds, "calibrated").hardware if bench else named(str(hardware))
+    rows: list[Row] = []
+    for name, own in variants(config).items():
+        predicted = simulated_step(own, found).makespan
+        rows.append(_row(name, "seconds", own, predicted, seconds[name]))
+        measured = float(steps[name][0].bytes)
+        rows.append(_row(name, "bytes", own, memory(own, found).total, measured))
+    return rows
+
+
+def _row(name: str, unit: str, config: ExperimentConfig, predicted: float, measured: float) -> Row:
+    return {
+        "what": f"{name}: {unit}",
+        "devices": config.parallel.devices,
+        "predicted": predicted,
+        "measured": measured,
+        "error": predicted / measured - 1,
+    }
+
+
+def variants(config: ExperimentConfig) -> dict[str, ExperimentConfig]:
+    """The configuration on one device, and on all of its devices in three ways."""
+    count = config.parallel.devices
+    found = {"one device": _planned(config, ParallelPlan(), ParallelPlan())}
+    if count > 1:
+        data, tensor = ParallelPlan(data=count), ParallelPlan(tensor=count)
+        found |= {
+            f"data {count}": _planned(config, data, data),
+            f"tensor {count}": _planned(config, tensor, tensor),
+            f"stage {count}": _planned(config, ParallelPlan(stage=count), data),
+        }
+    return found
+
+
+def _planned(
+    config: ExperimentConfig, decoder: ParallelPlan, encoder: ParallelPlan
+) -> ExperimentConfig:
+    encoders = dict.fromkeys(config.model.encoders, encoder)
+    values = {"devices": decoder.devices, "decoder": decoder, "encoders": encoders}
+    parallel = config.parallel.model_copy(update=values)
+    return config.model_copy(update={"parallel": parallel})
+
+
+@dataclass
+class _Step:
+    """A compiled train step with its state, which it replaces, and its batch.
+
+    Attributes:
+        bytes: of arguments and temporaries on one device.
+    """
+
+    program: Callable[..., Any]
+    state: Any
+    batch: Any
+    bytes: int
+
+    def run(self) -> Any:
+        """Take the step once."""
+        self.state, scalars = self.program(self.state, self.batch)
+        return jax.block_until_ready((self.state, scalars["loss"]))
+
+
+def _steps(config: ExperimentConfig) -> list[_Step]:
+    """The step on its devices, and again on all others that are there."""
+    count, devices = config.parallel.devices, jax.devices()
+    groups = [devices[i : i + count] for i in range(0, len(devices) - count + 1, count)]
+    return [_compile(config, group) for group in groups]
+
+
+def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _Step:
+    grid = JointGrid.build(config.parallel.plans)
+    pipeline = pipeline_plan(config)
+    layout = parameter_layouts(config.model, grid, pipeline is not None)
+    optimizer, frozen = build_optimizer(config.train, layout), Frozen(config.train.freeze)
+    step = TrainStep(config.model, grid, grid.mesh(devices), optimizer, pipeline, frozen)
+    state = step.init(jax.random.key(config.train.seed))
+    batch = step.primed(state["params"], place(_microbatches(config), step))
+    program = step.step.lower(state, batch).compile()
+    sizes = program.memory_analysis()
+    assert sizes is not None  # every backend that we compile for tells
+    taken = sizes.argument_size_in_bytes + sizes.temp_size_in_bytes
+    return _Step(program, state, batch, taken)
+
+
+def _microbatches(config: ExperimentConfig) -> list[Any]:
+    data, budgets = config.data, config.data.budgets
+    media = {name: budgets[name] for name in config.model.encoders}
+    return [
+        synthetic_batch(config.model, data.rows, budgets["tokens"], media, seed)
+        for seed in range(config.train.accumulate)
+    ]
+
+
+def _at_once(steps: Sequence[_Step]) -> Callable[[], Any]:
+    """All of `steps` at the same time."""
+    workers = ThreadPoolExecutor(len(steps))
+
+    def run() -> None:
+        list(workers.map(lambda step: step.run(), steps))
+
+    return run

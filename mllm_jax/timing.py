@@ -1,0 +1,29 @@
+"""Times of programs, run in turns so that a slow moment of the machine hits all alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+
+def medians(programs: Mapping[Any, Callable[[], Any]], repetitions: int) -> dict[Any, float]:
+    """Median seconds of every program, run in turns after one run that does not count."""
+    return {
+        name: statistics.median(taken) for name, taken in samples(programs, repetitions).items()
+    }
+
+
+def samples(programs: Mapping[Any, Callable[[], Any]], repetitions: int) -> dict[Any, list[float]]:
+    """Seconds of every run, as of `medians`."""
+    taken: dict[Any, list[float]] = {name: [] for name in programs}
+    for repetition in range(repetitions + 1):
+        for name, run in programs.items():
+            begin = time.perf_counter()
+            jax.block_until_ready(run())
+            if repetition:
+                taken[name].append(time.perf_counter() - begin)
+    return taken
