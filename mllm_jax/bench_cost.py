@@ -14,9 +14,11 @@ from typing import Any
 import jax
 
 from mllm_jax.bench_pipeline import Row, Tell
-from mllm_jax.calibrate import REPETITIONS, Bench
+from mllm_jax.calibrate import REPETITIONS, Bench, Calibration
 from mllm_jax.config import ExperimentConfig
+from mllm_jax.config_checks import check
 from mllm_jax.predict import memory
+from mllm_jax.probes import InPlace
 from mllm_jax.simulate import simulated_step
 from mllm_jax.timing import medians
 from mllm_jax.train.batch import place
@@ -25,7 +27,7 @@ from mllm_jax.train.optimizer import build_optimizer
 from mllm_jax.train.schedule import pipeline_plan
 from mllm_jax.train.step import TrainStep, parameter_layouts
 from mllm_jax.train.synthetic import synthetic_batch
-from scheduling.hardware import named
+from scheduling.hardware import Hardware, named
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
 
@@ -33,8 +35,8 @@ from sharding.plan import ParallelPlan
 def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None) -> list[Row]:
     """Seconds and bytes of train steps under several plans, predicted and measured.
 
-    Rows: one device, and all devices with data, tensor and pipeline parallelism, the latter with
-    the encoders in its bubbles. The step of one device is taken while every device does it: alone
+    Rows: the plans of the configuration; one device; and all devices with data, tensor and pipeline
+    parallelism, the latter with the encoders in its bubbles. The step of one device is taken while every device does it: alone
     it would borrow the cores of the others. Bytes are of the compiled step on one device: its
     arguments and its temporaries.
 
@@ -44,22 +46,30 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     Raises:
         HardwareError: there is no such description.
     """
-    steps = {}
-    for name, own in variants(config).items():
+    steps, configs = {}, variants(config, tell)
+    for name, own in configs.items():
         tell(f"{name}: compiling")
         steps[name] = _steps(own)
     bench = None if hardware else Bench.build(config, tell)
     tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     runs = {name: _at_once(own) for name, own in steps.items()}
     seconds = medians(runs | (bench.programs if bench else {}), REPETITIONS)
-    found = bench.fit(seconds, "calibrated").hardware if bench else named(str(hardware))
+    found = _told(bench.fit(seconds, "calibrated"), tell) if bench else named(str(hardware))
     rows: list[Row] = []
-    for name, own in variants(config).items():
+    for name, own in configs.items():
         predicted = simulated_step(own, found).makespan
         rows.append(_row(name, "seconds", own, predicted, seconds[name]))
         measured = float(steps[name][0].bytes)
         rows.append(_row(name, "bytes", own, memory(own, found).total, measured))
     return rows
+
+
+def _told(calibration: Calibration, tell: Tell) -> Hardware:
+    """The description, after telling what was fitted."""
+    for row in calibration.rows:
+        tell(f"{row['what']}: {row['measured']:.4g} s, fitted {row['error']:+.1%}")
+    tell(", ".join(f"{name} {value:.4g}" for name, value in calibration.constants.items()))
+    return calibration.hardware
 
 
 def _row(name: str, unit: str, config: ExperimentConfig, predicted: float, measured: float) -> Row:
@@ -72,18 +82,29 @@ def _row(name: str, unit: str, config: ExperimentConfig, predicted: float, measu
     }
 
 
-def variants(config: ExperimentConfig) -> dict[str, ExperimentConfig]:
-    """The configuration on one device, and on all of its devices in three ways."""
+def variants(config: ExperimentConfig, tell: Tell) -> dict[str, ExperimentConfig]:
+    """The configuration as it is, on one device, and on all of its devices in three ways.
+
+    Ways that the model does not fit are left out, and told.
+    """
     count = config.parallel.devices
-    found = {"one device": _planned(config, ParallelPlan(), ParallelPlan())}
-    if count > 1:
-        data, tensor = ParallelPlan(data=count), ParallelPlan(tensor=count)
-        found |= {
-            f"data {count}": _planned(config, data, data),
-            f"tensor {count}": _planned(config, tensor, tensor),
-            f"stage {count}": _planned(config, ParallelPlan(stage=count), data),
-        }
-    return found
+    data, one = ParallelPlan(data=count), ParallelPlan()
+    ways = {
+        "one device": (one, one),
+        f"data {count}": (data, data),
+        f"tensor {count}": (ParallelPlan(tensor=count), ParallelPlan(tensor=count)),
+        f"stage {count}": (ParallelPlan(stage=count), data),
+    }
+    found = {name: _planned(config, *plans) for name, plans in ways.items()}
+    if all(own.parallel != config.parallel for own in found.values()):
+        found = {"configured": config, **found}
+    fitting = {}
+    for name, own in found.items():
+        if problems := check(own):
+            tell(f"{name}: left out: {'; '.join(problems)}")
+        elif own.parallel not in [other.parallel for other in fitting.values()]:
+            fitting[name] = own
+    return fitting
 
 
 def _planned(
@@ -92,26 +113,22 @@ def _planned(
     encoders = dict.fromkeys(config.model.encoders, encoder)
     values = {"devices": decoder.devices, "decoder": decoder, "encoders": encoders}
     parallel = config.parallel.model_copy(update=values)
-    return config.model_copy(update={"parallel": parallel})
+    pads = config.schedule.pad_layers and decoder.stage > 1
+    schedule = config.schedule.model_copy(update={"pad_layers": pads})
+    return config.model_copy(update={"parallel": parallel, "schedule": schedule})
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Step:
-    """A compiled train step with its state, which it replaces, and its batch.
+    """A compiled train step.
 
     Attributes:
+        run: takes the step once.
         bytes: of arguments and temporaries on one device.
     """
 
-    program: Callable[..., Any]
-    state: Any
-    batch: Any
+    run: Callable[[], Any]
     bytes: int
-
-    def run(self) -> Any:
-        """Take the step once."""
-        self.state, scalars = self.program(self.state, self.batch)
-        return jax.block_until_ready((self.state, scalars["loss"]))
 
 
 def _steps(config: ExperimentConfig) -> list[_Step]:
@@ -133,7 +150,7 @@ def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _Step:
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for tells
     taken = sizes.argument_size_in_bytes + sizes.temp_size_in_bytes
-    return _Step(program, state, batch, taken)
+    return _Step(InPlace(lambda *inputs: program(*inputs)[0], state, (batch,)).run, taken)
 
 
 def _microbatches(config: ExperimentConfig) -> list[Any]:
@@ -150,6 +167,6 @@ def _at_once(steps: Sequence[_Step]) -> Callable[[], Any]:
     workers = ThreadPoolExecutor(len(steps))
 
     def run() -> None:
-        list(workers.map(lambda step: step.run(), steps))
+        list(workers.map(lambda step: jax.block_until_ready(step.run()), steps))
 
     return run

@@ -55,6 +55,25 @@ class Probe:
     predict: Callable[[Hardware], float]
 
 
+@dataclass
+class InPlace:
+    """A compiled program that replaces its first argument, as a train step does its state.
+
+    Attributes:
+        program: from `state` and `rest` to the next state.
+        state, rest: arrays.
+    """
+
+    program: Callable[..., Any]
+    state: Any
+    rest: tuple[Any, ...] = ()
+
+    def run(self) -> Any:
+        """Run it once."""
+        self.state = self.program(self.state, *self.rest)
+        return self.state
+
+
 # ---- peaks ---------------------------------------------------------------------------------------
 
 
@@ -76,7 +95,10 @@ def copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
     """A sum of large arrays on every device, and the bytes that one device reads and writes."""
     mesh = Mesh(np.array(devices), ("data",))
     x = _filled(mesh, (len(devices), COPY_BYTES // 4), jnp.dtype("float32"))
-    return _compiled(mesh, lambda x: x + 1, x), 2.0 * COPY_BYTES
+    spec = PartitionSpec(*mesh.axis_names)
+    body = jax.shard_map(lambda x: x + 1, mesh=mesh, in_specs=spec, out_specs=spec)
+    program = jax.jit(body, donate_argnums=0).lower(x).compile()
+    return InPlace(program, x).run, 2.0 * COPY_BYTES
 
 
 def _filled(mesh: Mesh, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
@@ -239,25 +261,25 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> Probe:
     layout = parameter_layouts(model, grid)
     step = TrainStep(model, grid, mesh, build_optimizer(train, layout))
 
+    own = step.state_specs
+
     def body(state: Any, grads: Any) -> Any:
         updates, optimizer = step.optimizer.update(grads, state["optimizer"], state["params"])
-        return optax.apply_updates(state["params"], updates), optimizer
+        params = optax.apply_updates(state["params"], updates)
+        return state | {"params": params, "optimizer": optimizer}
 
-    own = step.state_specs
-    specs = (own, own["params"])
-    run = jax.jit(
-        jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=(own["params"], own["optimizer"]))
-    )
+    sharded = jax.shard_map(body, mesh=mesh, in_specs=(own, own["params"]), out_specs=own)
     state = step.init(jax.random.key(0))
-    arrays = state, state["params"]
-    program = partial(run.lower(*arrays).compile(), *arrays)
+    grads = jax.tree.map(jnp.ones_like, state["params"])
+    program = jax.jit(sharded, donate_argnums=0).lower(state, grads).compile()
+    run = InPlace(program, state, (grads,)).run
     whole = replace(workload(config), moments=2, frozen=frozenset())
     strategy = Strategy(grid.plans)
 
     def predict(hardware: Hardware) -> float:
         return sum(Timing(whole, strategy, hardware, name).update() for name in grid.plans)
 
-    return Probe("optimizer: AdamW on these layers", program, predict)
+    return Probe("optimizer: AdamW on these layers", run, predict)
 
 
 # ---- collectives ---------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from tests.configs import ROOT, VALUES, config, values
 
 COMMANDS = (
     *("train", "evaluate", "verify", "config", "budgets"),
-    *("bench", "trace", "simulate", "compile"),
+    *("bench", "trace", "simulate", "calibrate", "plan", "compile"),
 )
 #: What a command needs besides a configuration.
 NEEDS = {"bench": ["step"], "compile": ["--topology", "tpu:v5p:2x2x1"]}
@@ -276,6 +276,15 @@ def test_devices_are_chosen_before_jax_starts() -> None:
         start(config().parallel)
 
 
+def test_a_calibration_that_could_not_be_read_again_is_refused(small: Path, tmp_path: Path) -> None:
+    output = tmp_path / "hardware.txt"
+    done = run("calibrate", "--config", small, "--output", output, "--json")
+    assert done.returncode == launch.BAD_INPUT, done.stderr
+    assert done.stdout == ""
+    assert "hardware.txt: descriptions of hardware end in .yaml or .yml" in done.stderr
+    assert not output.exists()
+
+
 def test_config_errors_are_value_errors() -> None:
     assert issubclass(ConfigError, ValueError)
 
@@ -288,6 +297,9 @@ def test_options_of_another_benchmark_are_refused(
     told = capsys.readouterr().err
     assert "--ranks is an option of bench balance" in told
     assert "--distribution is an option of bench balance" in told
+    line = ["bench", "data", "--config", str(small), "--hardware", "h100"]
+    assert launch.main(line) == launch.BAD_INPUT
+    assert "--hardware is an option of bench cost" in capsys.readouterr().err
 
 
 def test_balance_is_printed_for_the_ranks_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

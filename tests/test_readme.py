@@ -23,7 +23,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON = ".venv/bin/python launch.py "
 QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate"))
 SLOW = (
-    *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace", "compile")),
+    *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace")),
+    *(PYTHON + name for name in ("calibrate", "plan", "compile")),
     *("make " + name for name in ("train", "test", "test-all", "install")),
 )
 #: Overrides that make training short.
