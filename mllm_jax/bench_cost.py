@@ -36,9 +36,9 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     """Seconds and bytes of train steps under several plans, predicted and measured.
 
     Rows: the plans of the configuration; one device; and all devices with data, tensor and pipeline
-    parallelism, the latter with the encoders in its bubbles. The step of one device is taken while every device does it: alone
-    it would borrow the cores of the others. Bytes are of the compiled step on one device: its
-    arguments and its temporaries.
+    parallelism, the latter with the encoders in its bubbles. The step of one device is taken while
+    every device does it: alone it would borrow the cores of the others. Bytes are of the compiled
+    step on one device: its arguments and its temporaries.
 
     Args:
         hardware: a description; None calibrates.
