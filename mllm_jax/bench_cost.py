@@ -98,7 +98,7 @@ def variants(config: ExperimentConfig, tell: Tell) -> dict[str, ExperimentConfig
     found = {name: _planned(config, *plans) for name, plans in ways.items()}
     if all(own.parallel != config.parallel for own in found.values()):
         found = {"configured": config, **found}
-    fitting = {}
+    fitting: dict[str, ExperimentConfig] = {}
     for name, own in found.items():
         if problems := check(own):
             tell(f"{name}: left out: {'; '.join(problems)}")

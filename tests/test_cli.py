@@ -49,7 +49,7 @@ def help_of(*arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of(capsys=capsys)
-    assert all(re.search(rf"^ +{name} +\w", text, flags=re.MULTILINE) for name in COMMANDS)
+    assert all(re.search(rf"^ +{name}\s+\w", text, flags=re.MULTILINE) for name in COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
