@@ -275,7 +275,7 @@ class Timing:
         return whole / self.tower.blocks
 
     def hidden(self, collective: float, compute: float) -> float:
-        """What is left of a collective that has independent compute beside it."""
+        """What is left of a collective, or of moving bytes, with other compute beside it."""
         overlaps = self.hardware.platform != "cpu"
         return max(0.0, collective - compute) if overlaps else collective
 
@@ -297,7 +297,9 @@ class Timing:
         half = self.block  # of two products for each one of the forward
         scatter = self.hidden(self.gathered_rows, half)
         block = (Segment(0.0, self.gathered_rows), Segment(2 * half, scatter))
-        summed = Segment(self.summing(elements(self.tower.layer_parameters, self.plan, fsdp=False)))
+        # Accelerators add to the sums in the epilogue of the products that make the gradients.
+        sums = self.summing(elements(self.tower.layer_parameters, self.plan, fsdp=False))
+        summed = Segment(self.hidden(sums, self.tower.blocks * half))
         gather = self.layer_gather if self.strategy.remat == "none" else 0.0
         fsdp = self.hidden(gather + self.layer_gather, 2 * self.tower.blocks * half)
         return (*block * self.tower.blocks, summed, *((Segment(0.0, fsdp),) if fsdp else ()))
