@@ -119,7 +119,12 @@ class Planner:
         return make_schedule(self.configured(replace(strategy, pieces=pieces)))
 
     def _pieces(self, strategy: Strategy) -> dict[str, int]:
-        """How encoders are cut; in the same way whatever their plans gather."""
+        """How encoders are cut; in the same way whatever their plans gather.
+
+        One of several stages has a piece for each: smaller ones would only be sent more often.
+        """
+        if all(p.stage > 1 for n, p in strategy.plans.items() if n != "decoder"):
+            return {n: plan.stage for n, plan in strategy.plans.items() if n != "decoder"}
         plans = [(n, plan.stage, plan.tensor) for n, plan in strategy.plans.items()]
         key = (*plans, strategy.microbatches, strategy.chunks, strategy.remat, strategy.placement)
         if key not in self._cuts:

@@ -232,7 +232,9 @@ def simulate_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -
         runs = [_Asynchronous(step, times, options, own).run(count) for own, count in replicas]
         return Step(runs, times.scatter, times.update)
 
-    alone = simulated(step.decoder_only()).makespan if step.modules else None
+    alone = None
+    if step.modules and options.hidden:
+        alone = simulated(step.decoder_only()).makespan
     return simulated(step).simulation(alone)
 
 

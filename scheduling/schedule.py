@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -245,6 +245,11 @@ def interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
     on the last stage. Microbatches go through in groups of at least `stages`, so that a
     microbatch is back at stage 0 before it is due there; any number of microbatches will do.
     """
+    return _interleaved(stages, chunks, microbatches)
+
+
+@lru_cache(maxsize=64)
+def _interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
     _check_sizes(stages, chunks, microbatches)
     width = _groups(stages, microbatches)[0][1]
     return _lockstep(stages, chunks, microbatches, backward_start=(chunks - 1) * width + stages)

@@ -288,12 +288,21 @@ def evaluate(
         ScheduleError: its sizes do not fit together.
     """
     schedule = scheduler(strategy)
-    strategy = replace(strategy, pieces={cut.name: cut.pieces for cut in schedule.encoders})
+    strategy = _cut(strategy, schedule)
     times = step_times(workload, strategy, hardware)
-    options = Options(co_issue=strategy.co_issue, replicas=strategy.decoder.batch)
     sizes = buffer_sizes(schedule, strategy)
     memory = step_memory(workload, strategy, hardware, sizes)
-    return Outcome(strategy, schedule, times, simulate(schedule, times, options), memory)
+    simulation = simulate(schedule, times, _options(strategy))
+    return Outcome(strategy, schedule, times, simulation, memory)
+
+
+def _cut(strategy: Strategy, schedule: Schedule) -> Strategy:
+    """`strategy` with the pieces of its schedule."""
+    return replace(strategy, pieces={cut.name: cut.pieces for cut in schedule.encoders})
+
+
+def _options(strategy: Strategy) -> Options:
+    return Options(co_issue=strategy.co_issue, replicas=strategy.decoder.batch)
 
 
 def buffer_sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:
@@ -417,16 +426,25 @@ class _Search:
         return max(alone + ends, lower_bound(self.workload, member, self.hardware))
 
     def _try(self, member: Strategy) -> None:
+        """What makes a strategy slower or too large is looked at in the order of what it costs."""
         try:
-            outcome = evaluate(self.workload, member, self.hardware, self.scheduler)
+            schedule = self.scheduler(member)
         except ScheduleError:
             self.refused["no schedule for their sizes"] += 1
             return
         self.simulated += 1
-        if outcome.memory.total > self.space.memory:
+        strategy = _cut(member, schedule)
+        times = step_times(self.workload, strategy, self.hardware)
+        quick = simulate(schedule, times, replace(_options(strategy), hidden=False))
+        if quick.makespan >= self.limit:
+            return
+        sizes = buffer_sizes(schedule, strategy)
+        memory = step_memory(self.workload, strategy, self.hardware, sizes)
+        if memory.total > self.space.memory:
             self.refused["more memory than there is"] += 1
-        elif outcome.seconds < self.limit:
-            self._keep(outcome)
+            return
+        simulation = simulate(schedule, times, _options(strategy))
+        self._keep(Outcome(strategy, schedule, times, simulation, memory))
 
     def _keep(self, outcome: Outcome) -> None:
         """One outcome for each plan of the decoder."""

@@ -54,7 +54,9 @@ def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
         runs = [_Lockstep(plan, replica, clock).run(count) for replica, count in replicas]
         return Step(runs, times.scatter, times.update)
 
-    alone = simulated(_decoder_only(schedule)).makespan if schedule.encoders else None
+    alone = None
+    if schedule.encoders and options.hidden:
+        alone = simulated(_decoder_only(schedule)).makespan
     return simulated(schedule).simulation(alone)
 
 

@@ -105,6 +105,7 @@ class Options:
         replicas: data-parallel replicas of the pipeline. Equal ones are simulated once.
         usual: what all replicas are like but the `distinct` ones.
         distinct: replicas unlike the others, at most `replicas` of them.
+        hidden: work out `Simulation.encoder_hidden`, for which the decoder alone is simulated, too.
     """
 
     co_issue: bool = True
@@ -112,6 +113,7 @@ class Options:
     replicas: int = 1
     usual: Replica = Replica()
     distinct: tuple[Replica, ...] = ()
+    hidden: bool = True
 
     def counted(
         self, stages: int, microbatches: int, modules: Collection[str]
