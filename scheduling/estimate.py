@@ -292,7 +292,8 @@ class Timing:
     def layer_backward(self) -> tuple[Segment, ...]:
         """A layer's backward without its recomputation.
 
-        The gradients of a block's parameters are computed beside the scatter of its input's.
+        The gradients of a block's parameters are computed beside the scatter of its input's; what
+        that leaves of the compute hides the gather of parameters.
         """
         half = self.block  # of two products for each one of the forward
         scatter = self.hidden(self.gathered_rows, half)
@@ -301,7 +302,8 @@ class Timing:
         sums = self.summing(elements(self.tower.layer_parameters, self.plan, fsdp=False))
         summed = Segment(self.hidden(sums, self.tower.blocks * half))
         gather = self.layer_gather if self.strategy.remat == "none" else 0.0
-        fsdp = self.hidden(gather + self.layer_gather, 2 * self.tower.blocks * half)
+        beside = 2 * half - min(self.gathered_rows, half)
+        fsdp = self.hidden(gather + self.layer_gather, self.tower.blocks * beside)
         return (*block * self.tower.blocks, summed, *((Segment(0.0, fsdp),) if fsdp else ()))
 
     def summing(self, count: float) -> float:

@@ -34,6 +34,14 @@ FAMILIES = [
 ]
 
 
+def deep(decoder: str, encoder: str | None) -> ModelConfig:
+    """Of four layers each."""
+    values = towers.model(decoder, encoder).model_dump()
+    for tower in (values["decoder"], *values["encoders"].values()):
+        tower["layers"] = 4
+    return ModelConfig.model_validate(values)
+
+
 def whole(config: ModelConfig) -> Workload:
     """A step of eight rows."""
     profiles = tower_profiles(config)
@@ -47,7 +55,7 @@ def modules(tree: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("decoder", "encoder"), FAMILIES)
 def test_profiles_count_every_parameter(decoder: str, encoder: str | None) -> None:
-    config = towers.model(decoder, encoder)
+    config = deep(decoder, encoder)
     shapes = modules(abstract_parameters(config)[0])
     profiles = tower_profiles(config)
     assert set(profiles) == set(shapes)
@@ -57,7 +65,7 @@ def test_profiles_count_every_parameter(decoder: str, encoder: str | None) -> No
 
 @pytest.mark.parametrize(("decoder", "encoder"), FAMILIES)
 def test_workloads_count_the_flops_of_the_model(decoder: str, encoder: str | None) -> None:
-    config = towers.model(decoder, encoder)
+    config = deep(decoder, encoder)
     workload = whole(config)
     forward = sum(workload.flops(name) for name in workload.towers)
     rows = {name: [length] * 8 for name, length in workload.positions.items()}
@@ -77,11 +85,7 @@ def test_workloads_count_the_flops_of_the_model(decoder: str, encoder: str | Non
 def test_a_device_stores_the_shards_of_the_layout(
     encoder: str, decoder: dict[str, int], media: dict[str, int]
 ) -> None:
-    layers = {"layers": 4}
-    config = towers.model("qwen2", encoder, decoder_changes=layers)
-    values = config.model_dump()
-    values["encoders"]["media"] |= layers
-    config = ModelConfig.model_validate(values)
+    config = deep("qwen2", encoder)
     plans = {"decoder": ParallelPlan(**decoder), "media": ParallelPlan(**media)}
     shapes, _ = abstract_parameters(config)
     layout = modules(parameter_layouts(config, JointGrid.build(plans)))
