@@ -298,13 +298,13 @@ class Timing:
         half = self.block  # of two products for each one of the forward
         scatter = self.hidden(self.gathered_rows, half)
         block = (Segment(0.0, self.gathered_rows), Segment(2 * half, scatter))
-        # Accelerators add to the sums in the epilogue of the products that make the gradients.
-        sums = self.summing(elements(self.tower.layer_parameters, self.plan, fsdp=False))
-        summed = Segment(self.hidden(sums, self.tower.blocks * half))
         gather = self.layer_gather if self.strategy.remat == "none" else 0.0
         beside = 2 * half - min(self.gathered_rows, half)
         fsdp = self.hidden(gather + self.layer_gather, self.tower.blocks * beside)
-        return (*block * self.tower.blocks, summed, *((Segment(0.0, fsdp),) if fsdp else ()))
+        whole = TaskTime((*block * self.tower.blocks, *((Segment(0.0, fsdp),) if fsdp else ())))
+        # Accelerators add to the sums in the epilogue of the products that make the gradients.
+        sums = self.summing(elements(self.tower.layer_parameters, self.plan, fsdp=False))
+        return (*whole.segments, Segment(self.hidden(sums, whole.seconds)))
 
     def summing(self, count: float) -> float:
         """Seconds in which `count` gradients are added to those of earlier microbatches."""
