@@ -222,6 +222,9 @@ class _Problem:
             bounds=(bounds, np.inf),
             loss="soft_l1",
             f_scale=OUTLIER,
+            ftol=1e-12,
+            xtol=1e-12,
+            gtol=1e-12,
         )
         return dict(zip(self.free, (result.x / scale).tolist(), strict=True))
 
