@@ -20,7 +20,7 @@ from mllm_jax.config_checks import check
 from mllm_jax.predict import memory
 from mllm_jax.probes import InPlace
 from mllm_jax.simulate import simulated_step
-from mllm_jax.timing import medians
+from mllm_jax.timing import lower_quartiles
 from mllm_jax.train.batch import place
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.optimizer import build_optimizer
@@ -53,7 +53,7 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     bench = None if hardware else Bench.build(config, tell)
     tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     runs = {name: _at_once(own) for name, own in steps.items()}
-    seconds = medians(runs | (bench.programs if bench else {}), REPETITIONS)
+    seconds = lower_quartiles(runs | (bench.programs if bench else {}), REPETITIONS)
     found = _told(bench.fit(seconds, "calibrated"), tell) if bench else named(str(hardware))
     rows: list[Row] = []
     for name, own in configs.items():

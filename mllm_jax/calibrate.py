@@ -20,13 +20,13 @@ import yaml
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary
 from mllm_jax.probes import Probe, collective_probes, copy, layer_probes, matmul, update_probe
-from mllm_jax.timing import medians, samples
+from mllm_jax.timing import lower_quartiles, samples
 from mllm_jax.train.experiment import prepare_folder
 from mllm_jax.workload import on_platform
 from scheduling.calibrate import Timed, fit_efficiency, fit_link
 from scheduling.hardware import Efficiency, Hardware, HardwareError, Link, of_kind
 
-#: Repetitions of every program; the median counts, and the best for peaks.
+#: Repetitions of every program; the lower quartile counts, and the best for peaks.
 REPETITIONS = 9
 #: What an unknown device is taken to reach where the times do not tell. Assumed.
 USUAL = Efficiency(matmul=0.8, attention=0.3, memory=0.8, link=1.0, network=1.0)
@@ -97,7 +97,7 @@ def calibrate(config: ExperimentConfig, output: Path, tell: Tell) -> Calibration
         prepare_folder(output.parent, 0)
     bench = Bench.build(config, tell)
     tell(f"timing {len(bench.programs)} programs in turns, {REPETITIONS} times")
-    found = bench.fit(medians(bench.programs, REPETITIONS), output.stem)
+    found = bench.fit(lower_quartiles(bench.programs, REPETITIONS), output.stem)
     if is_primary():
         write(found.hardware, output)
     return found
