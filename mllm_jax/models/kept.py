@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AbstractMesh, PartitionSpec
 
+from mllm_jax.models.attention import traceable
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
 from scheduling.layers import LayerRun
@@ -22,7 +23,8 @@ Shape = jax.ShapeDtypeStruct
 def kept_bytes(config: ModelConfig, module: str, tensor: int, positions: int) -> float:
     """Bytes that a layer's backward reads of its forward on one tensor rank, for one row.
 
-    Values that no input of the layer changes (parameters, masks) do not count.
+    Values that no input of the layer changes (parameters, masks) do not count. No
+    accelerator and no library of one is needed.
 
     Args:
         config: with `dtype` and `attention` of the platform that runs it.
@@ -30,6 +32,7 @@ def kept_bytes(config: ModelConfig, module: str, tensor: int, positions: int) ->
         tensor: ranks of the tensor group.
         positions: input positions of the row.
     """
+    config = config.model_copy(update={"attention": traceable(config.attention)})
     view = View(tensor=("tensor",), sizes=(("tensor", tensor),)) if tensor > 1 else View()
     tower = Decoder(config, view) if module == "decoder" else Encoder(config, module, view)
     stack, specs = _layer(config, module, view)

@@ -157,3 +157,22 @@ def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
     pairs = zip(one, other, strict=True)
     changed = sum(own.nbytes for own, new in pairs if not np.array_equal(own, new))
     assert 0 < changed / tensor <= found <= sum(leaf.nbytes for leaf in one) / tensor
+
+
+@pytest.mark.parametrize(("decoder", "encoder"), [("gpt", None), *FAMILIES[-3:]])
+def test_what_cudnn_keeps_is_counted_without_the_library(decoder: str, encoder: str | None) -> None:
+    """As much as Pallas, but for the mask, which across ranks is kept as a bias of 16 bits."""
+    changes = {"dtype": "bfloat16", "decoder_changes": {"d_model": 64}}
+    values = towers.model(decoder, encoder, **changes).model_dump()
+    for settings in values["encoders"].values():
+        settings |= {"d_model": 64, "head_dim": 16}
+    name = "decoder" if encoder is None else "media"
+    tokens = 128 * getattr(ModelConfig.model_validate(values).encoders.get(name), "stride", 1)
+
+    def kept(attention: str, tensor: int) -> float:
+        config = ModelConfig.model_validate(values | {"attention": attention})
+        return kept_bytes(config, name, tensor, tokens)
+
+    assert kept("cudnn", 1) == kept("pallas_gpu", 1)
+    bias, ids = 2 * 128**2, 4 * 128
+    assert kept("cudnn", 2) == kept("pallas_gpu", 2) + bias - ids
