@@ -232,7 +232,9 @@ def _compared(own: Prediction, best: Prediction) -> Prediction:
     if own.seconds is None or best.seconds is None:
         return own
     ratio = own.seconds / best.seconds
-    if ratio <= 1:
+    if ratio == 1:
+        return replace(own, reason="as fast as the best")
+    if ratio < 1:
         return replace(
             own, reason=f"{1 / ratio:.2f}x as fast as the best: it needs what the space lacks"
         )

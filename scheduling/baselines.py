@@ -192,8 +192,9 @@ def megatron(chain: Chain) -> Simulation:
     tried = []
     for chunks in divisors(chain.strategy.chunks):
         own = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
-        for first in (True, False):
-            parts = stages * chunks
+        parts = stages * chunks
+        # A single virtual stage cannot be left to the encoders.
+        for first in (True, False)[: min(parts, 2)]:
             rest = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
             cuts = [len(encoders) + end for end in ([] if first else [0]) + rest]
             tried.append(_simulated(own, cuts, layers))
