@@ -18,16 +18,18 @@ import numpy as np
 from scheduling.estimate import WIDE, Strategy, Timing, Workload
 from scheduling.hardware import Hardware
 from scheduling.memory import kept
-from scheduling.orders import Ordered, OrderTimes, megatron_orders, simulate_order
+from scheduling.orders import Ordered, OrderTimes, megatron_orders, simulate_order, warm_up
 from scheduling.schedule import ScheduleError, Task
 from scheduling.simulation import Options, Simulation
 from scheduling.times import Segment, TaskTime
 from sharding.plan import ParallelPlan, divisors
 
 #: Share of the data-parallel collectives that stays exposed where they run bucket by bucket beside
-#: the first forwards and the last backwards. Calibrated: with it Optimus hides 68.7 % of ViT-22B's
-#: work on 3072 devices without packing inside the decoder's run, as published (docs/cost.md).
-EXPOSED = 0.6
+#: the first forwards and the last backwards. Calibrated: with it Optimus hides 68.5 % of ViT-22B's
+#: work on 3072 devices without packing inside the decoder's run, 68.7 % as published (docs/cost.md).
+EXPOSED = 0.63
+#: Share that sums in another order may be off.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Chain:
 
     Attributes:
         workload, strategy, hardware: as of `scheduling.estimate.step_times`; encoders take the
-            decoder's plan.
+            decoder's plan, all with parameters whole along the data-parallel ranks.
     """
 
     workload: Workload
@@ -59,7 +61,10 @@ class Chain:
     @cached_property
     def timings(self) -> dict[str, Timing]:
         """Of the towers, encoders first."""
-        plans = dict.fromkeys(self.workload.towers, self.strategy.decoder)
+        decoder = self.strategy.decoder
+        # Whole parameters: layers have nothing to gather.
+        whole = decoder.model_copy(update={"data": decoder.batch, "fsdp": 1})
+        plans = dict.fromkeys(self.workload.towers, whole)
         own = replace(self.strategy, plans=plans, pieces={})
         names = [*self.workload.encoders, "decoder"]
         return {name: Timing(self.workload, own, self.hardware, name) for name in names}
@@ -68,11 +73,18 @@ class Chain:
     def encoders(self) -> list[Layer]:
         """Layers of all encoders."""
         return [
-            Layer(timing.forward(1), timing.backward(1))
+            Layer(timing.forward(1), self.backward(timing, 1))
             for name, timing in self.timings.items()
             if name != "decoder"
             for _ in range(timing.tower.layers)
         ]
+
+    def backward(self, timing: Timing, layers: int) -> TaskTime:
+        """The backward of a run of layers; frozen ones have none."""
+        return timing.backward(layers) if self._trains(timing) else TaskTime()
+
+    def _trains(self, timing: Timing) -> bool:
+        return timing.name not in self.workload.frozen
 
     @cached_property
     def decoder(self) -> list[Layer]:
@@ -123,10 +135,14 @@ class Chain:
 
     def scatter(self, timing: Timing) -> float:
         """Seconds of the scatter of its gradients, in float32."""
+        if not self._trains(timing):
+            return 0.0
         return EXPOSED * self._over_ranks(WIDE * self.shared(timing), timing.plan)
 
     def update(self, timing: Timing) -> float:
         """Seconds of its optimizer, spread over the ranks."""
+        if not self._trains(timing):
+            return 0.0
         values = 3 + 2 * self.workload.moments
         speed = self.hardware.memory_bandwidth * self.hardware.efficiency.memory
         return values * WIDE * self.shared(timing) / timing.plan.batch / speed
@@ -139,13 +155,16 @@ class Chain:
         """
         state = sum(map(self._state, self.timings.values()))
         timing, strategy = self.timings["decoder"], self.strategy
-        stages, chunks = strategy.decoder.stage, strategy.chunks
-        waiting = min(2 * (stages - 1) + (chunks - 1) * stages + 1, strategy.microbatches * chunks)
+        stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
+        waiting = min(warm_up(stages, chunks, count, 0) + 1, count * chunks)
         layers = timing.tower.layers / (stages * chunks)
         own = timing.activation / timing.plan.tensor
         return state + waiting * (own if strategy.remat == "full" else kept(timing, layers))
 
     def _state(self, timing: Timing) -> float:
+        """Bytes of a tower's parameters, gradients and share of the optimizer's state."""
+        if not self._trains(timing):
+            return self.workload.size * self.shared(timing)
         moments = (1 + self.workload.moments) * WIDE / timing.plan.batch
         return (self.workload.size + WIDE + moments) * self.shared(timing)
 
@@ -158,26 +177,33 @@ def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
 
     Dynamic programme over layers; among the cuts with the least largest sum, those of the least
     sum of squares.
+
+    Raises:
+        ScheduleError: there are fewer layers than parts.
     """
-    total = np.concatenate([[0.0], np.cumsum(costs)])
     count = len(costs)
-    if parts > count:
+    if not 1 <= parts <= count:
         raise ScheduleError(f"{count} layers cannot be cut into {parts} virtual stages")
-    best = np.full((parts + 1, count + 1, 2), np.inf)
-    back = np.zeros((parts + 1, count + 1), int)
-    best[0, 0] = 0.0
-    for part in range(1, parts + 1):
-        for end in range(part, count + 1):
-            runs = total[end] - total[:end]
-            largest = np.maximum(best[part - 1, :end, 0], runs)
-            squares = best[part - 1, :end, 1] + runs**2
-            start = int(np.lexsort((squares, np.round(largest / total[-1], 12)))[0])
-            best[part, end] = largest[start], squares[start]
-            back[part, end] = start
-    cuts, end = [], count
-    for part in range(parts, 0, -1):
-        cuts.append(end)
-        end = int(back[part, end])
+    total = np.concatenate([[0.0], np.cumsum(costs)])
+    # What the runs from each layer to each end sum up to.
+    runs = np.where(np.tri(count + 1, k=-1, dtype=bool), total[:, None] - total, np.inf)
+    largest = runs[:, 0]
+    for _ in range(parts - 1):
+        largest = np.maximum(largest, runs).min(axis=1)
+    limit = largest[count] * (1 + ROUNDING)
+    return _evenest(np.where(runs <= limit, runs**2, np.inf), parts)
+
+
+def _evenest(squares: np.ndarray, parts: int) -> list[int]:
+    """Ends of the `parts` runs that have the least sum of `squares` `[ends, starts]`."""
+    best, starts = squares[:, 0], []
+    for _ in range(parts - 1):
+        sums = best + squares
+        starts.append(sums.argmin(axis=1))
+        best = sums.min(axis=1)
+    cuts = [len(squares) - 1]
+    for start in reversed(starts):
+        cuts.append(int(start[cuts[-1]]))
     return cuts[::-1]
 
 
@@ -193,8 +219,7 @@ def megatron(chain: Chain) -> Simulation:
     for chunks in divisors(chain.strategy.chunks):
         own = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
         parts = stages * chunks
-        # A single virtual stage cannot be left to the encoders.
-        for first in (True, False)[: min(parts, 2)]:
+        for first in (True, False) if encoders and parts > 1 else (True,):
             rest = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
             cuts = [len(encoders) + end for end in ([] if first else [0]) + rest]
             tried.append(_simulated(own, cuts, layers))

@@ -61,7 +61,7 @@ def megatron_orders(stages: int, chunks: int, microbatches: int) -> Orders:
         )
     forwards = [_turn(k, stages, chunks) for k in range(microbatches * chunks)]
     return tuple(
-        tuple(_alternate(forwards, _warm_up(stages, chunks, microbatches, stage), chunks))
+        tuple(_alternate(forwards, warm_up(stages, chunks, microbatches, stage), chunks))
         for stage in range(stages)
     )
 
@@ -72,7 +72,7 @@ def _turn(k: int, stages: int, chunks: int) -> tuple[int, int]:
     return group * stages + place % stages, place // stages
 
 
-def _warm_up(stages: int, chunks: int, microbatches: int, stage: int) -> int:
+def warm_up(stages: int, chunks: int, microbatches: int, stage: int) -> int:
     """Forwards of a stage before its first backward, but for the one right before it."""
     if chunks == 1:
         return min(stages - stage - 1, microbatches)
