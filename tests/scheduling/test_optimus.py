@@ -213,7 +213,8 @@ def test_more_bubbles_in_tasks_never_make_the_step_longer(monkeypatch: pytest.Mo
     for filled in (0.0, 0.2, 0.5, 1.0):
         monkeypatch.setattr(module, "FILLED", filled)
         seconds.append(made_of(own).seconds)
-    assert seconds == sorted(set(seconds), reverse=True)
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[-1] < seconds[0]
 
 
 def test_plans_of_encoders_keep_to_the_memory_given() -> None:
