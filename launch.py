@@ -440,7 +440,7 @@ def _add_plan(sub: argparse.ArgumentParser) -> None:
     help_text = "name in configs/hardware/, or a description's file (default: h100)"
     sub.add_argument("--hardware", default="h100", metavar="NAME|FILE", help=help_text)
     help_text = "GiB of a device that a step may take (default: all of the hardware's)"
-    sub.add_argument("--memory", type=float, metavar="GIB", help=help_text)
+    sub.add_argument("--memory", type=_not_negative, metavar="GIB", help=help_text)
     help_text = "how many plans to show, each with other degrees of the decoder (default: 1)"
     sub.add_argument("--top", type=_positive, default=1, metavar="K", help=help_text)
     help_text = "the configuration to write (default: plan.yaml in the run's folder)"

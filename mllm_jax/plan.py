@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from scheduling.simulation import IDLE_KINDS, Simulation
 from sharding.plan import ParallelPlan
 
 GIB = 2**30
+#: More devices than that many times those given are no advice.
+MOST_TIMES = 16
+#: Seconds that differ by so small a share are the same.
+EQUAL = 1e-9
 
 
 class PlanningError(ValueError):
@@ -32,7 +37,7 @@ class Prediction:
         name: of the way.
         plan: in words.
         seconds: of a step; None if it cannot be run.
-        compute, idle: seconds of a device, the mean over all.
+        compute, idle: seconds of a device, the mean over all; None if only their sum is known.
         hidden: share of the encoders' work that makes the step no longer; None without encoders.
         memory: bytes of a device.
         mfu: model FLOPs utilisation.
@@ -70,15 +75,17 @@ class Prediction:
         """Cells of a table."""
         if self.seconds is None:
             return (self.name, "-", "-", "-", "-", "-", *"-" * len(IDLE_KINDS))
-        idle = self.idle or {}
+        idle = [
+            None if self.idle is None else self.idle[kind] / self.seconds for kind in IDLE_KINDS
+        ]
         return (
             self.name,
             f"{self.seconds:.4g}",
             _percent(self.mfu),
             _percent(self.recomputed),
-            f"{(self.memory or 0) / GIB:.1f}",
+            _gib(self.memory or 0.0),
             _percent(self.hidden),
-            *(f"{idle.get(kind, 0.0) / self.seconds:.1%}" for kind in IDLE_KINDS),
+            *map(_percent, idle),
         )
 
 
@@ -87,6 +94,14 @@ COLUMNS = ("way", "seconds", "MFU", "with recomputation", "GiB", "encoders hidde
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
+
+
+def _gib(size: float) -> str:
+    """GiB with three digits, rounded up: so much is enough."""
+    if not size:
+        return "0"
+    digits = 2 - floor(log10(size / GIB))
+    return f"{ceil(size / GIB * 10**digits) / 10**digits:.{max(0, digits)}f}"
 
 
 @dataclass(frozen=True)
@@ -151,8 +166,10 @@ def plan(planner: Planner, top: int, file: Path, clock: Callable[[], float]) -> 
         clock: of the search, in seconds.
 
     Raises:
-        PlanningError: no strategy fits; the message says by how much, and what would.
+        PlanningError: no strategy fits, and the message says by how much and what would; or the
+            file cannot be written.
     """
+    _prepare(file)
     start = clock()
     found = planner.search(top)
     seconds = clock() - start
@@ -169,6 +186,21 @@ def plan(planner: Planner, top: int, file: Path, clock: Callable[[], float]) -> 
     return Planned(best, baselines, found, seconds, file)
 
 
+def _prepare(file: Path) -> None:
+    """Make the folder of `file`, and see that it can be written, before the search takes time."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        there = file.exists()
+        with file.open("a", encoding="utf-8"):
+            pass
+        if not there:
+            file.unlink()
+    except OSError as error:
+        raise PlanningError(
+            f"{file} cannot be written: {error.strerror}; choose another --output"
+        ) from error
+
+
 def write(planner: Planner, outcome: Outcome, file: Path) -> None:
     """The configuration of `outcome`, which `launch.py train` takes.
 
@@ -177,11 +209,10 @@ def write(planner: Planner, outcome: Outcome, file: Path) -> None:
     """
     config = planner.configured(outcome.strategy)
     resolve(config.model_dump(mode="json"), source=str(file))
-    file.parent.mkdir(parents=True, exist_ok=True)
     head = (
         f"# Planned for {config.parallel.devices} x {planner.hardware.title}: predicted "
         f"{outcome.seconds:.4g} s a step,\n"
-        f"# {outcome.memory.total / GIB:.1f} GiB a device.\n"
+        f"# {_gib(outcome.memory.total)} GiB a device.\n"
     )
     file.write_text(head + to_yaml(config), encoding="utf-8")
 
@@ -198,10 +229,11 @@ def describe(strategy: Strategy) -> str:
     parts = [plans, f"{strategy.microbatches} microbatches", f"remat {strategy.remat}"]
     if strategy.decoder.stage > 1:
         pieces = ", ".join(f"{name} in {n} pieces" for name, n in strategy.pieces.items())
-        parts += [f"{strategy.chunks} chunks", f"encoders in {strategy.placement}", pieces]
+        parts += [f"{strategy.chunks} chunks"]
+        parts += [f"encoders in {strategy.placement}", pieces] if pieces else []
     if strategy.decoder.stage > 1 and strategy.decoder.fsdp > 1:
         parts.append(f"gathered by {strategy.gather}")
-    return ", ".join(part for part in parts if part)
+    return ", ".join(parts)
 
 
 def _of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simulation) -> Prediction:
@@ -232,15 +264,16 @@ def _compared(own: Prediction, best: Prediction) -> Prediction:
     if own.seconds is None or best.seconds is None:
         return own
     ratio = own.seconds / best.seconds
-    if ratio == 1:
+    if abs(ratio - 1) < EQUAL:
         return replace(own, reason="as fast as the best")
     if ratio < 1:
         return replace(
             own, reason=f"{1 / ratio:.2f}x as fast as the best: it needs what the space lacks"
         )
+    if own.idle is None:
+        return replace(own, reason=f"{ratio:.2f}x the best's seconds")
     losses = {
-        kind: seconds - (best.idle or {}).get(kind, 0.0)
-        for kind, seconds in {**(own.idle or {}), "compute": own.compute or 0.0}.items()
+        kind: seconds - (best.idle or {}).get(kind, 0.0) for kind, seconds in own.idle.items()
     }
     losses["compute"] = (own.compute or 0.0) - (best.compute or 0.0)
     worst = max(losses, key=lambda kind: losses[kind])
@@ -269,11 +302,15 @@ def _baselines(planner: Planner, best: Outcome) -> dict[str, Prediction]:
 
 def _configured(planner: Planner, best: Outcome) -> Strategy:
     """The configured strategy of the decoder, or the best's if that does not fit the devices."""
-    config = planner.settled
+    config, space = planner.settled, planner.space
     decoder, rows = config.parallel.decoder, planner.workload.rows
-    fits = decoder.devices == planner.space.devices and planner.space.fits("decoder", decoder)
-    if not fits or rows % (config.train.accumulate * decoder.batch):
-        return best.strategy
+    fits = decoder.devices == space.devices and decoder.tensor in (space.tensors or ())
+    if not (fits and space.fits("decoder", decoder)) or rows % (
+        config.train.accumulate * decoder.batch
+    ):
+        own = best.strategy
+        plans = {"decoder": own.decoder}
+        return Strategy(plans, own.microbatches, own.chunks, own.remat, co_issue=False)
     return Strategy(
         {"decoder": decoder},
         config.train.accumulate,
@@ -312,15 +349,18 @@ def _optimus(planner: Planner, chain: Chain) -> Prediction:
     made = optimus(chain, alone, max(0.0, planner.space.memory - chain.memory))
     own = _of_simulation(planner, "optimus", chain.strategy, alone)
     mfu, recomputed = _utilisation(planner, chain.strategy, made.seconds)
-    plan = (
-        f"{own.plan}; encoders in {made.stages} stages x tensor {made.tensor}; "
+    encoders = (
+        f"; encoders in {made.stages} stages x tensor {made.tensor}; "
         f"{made.coarse:.1%} hidden without packing"
     )
+    plan = own.plan + (encoders if planner.workload.encoders else "")
     return replace(
         own,
         plan=plan,
         seconds=made.seconds,
-        hidden=made.hidden,
+        compute=None,
+        idle=None,
+        hidden=made.hidden if planner.workload.encoders else None,
         memory=chain.memory,
         mfu=mfu,
         recomputed=recomputed,
@@ -331,7 +371,7 @@ def _no_plan(planner: Planner, found: Search) -> str:
     """Why there is no plan, and the nearest change."""
     return (
         f"no plan for {planner.space.devices} x {planner.hardware.title} within "
-        f"{planner.space.memory / GIB:.1f} GiB a device: {_smallest(planner, found)}"
+        f"{planner.space.memory / GIB:.3g} GiB a device: {_smallest(planner, found)}"
     )
 
 
@@ -341,15 +381,15 @@ def _smallest(planner: Planner, found: Search) -> str:
         return f"{why}; change parallel.devices or data.rows x train.accumulate"
     strategy, memory = found.smallest
     return (
-        f"the leanest, {describe(strategy)}, needs {memory / GIB:.1f} GiB of "
-        f"{planner.space.memory / GIB:.1f}; fits with about "
-        f"{_devices(planner, memory)} devices, or with --memory {memory / GIB:.0f}"
+        f"the leanest, {describe(strategy)}, needs {_gib(memory)} GiB of "
+        f"{planner.space.memory / GIB:.3g}; fits with {_devices(planner, memory)}"
+        f"--memory {_gib(memory)}"
     )
 
 
-def _devices(planner: Planner, memory: float) -> int:
-    """The next multiple of the devices that could hold `memory`."""
+def _devices(planner: Planner, memory: float) -> str:
+    """How many devices could hold `memory`, if all of it were spread; not for far too many."""
     times = 1
-    while memory / times > planner.space.memory:
+    while memory / times > planner.space.memory and times <= MOST_TIMES:
         times *= 2
-    return planner.space.devices * times
+    return "" if times > MOST_TIMES else f"about {planner.space.devices * times} devices, or with "

@@ -48,7 +48,7 @@ class Planner:
         return Space(
             devices=devices,
             needs=tuple(self._needs()),
-            memory=self.memory or self.hardware.memory,
+            memory=self.hardware.memory if self.memory is None else self.memory,
             tensors=tensors[:8],
             pad=config.schedule.pad_layers,
         )

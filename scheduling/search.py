@@ -302,7 +302,12 @@ def _cut(strategy: Strategy, schedule: Schedule) -> Strategy:
 
 
 def _options(strategy: Strategy) -> Options:
-    return Options(co_issue=strategy.co_issue, replicas=strategy.decoder.batch)
+    return Options(
+        co_issue=strategy.co_issue,
+        # Without stages nothing runs beside the collectives of a step's ends.
+        overlap_gather=strategy.decoder.stage > 1,
+        replicas=strategy.decoder.batch,
+    )
 
 
 def buffer_sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:

@@ -55,7 +55,7 @@ def kept_bytes(config: ModelConfig, module: str, tensor: int, positions: int) ->
         jax.eval_shape(
             jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, batch
         )
-    return float(found[0])
+    return found[0]
 
 
 def _layer(config: ModelConfig, module: str, view: View) -> tuple[Any, Any]:

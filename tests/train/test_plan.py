@@ -1,0 +1,326 @@
+"""`launch.py plan` on a small model: what it prints, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import launch
+from mllm_jax import plan as module
+from mllm_jax.config import ExperimentConfig, load, resolve
+from mllm_jax.plan import Prediction
+from mllm_jax.planning import Planner
+from mllm_jax.predict import memory
+from mllm_jax.simulate import simulated_step
+from mllm_jax.train.schedule import make_schedule, one_stage
+from scheduling.hardware import named
+from scheduling.simulation import IDLE_KINDS
+from tests.configs import values
+
+WAYS = ["megatron", "balanced", "fsdp", "prologue", "optimus"]
+KEYS = {
+    *("plan", "step_seconds", "encoder_hidden", "mfu", "mfu_with_recomputation"),
+    *("memory_bytes", "compute_seconds", "idle_seconds", "reason"),
+}
+#: Two decoder layers, so that there can be two stages, and one encoder.
+SMALL: dict[str, Any] = {
+    "model__decoder__layers": 2,
+    "model__encoders__audio": None,
+    "parallel": {
+        "devices": 4,
+        "decoder": {"data": 2, "stage": 2},
+        "encoders": {"vision": {"data": 4}},
+    },
+    "schedule": {"hardware": "h100"},
+    "data__budgets": {"tokens": 64, "segments": 8, "vision": 64},
+    "data__rows": 2,
+    "train__accumulate": 4,
+}
+TEXT: dict[str, Any] = {
+    "model__encoders": {},
+    "parallel": {"devices": 4, "decoder": {"data": 2, "stage": 2}},
+    "data__budgets": {"tokens": 64, "segments": 8},
+}
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    """Values of the small configuration."""
+    made = values(**(SMALL | changes))
+    made["model"]["encoders"].pop("audio", None)
+    return made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with the small configuration."""
+    return written(tmp_path, small())
+
+
+def written(folder: Path, given: dict[str, Any]) -> Path:
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump(given))
+    return path
+
+
+def planned(
+    file: Path, capsys: pytest.CaptureFixture[str], *more: str, output: Path | None = None
+) -> dict[str, Any]:
+    """What `plan --json` prints; `output` is beside `file` unless given."""
+    output = output or file.parent / "plan.yaml"
+    line = ["plan", "--config", str(file), "--json", "--output", str(output)]
+    assert launch.main([*line, *more]) == launch.OK
+    result: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return result
+
+
+@cache
+def found(count: int = 4) -> tuple[Planner, Any]:
+    """The best plans of the small configuration, each with other degrees of the decoder."""
+    config = resolve(small(), source="test")
+    planner = Planner(config, named("h100"), "h100")
+    return planner, planner.search(count).best
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What is planned for the small configuration."""
+    planner, _ = found()
+    file = tmp_path_factory.mktemp("usual") / "plan.yaml"
+    made = module.plan(planner, 3, file, time.perf_counter).to_json()
+    copy: dict[str, Any] = json.loads(json.dumps(made))
+    return copy
+
+
+def test_best_and_baselines_have_the_same_keys(usual: dict[str, Any]) -> None:
+    result = usual
+    assert list(result["baselines"]) == WAYS
+    every = [result["best"], *result["top"], *result["baselines"].values()]
+    assert all(set(own) == KEYS for own in every)
+    assert result["search_seconds"] > 0
+    assert result["top"][0] == result["best"]
+    seconds = [own["step_seconds"] for own in result["top"]]
+    assert seconds == sorted(seconds)
+    assert 1 <= len(seconds) <= 3
+    for own in every:
+        assert 0 < own["mfu"] <= own["mfu_with_recomputation"] < 1
+        assert own["memory_bytes"] > 0
+        if own["idle_seconds"]:
+            whole = own["compute_seconds"] + sum(own["idle_seconds"].values())
+            assert whole == pytest.approx(own["step_seconds"])
+    # Parts of the space.
+    for name in ("fsdp", "prologue"):
+        assert result["baselines"][name]["step_seconds"] >= result["best"]["step_seconds"]
+    assert all(own["reason"] for own in result["baselines"].values())
+
+
+def test_the_table_has_a_row_for_every_way(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = file.parent / "new" / "plan.yaml"
+    line = ["plan", "--config", str(file), "--top", "2", "--output", str(output)]
+    assert launch.main(line) == launch.OK
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert all(column in head for column in module.COLUMNS)
+    for row, name in zip(rows, ["best", "best 2", *WAYS], strict=False):
+        assert row.startswith(name)
+    assert f"written: {output}" in "".join(rows)
+    assert output.exists()
+
+
+def test_up_to_so_many_plans_are_shown_as_are_asked_for(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = planned(file, capsys, "--top", "1")
+    _, best = found()
+    assert [own["step_seconds"] for own in result["top"]] == [best[0].seconds]
+    assert len(best) == 4
+
+
+def test_what_is_written_runs_as_it_was_predicted(tmp_path: Path) -> None:
+    """Schedule, seconds and memory, for plans with and without stages."""
+    planner, best = found()
+    stages = set()
+    for number, outcome in enumerate(best):
+        path = tmp_path / f"{number}.yaml"
+        module.write(planner, outcome, path)
+        config = load(path)
+        stages.add(config.parallel.decoder.stage)
+        assert config.parallel.plans == dict(outcome.strategy.plans)
+        assert config.data.rows * config.train.accumulate == 8
+        assert schedule_of(config) == outcome.schedule
+        hardware = named("h100")
+        assert simulated_step(config, hardware).makespan == pytest.approx(outcome.seconds)
+        assert memory(config, hardware).total == pytest.approx(outcome.memory.total)
+    assert stages == {1, 2}
+
+
+def schedule_of(config: ExperimentConfig) -> Any:
+    return one_stage(config) if config.parallel.decoder.stage == 1 else make_schedule(config)
+
+
+def test_the_best_plan_is_written(usual: dict[str, Any], file: Path) -> None:
+    result = usual
+    config = load(result["file"])
+    made = simulated_step(config, named("h100"))
+    assert made.makespan == pytest.approx(result["best"]["step_seconds"])
+    assert made.encoder_hidden == pytest.approx(result["best"]["encoder_hidden"])
+    # What was not planned is as it was.
+    given = load(file)
+    changed = {"parallel", "schedule", "model", "data", "train"}
+    for name in set(type(given).model_fields) - changed:
+        assert getattr(config, name) == getattr(given, name)
+
+
+@pytest.mark.parametrize("frozen", [["vision"], ["vision", "vision.connector"]])
+def test_frozen_encoders_make_steps_shorter(
+    frozen: list[str], usual: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = planned(written(tmp_path, small(train__freeze=frozen)), capsys)
+    for name in WAYS:
+        of_frozen, of_all = (own["baselines"][name]["step_seconds"] for own in (result, usual))
+        assert of_frozen < of_all, name
+    assert result["best"]["step_seconds"] < usual["best"]["step_seconds"]
+    assert load(result["file"]).train.freeze == tuple(frozen)
+
+
+def test_text_alone_is_planned_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = planned(written(tmp_path, small(**TEXT)), capsys)
+    assert set(result["baselines"]) == set(WAYS)
+    assert all(own["encoder_hidden"] is None for own in result["baselines"].values())
+    assert not any("encoders" in own["plan"] for own in result["top"])
+    baselines = result["baselines"]
+    assert baselines["optimus"]["step_seconds"] == pytest.approx(
+        baselines["megatron"]["step_seconds"], rel=0.5
+    )
+    assert load(result["file"]).model.encoders == {}
+
+
+def test_without_stages_megatron_runs_the_whole_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All layers of all towers on one stage take the same time in whatever order."""
+    plans = {"devices": 2, "decoder": {"data": 2}, "encoders": {"vision": {"data": 2}}}
+    result = planned(written(tmp_path, small(parallel=plans)), capsys)["baselines"]
+    assert result["megatron"]["step_seconds"] == pytest.approx(result["balanced"]["step_seconds"])
+    assert result["megatron"]["mfu"] < 1
+
+
+# ---- refused -------------------------------------------------------------------------------------
+
+
+def refused(file: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    """The message of a plan that cannot be made; nothing else is printed or written."""
+    output = file.parent / "plan.yaml"
+    line = ["plan", "--config", str(file), "--json", "--output", str(output), *more]
+    assert launch.main(line) == launch.BAD_INPUT
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert not output.exists()
+    return " ".join(printed.err.split())
+
+
+@pytest.mark.parametrize("given", ["0", "0.00001"])
+def test_too_little_memory_names_what_would_do(
+    given: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(file, capsys, "--memory", given)
+    assert "no plan for 4 x NVIDIA H100 SXM 80 GB within" in told
+    assert "the leanest, decoder" in told
+    if not float(given):
+        return
+    enough = told.split("with --memory ")[1].split()[0]
+    # So much is enough.
+    result = planned(file, capsys, "--memory", enough)
+    assert result["best"]["memory_bytes"] <= float(enough) * 2**30
+    assert all(own["memory_bytes"] <= float(enough) * 2**30 for own in result["top"])
+
+
+def test_devices_too_few_for_the_model_are_refused_with_more_that_would_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = {"layers": 64, "d_model": 8192, "heads": 64, "d_ff": 28672}
+    changes = {
+        "model__decoder": {"family": "llama", **sizes},
+        "parallel": {"devices": 2, "decoder": {"data": 2}, "encoders": {"vision": {"data": 2}}},
+        "data__rows": 2,
+        "train__accumulate": 1,
+    }
+    told = refused(written(tmp_path, small(**changes)), capsys)
+    assert "no plan for 2 x NVIDIA H100 SXM 80 GB within 74.5 GiB a device" in told
+    assert "GiB of 74.5; fits with about 16 devices, or with --memory " in told
+
+
+def test_devices_that_nothing_divides_are_refused(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(file, capsys, "parallel.devices=7")
+    assert "change parallel.devices or data.rows x train.accumulate" in told
+
+
+@pytest.mark.parametrize("given", ["-1", "nan", "much"])
+def test_memory_must_be_a_number(
+    given: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        launch.main(["plan", "--config", str(file), "--memory", given])
+    assert ended.value.code == launch.BAD_INPUT
+    assert "--memory" in capsys.readouterr().err
+
+
+def test_unknown_hardware_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(file, capsys, "--hardware", "abacus")
+    assert "hardware 'abacus' is unknown; valid: a100, b200, h100" in told
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_the_search(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searched(self: Planner, top: int) -> None:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(Planner, "search", searched)
+    for output in (file / "plan.yaml", file.parent):  # below a file; a folder
+        told = refused(file, capsys, "--output", str(output))
+        assert f"{output} cannot be written" in told
+        assert "choose another --output" in told
+
+
+# ---- what is told --------------------------------------------------------------------------------
+
+
+def prediction(seconds: float | None, **idle: float) -> Prediction:
+    made = dict.fromkeys(IDLE_KINDS, 0.0) | {name.replace("_", "-"): s for name, s in idle.items()}
+    compute = None if seconds is None else seconds - sum(idle.values())
+    return Prediction("way", "", seconds, compute, {str(k): s for k, s in made.items()})
+
+
+def test_slower_ways_say_where_the_time_goes() -> None:
+    best = prediction(2.0, other=0.5)
+    told = module._compared(prediction(4.0, warm_up=1.75, other=0.25), best).reason
+    assert told == "2.00x the best's seconds, most of it warm-up (1.75 s more)"
+    told = module._compared(prediction(3.0), best).reason
+    assert told == "1.50x the best's seconds, most of it compute (1.5 s more)"
+    assert module._compared(best, best).reason == "as fast as the best"
+    assert module._compared(prediction(1.0), best).reason.startswith("2.00x as fast as the best")
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [(0, "0"), (2**30, "1.00"), (12.341 * 2**30, "12.4"), (2**20, "0.000977"), (2**40, "1030")],
+)
+def test_gib_are_rounded_up(size: float, told: str) -> None:
+    assert module._gib(size) == told
+    assert float(told) * 2**30 >= size
+
+
+def test_ways_that_cannot_be_run_say_why(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Three layers over two stages of two chunks.
+    result = planned(file, capsys, "schedule.chunks=2")["baselines"]
+    for name in ("balanced", "optimus"):
+        assert result[name]["step_seconds"] is None
+        assert "layers cannot be cut into 4 virtual stages" in result[name]["reason"]
+    assert Prediction("way", "", reason="why").row == ("way", *"-" * (len(module.COLUMNS) - 1))
