@@ -359,7 +359,7 @@ def test_a_step_without_pipeline_is_simulated_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = simulated(capsys, tmp_path, config="demo")
-    assert result["compute"] + result["idle"]["tensor"] > 0.9 * result["seconds"]
+    assert 0 < result["compute"] < result["seconds"]
     assert result["encoder_hidden"] == pytest.approx(0, abs=1e-9)
 
 
