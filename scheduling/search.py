@@ -254,7 +254,9 @@ def lower_bound(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
     known = [Timing(workload, strategy, hardware, name) for name in strategy.plans]
     path += ends + sum(tower.gather() + tower.scatter() for tower in known)
     compute = slots * (forward.compute + backward.compute) + ends
-    return max(path, compute + encoder_compute(workload, strategy, hardware))
+    encoders = encoder_compute(workload, strategy, hardware)
+    # Without stages all tasks run one after the other, and nothing beside the collectives.
+    return path + encoders if stages == 1 else max(path, compute + encoders)
 
 
 def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
