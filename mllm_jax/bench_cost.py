@@ -49,7 +49,7 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     steps, configs = {}, variants(config, tell)
     for name, own in configs.items():
         tell(f"{name}: compiling")
-        steps[name] = _steps(own)
+        steps[name] = _steps(own, jax.devices()[: config.parallel.devices])
     bench = None if hardware else Bench.build(config, tell)
     tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     runs = {name: _at_once(own) for name, own in steps.items()}
@@ -131,9 +131,9 @@ class _Step:
     bytes: int
 
 
-def _steps(config: ExperimentConfig) -> list[_Step]:
-    """The step on its devices, and again on all others that are there."""
-    count, devices = config.parallel.devices, jax.devices()
+def _steps(config: ExperimentConfig, devices: Sequence[jax.Device]) -> list[_Step]:
+    """The step on the first of `devices`, and again on all others."""
+    count = config.parallel.devices
     groups = [devices[i : i + count] for i in range(0, len(devices) - count + 1, count)]
     return [_compile(config, group) for group in groups]
 
