@@ -227,7 +227,9 @@ def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Stra
             yield replace(family, plans=own, co_issue=co_issue, placement=placement)
 
 
-def lower_bound(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+def lower_bound(
+    workload: Workload, strategy: Strategy, hardware: Hardware, encoders: float | None = None
+) -> float:
     """Seconds that no step of `strategy` undercuts, wherever its encoders' tasks go.
 
     The decoder alone in lockstep, with F-only, mixed and B-only ticks (`scheduling.schedule`); and
@@ -235,6 +237,7 @@ def lower_bound(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
 
     Args:
         strategy: with the decoder's plan only, or with all plans.
+        encoders: `encoder_compute`, if it is known.
     """
     decoder = Timing(workload, strategy, hardware, "decoder")
     layers, chunks = decoder.layers_per_task, strategy.chunks
@@ -254,7 +257,8 @@ def lower_bound(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
     known = [Timing(workload, strategy, hardware, name) for name in strategy.plans]
     path += ends + sum(tower.gather() + tower.scatter() for tower in known)
     compute = slots * (forward.compute + backward.compute) + ends
-    encoders = encoder_compute(workload, strategy, hardware)
+    if encoders is None:
+        encoders = encoder_compute(workload, strategy, hardware)
     # Without stages all tasks run one after the other, and nothing beside the collectives.
     return path + encoders if stages == 1 else max(path, compute + encoders)
 
@@ -343,6 +347,7 @@ class _Search:
     best: list[Outcome] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
+    _encoders: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> Search:
         """Families in the order of their bounds, until none can be better."""
@@ -366,7 +371,7 @@ class _Search:
     def _families(self) -> Iterator[tuple[float, int, Strategy]]:
         for number, family in enumerate(decoders(self.space, self.workload)):
             if self._has_room(family):
-                yield lower_bound(self.workload, family, self.hardware), number, family
+                yield self._lower_bound(family), number, family
 
     def _has_room(self, strategy: Strategy) -> bool:
         """Whether the least memory that a strategy can take is there."""
@@ -430,7 +435,15 @@ class _Search:
             Timing(self.workload, member, self.hardware, name) for name in self.workload.encoders
         ]
         ends = sum(tower.gather() + tower.scatter() for tower in towers)
-        return max(alone + ends, lower_bound(self.workload, member, self.hardware))
+        return max(alone + ends, self._lower_bound(member))
+
+    def _lower_bound(self, strategy: Strategy) -> float:
+        """`lower_bound`; what encoders compute depends on the policy alone."""
+        if strategy.remat not in self._encoders:
+            own = encoder_compute(self.workload, strategy, self.hardware)
+            self._encoders[strategy.remat] = own
+        own = self._encoders[strategy.remat]
+        return lower_bound(self.workload, strategy, self.hardware, own)
 
     def _try(self, member: Strategy) -> None:
         """What makes a strategy slower or too large is looked at in the order of what it costs."""
