@@ -32,8 +32,8 @@ One encoder after the other, the largest first, is placed in polynomial time:
 4. *Refinement.* A piece that alone makes a tick longer than the other stages need moves to a tick
    that grows less (`scheduling.refine`).
 
-Where the costs say how long parameters are gathered and gradients scattered, there are ticks for that
-before the decoder's first and after its last: idle slots of all stages.
+Where the costs say how long parameters are gathered and gradients scattered, there are ticks for
+that before the decoder's first and after its last: idle slots of all stages.
 
 Steps 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with
 and without slots that are shorter than a piece; the shortest are refined, and of those the shortest
