@@ -75,9 +75,10 @@ def co_issuing(config: ExperimentConfig, target: Target, co_issue: bool) -> Trai
     Raises:
         DeviceError: the configuration has no pipeline.
     """
-    step = train_step(config, target.devices())
-    if step.pipeline is None:
+    if config.parallel.decoder.stage == 1:
         raise DeviceError("parallel.decoder.stage: 1 has no pipeline to measure; valid: 2 or more")
+    step = train_step(config, target.devices())
+    assert step.pipeline is not None  # it has stages
     plan = replace(step.pipeline, co_issue=co_issue)
     return TrainStep(step.model, step.grid, step.mesh, step.optimizer, plan, step.frozen)
 
