@@ -385,20 +385,7 @@ def _parser() -> argparse.ArgumentParser:
         else:
             _add_processes(sub)
         if command is bench:
-            names = ", ".join(name for name, own in BENCHMARK_CONFIGS.items() if own)
-            sub.add_argument(
-                "benchmark",
-                choices=tuple(BENCHMARK_CONFIGS),
-                help=f"what to measure; {names} bring their own configuration",
-            )
-            group = sub.add_argument_group("bench balance (default: the three settings of LOG.md)")
-            group.add_argument("--ranks", type=_positive, metavar="N", help="data-parallel ranks")
-            group.add_argument("--samples", type=_positive, metavar="N", help="samples of a rank")
-            help_text = "shipped lengths by name (web), or a file with a JSON object a line"
-            group.add_argument("--distribution", metavar="FILE|NAME", help=help_text)
-            group = sub.add_argument_group("bench cost (default: it calibrates, too)")
-            help_text = "description that `calibrate` has written on this machine"
-            group.add_argument("--hardware", metavar="NAME", help=help_text)
+            _add_bench(sub)
         elif command is calibrate:
             help_text = "YAML file to write (default: hardware.yaml in the folder of the run)"
             sub.add_argument("--output", metavar="FILE", help=help_text)
@@ -434,6 +421,23 @@ def _inputs(command: Command) -> str:
     if command is bench:
         return "{" + ",".join(BENCHMARK_CONFIGS) + "} [--config FILE]"
     return "--config FILE --topology TOPOLOGY" if command is compile else "--config FILE"
+
+
+def _add_bench(sub: argparse.ArgumentParser) -> None:
+    names = ", ".join(name for name, own in BENCHMARK_CONFIGS.items() if own)
+    sub.add_argument(
+        "benchmark",
+        choices=tuple(BENCHMARK_CONFIGS),
+        help=f"what to measure; {names} bring their own configuration",
+    )
+    group = sub.add_argument_group("bench balance (default: the three settings of LOG.md)")
+    group.add_argument("--ranks", type=_positive, metavar="N", help="data-parallel ranks")
+    group.add_argument("--samples", type=_positive, metavar="N", help="samples of a rank")
+    help_text = "shipped lengths by name (web), or a file with a JSON object a line"
+    group.add_argument("--distribution", metavar="FILE|NAME", help=help_text)
+    group = sub.add_argument_group("bench cost (default: it calibrates, too)")
+    help_text = "description that `calibrate` has written on this machine"
+    group.add_argument("--hardware", metavar="NAME", help=help_text)
 
 
 def _add_plan(sub: argparse.ArgumentParser) -> None:

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
     """`config` with the type and the attention that `auto` means on `platform`."""
     model = config.model
-    dtype = model.dtype
-    if dtype == "auto":
-        dtype = "float32" if platform == "cpu" else "bfloat16"
+    dtype = model.dtype_on(platform)
     attention = model.attention
     if attention == "auto":
         attention = _attention(config, platform, dtype)
