@@ -204,10 +204,12 @@ def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Predict a step on hardware that need not be here, with idle time by kind."""
     from mllm_jax.console import print_json, print_table
+    from mllm_jax.devices import use_host
     from mllm_jax.simulate import Variation
     from mllm_jax.simulate import simulate as run
     from scheduling.hardware import named
 
+    use_host()
     seed = config.train.seed if args.seed is None else args.seed
     variation = Variation(dict(args.slow), args.vary, seed)
     result = run(config, named(args.hardware), Path(args.output or config.run.path), variation)
@@ -223,11 +225,13 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
 def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Search the fastest plans for the model, the rows of a step and the devices."""
     from mllm_jax.console import print_json, print_table
+    from mllm_jax.devices import use_host
     from mllm_jax.plan import COLUMNS
     from mllm_jax.plan import plan as run
     from mllm_jax.planning import Planner
     from scheduling.hardware import named
 
+    use_host()
     memory = None if args.memory is None else args.memory * 2**30
     planner = Planner(config, named(args.hardware), args.hardware, memory)
     file = Path(args.output) if args.output else config.run.path / "plan.yaml"

@@ -88,6 +88,14 @@ def start(
     return _found(parallel)
 
 
+def use_host() -> None:
+    """For what works with shapes alone: look for no accelerator, which takes long to be refused.
+
+    Without effect where JAX has started before.
+    """
+    jax.config.update("jax_platforms", "cpu")
+
+
 def is_primary() -> bool:
     """Whether this process writes logs, metrics and summaries."""
     return jax.process_index() == 0
