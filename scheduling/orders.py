@@ -22,15 +22,13 @@ from scheduling.schedule import Bundle, ScheduleError, Task
 from scheduling.simulation import (
     USUAL,
     Options,
+    Ran,
     Replica,
     Run,
     Simulation,
     StageRun,
     Step,
-    one_by_one,
-    together,
 )
-from scheduling.timeline import Span
 from scheduling.times import TaskTime
 
 #: A task on its stage.
@@ -233,7 +231,7 @@ def simulate_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -
         return Step(runs, times.scatter, times.update)
 
     alone = None
-    if step.modules and options.hidden:
+    if step.modules:
         alone = simulated(step.decoder_only()).makespan
     return simulated(step).simulation(alone)
 
@@ -329,20 +327,18 @@ class _Asynchronous:
 
     def _stage(self, stage: int, times: Times) -> StageRun:
         order, decoder = self.step.orders[stage], self.decoder[stage]
-        make = together if self.co_issue else one_by_one
-        spans, blocks = [], []
+        ran = []
         for place, bundle in enumerate(order):
             own = self.bundles[stage][place]
             start = times.start[self.starts[stage, place]]
-            spans.append(Span(stage, stage, 0, start, start + own.seconds, bundle))
-            blocks += make(spans[-1], own)
+            ran.append(Ran(0, start, start + own.seconds, bundle, own))
         there = times.end[stage]
-        done = max(there, spans[-1].end if spans else 0.0)
+        done = max(there, ran[-1].end if ran else 0.0)
         first, last = there, there
         if decoder:
-            first, last = spans[decoder.start].start, spans[decoder.stop - 1].end
+            first, last = ran[decoder.start].start, ran[decoder.stop - 1].end
         ready = last if self.overlap else done
-        return StageRun(tuple(blocks), there, first, last, ready, done)
+        return StageRun(stage, tuple(ran), self.co_issue, there, first, last, ready, done)
 
 
 def _decoder_range(order: tuple[Bundle, ...]) -> range:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import get_args
 
@@ -24,7 +25,7 @@ from scheduling.hardware import Hardware
 from scheduling.memory import Memory, Sizes, least_memory, step_memory
 from scheduling.program import Remat
 from scheduling.schedule import Schedule, ScheduleError, interleaved
-from scheduling.simulate import simulate
+from scheduling.simulate import makespan, simulate
 from scheduling.simulation import Options, Simulation
 from scheduling.times import StepTimes
 from sharding.grid import JointGrid
@@ -84,20 +85,20 @@ class Outcome:
         strategy: how the step is run.
         schedule: its tasks.
         times: of the tasks.
-        simulation: of the step.
+        seconds: of a step.
         memory: of one device.
     """
 
     strategy: Strategy
     schedule: Schedule
     times: StepTimes
-    simulation: Simulation
+    seconds: float
     memory: Memory
 
-    @property
-    def seconds(self) -> float:
-        """Predicted seconds of a step."""
-        return self.simulation.makespan
+    @cached_property
+    def simulation(self) -> Simulation:
+        """The step in all its parts."""
+        return simulate(self.schedule, self.times, _options(self.strategy))
 
 
 @dataclass(frozen=True)
@@ -254,13 +255,33 @@ def lower_bound(
         both = max(forward.seconds, backward.seconds, forward.compute + backward.compute)
         path = alone * (forward.seconds + backward.seconds) + mixed * both
         path += (2 * alone + mixed) * decoder.send()
-    known = [Timing(workload, strategy, hardware, name) for name in strategy.plans]
-    path += ends + sum(tower.gather() + tower.scatter() for tower in known)
+    path += ends + _gathers_and_scatters(workload, strategy, hardware, strategy.plans)
     compute = slots * (forward.compute + backward.compute) + ends
     if encoders is None:
         encoders = encoder_compute(workload, strategy, hardware)
     # Without stages all tasks run one after the other, and nothing beside the collectives.
     return path + encoders if stages == 1 else max(path, compute + encoders)
+
+
+def _gathers_and_scatters(
+    workload: Workload, strategy: Strategy, hardware: Hardware, names: Collection[str]
+) -> float:
+    """Seconds of the gathers and scatters of some towers.
+
+    With the placement `"prologue"` those of all towers have the encoders' forwards and backwards
+    beside them, as much of these as a stage runs on average: what is longer counts.
+    """
+    towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
+    own = sum(towers[name].gather() + towers[name].scatter() for name in names)
+    if strategy.placement != "prologue":
+        return own
+    gather = sum(tower.gather() for tower in towers.values())
+    scatter = sum(tower.scatter() for tower in towers.values())
+    work = {"EF": 0.0, "EB": 0.0}
+    for name in towers.keys() - {"decoder"}:
+        for (kind, *_), time in towers[name].pieces().items():
+            work[kind] += time.seconds * strategy.microbatches / strategy.decoder.stage
+    return own + max(0.0, work["EF"] - gather) + max(0.0, work["EB"] - scatter)
 
 
 def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
@@ -270,7 +291,7 @@ def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) 
     plan = strategy.decoder
     schedule = interleaved(plan.stage, strategy.chunks, strategy.microbatches)
     co_issue = plan.stage > 1 and (plan.tensor > 1 or strategy.gather == "layer")
-    return simulate(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch)).makespan
+    return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
 
 
 def encoder_compute(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
@@ -298,8 +319,8 @@ def evaluate(
     times = step_times(workload, strategy, hardware)
     sizes = buffer_sizes(schedule, strategy)
     memory = step_memory(workload, strategy, hardware, sizes)
-    simulation = simulate(schedule, times, _options(strategy))
-    return Outcome(strategy, schedule, times, simulation, memory)
+    seconds = makespan(schedule, times, _options(strategy))
+    return Outcome(strategy, schedule, times, seconds, memory)
 
 
 def _cut(strategy: Strategy, schedule: Schedule) -> Strategy:
@@ -431,10 +452,8 @@ class _Search:
             self._try(member)
 
     def _bound(self, member: Strategy, alone: float) -> float:
-        towers = [
-            Timing(self.workload, member, self.hardware, name) for name in self.workload.encoders
-        ]
-        ends = sum(tower.gather() + tower.scatter() for tower in towers)
+        names = self.workload.encoders
+        ends = _gathers_and_scatters(self.workload, member, self.hardware, names)
         return max(alone + ends, self._lower_bound(member))
 
     def _lower_bound(self, strategy: Strategy) -> float:
@@ -455,16 +474,15 @@ class _Search:
         self.simulated += 1
         strategy = _cut(member, schedule)
         times = step_times(self.workload, strategy, self.hardware)
-        quick = simulate(schedule, times, replace(_options(strategy), hidden=False))
-        if quick.makespan >= self.limit:
+        seconds = makespan(schedule, times, _options(strategy))
+        if seconds >= self.limit:
             return
         sizes = buffer_sizes(schedule, strategy)
         memory = step_memory(self.workload, strategy, self.hardware, sizes)
         if memory.total > self.space.memory:
             self.refused["more memory than there is"] += 1
             return
-        simulation = simulate(schedule, times, _options(strategy))
-        self._keep(Outcome(strategy, schedule, times, simulation, memory))
+        self._keep(Outcome(strategy, schedule, times, seconds, memory))
 
     def _keep(self, outcome: Outcome) -> None:
         """One outcome for each plan of the decoder."""

@@ -17,24 +17,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from scheduling.bundle import BundleClock
+from scheduling.bundle import BundleClock, BundleTime
 from scheduling.schedule import Bundle, Schedule
 from scheduling.simulation import (
     USUAL,
-    Block,
     Options,
+    Ran,
     Replica,
     Run,
     Simulation,
     StageRun,
     Step,
-    one_by_one,
-    together,
 )
-from scheduling.timeline import Span, beats_of, leaving
+from scheduling.timeline import beats_of, leaving
 from scheduling.times import StepTimes
 
 
@@ -45,19 +44,26 @@ def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
         ScheduleError: the options name what the schedule does not have.
         KeyError: `times` lacks an encoder of the schedule.
     """
+    alone = None
+    if schedule.encoders:
+        alone = makespan(_decoder_only(schedule), times, options)
+    return _step(schedule, times, options).simulation(alone)
+
+
+def makespan(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> float:
+    """Seconds of the step that `simulate` describes, without the description.
+
+    Raises: as `simulate`.
+    """
+    return _step(schedule, times, options).makespan
+
+
+def _step(schedule: Schedule, times: StepTimes, options: Options) -> Step:
     modules = {"decoder", *(module for _, module, _ in times.encoders)}
     replicas = options.counted(schedule.stages, schedule.microbatches, modules)
-    clock = BundleClock(options.co_issue)
-
-    def simulated(schedule: Schedule) -> Step:
-        plan = _Plan.of(schedule, times, options.overlap_gather)
-        runs = [_Lockstep(plan, replica, clock).run(count) for replica, count in replicas]
-        return Step(runs, times.scatter, times.update)
-
-    alone = None
-    if schedule.encoders and options.hidden:
-        alone = simulated(_decoder_only(schedule)).makespan
-    return simulated(schedule).simulation(alone)
+    plan, clock = _Plan.of(schedule, times, options), BundleClock(options.co_issue)
+    runs = [_Lockstep(plan, replica, clock).run(count) for replica, count in replicas]
+    return Step(runs, times.scatter, times.update)
 
 
 def _decoder_only(schedule: Schedule) -> Schedule:
@@ -74,25 +80,25 @@ class _Plan:
     """What all replicas do.
 
     Attributes:
-        overlap: whether prologue and epilogue run beside gather and scatter.
+        options: how.
         meets, sends, delivers, heads: `[ticks]`, whether the stages meet at a tick's end, something
             moves to another stage, a microbatch enters the decoder, and which one leaves it.
     """
 
     schedule: Schedule
     times: StepTimes
-    overlap: bool
+    options: Options
     meets: Sequence[bool]
     sends: Sequence[bool]
     delivers: Sequence[bool]
     heads: Sequence[int | None]
 
     @classmethod
-    def of(cls, schedule: Schedule, times: StepTimes, overlap: bool) -> _Plan:
+    def of(cls, schedule: Schedule, times: StepTimes, options: Options) -> _Plan:
         ticks = range(len(schedule.ticks))
         heads = [leaving(schedule, tick) for tick in ticks]
         meets = schedule.meetings.tolist()
-        return cls(schedule, times, overlap, meets, _sends(schedule), _delivers(schedule), heads)
+        return cls(schedule, times, options, meets, _sends(schedule), _delivers(schedule), heads)
 
 
 class _Lockstep:
@@ -102,7 +108,8 @@ class _Lockstep:
         self.plan, self.times, self.replica, self.clock = plan, plan.times, replica, clock
         stages = range(plan.schedule.stages)
         self.slow = [replica.slow.get(stage, 1.0) for stage in stages]
-        self.blocks: list[list[Block]] = [[] for _ in stages]
+        self.ran: list[list[Ran]] = [[] for _ in stages]
+        self.known: dict[Any, tuple[BundleTime, bool]] = {}
         self.clocks = [0.0 for _ in stages]
         self.first: dict[int, float] = {}
         self.last: dict[int, float] = {}
@@ -113,7 +120,7 @@ class _Lockstep:
         """All ticks."""
         prologue, middle, epilogue = self.plan.schedule.phases
         gathered = self.times.gather
-        if not self.plan.overlap:
+        if not self.plan.options.overlap_gather:
             self._wait(gathered)
         self._ticks(prologue)
         if middle:
@@ -128,11 +135,12 @@ class _Lockstep:
 
     def _stage(self, stage: int, decoded: float) -> StageRun:
         """What the stage `stage` did, which ended the middle then."""
-        gathered = self.times.gather
+        gathered, options = self.times.gather, self.plan.options
         done = max(self.clocks[stage], gathered)
-        ready = decoded if self.plan.overlap else done
+        ready = decoded if options.overlap_gather else done
         first, last = self.first.get(stage, gathered), self.last.get(stage, decoded)
-        return StageRun(tuple(self.blocks[stage]), gathered, first, last, ready, done)
+        ran = tuple(self.ran[stage])
+        return StageRun(stage, ran, options.co_issue, gathered, first, last, ready, done)
 
     def _wait(self, until: float) -> None:
         self.clocks = [until] * len(self.clocks)
@@ -149,15 +157,23 @@ class _Lockstep:
 
     def _bundle(self, tick: int, stage: int, bundle: Bundle) -> None:
         start = self.clocks[stage]
-        lengths = self.replica.lengths_of(bundle)
-        tasks = tuple([self.times.time(task) for task in bundle])
-        own = self.clock.time(tasks, lengths, self.slow[stage])
+        own, decodes = self._time(stage, bundle)
         end = self.clocks[stage] = start + own.seconds
-        if any(task.module == "decoder" for task in bundle):
+        if decodes:
             self.first.setdefault(stage, start)
             self.last[stage] = end
-        make = together if self.clock.co_issue else one_by_one
-        self.blocks[stage] += make(Span(stage, stage, tick, start, end, bundle), own)
+        self.ran[stage].append(Ran(tick, start, end, bundle, own))
+
+    def _time(self, stage: int, bundle: Bundle) -> tuple[BundleTime, bool]:
+        """What `bundle` takes, and whether it holds a task of the decoder."""
+        lengths, slow = self.replica.lengths_of(bundle), self.slow[stage]
+        key = (lengths, slow, *[(task.kind, task.part, task.module) for task in bundle])
+        known = self.known.get(key)
+        if known is None:
+            tasks = tuple([self.times.time(task) for task in bundle])
+            decodes = any(task.module == "decoder" for task in bundle)
+            known = self.known[key] = self.clock.time(tasks, lengths, slow), decodes
+        return known
 
     def _meet(self, tick: int) -> None:
         """The stages wait for each other, then send, compute the head and deliver."""
@@ -176,8 +192,7 @@ class _Lockstep:
         for stage, slow in enumerate(self.slow):
             own = self.clock.time(head, length, slow)
             ends.append(start + own.seconds)
-            span = Span(stage, stage, tick, start, ends[-1], head=microbatch)
-            self.blocks[stage].append(Block(span, own.compute[0]))
+            self.ran[stage].append(Ran(tick, start, ends[-1], (), own, microbatch))
         return max(ends)
 
 

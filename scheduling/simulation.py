@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from scheduling.bundle import BundleTime
-from scheduling.schedule import ScheduleError, Task
+from scheduling.schedule import Bundle, ScheduleError, Task
 from scheduling.timeline import Span, Timeline
 
 IdleKind = Literal["gather", "scatter", "warm-up", "cool-down", "other", "tensor"]
@@ -105,7 +105,6 @@ class Options:
         replicas: data-parallel replicas of the pipeline. Equal ones are simulated once.
         usual: what all replicas are like but the `distinct` ones.
         distinct: replicas unlike the others, at most `replicas` of them.
-        hidden: work out `Simulation.encoder_hidden`, for which the decoder alone is simulated, too.
     """
 
     co_issue: bool = True
@@ -113,7 +112,6 @@ class Options:
     replicas: int = 1
     usual: Replica = Replica()
     distinct: tuple[Replica, ...] = ()
-    hidden: bool = True
 
     def counted(
         self, stages: int, microbatches: int, modules: Collection[str]
@@ -155,22 +153,41 @@ class Block(NamedTuple):
     encoder: float = 0.0
 
 
-def together(span: Span, own: BundleTime) -> list[Block]:
-    """One block for all tasks of `span`."""
-    pairs = zip(span.tasks, own.compute, strict=True)
-    encoder = sum(compute for task, compute in pairs if task.module != "decoder")
-    return [Block(span, sum(own.compute), encoder)]
+class Ran(NamedTuple):
+    """A bundle that a stage has run, or its share of a head.
 
+    Attributes:
+        tick, start, end, tasks, head: as of a `Span`.
+        time: what it took.
+    """
 
-def one_by_one(span: Span, own: BundleTime) -> list[Block]:
-    """A block for each task of `span`."""
-    blocks, start = [], span.start
-    for task, seconds, compute in zip(span.tasks, own.ends, own.compute, strict=True):
-        end = span.start + seconds
-        block = Span(span.row, span.stage, span.tick, start, end, (task,))
-        blocks.append(Block(block, compute, compute if task.module != "decoder" else 0.0))
-        start = end
-    return blocks
+    tick: int
+    start: float
+    end: float
+    tasks: Bundle
+    time: BundleTime
+    head: int | None = None
+
+    def together(self, stage: int) -> list[Block]:
+        """One block for all tasks."""
+        span = Span(stage, stage, self.tick, self.start, self.end, self.tasks, self.head)
+        pairs = zip(self.tasks, self.time.compute, strict=False)
+        encoder = sum(compute for task, compute in pairs if task.module != "decoder")
+        return [Block(span, sum(self.time.compute), encoder)]
+
+    def one_by_one(self, stage: int) -> list[Block]:
+        """A block for each task."""
+        if self.head is not None:
+            return self.together(stage)
+        blocks, start = [], self.start
+        for task, seconds, compute in zip(
+            self.tasks, self.time.ends, self.time.compute, strict=True
+        ):
+            end = self.start + seconds
+            span = Span(stage, stage, self.tick, start, end, (task,))
+            blocks.append(Block(span, compute, compute if task.module != "decoder" else 0.0))
+            start = end
+        return blocks
 
 
 @dataclass(frozen=True)
@@ -178,19 +195,29 @@ class StageRun:
     """A stage of one replica up to the scatter of its gradients, in seconds from the step's start.
 
     Attributes:
-        blocks: in the order of time.
+        stage: its number.
+        ran: in the order of time.
+        co_issue: whether tasks of a bundle ran side by side.
         gathered: its parameters are there.
         first, last: start of its first and end of its last decoder task.
         ready: its gradients may be scattered.
         done: end of its last block.
     """
 
-    blocks: tuple[Block, ...]
+    stage: int
+    ran: tuple[Ran, ...]
+    co_issue: bool
     gathered: float
     first: float
     last: float
     ready: float
     done: float
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """What it did, in the order of time."""
+        make = Ran.together if self.co_issue else Ran.one_by_one
+        return tuple(block for own in self.ran for block in make(own, self.stage))
 
 
 @dataclass(frozen=True, eq=False)

@@ -356,9 +356,9 @@ def worth_more(
     if not stretch:
         return possible & (longer == 0) & (costs > 0)
     longer[~possible] = inf
-    order = np.argsort(longer, axis=1, kind="stable")
-    level = np.take_along_axis(longer, order, axis=1)
-    worth = share * np.cumsum(np.take_along_axis(costs, order, axis=1), axis=1)
+    rows = np.arange(len(load))[:, None]
+    order = longer.argsort(axis=1, kind="stable")
+    level, worth = longer[rows, order], share * costs[rows, order].cumsum(axis=1)
     best = (worth - level).argmax(axis=1)[:, None]
-    level, worth = (np.take_along_axis(values, best, axis=1) for values in (level, worth))
+    level, worth = level[rows, best], worth[rows, best]
     return possible & (longer <= level) & (worth - level > TOLERANCE * worth)
