@@ -8,7 +8,7 @@ from typing import Any
 
 from mllm_jax.config import ExperimentConfig, ScheduleConfig
 from mllm_jax.config_checks import check_sections
-from mllm_jax.train.schedule import encoder_pieces, make_schedule, one_stage
+from mllm_jax.train.schedule import cut_encoder, make_schedule, one_stage
 from mllm_jax.workload import on_platform, workload
 from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware
@@ -33,7 +33,7 @@ class Planner:
     hardware: Hardware
     name: str
     memory: float | None = None
-    _cuts: dict[Any, dict[str, int]] = field(default_factory=dict, repr=False, compare=False)
+    _cuts: dict[Any, int] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def settled(self) -> ExperimentConfig:
@@ -123,14 +123,17 @@ class Planner:
 
         One of several stages has a piece for each: smaller ones would only be sent more often.
         """
-        if all(p.stage > 1 for n, p in strategy.plans.items() if n != "decoder"):
-            return {n: plan.stage for n, plan in strategy.plans.items() if n != "decoder"}
-        plans = [(n, plan.stage, plan.tensor) for n, plan in strategy.plans.items()]
-        key = (*plans, strategy.microbatches, strategy.chunks, strategy.remat, strategy.placement)
-        if key not in self._cuts:
-            cuts = encoder_pieces(self.configured(strategy))
-            self._cuts[key] = {cut.name: cut.pieces for cut in cuts}
-        return self._cuts[key]
+        config = None
+        pieces = {name: strategy.plans[name].stage for name in self.workload.encoders}
+        decoder, *chosen = strategy.decoder, strategy.microbatches, strategy.chunks, strategy.remat
+        for name in [name for name, stages in pieces.items() if stages == 1]:
+            tensor = strategy.plans[name].tensor
+            key = (name, tensor, decoder.stage, decoder.tensor, *chosen, strategy.placement)
+            if key not in self._cuts:
+                config = config or self.configured(strategy)
+                self._cuts[key] = cut_encoder(config, name).pieces
+            pieces[name] = self._cuts[key]
+        return pieces
 
     def search(self, top: int = 1) -> Search:
         """The fastest strategies."""

@@ -6,10 +6,10 @@ What `scheduling.walk` and `scheduling.refine` change, and `scheduling.bubbles` 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -155,6 +155,7 @@ class Table:
     shared: float
     taken: Mapping[Kind, np.ndarray]
     placed: tuple[Placed, ...] = ()
+    _slots: dict[Any, np.ndarray] = field(init=False, default_factory=dict)
 
     @classmethod
     def of(cls, decoder: Schedule, costs: TaskCosts, ends: Sequence[Flow] = ()) -> Table:
@@ -214,6 +215,12 @@ class Table:
 
     def slots(self, flow: Flow, rules: Rules) -> np.ndarray:
         """`[ticks, stages]`, ticks in the walk's order: how many pieces of mean cost fit in."""
+        key = flow, rules.slots, rules.stretch
+        if key not in self._slots:
+            self._slots[key] = self._count_slots(flow, rules)
+        return self._slots[key]
+
+    def _count_slots(self, flow: Flow, rules: Rules) -> np.ndarray:
         taken = self.taken[flow.kind]
         found = np.zeros(taken.shape, np.intp)
         uneven = self.load.min(axis=1) < self.length

@@ -67,8 +67,8 @@ def _decoder(config: ExperimentConfig, microbatches: int) -> Schedule:
 
 
 def encoder_pieces(config: ExperimentConfig) -> tuple[EncoderPieces, ...]:
-    """How every encoder is cut: as configured, else so that a piece fits the decoder's bubbles."""
-    return tuple(_cut(config, name) for name in config.model.encoders)
+    """How every encoder is cut."""
+    return tuple(cut_encoder(config, name) for name in config.model.encoders)
 
 
 def _placing_costs(config: ExperimentConfig, cuts: Sequence[EncoderPieces]) -> TaskCosts:
@@ -104,7 +104,12 @@ def task_costs(config: ExperimentConfig, cuts: tuple[EncoderPieces, ...]) -> Tas
     )
 
 
-def _cut(config: ExperimentConfig, name: str) -> EncoderPieces:
+def cut_encoder(config: ExperimentConfig, name: str) -> EncoderPieces:
+    """How an encoder is cut: as configured, else so that a piece fits the decoder's bubbles.
+
+    Raises:
+        ScheduleError: its layers cannot be cut like this.
+    """
     chosen, stages = config.schedule, config.parallel.encoders[name].stage
     layers = config.model.encoders[name].layers
     valid = [n for n in divisors(layers) if n % stages == 0]
