@@ -8,7 +8,8 @@ for every multimodal position, the output that lands there::
     encoder data 4        row 0 | row 1 | row 2 | row 3
     decoder data 2             block 0  |    block 1
 
-The backward (scatter-add, then reduce-scatter) is its transpose, written by JAX.
+The backward is its transpose: the gradient of an output is picked where it went, and
+reduce-scattered.
 
 Where balancing has dealt encoder rows and decoder rows each for itself there are no such blocks:
 `exchange_by_routes` moves every output from the device that made it straight to the one that needs
@@ -43,7 +44,7 @@ def exchange(outputs: jax.Array, index: jax.Array, source: View, target: View) -
         outputs: `[encoder rows, outputs / source tensor, d_model]`, local to this rank and
             sharded along the row over the encoder's tensor axes.
         index: `[decoder rows, tokens]`, local rows; `row * outputs + offset` counted over the
-            whole batch, or -1 where no encoder output lands.
+            whole batch, none of them twice, or -1 where no encoder output lands.
         source: view of the encoder.
         target: view of the decoder.
 
@@ -56,8 +57,8 @@ def exchange(outputs: jax.Array, index: jax.Array, source: View, target: View) -
     shared = _common(source.batch, target.batch)
     offset = axis_index(shared) * rows * length
     local = shard_slice(index, target.tensor, dim=1)
-    picked = block.reshape(rows * length, width)[jnp.maximum(local - offset, 0)]
-    return jnp.where((local >= 0)[..., None], picked, 0)
+    lands = jnp.where(local >= 0, local - offset, rows * length)
+    return _picked(block.reshape(rows * length, width), lands)
 
 
 def is_ragged(mesh: Mesh, axes: Axes) -> bool:
@@ -95,9 +96,28 @@ def exchange_by_routes(
     return _picked(received, receive)
 
 
+@jax.custom_vjp
 def _picked(values: jax.Array, index: jax.Array) -> jax.Array:
-    """`values[index]`, zero where an index is beyond them."""
+    """`values[index]`, zero where an index is beyond them; none is picked twice.
+
+    Every output goes to one place, so that its gradient is picked as well: nothing is to be added
+    up, which accelerators do one by one.
+    """
     return values.at[index].get(mode="fill", fill_value=0)
+
+
+def _picked_forward(values: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]:
+    places = jnp.arange(index.size, dtype=jnp.int32)
+    nowhere = jnp.full(len(values), index.size, jnp.int32)
+    inverse = nowhere.at[index.reshape(-1)].set(places, mode="drop")
+    return _picked(values, index), inverse
+
+
+def _picked_backward(inverse: jax.Array, gradient: jax.Array) -> tuple[jax.Array, None]:
+    return _picked(gradient.reshape(-1, gradient.shape[-1]), inverse), None
+
+
+_picked.defvjp(_picked_forward, _picked_backward)
 
 
 def _common(a: Axes, b: Axes) -> Axes:

@@ -31,8 +31,11 @@ def make_case(decoder: ParallelPlan, encoder: ParallelPlan) -> tuple[np.ndarray,
     block = ROWS // min(decoder.batch, encoder.batch)
     outputs = rng.normal(size=(ROWS, OUTPUTS, WIDTH)).astype(np.float32)
     first = np.arange(ROWS)[:, None] // block * block * OUTPUTS
-    index = first + rng.integers(0, block * OUTPUTS, (ROWS, TOKENS))
-    index = np.where(rng.random(index.shape) < 0.5, index, -1).astype(np.int32)
+    # Every output lands once or not at all, on tokens anywhere in its block.
+    own = [rng.permutation(block * TOKENS) for _ in range(ROWS // block)]
+    index = np.reshape(own, (ROWS, TOKENS))
+    lands = (index < block * OUTPUTS) & (rng.random(index.shape) < 0.8)
+    index = np.where(lands, first + index, -1).astype(np.int32)
     weights = rng.normal(size=(ROWS, TOKENS, WIDTH)).astype(np.float32)
     return outputs, index, weights
 
