@@ -86,6 +86,11 @@ def _bad_sizes(schedule: Schedule) -> Iterator[str]:
     for name, count in names.items():
         if count > 1 or name == "decoder":
             yield f"encoder {name!r}: the name is taken; valid: one that no other module has"
+    if not 0 <= schedule.prologue <= schedule.span.start:
+        yield (
+            f"prologue: {schedule.prologue} ticks are refused; valid: 0 to {schedule.span.start}, "
+            "those before the decoder's first"
+        )
     for cut in schedule.encoders:
         yield from _bad_cut(schedule, cut)
 

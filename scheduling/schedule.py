@@ -99,6 +99,7 @@ class Schedule:
         stages, chunks, microbatches: P, V and M.
         encoders: how the encoders' work is cut.
         ticks: `ticks[t][s]` is the bundle of stage s in tick t.
+        prologue: of these, so many run at least before the decoder's parameters are needed.
     """
 
     stages: int
@@ -106,6 +107,7 @@ class Schedule:
     microbatches: int
     encoders: tuple[EncoderPieces, ...]
     ticks: tuple[tuple[Bundle, ...], ...]
+    prologue: int = 0
 
     def __iter__(self) -> Iterator[tuple[int, int, Task]]:
         """Every task as `(tick, stage, task)`, by tick, stage and kind."""
@@ -124,11 +126,13 @@ class Schedule:
         """`[ticks]`: whether the stages meet at the end of a tick.
 
         They do where something moves between them: in ticks that hold a decoder task or a task of
-        an encoder of several stages, and where encoders finish what enters the decoder before that.
+        an encoder of several stages, where encoders finish what enters the decoder before that, and
+        where the prologue ends.
         """
         moving = {"decoder", *(cut.name for cut in self.encoders if cut.stages > 1)}
         last = {(cut.name, cut.pieces - 1) for cut in self.encoders}
         meets = np.zeros(len(self.ticks), bool)
+        meets[self.prologue - 1 : self.prologue] = True
         encoded, entry = (np.full(self.microbatches, -1) for _ in range(2))
         for tick, stage, task in self:
             meets[tick] |= task.module in moving
@@ -188,6 +192,7 @@ class Schedule:
             "microbatches": self.microbatches,
             "encoders": [asdict(cut) for cut in self.encoders],
             "ticks": rows,
+            "prologue": self.prologue,
         }
 
     @classmethod
@@ -205,12 +210,13 @@ class Schedule:
             )
             encoders = tuple(EncoderPieces(**cut) for cut in values["encoders"])
             sizes = values["stages"], values["chunks"], values["microbatches"]
-            _refuse_other_types(sizes, rows)
+            prologue = values["prologue"]
+            _refuse_other_types((*sizes, prologue), rows)
         except (KeyError, TypeError, ValueError) as error:
             raise ScheduleError(
                 f"no schedule: {type(error).__name__}: {error}; valid: what Schedule.to_json writes"
             ) from error
-        return cls(*sizes, encoders, rows)
+        return cls(*sizes, encoders, rows, prologue)
 
 
 def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[Bundle]]) -> None:

@@ -292,9 +292,14 @@ class Table:
         """The table as a schedule; a tick with several tasks of a kind becomes several ticks."""
         bundles = self._bundles()
         empty: list[Bundle] = [()] * self.stages
-        rows = []
+        rows: list[tuple[Bundle, ...]] = []
+        prologue, gathered = 0, self._gathered
         for tick, source in enumerate(self.source.tolist()):
+            if tick == gathered:
+                prologue = len(rows)
             own = [bundles.get((tick, stage), {}) for stage in range(self.stages)]
+            if source < 0 and not any(own):
+                continue
             depth = max((len(tasks) for kinds in own for tasks in kinds.values()), default=1)
             ticks = [list(empty) for _ in range(depth)]
             ticks[-1] = list(self.decoder.ticks[source]) if source >= 0 else list(empty)
@@ -304,7 +309,13 @@ class Table:
                     for row, task in zip(ticks[::-1], reversed(kinds.get(kind, [])), strict=False):
                         row[stage] += (task,)
             rows += [tuple(row) for row in ticks]
-        return replace(self.decoder, encoders=tuple(encoders), ticks=tuple(rows))
+        return replace(self.decoder, encoders=tuple(encoders), ticks=tuple(rows), prologue=prologue)
+
+    @property
+    def _gathered(self) -> int:
+        """Ticks up to the last one beside the gather."""
+        start = int(np.flatnonzero(self.source >= 0)[0])
+        return int(np.flatnonzero(self.floor[:start]).max(initial=-1)) + 1
 
     def _bundles(self) -> dict[tuple[int, int], dict[Kind, list[Task]]]:
         """Encoder tasks by tick, stage and kind, in the order in which they run."""

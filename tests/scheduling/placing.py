@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -194,8 +195,15 @@ def schedules(draw: st.DrawFn, most: int = 4) -> Schedule:
     decoder = draw(st.sampled_from([interleaved, _gpipe]))(stages, chunks, microbatches)
     schedule = naive(decoder, draw(cuts(stages, microbatches)))
     if draw(st.booleans()):
-        return at_random(schedule, draw(st.integers(0, 2**16)), draw(st.sampled_from([0.0, 0.4])))
-    return schedule
+        seed, idle = draw(st.integers(0, 2**16)), draw(st.sampled_from([0.0, 0.4]))
+        schedule = at_random(schedule, seed, idle)
+    return draw(with_prologue(schedule))
+
+
+@st.composite
+def with_prologue(draw: st.DrawFn, schedule: Schedule) -> Schedule:
+    """`schedule`, of which some ticks before the decoder's first run before its parameters come."""
+    return replace(schedule, prologue=draw(st.integers(0, schedule.span.start)))
 
 
 def _gpipe(stages: int, chunks: int, microbatches: int) -> Schedule:

@@ -19,10 +19,6 @@ from tests.scheduling.test_bubbles import cases
 
 APART = Options(co_issue=False)
 FILL = ("pipeline", "tensor")
-#: Ticks between the last meeting and the decoder's first wait for the parameters with it.
-AFTER_LAST_MEETING = pytest.mark.xfail(
-    strict=True, reason="Schedule.phases: what runs after the last meeting is no prologue"
-)
 
 
 def times_of(costs: TaskCosts) -> StepTimes:
@@ -64,7 +60,7 @@ def one(
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])
-@pytest.mark.parametrize("rounds", [1, 2, pytest.param(4, marks=AFTER_LAST_MEETING)])
+@pytest.mark.parametrize("rounds", [1, 2, 4])
 def test_work_that_fits_the_ends_is_hidden(stages: int, rounds: int) -> None:
     ends = {"gather": rounds * 0.3, "scatter": rounds * 0.7}
     decoder, cut, costs = one(stages, rounds * stages, 0.3, 0.7, **ends)
@@ -74,7 +70,6 @@ def test_work_that_fits_the_ends_is_hidden(stages: int, rounds: int) -> None:
     assert makespan(schedule, costs) == pytest.approx(alone)
 
 
-@AFTER_LAST_MEETING
 def test_the_whole_prologue_is_beside_the_gather() -> None:
     """One stage: the second forward enters later, so no meeting follows it before the decoder."""
     decoder, cut, costs = one(1, 2, 0.3, 0.7, gather=0.6, scatter=1.4)

@@ -28,7 +28,7 @@ from scheduling.cost import EncoderCosts, TaskCosts
 from scheduling.schedule import EncoderPieces, Schedule, Task, gpipe, interleaved
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
-from tests.scheduling.placing import at_random, naive
+from tests.scheduling.placing import at_random, naive, with_prologue
 from tests.train.models import small_model
 
 ROWS, TOKENS, BUDGETS, MOST = 2, 24, {"vision": 16, "audio": 32}, 9
@@ -216,7 +216,7 @@ def cases(draw: st.DrawFn) -> Case:
     batch = draw(st.sampled_from(["data", "fsdp"]))
     gather = draw(st.sampled_from(["step", "layer"]))
     return Case(
-        placed(decoder, cuts, placement),
+        draw(with_prologue(placed(decoder, cuts, placement))),
         placement,
         draw(st.sampled_from(["full", "layer", "none"])),
         **{batch: rows},
@@ -228,6 +228,11 @@ def cases(draw: st.DrawFn) -> Case:
         co_issue=draw(st.booleans()),
         order=draw(st.none() | st.integers(0, 9)),
     )
+
+
+def all_before(schedule: Schedule) -> Schedule:
+    """`schedule` with all ticks before the decoder's first in its prologue."""
+    return replace(schedule, prologue=schedule.span.start)
 
 
 VISION, AUDIO = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
@@ -242,13 +247,13 @@ QUIET: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("schedule", "options"),
     [
-        (placed(interleaved(2, 2, 3), (VISION, AUDIO), "bubbles"), {"remat": "none"}),
+        (all_before(placed(interleaved(2, 2, 3), (VISION, AUDIO), "bubbles")), {"remat": "none"}),
         (
             placed(interleaved(2, 1, 5), (replace(VISION, backward=1), AHEAD), "bubbles"),
             {"tensor": 2, "split": ("vision",)},
         ),
         (
-            placed(gpipe(2, 3), (VISION, AUDIO), "random"),
+            all_before(placed(gpipe(2, 3), (VISION, AUDIO), "random")),
             {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False, "order": 1},
         ),
     ],
