@@ -33,7 +33,8 @@ One encoder after the other, the largest first, is placed in polynomial time:
    that grows less (`scheduling.refine`).
 
 Where the costs say how long parameters are gathered and gradients scattered, there are ticks for
-that before the decoder's first and after its last: idle slots of all stages.
+that before the decoder's first and after its last: idle slots of all stages. The step is placed
+with and without them, and the shorter one taken.
 
 Steps 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with
 and without slots that are shorter than a piece; the shortest are refined, and of those the shortest
@@ -128,7 +129,8 @@ def fill_ahead(
         makespans = []
         for ahead in choices:
             chosen[index] = replace(chosen[index], ahead=ahead)
-            makespans.append(_place(decoder, chosen, costs, rules).makespan)
+            made = _place(decoder, chosen, costs, rules)
+            makespans.append(made.seconds(costs.gather, costs.scatter))
         least = min(makespans) * (1 + TOLERANCE)
         ahead = next(a for a, makespan in zip(choices, makespans, strict=True) if makespan <= least)
         chosen[index] = replace(chosen[index], ahead=ahead)
@@ -160,7 +162,7 @@ def choose_pieces(
         with_own = replace(costs, encoders={cut.name: own})
         _check(decoder, [cut], with_own, "bubbles", fill, live)
         rules = Rules.of("bubbles", fill, live, decoder.stages)
-        steps[cut] = _place(decoder, [cut], with_own, rules).makespan
+        steps[cut] = _place(decoder, [cut], with_own, rules).seconds(costs.gather, costs.scatter)
     limit = min(steps.values()) * (1 + NEARLY)
     return next(cut for cut, step in steps.items() if step <= limit)
 
@@ -235,6 +237,18 @@ def _check_cut(cut: EncoderPieces, decoder: Schedule, costs: TaskCosts) -> None:
 
 
 def _place(
+    decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: Rules
+) -> Table:
+    """The shorter of the steps with and without the use of the ends, if that changes what is due."""
+    if not (rules.ends and rules.slots) or costs.gather == costs.scatter == 0:
+        return _place_all(decoder, encoders, costs, rules)
+    tried = [
+        _place_all(decoder, encoders, costs, replace(rules, ends=ends)) for ends in (True, False)
+    ]
+    return min(tried, key=lambda table: table.seconds(costs.gather, costs.scatter))
+
+
+def _place_all(
     decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: Rules
 ) -> Table:
     """The encoder with the most work first; work for the next step when all else has its place."""

@@ -205,6 +205,15 @@ class Table:
         """In the unit of the costs."""
         return float(self.length.sum()) + self.shared
 
+    def seconds(self, gather: float, scatter: float) -> float:
+        """Of the step with its ends, also where its ticks leave them out."""
+        meets, work = self._meetings(), self.load.max(axis=1)
+        span = np.flatnonzero(self.source >= 0)
+        start = int(np.flatnonzero(meets[: span[0]]).max(initial=-1)) + 1
+        before, after = work[:start].sum(), work[span[-1] + 1 :].sum()
+        middle = work[start : span[-1] + 1].sum()
+        return float(max(before, gather) + middle + max(after, scatter)) + self.shared
+
     def ready(self, flow: Flow, microbatches: range | np.ndarray, rules: Rules) -> np.ndarray:
         """First tick, in the walk's order, in which a task of each microbatch may run."""
         span = np.flatnonzero(self.source >= 0)
