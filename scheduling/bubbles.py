@@ -239,7 +239,7 @@ def _check_cut(cut: EncoderPieces, decoder: Schedule, costs: TaskCosts) -> None:
 def _place(
     decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: Rules
 ) -> Table:
-    """The shorter of the steps with and without the use of the ends, if that changes what is due."""
+    """The shorter of the steps with and without use of the ends, if that can change anything."""
     if not (rules.ends and rules.slots) or costs.gather == costs.scatter == 0:
         return _place_all(decoder, encoders, costs, rules)
     tried = [
