@@ -24,10 +24,6 @@ from mllm_jax.train.step import TrainStep
 
 GIB = 2**30
 
-#: Bytes of a device that are not for the program: what CUDA's context and NCCL's buffers, or the
-#: TPU's runtime, keep for themselves.
-RESERVED = {"gpu": 2 * GIB, "tpu": GIB // 2}
-
 #: The compiler for TPUs gives up on a program that does not fit, and says what it needs and has;
 #: both numbers hold arguments as well.
 _SIZES = (
@@ -140,7 +136,7 @@ def compile_ahead(
     tell("compiling it")
     found = argument_bytes(step, batch)
     hardware, collectives = target.hardware, ByKind()
-    limit = hardware.memory - RESERVED[hardware.platform]
+    limit = hardware.room
     try:
         compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     except jax.errors.JaxRuntimeError as error:

@@ -14,13 +14,15 @@ from scheduling.baselines import Chain, balanced, decoder_alone, megatron
 from scheduling.estimate import Strategy
 from scheduling.optimus import optimus
 from scheduling.schedule import ScheduleError
-from scheduling.search import Outcome, Search, search
+from scheduling.search import Outcome, Search, leanest, search
 from scheduling.simulation import IDLE_KINDS, Simulation
 from sharding.plan import ParallelPlan
 
 GIB = 2**30
 #: More devices than that many times those given are no advice.
-MOST_TIMES = 16
+MOST_TIMES = 8
+#: Why a baseline can be faster than the best.
+WITHOUT_TICKS = "its stages wait for data alone, those of the best for each other in every tick"
 #: Seconds that differ by so small a share are the same.
 EQUAL = 1e-9
 
@@ -180,7 +182,8 @@ def plan(planner: Planner, top: int, file: Path, clock: Callable[[], float]) -> 
         for i, outcome in enumerate(found.best)
     )
     baselines = {
-        name: _compared(own, best[0]) for name, own in _baselines(planner, found.best[0]).items()
+        name: _compared(own, best[0], planner.space.memory)
+        for name, own in _baselines(planner, found.best[0]).items()
     }
     write(planner, found.best[0], file)
     return Planned(best, baselines, found, seconds, file)
@@ -259,17 +262,17 @@ def _utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[
     return (forward + 2 * trained) / peak, (forward + 2 * trained + again) / peak
 
 
-def _compared(own: Prediction, best: Prediction) -> Prediction:
-    """With the reason why it is slower than the best."""
+def _compared(own: Prediction, best: Prediction, limit: float) -> Prediction:
+    """With the reason why it is slower than the best, or not to be had with `limit` bytes."""
     if own.seconds is None or best.seconds is None:
         return own
+    if own.memory is not None and own.memory > limit:
+        return replace(own, reason=f"needs {_gib(own.memory)} GiB of {limit / GIB:.3g}")
     ratio = own.seconds / best.seconds
     if abs(ratio - 1) < EQUAL:
         return replace(own, reason="as fast as the best")
     if ratio < 1:
-        return replace(
-            own, reason=f"{1 / ratio:.2f}x as fast as the best: it needs what the space lacks"
-        )
+        return replace(own, reason=f"{1 / ratio:.2f}x as fast as the best: {WITHOUT_TICKS}")
     if own.idle is None:
         return replace(own, reason=f"{ratio:.2f}x the best's seconds")
     losses = {
@@ -382,14 +385,18 @@ def _smallest(planner: Planner, found: Search) -> str:
     strategy, memory = found.smallest
     return (
         f"the leanest, {describe(strategy)}, needs {_gib(memory)} GiB of "
-        f"{planner.space.memory / GIB:.3g}; fits with {_devices(planner, memory)}"
+        f"{planner.space.memory / GIB:.3g}; fits with {_devices(planner)}"
         f"--memory {_gib(memory)}"
     )
 
 
-def _devices(planner: Planner, memory: float) -> str:
-    """How many devices could hold `memory`, if all of it were spread; not for far too many."""
-    times = 1
-    while memory / times > planner.space.memory and times <= MOST_TIMES:
+def _devices(planner: Planner) -> str:
+    """How many times the devices would do, twice as many at a time; not for far too many."""
+    times = 2
+    while times <= MOST_TIMES:
+        more = planner.with_devices(times * planner.space.devices)
+        found = leanest(more.space, more.workload, more.hardware, more.schedule)
+        if found and found[1] <= planner.space.memory:
+            return f"{more.space.devices} devices, or with "
         times *= 2
-    return "" if times > MOST_TIMES else f"about {planner.space.devices * times} devices, or with "
+    return ""

@@ -26,7 +26,7 @@ class Planner:
             chosen; the product of the last two stays.
         hardware: of the devices.
         name: how `schedule.hardware` calls it.
-        memory: bytes of a device that a step may take; None for all.
+        memory: bytes of a device that a step may take; None for all that a program may.
     """
 
     config: ExperimentConfig
@@ -34,6 +34,12 @@ class Planner:
     name: str
     memory: float | None = None
     _cuts: dict[Any, int] = field(default_factory=dict, repr=False, compare=False)
+
+    def with_devices(self, devices: int) -> Planner:
+        """The same for so many devices."""
+        parallel = self.config.parallel.model_copy(update={"devices": devices})
+        config = self.config.model_copy(update={"parallel": parallel})
+        return Planner(config, self.hardware, self.name, self.memory)
 
     @cached_property
     def settled(self) -> ExperimentConfig:
@@ -48,7 +54,7 @@ class Planner:
         return Space(
             devices=devices,
             needs=tuple(self._needs()),
-            memory=self.hardware.memory if self.memory is None else self.memory,
+            memory=self.hardware.room if self.memory is None else self.memory,
             tensors=tensors[:8],
             pad=config.schedule.pad_layers,
         )

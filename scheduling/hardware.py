@@ -26,6 +26,11 @@ Fraction = Annotated[float, Field(gt=0, le=1)]
 TYPES = ("bfloat16", "float32", "float8", "int8")
 
 
+#: Bytes of a device that are not for the program: what CUDA's context and NCCL's buffers, or the
+#: TPU's runtime, keep for themselves.
+RESERVED = {"cpu": 0, "gpu": 2 * 2**30, "tpu": 2**29}
+
+
 class HardwareError(ValueError):
     """A description of hardware that is missing, unknown or wrong."""
 
@@ -123,6 +128,11 @@ class Hardware(_Data):
     efficiency: Efficiency
     topology: str | None = None
     target_config: str | None = None
+
+    @property
+    def room(self) -> float:
+        """Bytes of one device that a program may take."""
+        return self.memory - RESERVED[self.platform]
 
     @field_validator("flops")
     @classmethod

@@ -35,6 +35,10 @@ from sharding.plan import ParallelPlan, PlanError, divisors
 PLACEMENTS: tuple[Placement, ...] = ("prologue", "bubbles")
 
 
+#: Why families are refused that have no room for the decoder.
+LARGE = "more memory than there is, by their lower bounds"
+
+
 @dataclass(frozen=True)
 class Need:
     """`size`, known to the user as `name`, is split over `axis` of the plan of `tower`."""
@@ -356,6 +360,16 @@ def search(
     return _Search(space, workload, hardware, scheduler, top).run()
 
 
+def leanest(
+    space: Space, workload: Workload, hardware: Hardware, scheduler: Scheduler
+) -> tuple[Strategy, float] | None:
+    """The strategy of `space` that takes the least memory, and its bytes; None if there is none.
+
+    Args: as for `search`.
+    """
+    return _Search(space, workload, hardware, scheduler, 1).leanest()
+
+
 @dataclass
 class _Search:
     """The state of a search; `best` holds the outcomes found, the fastest first."""
@@ -373,7 +387,7 @@ class _Search:
     def run(self) -> Search:
         """Families in the order of their bounds, until none can be better."""
         queue = list(self._families())
-        families = len(queue)
+        families = len(queue) + self.refused[LARGE]
         heapq.heapify(queue)
         while queue:
             bound, _, family = heapq.heappop(queue)
@@ -381,7 +395,7 @@ class _Search:
                 self.refused["slower, by their lower bounds"] += len(queue) + 1
                 break
             self._visit(family)
-        smallest = None if self.best else self._leanest()
+        smallest = None if self.best else self.leanest()
         return Search(tuple(self.best), self.simulated, families, dict(self.refused), smallest)
 
     @property
@@ -393,15 +407,14 @@ class _Search:
         for number, family in enumerate(decoders(self.space, self.workload)):
             if self._has_room(family):
                 yield self._lower_bound(family), number, family
+            else:
+                self.refused[LARGE] += 1
 
     def _has_room(self, strategy: Strategy) -> bool:
         """Whether the least memory that a strategy can take is there."""
-        least = least_memory(self.workload, strategy, self.hardware)
-        if least > self.space.memory:
-            self.refused["more memory than there is, by their lower bounds"] += 1
-        return least <= self.space.memory
+        return least_memory(self.workload, strategy, self.hardware) <= self.space.memory
 
-    def _leanest(self) -> tuple[Strategy, float] | None:
+    def leanest(self) -> tuple[Strategy, float] | None:
         """The strategy that takes the least memory, by branch and bound once more."""
         found: tuple[Strategy, float] | None = None
         for bound, family in self._by_least_memory(decoders(self.space, self.workload)):
@@ -446,6 +459,8 @@ class _Search:
             for number, member in enumerate(own)
             if self._has_room(member)
         ]
+        if len(bounded) < len(own):
+            self.refused["more memory than there is, encoders included"] += len(own) - len(bounded)
         for bound, _, member in sorted(bounded):
             if bound >= self.limit:
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -250,8 +251,8 @@ def test_devices_too_few_for_the_model_are_refused_with_more_that_would_do(
         "train__accumulate": 1,
     }
     told = refused(written(tmp_path, small(**changes)), capsys)
-    assert "no plan for 2 x NVIDIA H100 SXM 80 GB within 74.5 GiB a device" in told
-    assert "GiB of 74.5; fits with about 16 devices, or with --memory " in told
+    assert "no plan for 2 x NVIDIA H100 SXM 80 GB within 72.5 GiB a device" in told
+    assert "GiB of 72.5; fits with 16 devices, or with --memory " in told
 
 
 def test_devices_that_nothing_divides_are_refused(
@@ -292,6 +293,9 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_search(
 # ---- what is told --------------------------------------------------------------------------------
 
 
+ALL = float("inf")
+
+
 def prediction(seconds: float | None, **idle: float) -> Prediction:
     made = dict.fromkeys(IDLE_KINDS, 0.0) | {name.replace("_", "-"): s for name, s in idle.items()}
     compute = None if seconds is None else seconds - sum(idle.values())
@@ -300,12 +304,19 @@ def prediction(seconds: float | None, **idle: float) -> Prediction:
 
 def test_slower_ways_say_where_the_time_goes() -> None:
     best = prediction(2.0, other=0.5)
-    told = module._compared(prediction(4.0, warm_up=1.75, other=0.25), best).reason
+    told = module._compared(prediction(4.0, warm_up=1.75, other=0.25), best, ALL).reason
     assert told == "2.00x the best's seconds, most of it warm-up (1.75 s more)"
-    told = module._compared(prediction(3.0), best).reason
+    told = module._compared(prediction(3.0), best, ALL).reason
     assert told == "1.50x the best's seconds, most of it compute (1.5 s more)"
-    assert module._compared(best, best).reason == "as fast as the best"
-    assert module._compared(prediction(1.0), best).reason.startswith("2.00x as fast as the best")
+    assert module._compared(best, best, ALL).reason == "as fast as the best"
+    told = module._compared(prediction(1.0), best, ALL).reason
+    assert told.startswith("2.00x as fast as the best")
+
+
+def test_ways_that_need_more_memory_say_so() -> None:
+    best, large = prediction(2.0), replace(prediction(1.0), memory=3.0 * 2**30)
+    assert module._compared(large, best, 2.0 * 2**30).reason == "needs 3.00 GiB of 2"
+    assert module._compared(large, best, 3.0 * 2**30).reason.startswith("2.00x as fast")
 
 
 @pytest.mark.parametrize(
