@@ -311,19 +311,35 @@ def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console
     return OK
 
 
+def _whole(text: str, least: int = 0) -> int:
+    """A whole number, for argparse."""
+    if not text.lstrip("-").isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least {least}")
+    return int(text)
+
+
 def _positive(text: str) -> int:
     """A number above 0, for argparse."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not at least 1")
-    return number
+    return _whole(text, least=1)
 
 
-def _not_negative(text: str) -> float:
-    """A finite number of at least 0, for argparse."""
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a finite number of at least 0")
+def _gibibytes(text: str) -> float:
+    """A finite number above 0, for argparse."""
+    return _between(text, 0.0, float("inf"), "a finite number above 0", open_=True)
+
+
+def _spread(text: str) -> float:
+    """A number from 0 to 3, for argparse."""
+    return _between(text, 0.0, 3.0, "a number from 0 to 3")
+
+
+def _between(text: str, low: float, high: float, valid: str, *, open_: bool = False) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not (low < number < high if open_ else low <= number <= high):
+        raise argparse.ArgumentTypeError(f"{text} is not {valid}")
     return number
 
 
@@ -448,7 +464,7 @@ def _add_plan(sub: argparse.ArgumentParser) -> None:
     help_text = "name in configs/hardware/, or a description's file (default: h100)"
     sub.add_argument("--hardware", default="h100", metavar="NAME|FILE", help=help_text)
     help_text = "GiB of a device that a step may take (default: all of the hardware's)"
-    sub.add_argument("--memory", type=_not_negative, metavar="GIB", help=help_text)
+    sub.add_argument("--memory", type=_gibibytes, metavar="GIB", help=help_text)
     help_text = "how many plans to show, each with other degrees of the decoder (default: 1)"
     sub.add_argument("--top", type=_positive, default=1, metavar="K", help=help_text)
     help_text = "the configuration to write (default: plan.yaml in the run's folder)"
@@ -471,8 +487,8 @@ def _add_simulation(sub: argparse.ArgumentParser) -> None:
         "--slow", action="append", default=[], type=_slow, metavar="STAGE=FACTOR", help=help_text
     )
     help_text = "lengths of microbatches vary: log-normal factors with this spread and mean 1"
-    sub.add_argument("--vary", default=0.0, type=_not_negative, metavar="SIGMA", help=help_text)
-    sub.add_argument("--seed", type=int, metavar="N", help="of --vary (default: train.seed)")
+    sub.add_argument("--vary", default=0.0, type=_spread, metavar="SIGMA", help=help_text)
+    sub.add_argument("--seed", type=_whole, metavar="N", help="of --vary (default: train.seed)")
 
 
 def _start(args: argparse.Namespace, config: ExperimentConfig, *, one_thread: bool = False) -> None:
