@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig, WhisperConfig
+from mllm_jax.models.config import (
+    DecoderConfig,
+    EncoderConfig,
+    ModelConfig,
+    SiglipConfig,
+    Vit22bConfig,
+    WhisperConfig,
+)
 from scheduling.cost import TRAINING_FACTOR, TowerWork
 
 
@@ -97,5 +104,10 @@ def _stem(config: EncoderConfig) -> float:
     if isinstance(config, WhisperConfig):
         first = 2 * 3 * config.mels * config.d_model / config.strides[0]
         return first + 2 * 3 * config.d_model**2 / config.stride
-    # The interpolation of learned positions is a product, too.
-    return 2 * config.d_model * (config.features + config.grid[0] * config.grid[1])
+    if isinstance(config, SiglipConfig | Vit22bConfig):
+        # The interpolation of learned positions is a product, too.
+        return 2 * config.d_model * (config.features + config.grid[0] * config.grid[1])
+    raise TypeError(
+        f"encoder family {config.family!r} has no FLOPs of what comes before its layers; valid: "
+        "siglip, vit22b, whisper; others are added in mllm_jax/models/work.py"
+    )

@@ -9,8 +9,8 @@ import pytest
 
 from mllm_jax import devices
 from mllm_jax.models import multimodal
-from mllm_jax.models.config import ModelConfig
-from mllm_jax.models.work import model_flops, tower_work
+from mllm_jax.models.config import ModelConfig, _ImageConfig
+from mllm_jax.models.work import encoder_work, model_flops, tower_work
 from scheduling.cost import TRAINING_FACTOR, TowerWork
 from sharding.grid import View
 from tests.models import towers
@@ -114,3 +114,12 @@ def test_an_unknown_accelerator_is_told_once(caplog: pytest.LogCaptureFixture) -
     assert devices.peak_flops(device) is devices.peak_flops(device) is None
     (record,) = caplog.records
     assert all(part in record.getMessage() for part in ("Abacus 9", "MFU", "configs/hardware/"))
+
+
+def test_an_encoder_without_a_cost_is_refused() -> None:
+    class NewConfig(_ImageConfig):
+        family: str = "new"
+
+    config = NewConfig(layers=1, d_model=8, heads=2, head_dim=4, d_ff=16, patch=(2, 2), grid=(2, 2))
+    with pytest.raises(TypeError, match=r"'new' has no FLOPs .* valid: siglip, vit22b, whisper"):
+        encoder_work(config, 8)  # type: ignore[arg-type]
