@@ -45,5 +45,5 @@ def test_every_config_has_a_plan(path: Path) -> None:
 
 def test_a_config_without_a_plan_says_what_it_lacks(tmp_path: Path) -> None:
     planner = Planner(load(BALANCE, planned=False), named("h100"), "h100")
-    with pytest.raises(PlanningError, match=r"needs [\d.]+ GiB of [\d.]+; fits with about \d+ dev"):
+    with pytest.raises(PlanningError, match=r"needs [\d.]+ GiB of [\d.]+; fits with \d+ devices"):
         plan(planner, 1, tmp_path / "plan.yaml", clock=lambda: 0.0)
