@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -311,36 +311,25 @@ def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console
     return OK
 
 
-def _whole(text: str, least: int = 0) -> int:
-    """A whole number, for argparse."""
-    if not text.lstrip("-").isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least {least}")
-    return int(text)
+def _number(read: Callable[[str], Any], holds: Callable[[Any], bool], valid: str) -> Any:
+    """A type for argparse: what `read` makes of the text, if that `holds`."""
 
+    def number(text: str) -> Any:
+        try:
+            found = read(text)
+        except ValueError:
+            found = None
+        if found is None or not holds(found):
+            raise argparse.ArgumentTypeError(f"{text} is not {valid}")
+        return found
 
-def _positive(text: str) -> int:
-    """A number above 0, for argparse."""
-    return _whole(text, least=1)
-
-
-def _gibibytes(text: str) -> float:
-    """A finite number above 0, for argparse."""
-    return _between(text, 0.0, float("inf"), "a finite number above 0", open_=True)
-
-
-def _spread(text: str) -> float:
-    """A number from 0 to 3, for argparse."""
-    return _between(text, 0.0, 3.0, "a number from 0 to 3")
-
-
-def _between(text: str, low: float, high: float, valid: str, *, open_: bool = False) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not (low < number < high if open_ else low <= number <= high):
-        raise argparse.ArgumentTypeError(f"{text} is not {valid}")
     return number
+
+
+_whole = _number(int, lambda n: n >= 0, "a whole number of at least 0")
+_positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
+_gibibytes = _number(float, lambda n: 0 < n < float("inf"), "a finite number above 0")
+_spread = _number(float, lambda n: 0 <= n <= 3, "a number from 0 to 3")
 
 
 def _slow(text: str) -> tuple[int, float]:
@@ -463,7 +452,7 @@ def _add_bench(sub: argparse.ArgumentParser) -> None:
 def _add_plan(sub: argparse.ArgumentParser) -> None:
     help_text = "name in configs/hardware/, or a description's file (default: h100)"
     sub.add_argument("--hardware", default="h100", metavar="NAME|FILE", help=help_text)
-    help_text = "GiB of a device that a step may take (default: all of the hardware's)"
+    help_text = "GiB of a device that a step may take (default: what `compile` allows)"
     sub.add_argument("--memory", type=_gibibytes, metavar="GIB", help=help_text)
     help_text = "how many plans to show, each with other degrees of the decoder (default: 1)"
     sub.add_argument("--top", type=_positive, default=1, metavar="K", help=help_text)
