@@ -224,15 +224,22 @@ def refused(file: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
     return " ".join(printed.err.split())
 
 
-@pytest.mark.parametrize("given", ["0", "0.00001"])
-def test_too_little_memory_names_what_would_do(
+@pytest.mark.parametrize("given", ["0", "-1", "nan", "inf", "much"])
+def test_a_memory_that_is_none_is_refused(
     given: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = refused(file, capsys, "--memory", given)
+    with pytest.raises(SystemExit) as stopped:
+        launch.main(["plan", "--config", str(file), f"--memory={given}"])
+    assert stopped.value.code == launch.BAD_INPUT
+    assert f"--memory: {given} is not a finite number above 0" in capsys.readouterr().err
+
+
+def test_too_little_memory_names_what_would_do(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(file, capsys, "--memory", "0.00001")
     assert "no plan for 4 x NVIDIA H100 SXM 80 GB within" in told
     assert "the leanest, decoder" in told
-    if not float(given):
-        return
     enough = told.split("with --memory ")[1].split()[0]
     # So much is enough.
     result = planned(file, capsys, "--memory", enough)
