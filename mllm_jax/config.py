@@ -250,9 +250,9 @@ class ExperimentConfig(Section):
     @property
     def budget_units(self) -> dict[str, int]:
         """What every budget of positions is a multiple of, so that the plans split rows evenly."""
-        units = {"tokens": self.parallel.decoder.tensor}
+        units = {"tokens": self.parallel.decoder.sequence}
         for name, encoder in self.model.encoders.items():
-            units[name] = encoder.reduction * self.parallel.encoders[name].tensor
+            units[name] = encoder.reduction * self.parallel.encoders[name].sequence
         return units
 
 

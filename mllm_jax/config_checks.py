@@ -22,11 +22,11 @@ from sharding.stages import StageViews
 if TYPE_CHECKING:
     from mllm_jax.config import ExperimentConfig, ScheduleConfig
 
-#: How errors call what is not a plan axis itself: the vocabulary is split over stage x tensor.
-AXIS_NAMES = {"vocab": "stage x tensor"}
+#: Axes whose product splits what no axis of a plan splits alone.
+PRODUCTS = {"vocab": ("stage", "tensor"), "sequence": ("context", "tensor")}
 
-#: Plan axes that the train step does not run yet.
-SINGLE_AXES = ("context", "expert")
+#: Plan axes that nothing is split over: no family has experts.
+SINGLE_AXES = ("expert",)
 
 
 def check(config: ExperimentConfig) -> list[str]:
@@ -210,10 +210,8 @@ def _sizes(config: ExperimentConfig) -> Iterator[str]:
     for name, plan in config.parallel.plans.items():
         where = "model.decoder" if name == "decoder" else f"model.encoders.{name}"
         for need in config.model.requirements(name):
-            degree, axis = getattr(plan, need.axis), AXIS_NAMES.get(need.axis, need.axis)
+            degree, axis = getattr(plan, need.axis), _axis_name(plan, need.axis)
             if need.size % degree:
-                if plan.stage == 1 and need.axis == "vocab":
-                    axis = "tensor"
                 fitting = [n for n in divisors(config.parallel.devices) if need.size % n == 0]
                 yield (
                     f"{module_path(name)}.{axis}: {degree} does not divide {need.name} "
@@ -222,14 +220,18 @@ def _sizes(config: ExperimentConfig) -> Iterator[str]:
                 )
 
 
+def _axis_name(plan: ParallelPlan, axis: str) -> str:
+    """How errors call an axis; of a product those that split anything, `tensor` if none does."""
+    axes = [name for name in PRODUCTS.get(axis, (axis,)) if getattr(plan, name) > 1]
+    return " x ".join(axes) or PRODUCTS.get(axis, (axis,))[-1]
+
+
 def _positions(config: ExperimentConfig) -> Iterator[str]:
     """Rows split into whole shards (sequence parallelism) and whole encoder outputs."""
     tokens, units = config.data.budgets["tokens"], config.budget_units
-    tensor = config.parallel.decoder.tensor
-    yield from _multiple("tokens", tokens, units["tokens"], f"parallel.decoder.tensor {tensor}")
+    yield from _multiple("tokens", tokens, units["tokens"], _shards(config, "decoder"))
     for name, encoder in config.model.encoders.items():
-        tensor = config.parallel.encoders[name].tensor
-        reason = f"reduction {encoder.reduction} x parallel.encoders.{name}.tensor {tensor}"
+        reason = f"reduction {encoder.reduction} x {_shards(config, name)}"
         yield from _multiple(name, config.data.budgets[name], units[name], reason)
     decoder = config.model.decoder
     if decoder.family == "gpt" and decoder.max_positions < tokens:
@@ -237,6 +239,12 @@ def _positions(config: ExperimentConfig) -> Iterator[str]:
             f"model.decoder.max_positions: {decoder.max_positions} learned positions are fewer "
             f"than data.budgets.tokens {tokens}; valid: {tokens} or more"
         )
+
+
+def _shards(config: ExperimentConfig, name: str) -> str:
+    """What splits the positions of a row, with its degree."""
+    plan = config.parallel.plans[name]
+    return f"{module_path(name)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
 
 
 def _multiple(key: str, budget: int, unit: int, reason: str) -> Iterator[str]:

@@ -72,7 +72,7 @@ def workload(config: ExperimentConfig, tensors: Sequence[int] = ()) -> Workload:
 def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
     """Whether heads, widths and rows divide by `tensor`."""
     unit = 1 if name == "decoder" else model.encoders[name].reduction
-    sizes = [need.size for need in model.requirements(name) if need.axis == "tensor"]
+    sizes = [need.size for need in model.requirements(name) if need.axis in ("tensor", "sequence")]
     return all(size % tensor == 0 for size in (*sizes, positions // unit))
 
 
@@ -101,4 +101,4 @@ def co_issues(config: ExperimentConfig) -> bool:
         return False
     by_layer = config.schedule.fsdp_gather == "layer"
     plans = config.parallel.plans.values()
-    return any(plan.tensor > 1 or (by_layer and plan.fsdp > 1) for plan in plans)
+    return any(plan.sequence > 1 or (by_layer and plan.fsdp > 1) for plan in plans)

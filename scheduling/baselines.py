@@ -145,7 +145,7 @@ class Chain:
             return 0.0
         values = 3 + 2 * self.workload.moments
         speed = self.hardware.memory_bandwidth * self.hardware.efficiency.memory
-        return values * WIDE * self.shared(timing) / timing.plan.batch / speed
+        return values * WIDE * self.shared(timing) / timing.plan.tokens / speed
 
     @property
     def memory(self) -> float:
@@ -158,18 +158,18 @@ class Chain:
         stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
         waiting = min(warm_up(stages, chunks, count, 0) + 1, count * chunks)
         layers = timing.tower.layers / (stages * chunks)
-        own = timing.activation / timing.plan.tensor
+        own = timing.activation / timing.plan.sequence
         return state + waiting * (own if strategy.remat == "full" else kept(timing, layers))
 
     def _state(self, timing: Timing) -> float:
         """Bytes of a tower's parameters, gradients and share of the optimizer's state."""
         if not self._trains(timing):
             return self.workload.size * self.shared(timing)
-        moments = (1 + self.workload.moments) * WIDE / timing.plan.batch
+        moments = (1 + self.workload.moments) * WIDE / timing.plan.tokens
         return (self.workload.size + WIDE + moments) * self.shared(timing)
 
     def _over_ranks(self, data: float, plan: ParallelPlan) -> float:
-        return self.hardware.group_seconds(data, plan.batch, plan.devices)
+        return self.hardware.group_seconds(data, plan.tokens, plan.devices)
 
 
 def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:

@@ -79,6 +79,7 @@ class TowerProfile:
         features: values of an input position; 0 for the decoder, whose inputs are tokens.
         outputs: entries of the vocabulary; for an encoder the decoder's width.
         blocks: how often a layer gathers its rows over tensor ranks, and scatters their sums.
+        heads, kv_heads, head_dim: of its attention.
         start, layer, end: before the layers, one layer, after them (head, or connector).
         layer_parameters: of one layer.
         rest_parameters: of all else.
@@ -91,6 +92,9 @@ class TowerProfile:
     features: int
     outputs: int
     blocks: int
+    heads: int
+    kv_heads: int
+    head_dim: int
     start: Part
     layer: Part
     end: Part

@@ -2,10 +2,11 @@
 
 Products with parameters and those of attention run at their reached shares of the peak, all other
 operations at the reached memory bandwidth; collectives take what rings of their bytes take. A
-layer's forward on one device, with tensor parallelism over t ranks (c compute, g gather, s
-scatter; Korthikanti et al., arXiv 2205.05198)::
+layer's forward on one device, with tensor parallelism (c compute, g gather, s scatter;
+Korthikanti et al., arXiv 2205.05198) and context parallelism (x exchange of heads for positions
+before and after attention; Jacobs et al., arXiv 2309.14509)::
 
-    norm c | g | attention c | s | norm c | g | MLP c | s
+    norm c | g | x attention x c | s | norm c | g | MLP c | s
 
 Sources of the model: FLOPs as `TowerWork` counts them; ring collectives as in NCCL; the memory of
 a step in `scheduling.memory`.
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import gcd
 
 from scheduling.bubbles import Placement
 from scheduling.cost import Parameters, Part, TowerProfile
@@ -155,6 +157,11 @@ def elements(parameters: Parameters, plan: ParallelPlan, *, fsdp: bool = True) -
     return total
 
 
+def _collectives(*seconds: float) -> tuple[Segment, ...]:
+    """Those that take any time, with nothing beside them."""
+    return tuple(Segment(0.0, own) for own in seconds if own)
+
+
 @dataclass(frozen=True)
 class Timing:
     """Times of one tower's parts on one device, for one microbatch.
@@ -181,7 +188,7 @@ class Timing:
 
     @cached_property
     def rows(self) -> float:
-        """Rows of a microbatch on one tensor group.
+        """Rows of a microbatch on one group of context and tensor ranks.
 
         The stages of the decoder are dealt whole microbatches of an encoder.
         """
@@ -206,13 +213,13 @@ class Timing:
 
     @property
     def activation(self) -> float:
-        """Bytes of a microbatch between two layers, whole on a tensor group."""
+        """Bytes of a microbatch between two layers, on all ranks of a row together."""
         positions = self.workload.positions[self.name] / self.tower.stride
         return self.rows * positions * self.tower.width * self.workload.size
 
     @property
     def output(self) -> float:
-        """Bytes of a microbatch in the decoder, whole on a tensor group."""
+        """Bytes of a microbatch in the decoder, on all ranks of a row together."""
         decoder = self.workload.towers["decoder"]
         rows = self.workload.rows / self.strategy.microbatches / self.strategy.decoder.batch
         return rows * self.workload.positions["decoder"] * decoder.width * self.workload.size
@@ -231,12 +238,28 @@ class Timing:
     @property
     def gathered_rows(self) -> float:
         """Seconds in which a tensor group gathers its rows."""
-        return self.group(self.activation, "tensor")
+        return self.group(self.activation / self.plan.context, "tensor")
 
     @property
     def scattered_sums(self) -> float:
         """Seconds in which a tensor group adds up partial sums, in float32, and scatters them."""
-        return self.group(self.activation / self.workload.size * WIDE, "tensor")
+        sums = self.activation / self.workload.size * WIDE
+        return self.group(sums / self.plan.context, "tensor")
+
+    @cached_property
+    def exchanged_heads(self) -> float:
+        """Seconds in which context ranks exchange heads for positions, before and after attention.
+
+        An all-to-all sends what a gather of one rank's bytes does: all but its own part. Queries
+        and outputs have all heads; of keys and values there are copies where their heads are fewer
+        than the ranks.
+        """
+        tower, plan = self.tower, self.plan
+        pairs = tower.kv_heads // plan.tensor
+        copies = plan.context // gcd(pairs, plan.context)
+        heads = 2 * tower.heads / plan.tensor + 2 * pairs * copies
+        positions = self.rows * self.workload.positions[self.name] / tower.stride / plan.context
+        return self.group(positions * heads * tower.head_dim * self.workload.size, "context")
 
     @cached_property
     def layer_gather(self) -> float:
@@ -252,7 +275,7 @@ class Timing:
         """Seconds of a part's forward without collectives.
 
         Args:
-            share: of it that is done here, beside the tensor group's.
+            share: of it that is done here, beside what the ranks of a row share.
         """
         length, own, size = self.workload.positions[self.name], self.efficiency, self.workload.size
         peak = self.hardware.peak(self.workload.dtype)
@@ -261,7 +284,7 @@ class Timing:
         attention = part.work.quadratic * pairs / (peak * own.attention)
         moved = part.moved * size * length / self.tower.stride
         moving = moved / (self.hardware.memory_bandwidth * own.memory)
-        return share * self.rows * (linear + attention + moving) / self.plan.tensor
+        return share * self.rows * (linear + attention + moving) / self.plan.sequence
 
     @property
     def efficiency(self) -> Efficiency:
@@ -286,7 +309,7 @@ class Timing:
         """A layer's forward; the parameters of the next are gathered beside it."""
         fsdp = self.hidden(self.layer_gather, self.tower.blocks * self.block)
         block = (Segment(0.0, self.gathered_rows), Segment(self.block, self.scattered_sums))
-        return (*block * self.tower.blocks, *((Segment(0.0, fsdp),) if fsdp else ()))
+        return (*block * self.tower.blocks, *_collectives(self.exchanged_heads, fsdp))
 
     @cached_property
     def layer_backward(self) -> tuple[Segment, ...]:
@@ -301,7 +324,8 @@ class Timing:
         gather = self.layer_gather if self.strategy.remat == "none" else 0.0
         beside = 2 * half - min(self.gathered_rows, half)
         fsdp = self.hidden(gather + self.layer_gather, self.tower.blocks * beside)
-        whole = TaskTime((*block * self.tower.blocks, *((Segment(0.0, fsdp),) if fsdp else ())))
+        alone = _collectives(self.exchanged_heads, fsdp)
+        whole = TaskTime((*block * self.tower.blocks, *alone))
         # Accelerators add to the sums in the epilogue of the products that make the gradients.
         sums = self.summing(elements(self.tower.layer_parameters, self.plan, fsdp=False))
         return (*whole.segments, Segment(self.hidden(sums, whole.seconds)))
@@ -362,7 +386,7 @@ class Timing:
         if piece < self.cut.pieces - 1:
             return ()
         devices = self.strategy.decoder.devices // self.strategy.decoder.stage
-        each = self.output / self.strategy.decoder.tensor
+        each = self.output / self.strategy.decoder.sequence
         moved = self.hardware.group_seconds(each, devices, devices) if devices > 1 else 0.0
         return (Segment(times * self.compute(self.tower.end), moved),)
 
@@ -385,7 +409,7 @@ class Timing:
     def head(self) -> TaskTime:
         """Head and loss of a microbatch with their backward, on all stages at once."""
         compute = 4 * self.compute(self.tower.end, 1 / self.plan.stage)
-        share = self.activation / self.plan.tensor
+        share = self.activation / self.plan.sequence
         # The last stage's output to all, and its gradient's sum.
         moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows
         return TaskTime((Segment(compute, moved),))
@@ -396,11 +420,11 @@ class Timing:
         if plan.stage == 1:
             return 0.0
         distance = plan.context * plan.expert * plan.tensor
-        return self.hardware.send_seconds(self.activation / plan.tensor, distance)
+        return self.hardware.send_seconds(self.activation / plan.sequence, distance)
 
     def deliver(self) -> float:
         """Seconds in which a microbatch's input is summed, and its gradient is handed out."""
-        share = self.activation / self.plan.tensor
+        share = self.activation / self.plan.sequence
         return 4 * self.group(share, "stage") + 2 * self.gathered_rows
 
     @cached_property
@@ -443,7 +467,14 @@ class Timing:
         if self.name in self.workload.frozen:
             return 0.0
         fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.resident, "fsdp")
-        return fsdp + 2 * self.group(WIDE * self.stored, "data")
+        return fsdp + 2 * self._over_replicas(WIDE * self.stored)
+
+    def _over_replicas(self, data: float) -> float:
+        """Seconds of a gather, or scatter, over the ranks that hold the same parameters."""
+        plan = self.plan
+        if plan.data == 1 or plan.context == 1:
+            return self.group(data, "context" if plan.data == 1 else "data")
+        return self.hardware.group_seconds(data, plan.data * plan.context, plan.devices)
 
     def update(self) -> float:
         """Seconds of the optimizer: gradient, parameter and moments read, the latter written."""

@@ -79,7 +79,7 @@ def step_memory(
 def _batch(tower: Timing) -> float:
     """Bytes of one device's rows of the step, in the tower's own arrays.
 
-    The decoder's arrays are whole on every tensor rank: tokens, targets, weights, segments,
+    The decoder's arrays are whole on every rank of a row: tokens, targets, weights, segments,
     positions, the places of media, all of four bytes; an encoder's have its features, too.
     """
     workload, strategy = tower.workload, tower.strategy
@@ -99,12 +99,13 @@ def kept(tower: Timing, layers: float) -> float:
         return layers * everything(tower)
     if tower.strategy.remat == "full":
         return 0.0
-    return layers * tower.activation / tower.plan.tensor
+    return layers * tower.activation / tower.plan.sequence
 
 
 def everything(tower: Timing) -> float:
     """Bytes that the backward of one layer reads of its forward."""
-    return tower.rows * tower.workload.kept[tower.name, tower.plan.tensor]
+    kept = tower.workload.kept[tower.name, tower.plan.tensor]
+    return tower.rows * kept / tower.plan.context
 
 
 def _layer_work(tower: Timing) -> float:
@@ -122,7 +123,8 @@ def _task_work(tower: Timing) -> float:
 def _logits(tower: Timing) -> float:
     """Bytes of one chunk's logits and their gradient, float32, with the head's own gradient."""
     workload, vocab = tower.workload, tower.plan.vocab
-    tokens = min(workload.loss_chunk, tower.rows * workload.positions["decoder"])
+    own = tower.rows * workload.positions["decoder"] / tower.plan.context
+    tokens = min(workload.loss_chunk, own)
     return 3 * WIDE * tokens * tower.tower.outputs / vocab
 
 
@@ -140,7 +142,7 @@ def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
 
 
 def _kept_by_tower(tower: Timing) -> float:
-    ends = 4 * tower.activation / tower.plan.tensor
+    ends = 4 * tower.activation / tower.plan.sequence
     return kept(tower, tower.tower.layers) + ends
 
 
@@ -164,14 +166,14 @@ def _pipelined(
 
 
 def _decoder_buffers(tower: Timing, sizes: DecoderSizes) -> float:
-    activation = tower.activation / tower.plan.tensor
+    activation = tower.activation / tower.plan.sequence
     held = (sizes.inputs + sizes.gradients) * activation
     return held + sizes.saved * kept(tower, tower.layers_per_task)
 
 
 def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> float:
-    own = tower.activation / tower.plan.tensor
-    landed = decoder.activation / decoder.plan.tensor
+    own = tower.activation / tower.plan.sequence
+    landed = decoder.activation / decoder.plan.sequence
     held = (sizes.pieces + sizes.piece_gradients) * own + (sizes.outbox + sizes.inbox) * landed
     frozen = tower.name in tower.workload.frozen
     each = own + (0.0 if frozen else kept(tower, tower.layers_per_task))

@@ -211,7 +211,7 @@ def _more_parameters(chain: Chain, ways: int) -> float:
 
 def _with_plan(chain: Chain, alone: Simulation, stages: int, tensor: int) -> Optimus:
     decoder, count = chain.strategy.decoder, chain.strategy.microbatches
-    pipelines = decoder.stage // stages * (decoder.tensor // tensor)
+    pipelines = decoder.stage // stages * (decoder.sequence // tensor)
     dealt = tuple(count // pipelines + (q < count % pipelines) for q in range(pipelines))
     works = [_work(chain, kind, stages, tensor) for kind in ("forward", "backward")]
     packings = [
@@ -242,7 +242,7 @@ def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
         run = timing.forward if kind == "forward" else partial(chain.backward, timing)
         times.append(run(timing.tower.layers // stages))
     # `Timing` deals a microbatch's rows to the pipelines of a stage; here each has its own.
-    scale = decoder.tensor // tensor
+    scale = decoder.sequence // tensor
     return Work(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
 
 

@@ -51,9 +51,15 @@ def _without_leading_ones(
     return y.reshape(*ones, *y.shape)
 
 
-def all_to_all(x: jax.Array, axes: Axes) -> jax.Array:
-    """Block j of rank i becomes block i of rank j: `[ranks * n, ...]` to the same."""
-    return lax.all_to_all(x, axes, split_axis=0, concat_axis=0, tiled=True) if axes else x
+def all_to_all(x: jax.Array, axes: Axes, split: int = 0, concat: int = 0) -> jax.Array:
+    """Block j of rank i becomes block i of rank j.
+
+    Dimension `split` is cut into a block for each rank, and dimension `concat` joins those that
+    arrive: where both are 0, `[ranks * n, ...]` to the same.
+    """
+    if not axes:
+        return x
+    return lax.all_to_all(x, axes, split_axis=split, concat_axis=concat, tiled=True)
 
 
 def ragged_all_to_all(x: jax.Array, slices: jax.Array, length: int, axes: Axes) -> jax.Array:
@@ -102,6 +108,16 @@ def shard_slice(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
         return x
     size = x.shape[dim] // axis_size(axes)
     return lax.dynamic_slice_in_dim(x, axis_index(axes) * size, size, dim)
+
+
+def unsharded(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+    """The inverse of `shard_slice`: whole, and the same on every rank of `axes`."""
+    if not axes:
+        return x
+    size = x.shape[dim]
+    whole = jnp.zeros((*x.shape[:dim], size * axis_size(axes), *x.shape[dim + 1 :]), x.dtype)
+    own = lax.dynamic_update_slice_in_dim(vary(whole, axes), x, axis_index(axes) * size, dim)
+    return psum(own, axes)
 
 
 def vary(tree: Tree, axes: Axes) -> Tree:

@@ -41,22 +41,22 @@ def exchange(outputs: jax.Array, index: jax.Array, source: View, target: View) -
     """Move encoder outputs to the decoder positions where they belong.
 
     Args:
-        outputs: `[encoder rows, outputs / source tensor, d_model]`, local to this rank and
-            sharded along the row over the encoder's tensor axes.
+        outputs: `[encoder rows, outputs / source shards, d_model]`, local to this rank and
+            sharded along the row over the encoder's sequence axes (context, then tensor).
         index: `[decoder rows, tokens]`, local rows; `row * outputs + offset` counted over the
             whole batch, none of them twice, or -1 where no encoder output lands.
         source: view of the encoder.
         target: view of the decoder.
 
     Returns:
-        `[decoder rows, tokens / target tensor, d_model]`; zero where `index` is -1.
+        `[decoder rows, tokens / target shards, d_model]`; zero where `index` is -1.
     """
-    whole = all_gather(outputs, source.tensor, dim=1)
+    whole = all_gather(outputs, source.sequence, dim=1)
     block = all_gather(whole, _extra(source.batch, target.batch), dim=0)
     rows, length, width = block.shape
     shared = _common(source.batch, target.batch)
     offset = axis_index(shared) * rows * length
-    local = shard_slice(index, target.tensor, dim=1)
+    local = shard_slice(index, target.sequence, dim=1)
     lands = jnp.where(local >= 0, local - offset, rows * length)
     return _picked(block.reshape(rows * length, width), lands)
 

@@ -57,9 +57,19 @@ class View:
         return self.stage + self.tensor
 
     @property
+    def sequence(self) -> Axes:
+        """Axes over which the positions of a row are dealt between the blocks of a layer."""
+        return self.context + self.tensor
+
+    @property
+    def tokens(self) -> Axes:
+        """Axes over which tokens are dealt where a tensor group has gathered its own."""
+        return self.batch + self.context
+
+    @property
     def positions(self) -> Axes:
         """Axes over which rows or their positions are dealt, as the grid orders them."""
-        return tuple(axis for axis in self.all if axis in (*self.batch, *self.tensor))
+        return tuple(axis for axis in self.all if axis in (*self.batch, *self.sequence))
 
     @property
     def all(self) -> Axes:

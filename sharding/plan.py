@@ -22,7 +22,7 @@ class ParallelPlan(BaseModel):
         data: replicas that see different samples and hold all parameters.
         fsdp: replicas that see different samples and share the parameters (ZeRO-3).
         stage: pipeline stages.
-        context: splits of one sequence.
+        context: splits of one sequence; its ranks exchange heads for positions around attention.
         expert: splits of the experts of a mixture-of-experts layer.
         tensor: splits of heads, hidden widths and vocabulary (Megatron-LM, with sequence
             parallelism between the blocks).
@@ -56,6 +56,16 @@ class ParallelPlan(BaseModel):
     def vocab(self) -> int:
         """Splits of the vocabulary, which the stages of a pipeline share: stage x tensor."""
         return self.stage * self.tensor
+
+    @property
+    def tokens(self) -> int:
+        """Splits of the tokens of a batch before those of tensor: data x fsdp x context."""
+        return self.batch * self.context
+
+    @property
+    def sequence(self) -> int:
+        """Splits of a row's positions between the blocks of a layer: context x tensor."""
+        return self.context * self.tensor
 
     @property
     def without_stages(self) -> ParallelPlan:

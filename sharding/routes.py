@@ -7,7 +7,7 @@ the second arrangement after the inverse of the first). What is to be moved is a
     encoder row, first output, decoder row, first token, length
 
 Every output lies on one device, every token too: rows over the batch axes of a view, positions over
-its tensor axes. A run is cut where a device ends on either side.
+its sequence axes. A run is cut where a device ends on either side.
 
 A device puts what it sends into a buffer, in the order of the devices that get it, and finds what
 it receives in another, in the order of those that sent it. Slices of the buffers follow one another
@@ -52,12 +52,12 @@ class Side:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and positions of one device."""
-        batch, tensor = (self.view.degree(axes) for axes in (self.view.batch, self.view.tensor))
-        return self.rows // batch, self.positions // tensor
+        batch, shards = (self.view.degree(axes) for axes in (self.view.batch, self.view.sequence))
+        return self.rows // batch, self.positions // shards
 
     def devices(self, axes: Axes) -> Ints:
         """Number along `axes` of the device with share `[b, t]` of rows and positions."""
-        own = (*self.view.batch, *self.view.tensor)
+        own = (*self.view.batch, *self.view.sequence)
         sizes = [self.view.degree((axis,)) for axis in axes]
         numbers = np.arange(math.prod(sizes)).reshape(sizes)
         order = [axes.index(axis) for axis in own]
@@ -93,7 +93,7 @@ class Routes:
             ValueError: a run leaves its row, an output is sent twice, or two land on one token.
         """
         views = source.view, target.view
-        own, other = ({*view.batch, *view.tensor} for view in views)
+        own, other = ({*view.batch, *view.sequence} for view in views)
         if own != other:
             raise PlanError(
                 f"an encoder dealt over {sorted(own)} cannot send to a decoder dealt over "

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sharding.grid import Axes, JointGrid, View
-from sharding.plan import PlanError
+from sharding.plan import ParallelPlan, PlanError
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,18 @@ def _encoders(grid: JointGrid) -> dict[str, View]:
 
 
 def _check(name: str, grid: JointGrid, view: View, gather: str) -> None:
-    """An encoder's tensor and stage groups lie within the decoder's."""
+    """An encoder's context, tensor and stage groups lie within the decoder's."""
     plan, decoder = grid.plans[name], grid.plans["decoder"]
-    if not set(view.tensor) <= set(grid.decoder.tensor):
+    own = _degrees(plan)
+    if not set(view.sequence) <= set(grid.decoder.sequence):
         raise PlanError(
-            f"{name}: tensor {plan.tensor} reaches across the decoder's stages, which run "
-            f"different tasks at a time; choose a divisor of the decoder's tensor {decoder.tensor}"
+            f"{name}: {own} reaches across the decoder's stages, which run "
+            f"different tasks at a time; choose a divisor of the decoder's {_degrees(decoder)}"
         )
     if not set(view.stage) <= set(grid.decoder.stage):
         raise PlanError(
-            f"{name}: stage {plan.stage} x tensor {plan.tensor} does not lie along the decoder's "
-            f"stages; with stages of its own an encoder has tensor {decoder.tensor} and a divisor "
+            f"{name}: stage {plan.stage} x {own} does not lie along the decoder's "
+            f"stages; with stages of its own an encoder has {_degrees(decoder)} and a divisor "
             f"of the decoder's stage {decoder.stage}"
         )
     if gather == "layer" and set(view.fsdp) & set(grid.decoder.stage):
@@ -85,3 +86,8 @@ def _check(name: str, grid: JointGrid, view: View, gather: str) -> None:
             f"{name}: fsdp {plan.fsdp} reaches across the decoder's stages and cannot be gathered "
             "layer by layer; choose schedule.fsdp_gather: step, or data in place of fsdp"
         )
+
+
+def _degrees(plan: ParallelPlan) -> str:
+    context = f"context {plan.context} x " if plan.context > 1 else ""
+    return f"{context}tensor {plan.tensor}"

@@ -233,7 +233,7 @@ def test_a_required_key_is_named() -> None:
             {"train__freeze": ["visoin"]},
             ["train.freeze: visoin", "valid: vision, audio, vision.connector, audio.connector"],
         ),
-        ({"parallel__decoder": {"context": 4}}, ["parallel.decoder.context: 4", "valid: 1"]),
+        ({"parallel__decoder": {"expert": 4}}, ["parallel.decoder.expert: 4", "valid: 1"]),
         (
             {"parallel__encoders__vision": {"expert": 4}},
             ["parallel.encoders.vision.expert: 4", "valid: 1"],
@@ -245,6 +245,18 @@ def test_a_required_key_is_named() -> None:
         (
             {"parallel__decoder": {"tensor": 4}, "data__budgets__tokens": 64},
             ["parallel.decoder.tensor: 4", "heads 2", "valid: 1, 2"],
+        ),
+        (
+            {"parallel__decoder": {"context": 4}},
+            ["parallel.decoder.context: 4", "heads 2", "valid: 1, 2"],
+        ),
+        (
+            {"parallel__decoder": {"context": 2, "tensor": 2}},
+            ["parallel.decoder.context x tensor: 4", "heads 2", "valid: 1, 2"],
+        ),
+        (
+            {"parallel__decoder": {"data": 2, "context": 2}, "data__budgets__tokens": 63},
+            ["data.budgets.tokens: 63", "multiple of 2 (parallel.decoder.context 2)", "62, 64"],
         ),
         (
             {"model__decoder__kv_heads": 1},

@@ -127,7 +127,7 @@ class DecoderConfig(_Config):
     def requirements(self) -> tuple[Requirement, ...]:
         """What a parallel plan of the decoder must divide."""
         return (
-            Requirement("heads", self.heads, "tensor"),
+            Requirement("heads", self.heads, "sequence"),
             Requirement("kv_heads", self.kv_heads, "tensor"),
             Requirement("d_ff", self.d_ff, "tensor"),
             Requirement("vocab", self.vocab_size, "vocab"),
@@ -192,7 +192,7 @@ class _EncoderConfig(_Config):
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
         """What a parallel plan of this encoder must divide; `d_decoder` is the decoder's width."""
         return (
-            Requirement("heads", self.heads, "tensor"),
+            Requirement("heads", self.heads, "sequence"),
             Requirement("d_ff", self.d_ff, "tensor"),
             Requirement("connector.hidden", self.connector.hidden or d_decoder, "tensor"),
             Requirement("d_model", self.d_model, "fsdp"),

@@ -28,14 +28,14 @@ def connect(
     neighbours.
 
     Args:
-        x: `[rows, positions / tensor, d_model]`.
-        segment_ids: `[rows, positions]`, whole on every tensor rank.
+        x: `[rows, positions / shards, d_model]`.
+        segment_ids: `[rows, positions]`, whole on every rank of the row.
 
     Returns:
-        `[rows, positions / stack / tensor, d_decoder]`.
+        `[rows, positions / stack / shards, d_decoder]`.
     """
     module = block.bind(params, view)
-    local = shard_slice(segment_ids, view.tensor, dim=1)
+    local = shard_slice(segment_ids, view.sequence, dim=1)
     # Slack behind a medium is zero, so that an output depends on its own medium alone.
     x = jnp.where((local > 0)[..., None], x, 0)
     rows, positions, width = x.shape

@@ -50,7 +50,7 @@ class DecoderLayer(nnx.Module):
         )
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
-        """`[rows, tokens / tensor, d_model]` to the same."""
+        """`[rows, tokens / shards, d_model]` to the same."""
         x = x + self.self_attn(gathered(self.input_layernorm(x), view), segments, view)
         return x + self.mlp(gathered(self.post_attention_layernorm(x), view), view)
 
@@ -87,16 +87,16 @@ def embed(
     With stages this is a stage's share of a sum over them.
 
     Args:
-        tokens, positions, is_media: `[rows, tokens]`, whole on every tensor rank.
+        tokens, positions, is_media: `[rows, tokens]`, whole on every rank of the row.
 
     Returns:
-        `[rows, tokens / tensor, d_model]`.
+        `[rows, tokens / shards, d_model]`.
     """
     table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
     x = embed_tokens(table, tokens, ~is_media, dtype, view)
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
-        rows = learned[shard_slice(positions, view.tensor, dim=1)].astype(dtype)
+        rows = learned[shard_slice(positions, view.sequence, dim=1)].astype(dtype)
         # Summed over the stages of a pipeline, they must count once.
         x = x + jnp.where(axis_index(view.stage) == 0, rows, 0)
     return x

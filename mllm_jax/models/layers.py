@@ -1,8 +1,10 @@
 """Parts that all families share: linear layers, norms, attention and MLP blocks.
 
-Layers run on shards. Between blocks an activation is `[rows, tokens / tensor, d_model]`; norms
-work on that. Before a column-parallel product the tokens are gathered, after a row-parallel one
-the partial sums are reduced and scattered over tokens (Korthikanti et al., arXiv 2205.05198).
+Layers run on shards. Between blocks an activation is `[rows, tokens / shards, d_model]`, with
+context x tensor shards; norms work on that. What follows says `tokens` for those of one context
+rank, its run of the row; only attention sees all of them, on a part of the heads. Before a
+column-parallel product the tokens are gathered, after a row-parallel one the partial sums are
+reduced and scattered over tokens (Korthikanti et al., arXiv 2205.05198).
 With `View()` the collectives are identities and the same code is the single-device reference.
 Sizes come from the local arrays, never from the configuration.
 """
@@ -22,7 +24,7 @@ from flax import nnx
 from mllm_jax.models.attention import attention
 from mllm_jax.models.positions import Rotary, rotate
 from mllm_jax.models.varying import gelu
-from sharding.collectives import all_gather, reduce_scatter
+from sharding.collectives import all_gather, all_to_all, reduce_scatter
 from sharding.grid import View
 from sharding.rules import LogicalAxes
 
@@ -38,7 +40,7 @@ class Segments(NamedTuple):
     """What a layer must know about the packing of its rows.
 
     Attributes:
-        ids: `[rows, tokens]` int32, 0 = padding; whole on every tensor rank.
+        ids: `[rows, tokens]` int32, 0 = padding; whole on every rank of the row.
         rotary: cosines and sines of rotary positions, for families that have them.
     """
 
@@ -229,16 +231,34 @@ class SelfAttention(nnx.Module):
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """Gathered `[rows, tokens, d_model]` to sequence shards of the block's output."""
-        return self.o_proj.scattered(self.attended(x, segments), view)
+        return self.o_proj.scattered(self.attended(x, segments, view), view)
 
-    def attended(self, x: jax.Array, segments: Segments) -> jax.Array:
-        """`[rows, tokens, d_model]` to `[rows, tokens, heads / tensor, head_dim]`."""
+    def attended(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """`[rows, tokens, d_model]` to `[rows, tokens, heads / tensor, head_dim]`.
+
+        Context ranks exchange heads for positions before attention, and back behind it (DeepSpeed
+        Ulysses, arXiv 2309.14509, section 3): each has whole rows, and so any backend will do.
+        """
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
+        q, k, v = (_whole_rows(heads, view) for heads in (q, k, v))
         if segments.rotary is not None:
             q, k = rotate(q, segments.rotary), rotate(k, segments.rotary)
-        return attention(q, k, v, segments.ids, causal=self.spec.causal, backend=self.spec.backend)
+        causal, backend = self.spec.causal, self.spec.backend
+        out = attention(q, k, v, segments.ids, causal=causal, backend=backend)
+        return all_to_all(out, view.context, split=1, concat=2)
+
+
+def _whole_rows(x: jax.Array, view: View) -> jax.Array:
+    """`[rows, tokens, heads, head_dim]` to `[rows, all tokens, heads / context, head_dim]`.
+
+    Where there are fewer heads than context ranks (grouped queries), ranks have copies of them.
+    """
+    degree = view.degree(view.context)
+    copies = degree // math.gcd(x.shape[2], degree)
+    x = jnp.repeat(x, copies, axis=2) if copies > 1 else x
+    return all_to_all(x, view.context, split=2, concat=1)
 
 
 class GatedMLP(nnx.Module):
@@ -311,7 +331,7 @@ def aligned(parameter: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def gathered(x: jax.Array, view: View) -> jax.Array:
-    """Sequence shards `[rows, tokens / tensor, d]` to whole rows."""
+    """Sequence shards `[rows, tokens / tensor, d]` to those of the context rank."""
     return all_gather(x, view.tensor, dim=1)
 
 

@@ -20,6 +20,7 @@ from mllm_jax.models.layers import Segments, gathered
 from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, tower_axes
 from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.work import model_flops, tower_work
+from sharding.collectives import shard_slice, unsharded
 from sharding.grid import View
 
 __all__ = [
@@ -82,7 +83,7 @@ class Encoder:
         self.tower, self._family = _encoder(config, name), _FAMILIES[self.settings.family]
 
     def embed(self, params: Params, batch: dict[str, jax.Array]) -> jax.Array:
-        """Local rows of `batch["encoders"][name]` to `[rows, positions / tensor, d_model]`."""
+        """Local rows of `batch["encoders"][name]` to `[rows, positions / shards, d_model]`."""
         return self._family.embed(self.tower, params, batch, self.settings, self.view, self.dtype)
 
     def context(self, batch: dict[str, jax.Array]) -> Segments:
@@ -90,11 +91,11 @@ class Encoder:
         return self._family.segments(batch, self.settings)
 
     def layer(self, params: Params, x: jax.Array, context: Segments) -> jax.Array:
-        """One layer, `[rows, positions / tensor, d_model]` to the same."""
+        """One layer, `[rows, positions / shards, d_model]` to the same."""
         return self.tower["layers"].bind(params, self.view)(x, context, self.view)
 
     def connect(self, params: Params, x: jax.Array, batch: dict[str, jax.Array]) -> jax.Array:
-        """Norm and connector: `[rows, positions / stack / tensor, d_model of the decoder]`."""
+        """Norm and connector: `[rows, positions / stack / shards, d_model of the decoder]`."""
         x = self.tower["norm"].bind(params["norm"], self.view)(x)
         joint, ids = (self.tower["connector"], params["connector"]), self.context(batch).ids
         return connect(*joint, x, ids, self.settings.stack, self.view)
@@ -113,7 +114,7 @@ class Decoder:
         self.tower = _decoder(config)
 
     def embed(self, params: Params, batch: dict[str, Any]) -> jax.Array:
-        """Embeddings of the tokens, zero at media: `[rows, tokens / tensor, d_model]`.
+        """Embeddings of the tokens, zero at media: `[rows, tokens / shards, d_model]`.
 
         With stages this is a stage's share of a sum over them.
         """
@@ -128,7 +129,7 @@ class Decoder:
         return decoder.segments_of(self.config.decoder, batch["segment_ids"], batch["positions"])
 
     def layer(self, params: Params, x: jax.Array, context: Segments) -> jax.Array:
-        """One layer, `[rows, tokens / tensor, d_model]` to the same."""
+        """One layer, `[rows, tokens / shards, d_model]` to the same."""
         return self.tower["layers"].bind(params, self.view)(x, context, self.view)
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
@@ -150,7 +151,7 @@ def encode(
         batch: local rows of `batch["encoders"][name]`.
 
     Returns:
-        `[rows, positions / reduction / tensor, d_model of the decoder]`.
+        `[rows, positions / reduction / shards, d_model of the decoder]`.
     """
     encoder = Encoder(config, name, view)
     x, block = encoder.embed(params, batch), encoder.tower["layers"]
@@ -170,11 +171,11 @@ def decode_hidden(
     Args:
         params: local shards, `parameters["decoder"]`.
         batch: local rows of `batch["decoder"]`.
-        media: `[rows, tokens / tensor, d_model]`, encoder outputs where they land and zero
+        media: `[rows, tokens / shards, d_model]`, encoder outputs where they land and zero
             elsewhere; None if the batch has none.
 
     Returns:
-        `[rows, tokens / tensor, d_model]`.
+        `[rows, tokens / shards, d_model]`.
     """
     whole = Decoder(config, view)
     x, block = whole.embed(params, batch), whole.tower["layers"]
@@ -187,25 +188,25 @@ def decode_hidden(
 def loss(
     params: Params, hidden: jax.Array, batch: dict[str, Any], config: ModelConfig, view: View
 ) -> jax.Array:
-    """Weighted sum of cross entropies over the local rows.
+    """Weighted sum of cross entropies over the local tokens.
 
-    A float32 scalar, equal on all tensor ranks and different on batch ranks.
+    A float32 scalar, equal on all tensor ranks and different along `View.tokens`.
     """
     return vocabulary.cross_entropy(
         _flat(hidden, view),
         decoder.head_kernel(_decoder(config), params, view),
-        batch["targets"].reshape(-1),
-        batch["loss_weight"].reshape(-1),
+        shard_slice(batch["targets"], view.context, dim=1).reshape(-1),
+        shard_slice(batch["loss_weight"], view.context, dim=1).reshape(-1),
         config.loss_chunk,
         view,
     )
 
 
 def greedy_tokens(params: Params, hidden: jax.Array, config: ModelConfig, view: View) -> jax.Array:
-    """Most likely next token at every position, `[rows, tokens]` int32, equal on tensor ranks."""
+    """Most likely next token at every position, `[rows, tokens]` int32, equal on a row's ranks."""
     kernel = decoder.head_kernel(_decoder(config), params, view)
     best = vocabulary.argmax(_flat(hidden, view), kernel, config.loss_chunk, view)
-    return best.reshape(hidden.shape[0], -1)
+    return unsharded(best.reshape(hidden.shape[0], -1), view.context, dim=1)
 
 
 def compute_dtype(config: ModelConfig) -> jnp.dtype:
@@ -228,5 +229,5 @@ def _encoder(config: ModelConfig, name: str) -> Tower:
 
 
 def _flat(hidden: jax.Array, view: View) -> jax.Array:
-    """Sequence shards to `[rows * tokens, d_model]`."""
+    """Sequence shards to `[rows * tokens, d_model]`, tokens of the context rank."""
     return gathered(hidden, view).reshape(-1, hidden.shape[-1])

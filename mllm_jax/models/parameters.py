@@ -97,7 +97,7 @@ def run_layers(
     Args:
         params: local shards with a leading dimension of layers; it may hold fewer layers than
             the block (a pipeline stage).
-        x: `[rows, tokens / tensor, d_model]`.
+        x: `[rows, tokens / shards, d_model]`.
         segments: passed to every layer.
         remat: `full`, `layer` or `none`, see `ModelConfig`.
     """

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from mllm_jax.models.varying import vary_like
-from sharding.collectives import axis_index, pmax, psum, reduce_scatter
+from sharding.collectives import axis_index, pmax, psum, reduce_scatter, shard_slice
 from sharding.grid import View
 
 Tree = TypeVar("Tree")
@@ -31,8 +31,9 @@ def embed_tokens(
         dtype: of the result. The sum is exact in it, as all ranks but one add zeros.
 
     Returns:
-        `[rows, tokens / tensor, d_model]`.
+        `[rows, tokens / shards, d_model]`.
     """
+    tokens, keep = (shard_slice(x, view.context, dim=1) for x in (tokens, keep))
     local, mine = _local(tokens, table.shape[0], view)
     rows = jnp.where((mine & keep)[..., None], table[local].astype(dtype), 0)
     return reduce_scatter(rows, view.tensor, dim=1)

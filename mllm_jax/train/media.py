@@ -28,14 +28,14 @@ def land(outputs: jax.Array, name: str, rows: Any, decoder_rows: Any, views: Vie
     """Outputs of an encoder where they land in the decoder's rows, else zero.
 
     Args:
-        outputs: `[encoder rows, outputs / tensor, d_model]`, local to this rank.
+        outputs: `[encoder rows, outputs / shards, d_model]`, local to this rank.
         name: of the encoder.
         rows, decoder_rows: local rows of the encoder and of the decoder; by routes if they have
             any, and otherwise within the blocks of `sharding.exchange`.
         views: of all modules.
 
     Returns:
-        `[decoder rows, tokens / tensor, d_model]`.
+        `[decoder rows, tokens / shards, d_model]`.
     """
     source, target = views[name], views["decoder"]
     if "send" not in rows:
@@ -157,5 +157,5 @@ def route_specs(view: View) -> tuple[PartitionSpec, PartitionSpec]:
     """Layouts of `send` (after its first dimension, which is the microbatches') and `receive`."""
     return (
         PartitionSpec(view.positions or None),
-        PartitionSpec(None, view.batch or None, view.tensor or None),
+        PartitionSpec(None, view.batch or None, view.sequence or None),
     )

@@ -172,7 +172,7 @@ class PipelinedGradients:
         )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
-        return psum(loss, view.batch), self._home(grads, whole), carried
+        return psum(loss, view.tokens), self._home(grads, whole), carried
 
     def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
         """As `Pipeline.work_ahead`, on parameters as the step keeps them."""
@@ -183,7 +183,7 @@ class PipelinedGradients:
     def carried_specs(self) -> dict[str, PartitionSpec]:
         """Layouts of what is carried on, `[stages * slots, rows, tokens, d_model]`, by encoder."""
         view = self.grid.decoder
-        spec = PartitionSpec(view.stage or None, view.batch or None, view.tensor or None)
+        spec = PartitionSpec(view.stage or None, view.batch or None, view.sequence or None)
         return {name: spec for name, encoder in self.program.encoders.items() if encoder.carried}
 
     def rehearse(

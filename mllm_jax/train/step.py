@@ -60,7 +60,7 @@ def parameter_layouts(model: ModelConfig, grid: JointGrid, pipelined: bool = Fal
 
 
 def gather_media(params: Any, batch: Any, model: ModelConfig, views: Views) -> jax.Array | None:
-    """Outputs of all encoders where they land: `[rows, tokens / tensor, d_model]`, else zero.
+    """Outputs of all encoders where they land: `[rows, tokens / shards, d_model]`, else zero.
 
     Args:
         params: local shards of the whole model.
@@ -82,7 +82,7 @@ def microbatch_loss(
     media = gather_media(params, batch, model, views)
     hidden = multimodal.decode_hidden(decoder, rows, media, model, view)
     total = multimodal.loss(decoder, hidden, rows, model, view)
-    return psum(total, view.batch) / weight
+    return psum(total, view.tokens) / weight
 
 
 def loss_and_gradients(

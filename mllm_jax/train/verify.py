@@ -177,10 +177,10 @@ def shrink(config: ExperimentConfig) -> ExperimentConfig:
         config = config.model_copy(update={"schedule": schedule})
     shares = math.lcm(*(plan.batch for plan in plans.values()))
     budgets = {
-        name: encoder.reduction * math.lcm(4, plans[name].tensor)
+        name: encoder.reduction * math.lcm(4, plans[name].sequence)
         for name, encoder in config.model.encoders.items()
     }
-    budgets |= {"tokens": math.lcm(16, plans["decoder"].tensor), "segments": 8}
+    budgets |= {"tokens": math.lcm(16, plans["decoder"].sequence), "segments": 8}
     data = config.data.model_copy(update={"rows": max(shares, 2), "budgets": budgets})
     # Some microbatches more than a pipeline holds at a time: all that its tables can do happens.
     enough = 3 * plans["decoder"].stage if plans["decoder"].stage > 1 else 1
@@ -213,12 +213,12 @@ def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[s
         "layers": 2 * runs - (decoder.layers % runs > 0),
         # A connector writes this width under its encoder's plan.
         "d_model": math.lcm(16, *(p.fsdp for p in plans.values())),
-        "heads": groups * plan.tensor,
-        "kv_heads": plan.tensor,
+        "heads": groups * plan.sequence,
+        "kv_heads": plan.sequence if groups == 1 else plan.tensor,
         "head_dim": 8,
         "d_ff": math.lcm(16, plan.tensor),
         "vocab": math.lcm(32, plan.vocab),
-        "max_positions": math.lcm(16, plan.tensor),
+        "max_positions": math.lcm(16, plan.sequence),
     }
 
 
@@ -226,7 +226,7 @@ def _shrink_encoder(encoder: EncoderConfig, plan: ParallelPlan, pieces: int) -> 
     small = encoder.model_dump(mode="json") | {
         "layers": math.lcm(2 * plan.stage, pieces),
         "d_model": math.lcm(8, plan.fsdp, plan.tensor),
-        "heads": plan.tensor,
+        "heads": plan.sequence,
         "head_dim": 4,
         "d_ff": math.lcm(8, plan.tensor),
     }

@@ -1,4 +1,4 @@
-"""Tensor, sequence and fsdp parallel layers equal a single device, for every family."""
+"""Tensor, sequence, context and fsdp parallel layers equal a single device, for every family."""
 
 from typing import Any
 
@@ -19,27 +19,31 @@ from sharding.rules import layouts
 from tests.models import towers
 
 PLAN = ParallelPlan(fsdp=2, tensor=2)
+#: More ranks than a tensor rank has heads of keys and values.
+CONTEXT = ParallelPlan(context=2, tensor=2)
 
 
 def decoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
     """Loss over all rows, and the most likely tokens."""
     hidden = multimodal.decode_hidden(params, batch, None, config, view)
     total = multimodal.loss(params, hidden, batch, config, view)
-    return psum(total, view.batch), multimodal.greedy_tokens(params, hidden, config, view)
+    return psum(total, view.tokens), multimodal.greedy_tokens(params, hidden, config, view)
 
 
 def encoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
     """Any scalar that depends on every output, and nothing else of interest."""
     outputs = multimodal.encode(params, "media", batch, config, view)
-    total = psum(jnp.sum(jnp.sin(outputs)), view.batch + view.tensor)
+    total = psum(jnp.sum(jnp.sin(outputs)), view.batch + view.sequence)
     return total, psum(batch["segment_ids"][:, :1], ())
 
 
-def both(loss: Any, config: ModelConfig, module: Any, params: Any, batch: Any) -> Any:
-    """`((loss, extra), gradients)` on one device and under `PLAN`."""
+def both(
+    loss: Any, config: ModelConfig, module: Any, params: Any, batch: Any, plan: ParallelPlan = PLAN
+) -> Any:
+    """`((loss, extra), gradients)` on one device and under `plan`."""
     step = jax.value_and_grad(loss, argnums=1, has_aux=True)
     alone = towers.quick(lambda p, b: step(config, p, b, View()))(params, batch)
-    grid = JointGrid.build({"decoder": PLAN})
+    grid = JointGrid.build({"decoder": plan})
     view = grid.decoder
     specs = jax.tree.map(lambda layout: layout.spec, layouts(module, view))
     rows = P(view.batch)
@@ -61,8 +65,10 @@ def check(alone: Any, sharded: Any) -> None:
     assert error < 1e-5, leaf
 
 
-@pytest.mark.parametrize("family", towers.DECODERS)
-def test_decoder(family: str) -> None:
+@pytest.mark.parametrize(
+    ("family", "plan"), [*((family, PLAN) for family in towers.DECODERS), ("qwen3", CONTEXT)]
+)
+def test_decoder(family: str, plan: ParallelPlan) -> None:
     tied = {"tie_embeddings": family == "qwen2"}
     config = towers.model(family, decoder_changes=tied)
     params, axes = towers.parameters(config), multimodal.parameter_axes(config)
@@ -70,7 +76,7 @@ def test_decoder(family: str) -> None:
     batch = towers.text_batch(
         towers.lay(lengths, 16), towers.texts([n for row in lengths for n in row])
     )
-    check(*both(decoder_loss, config, axes["decoder"], params["decoder"], batch))
+    check(*both(decoder_loss, config, axes["decoder"], params["decoder"], batch, plan))
 
 
 @pytest.mark.parametrize("family", towers.ENCODERS)

@@ -83,6 +83,38 @@ def test_tensor_parallelism_divides_compute_and_adds_collectives(tensor: int) ->
     assert again == pytest.approx(forward.seconds - scatter)
 
 
+@pytest.mark.parametrize(
+    ("context", "tensor", "kv_heads", "copied"), [(2, 1, 8, 8), (4, 1, 2, 4), (2, 2, 2, 4)]
+)
+def test_context_parallelism_divides_compute_and_exchanges_heads(
+    context: int, tensor: int, kv_heads: int, copied: int
+) -> None:
+    plan = ParallelPlan(context=context, tensor=tensor)
+    tower = replace(WORKLOAD.towers["decoder"], kv_heads=kv_heads)
+    grouped = replace(WORKLOAD, towers={**WORKLOAD.towers, "decoder": tower})
+    own = replace(timing(decoder=plan, vision=plan, remat="none"), workload=grouped)
+    # Queries and outputs with 8 heads of 8, keys and values with at least one for every rank.
+    exchanged = ROWS * TOKENS * (2 * 8 + 2 * copied) * 8 * 2 / plan.sequence
+    exchange = exchanged * (context - 1) / context / (0.8 * 2e8) + (context - 1) * 1e-5
+    forward, backward = own.forward(1), own.backward(1)
+    assert forward.compute == pytest.approx(layer_seconds(ROWS) / plan.sequence)
+    assert backward.compute == pytest.approx(2 * layer_seconds(ROWS) / plan.sequence)
+    gather = (tensor - 1) / tensor * ROWS * ROW / context / (0.8 * 2e8) + (tensor - 1) * 1e-5
+    scatter = 2 * gather - (tensor - 1) * 1e-5
+    assert forward.collective == pytest.approx(exchange + 2 * (gather + scatter))
+    half = layer_seconds(ROWS) / plan.sequence / 2
+    assert backward.collective == pytest.approx(exchange + 2 * (gather + max(0, gather - half)))
+
+
+@pytest.mark.parametrize("plan", [ParallelPlan(data=2, context=2), ParallelPlan(context=4)])
+def test_gradients_are_summed_over_data_and_context_ranks(plan: ParallelPlan) -> None:
+    own = timing(decoder=plan, vision=ParallelPlan(data=4))
+    data = timing(decoder=ParallelPlan(data=4), vision=ParallelPlan(data=4))
+    assert data.scatter() > 0
+    assert own.scatter() == pytest.approx(data.scatter())
+    assert own.stored == data.stored
+
+
 def test_layers_that_are_gathered_one_by_one_hide_that_beside_compute() -> None:
     bare = timing(decoder=ParallelPlan(data=4), vision=ParallelPlan(data=4))
     own = timing(decoder=ParallelPlan(fsdp=4), vision=ParallelPlan(fsdp=4))

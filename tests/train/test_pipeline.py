@@ -43,8 +43,9 @@ class Case:
     Attributes:
         schedule: with the encoders' pieces.
         placement: how the encoders were placed, for the report of a failure.
-        data, tensor, fsdp: the decoder's other degrees.
-        split: encoders that use the decoder's tensor ranks for rows.
+        data, context, tensor, fsdp: the decoder's other degrees; an encoder without stages uses
+            the context ranks for rows.
+        split: encoders that use the decoder's tensor ranks for rows, too.
         sharded: encoders have fsdp where they otherwise have data.
         order: seed of the order of encoder rows; none for rows where their samples are.
     """
@@ -55,6 +56,7 @@ class Case:
     data: int = 1
     fsdp: int = 1
     tensor: int = 1
+    context: int = 1
     split: tuple[str, ...] = ()
     sharded: bool = False
     gather: str = "step"
@@ -78,19 +80,19 @@ class Case:
     @property
     def plans(self) -> dict[str, ParallelPlan]:
         stages, rows = self.schedule.stages, self.data * self.fsdp
-        plans = {
-            "decoder": ParallelPlan(
-                data=self.data, fsdp=self.fsdp, stage=stages, tensor=self.tensor
-            )
-        }
+        inner = {"context": self.context, "tensor": self.tensor}
+        decoder = ParallelPlan(data=self.data, fsdp=self.fsdp, stage=stages, **inner)
+        plans = {"decoder": decoder}
         for cut in self.schedule.encoders:
             own = stages // cut.stages
             batch = "fsdp" if self.sharded else "data"
-            if cut.name in self.split and cut.stages == 1:
-                plans[cut.name] = ParallelPlan(**{batch: rows * own * self.tensor})
+            if cut.stages > 1:
+                degrees = {batch: rows * own, "stage": cut.stages, **inner}
+            elif cut.name in self.split:
+                degrees = {batch: rows * own * decoder.sequence}
             else:
-                degrees = {batch: rows * own, "stage": cut.stages, "tensor": self.tensor}
-                plans[cut.name] = ParallelPlan(**degrees)
+                degrees = {batch: rows * own * self.context, "tensor": self.tensor}
+            plans[cut.name] = ParallelPlan(**degrees)
         return plans
 
 
@@ -212,7 +214,9 @@ def cases(draw: st.DrawFn) -> Case:
     placement = draw(st.sampled_from(["bubbles", "prologue", "first_stage", "random", "naive"]))
     cuts = draw(encoder_cuts(stages, count, placement))
     tensor = draw(st.sampled_from([1, 2]))
-    rows = draw(st.sampled_from([1, 2] if stages * tensor <= 4 else [1]))
+    context = draw(st.sampled_from([1, 2] if stages * tensor <= 4 else [1]))
+    inner = context * tensor
+    rows = draw(st.sampled_from([1, 2] if stages * inner <= 4 and context == 1 else [1]))
     batch = draw(st.sampled_from(["data", "fsdp"]))
     gather = draw(st.sampled_from(["step", "layer"]))
     return Case(
@@ -221,7 +225,8 @@ def cases(draw: st.DrawFn) -> Case:
         draw(st.sampled_from(["full", "layer", "none"])),
         **{batch: rows},
         tensor=tensor,
-        split=draw(st.sampled_from([(), ("vision",)])) if tensor * rows <= ROWS else (),
+        context=context,
+        split=draw(st.sampled_from([(), ("vision",)])) if inner * rows <= ROWS else (),
         # Widths of parameters are powers of two.
         sharded=gather == "step" and stages != 3 and draw(st.booleans()),
         gather=gather,
@@ -247,7 +252,10 @@ QUIET: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("schedule", "options"),
     [
-        (all_before(placed(interleaved(2, 2, 3), (VISION, AUDIO), "bubbles")), {"remat": "none"}),
+        (
+            all_before(placed(interleaved(2, 2, 3), (VISION, AUDIO), "bubbles")),
+            {"remat": "none", "context": 2},
+        ),
         (
             placed(interleaved(2, 1, 5), (replace(VISION, backward=1), AHEAD), "bubbles"),
             {"tensor": 2, "split": ("vision",)},

@@ -21,8 +21,8 @@ from tests.train.models import small_model
 ROWS, TOKENS, BUDGETS = 8, 32, {"vision": 32, "audio": 64}
 
 
-def plan(data: int = 1, fsdp: int = 1, tensor: int = 1) -> ParallelPlan:
-    return ParallelPlan(data=data, fsdp=fsdp, tensor=tensor)
+def plan(data: int = 1, fsdp: int = 1, tensor: int = 1, context: int = 1) -> ParallelPlan:
+    return ParallelPlan(data=data, fsdp=fsdp, tensor=tensor, context=context)
 
 
 @cache
@@ -51,7 +51,7 @@ def batch(model: Any) -> dict[str, Any]:
 @st.composite
 def plan_sets(draw: st.DrawFn) -> dict[str, ParallelPlan]:
     devices = draw(st.sampled_from([1, 2, 4, 8]))
-    choice = st.sampled_from([plan(*degrees) for degrees in factorizations(devices, 3)])
+    choice = st.sampled_from([plan(*degrees) for degrees in factorizations(devices, 4)])
     plans = {name: draw(choice) for name in ("decoder", "vision", "audio")}
     try:
         JointGrid.build(plans)
@@ -85,6 +85,16 @@ SEEDS = st.none() | st.integers(0, 9)
     plans={"decoder": plan(2, 2, 2), "vision": plan(1, 8, 1), "audio": plan(1, 1, 8)},
     families=("gpt", "siglip"),
     seed=2,
+)
+@example(
+    plans={"decoder": plan(2, 1, 1, 4), "vision": plan(8), "audio": plan(2, 1, 2, 2)},
+    families=("llama", "vit22b"),
+    seed=None,
+)
+@example(
+    plans={"decoder": plan(1, 1, 2, 2), "vision": plan(2, 1, 1, 2), "audio": plan(2, 2, 1)},
+    families=("qwen3", "siglip"),
+    seed=3,
 )
 def test_loss_and_gradients_equal_one_device(plans, families, seed):
     check(plans, families, seed)

@@ -51,7 +51,7 @@ class SiglipLayer(nnx.Module):
         self.mlp = MLP(widths, rngs, gain)
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
-        """`[rows, patches / tensor, d_model]` to the same."""
+        """`[rows, patches / shards, d_model]` to the same."""
         x = x + self.self_attn(gathered(self.layer_norm1(x), view), segments, view)
         return x + self.mlp(gathered(self.layer_norm2(x), view), view)
 
@@ -71,9 +71,9 @@ class Vit22bLayer(nnx.Module):
         self.mlp = MLP(widths, rngs, gain)
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
-        """`[rows, patches / tensor, d_model]` to the same."""
+        """`[rows, patches / shards, d_model]` to the same."""
         whole = gathered(self.layer_norm(x), view)
-        attended = self.self_attn.o_proj, self.self_attn.attended(whole, segments)
+        attended = self.self_attn.o_proj, self.self_attn.attended(whole, segments, view)
         activated = self.mlp.fc2, self.mlp.activated(whole)
         return x + self.mlp.fc2.add_bias(scattered_sum([attended, activated], view))
 
@@ -102,15 +102,15 @@ def embed(
     view: View,
     dtype: jnp.dtype,
 ) -> jax.Array:
-    """Patches to `[rows, patches / tensor, d_model]`; each tensor rank embeds its own share.
+    """Patches to `[rows, patches / shards, d_model]`; each rank embeds its own share.
 
     Args:
         batch: `inputs [rows, patches, features]`, `segment_ids [rows, patches]`, `positions` and
-            `sizes [rows, patches, 2]`, whole on every tensor rank.
+            `sizes [rows, patches, 2]`, whole on every rank of the row.
     """
     module = tower["embeddings"].bind(params["embeddings"], view)
     inputs, positions, sizes = (
-        shard_slice(batch[name], view.tensor, dim=1) for name in ("inputs", "positions", "sizes")
+        shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")
     )
     x = module.patch_embedding(inputs.astype(dtype))
     table = module.position_embedding[...]

@@ -58,7 +58,7 @@ class WhisperLayer(nnx.Module):
         self.mlp = MLP(widths, rngs, gain, tanh=False)
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
-        """`[rows, frames / tensor, d_model]` to the same."""
+        """`[rows, frames / shards, d_model]` to the same."""
         x = x + self.self_attn(gathered(self.self_attn_layer_norm(x), view), segments, view)
         return x + self.mlp(gathered(self.final_layer_norm(x), view), view)
 
@@ -80,11 +80,11 @@ def embed(
     view: View,
     dtype: jnp.dtype,
 ) -> jax.Array:
-    """Mel frames to `[rows, frames / stride / tensor, d_model]`.
+    """Mel frames to `[rows, frames / stride / shards, d_model]`.
 
     Args:
         batch: `inputs [rows, frames, mels]`, `segment_ids` and `positions [rows, frames]`, whole
-            on every tensor rank; every clip starts at a multiple of the stride.
+            on every rank of the row; every clip starts at a multiple of the stride.
     """
     module = tower["embeddings"].bind(params["embeddings"], view)
     first, second = config.strides
@@ -92,10 +92,10 @@ def embed(
     x = module.conv1(taps(batch["inputs"].astype(dtype), ids, first))
     ids = ids[:, ::first]
     x = jnp.where((ids > 0)[..., None], gelu(x), 0)
-    x = module.conv2.scattered(taps(x, ids, second), view)
+    x = module.conv2.scattered(shard_slice(taps(x, ids, second), view.context, dim=1), view)
     ids = ids[:, ::second]
     positions = batch["positions"][:, :: config.stride] // config.stride
-    local, positions = (shard_slice(a, view.tensor, dim=1) for a in (ids, positions))
+    local, positions = (shard_slice(a, view.sequence, dim=1) for a in (ids, positions))
     x = gelu(x)
     x = x + sinusoids(positions, config.d_model).astype(dtype)
     return jnp.where((local > 0)[..., None], x, 0)
