@@ -19,8 +19,8 @@ from sharding.rules import layouts
 from tests.models import towers
 
 PLAN = ParallelPlan(fsdp=2, tensor=2)
-#: More ranks than a tensor rank has heads of keys and values.
-CONTEXT = ParallelPlan(context=2, tensor=2)
+#: More ranks than there are heads of keys and values.
+CONTEXT = ParallelPlan(context=4)
 
 
 def decoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
