@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import jax
 import pytest
 from hypothesis import settings
@@ -10,6 +12,10 @@ from hypothesis import settings
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the devices: the CPU's, unless the tests for GPUs are asked for (`-m gpu`)."""
     if config.getoption("markexpr") != "gpu":
+        # Programs run a few times at most, so that compiling them fast counts for more, here and in
+        # the processes that tests start.
+        flags = os.environ.get("XLA_FLAGS", ""), "--xla_backend_optimization_level=0"
+        os.environ["XLA_FLAGS"] = " ".join(flags).strip()
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 8)
 

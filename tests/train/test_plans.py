@@ -69,7 +69,7 @@ FAMILIES = st.sampled_from(
 SEEDS = st.none() | st.integers(0, 9)
 
 
-@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(plans=plan_sets(), families=FAMILIES, seed=SEEDS)
 @example(
     plans={"decoder": plan(2, 1, 2), "vision": plan(4), "audio": plan(2, 1, 2)},
