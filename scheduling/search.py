@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import get_args
 
+from scheduling.bounds import decoder_seconds, encoder_compute, gathers_and_scatters, lower_bound
 from scheduling.bubbles import Placement
 from scheduling.compile import compile_program
-from scheduling.estimate import Strategy, Timing, Workload, step_times
+from scheduling.estimate import Strategy, Workload, step_times
 from scheduling.hardware import Hardware
 from scheduling.memory import Memory, Sizes, least_memory, step_memory
 from scheduling.program import Remat
-from scheduling.schedule import Schedule, ScheduleError, interleaved
+from scheduling.schedule import Schedule, ScheduleError
 from scheduling.simulate import makespan, simulate
 from scheduling.simulation import Options, Simulation
 from scheduling.times import StepTimes
@@ -232,84 +233,6 @@ def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Stra
             yield replace(family, plans=own, co_issue=co_issue, placement=placement)
 
 
-def lower_bound(
-    workload: Workload, strategy: Strategy, hardware: Hardware, encoders: float | None = None
-) -> float:
-    """Seconds that no step of `strategy` undercuts, wherever its encoders' tasks go.
-
-    The decoder alone in lockstep, with F-only, mixed and B-only ticks (`scheduling.schedule`); and
-    all compute of a device, its idle slots filled.
-
-    Args:
-        strategy: with the decoder's plan only, or with all plans.
-        encoders: `encoder_compute`, if it is known.
-    """
-    decoder = Timing(workload, strategy, hardware, "decoder")
-    layers, chunks = decoder.layers_per_task, strategy.chunks
-    forward, backward = decoder.forward(layers), decoder.backward(layers)
-    stages, count = strategy.decoder.stage, strategy.microbatches
-    ends = count * (decoder.head().seconds + decoder.deliver()) + decoder.update()
-    slots = count * chunks
-    if stages == 1:
-        path = slots * (forward.seconds + backward.seconds)
-    else:
-        alone = stages * chunks
-        mixed = count - 1 if count < stages else slots - alone
-        mixed += stages - 1 if count >= stages and count % stages == 0 else 0
-        both = max(forward.seconds, backward.seconds, forward.compute + backward.compute)
-        path = alone * (forward.seconds + backward.seconds) + mixed * both
-        path += (2 * alone + mixed) * decoder.send()
-    path += ends + _gathers_and_scatters(workload, strategy, hardware, strategy.plans)
-    compute = slots * (forward.compute + backward.compute) + ends
-    if encoders is None:
-        encoders = encoder_compute(workload, strategy, hardware)
-    # Without stages all tasks run one after the other, and nothing beside the collectives.
-    return path + encoders if stages == 1 else max(path, compute + encoders)
-
-
-def _gathers_and_scatters(
-    workload: Workload, strategy: Strategy, hardware: Hardware, names: Collection[str]
-) -> float:
-    """Seconds of the gathers and scatters of some towers.
-
-    With the placement `"prologue"` those of all towers have the encoders' forwards and backwards
-    beside them, as much of these as a stage runs on average: what is longer counts.
-    """
-    towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
-    own = sum(towers[name].gather() + towers[name].scatter() for name in names)
-    if strategy.placement != "prologue":
-        return own
-    gather = sum(tower.gather() for tower in towers.values())
-    scatter = sum(tower.scatter() for tower in towers.values())
-    work = {"EF": 0.0, "EB": 0.0}
-    for name in towers.keys() - {"decoder"}:
-        for (kind, *_), time in towers[name].pieces().items():
-            work[kind] += time.seconds * strategy.microbatches / strategy.decoder.stage
-    return own + max(0.0, work["EF"] - gather) + max(0.0, work["EB"] - scatter)
-
-
-def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
-    """Seconds of the decoder's step without any encoder."""
-    decoder = Timing(workload, strategy, hardware, "decoder")
-    alone = decoder.only()
-    plan = strategy.decoder
-    schedule = interleaved(plan.stage, strategy.chunks, strategy.microbatches)
-    co_issue = plan.stage > 1 and (plan.tensor > 1 or strategy.gather == "layer")
-    return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
-
-
-def encoder_compute(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
-    """Seconds of one device's compute for all encoders, whichever plans they have."""
-    total = 0.0
-    one = ParallelPlan(fsdp=strategy.decoder.devices)
-    for name in workload.encoders:
-        plans = {"decoder": one, name: one}
-        alone = replace(strategy, plans=plans, microbatches=1, pieces={})
-        own = Timing(workload, alone, hardware, name)
-        total += sum(time.compute for time in own.pieces().values())
-    return total
-
-
 def evaluate(
     workload: Workload, strategy: Strategy, hardware: Hardware, scheduler: Scheduler
 ) -> Outcome:
@@ -468,7 +391,7 @@ class _Search:
 
     def _bound(self, member: Strategy, alone: float) -> float:
         names = self.workload.encoders
-        ends = _gathers_and_scatters(self.workload, member, self.hardware, names)
+        ends = gathers_and_scatters(self.workload, member, self.hardware, names)
         return max(alone + ends, self._lower_bound(member))
 
     def _lower_bound(self, strategy: Strategy) -> float:

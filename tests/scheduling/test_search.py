@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduling.bounds import lower_bound
 from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware, Link
 from scheduling.memory import least_memory
@@ -19,7 +20,6 @@ from scheduling.search import (
     decoders,
     encoder_plans,
     evaluate,
-    lower_bound,
     members,
     search,
 )
