@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from scheduling.estimate import Strategy, Timing, Workload
 from scheduling.hardware import Hardware
+from scheduling.program import Remat
 from scheduling.schedule import interleaved
 from scheduling.simulate import makespan
 from scheduling.simulation import Options
@@ -81,11 +81,27 @@ def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) 
 
 def encoder_compute(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
     """Seconds of one device's compute for all encoders, whichever plans they have."""
-    total = 0.0
-    one = ParallelPlan(fsdp=strategy.decoder.devices)
-    for name in workload.encoders:
-        plans = {"decoder": one, name: one}
-        alone = replace(strategy, plans=plans, microbatches=1, pieces={})
-        own = Timing(workload, alone, hardware, name)
-        total += sum(time.compute for time in own.pieces().values())
-    return total
+    devices, remat = strategy.decoder.devices, strategy.remat
+    return sum(
+        tower_compute(workload, name, devices, remat, hardware) for name in workload.encoders
+    )
+
+
+def tower_compute(
+    workload: Workload, name: str, devices: int, remat: Remat, hardware: Hardware
+) -> float:
+    """Seconds that each of `devices` computes for a tower, if all compute as much.
+
+    What depends on the plans is left out: what a layer takes beside its compute, and adding
+    gradients up. A frozen encoder whose connector trains computes a layer again, at least.
+    """
+    plan = ParallelPlan(fsdp=devices)
+    timing = Timing(workload, Strategy({"decoder": plan, name: plan}), hardware, name)
+    tower, again = timing.tower, 0 if remat == "none" else 1
+    start, layer, end = map(timing.compute, (tower.start, tower.layer, tower.end))
+    if name in workload.frozen & workload.frozen_connectors:
+        return start + tower.layers * layer + end
+    if name in workload.frozen:
+        return start + (tower.layers + again) * layer + 4 * end
+    starts = 0 if name == "decoder" else 3
+    return starts * start + tower.layers * (3 + again) * layer + 4 * end

@@ -28,6 +28,8 @@ from tests.scheduling import workloads as small
 
 #: Sums in another order.
 ROUNDING = 1 + 1e-9
+#: Links that cost nothing.
+FREE = Link(bandwidth=1e30, latency=0)
 COUNTS = st.sampled_from([4, 2, 8])
 
 
@@ -144,6 +146,26 @@ def test_no_step_undercuts_the_bounds(data: st.DataObject) -> None:
         assert bound <= outcome.memory.total * ROUNDING, member
 
 
+def test_the_bound_leaves_out_what_tensor_groups_share() -> None:
+    """Adding the gradients of wide layers up takes long; tensor ranks have their parts of them."""
+    workload = small.workload(2, 16, encoders=[("vision", 256, 4)])
+    hardware = small.hardware(platform="cpu", memory_bandwidth=1e7, link=FREE, network=FREE)
+    space = small.space(4, workload, remats=("layer",), stages=(1,))
+    for family, outcome in everything(space, workload, hardware):
+        assert lower_bound(workload, family, hardware) <= outcome.seconds, outcome.strategy
+
+
+def test_the_bound_leaves_out_what_pieces_of_frozen_encoders_compute_again() -> None:
+    """The last piece alone, for the backward of the connector."""
+    workload = small.workload(32, encoders=[("vision", 256, 4)], frozen=frozenset({"vision"}))
+    hardware = small.hardware(link=FREE, network=FREE)
+    plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
+    strategy = Strategy(plans, microbatches=32, pieces={"vision": 4}, co_issue=False)
+    outcome = evaluate(workload, strategy, hardware, small.scheduler(workload, hardware))
+    bound = lower_bound(workload, strategy, hardware)
+    assert 0.9 * outcome.seconds < bound <= outcome.seconds
+
+
 @settings(max_examples=12)
 @given(st.data())
 def test_the_bound_of_a_decoder_alone_is_its_step(data: st.DataObject) -> None:
@@ -206,8 +228,7 @@ def test_faster_devices_and_links_never_make_the_best_plan_slower(data: st.DataO
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
 def test_more_devices_never_make_the_best_plan_slower_if_links_cost_nothing(devices: int) -> None:
-    free = Link(bandwidth=1e30, latency=0)
-    workload, hardware = small.workload(rows=4), small.hardware(link=free, network=free)
+    workload, hardware = small.workload(rows=4), small.hardware(link=FREE, network=FREE)
     spaces = [small.space(n, workload, remats=("layer",)) for n in (devices, 2 * devices)]
     few, many = (best(space, workload, hardware) for space in spaces)
     assert many <= few * ROUNDING
