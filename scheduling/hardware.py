@@ -53,7 +53,7 @@ class Link(_Data):
     latency: Annotated[float, Field(ge=0)]
     directions: Literal[1, 2] = 1
 
-    def ring_seconds(self, data: float, devices: int) -> float:
+    def ring_seconds(self, data: float, devices: int, fraction: float = 1.0) -> float:
         """Seconds in which a ring of `devices` gathers, or scatters, `data` bytes.
 
         Two ways round, half as many steps reach all devices ("How to scale your model", chapter
@@ -62,10 +62,11 @@ class Link(_Data):
         Args:
             data: bytes of the whole, gathered array.
             devices: in the ring, at least 1.
+            fraction: of the bandwidth that is reached.
         """
         others = devices - 1
         steps = -(-others // self.directions)
-        return steps * self.latency + data * others / devices / self.bandwidth
+        return steps * self.latency + data * others / devices / (self.bandwidth * fraction)
 
     def send_seconds(self, data: float) -> float:
         """Seconds in which `data` bytes reach a neighbour: one way."""
@@ -183,9 +184,11 @@ class Hardware(_Data):
             return 0.0
         inside = self._inside(devices, span)
         outside = -(-devices // inside)
-        seconds = self.reached_link.ring_seconds(data, inside) if inside > 1 else 0.0
+        seconds, own = 0.0, self.efficiency
+        if inside > 1:
+            seconds += self.link.ring_seconds(data, inside, own.link)
         if outside > 1:
-            seconds += self.reached_network.ring_seconds(data / inside, outside)
+            seconds += self.network.ring_seconds(data / inside, outside, own.network)
         return seconds
 
     def _inside(self, devices: int, span: int) -> int:
