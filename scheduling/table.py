@@ -236,8 +236,10 @@ class Table:
         usable = (rules.slots | (self.source < 0)) & uneven
         mean, share = flow.mean_costs(self.stages), flow.share(self.stages)
         rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
+        tasks = self.decoder.microbatches * len(flow.pieces)
         while len(rows):
             full = (taken[rows] | (found[rows] > 0)) & flow.moves
+            full |= found[rows] >= tasks
             costs = np.where(full, inf, mean)
             more = worth_more(load, floor, costs, share, rules.stretch)
             found[rows] += more

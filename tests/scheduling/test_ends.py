@@ -98,3 +98,13 @@ def test_using_the_ends_never_makes_a_step_longer(case, gather, scatter) -> None
         for fill in ((*FILL, "data"), FILL)
     )
     assert used <= unused * (1 + 1e-9)
+
+
+@pytest.mark.timeout(20)
+def test_ends_that_are_longer_than_all_work_take_no_longer_to_place() -> None:
+    """Slow links leave room for millions of pieces; only those that there are count."""
+    schedules = []
+    for seconds in (1e2, 1e8):
+        decoder, cut, costs = one(2, 4, 0.3, 0.7, gather=seconds, scatter=seconds)
+        schedules.append(place_encoders(decoder, [cut], costs))
+    assert schedules[0] == schedules[1]
