@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from pathlib import Path
@@ -14,7 +14,7 @@ from scheduling.baselines import Chain, balanced, decoder_alone, megatron
 from scheduling.estimate import Strategy
 from scheduling.optimus import optimus
 from scheduling.schedule import ScheduleError
-from scheduling.search import Outcome, Search, leanest, search
+from scheduling.search import Outcome, Search, decoder_plans, leanest, search
 from scheduling.simulation import IDLE_KINDS, Simulation
 from sharding.plan import ParallelPlan
 
@@ -38,17 +38,19 @@ class Prediction:
     Attributes:
         name: of the way.
         plan: in words.
+        devices: that it uses; None if it cannot be run.
         seconds: of a step; None if it cannot be run.
         compute, idle: seconds of a device, the mean over all; None if only their sum is known.
         hidden: share of the encoders' work that makes the step no longer; None without encoders.
         memory: bytes of a device.
-        mfu: model FLOPs utilisation.
+        mfu: model FLOPs utilisation of the devices that are used.
         recomputed: the same, counting what is computed again.
-        reason: why it cannot be run, or why it is slower than the best.
+        reason: why it cannot be run, is slower than the best, or leaves devices idle.
     """
 
     name: str
     plan: str
+    devices: int | None = None
     seconds: float | None = None
     compute: float | None = None
     idle: dict[str, float] | None = None
@@ -62,6 +64,7 @@ class Prediction:
         """The same keys, whatever the way."""
         return {
             "plan": self.plan,
+            "devices": self.devices,
             "step_seconds": self.seconds,
             "encoder_hidden": self.hidden,
             "mfu": self.mfu,
@@ -71,6 +74,11 @@ class Prediction:
             "idle_seconds": self.idle,
             "reason": self.reason,
         }
+
+    @property
+    def texts(self) -> list[str]:
+        """What there is to say of it."""
+        return [text for text in (self.plan, self.reason) if text]
 
     @property
     def row(self) -> tuple[str, ...]:
@@ -146,7 +154,7 @@ class Planned:
     @property
     def notes(self) -> list[str]:
         """Lines below the table."""
-        plans = [f"{own.name}: {own.plan}" for own in self.best]
+        plans = [f"{own.name}: {text}" for own in self.best for text in own.texts]
         lost = [f"{name}: {own.reason}" for name, own in self.baselines.items()]
         refused = [f"{count} refused: {why}" for why, count in self.found.refused.items()]
         return [
@@ -177,16 +185,36 @@ def plan(planner: Planner, top: int, file: Path, clock: Callable[[], float]) -> 
     seconds = clock() - start
     if not found.best:
         raise PlanningError(_no_plan(planner, found))
-    best = tuple(
-        predicted(planner, f"best {i + 1}" if i else "best", outcome)
-        for i, outcome in enumerate(found.best)
-    )
+    best = _shown(planner, found.best)
     baselines = {
         name: _compared(own, best[0], planner.space.memory)
         for name, own in _baselines(planner, found.best[0]).items()
     }
     write(planner, found.best[0], file)
     return Planned(best, baselines, found, seconds, file)
+
+
+def _shown(planner: Planner, found: Sequence[Outcome]) -> tuple[Prediction, ...]:
+    """Predictions of what was found, with what the plans leave idle."""
+    names = ["best", *(f"best {n}" for n in range(2, len(found) + 1))]
+    idle = [_idle(planner, outcome.strategy) for outcome in found]
+    if idle[0]:
+        idle[0] += f": {_why_idle(planner, found[0].strategy)}"
+    made = [predicted(planner, *own) for own in zip(names, found, strict=True)]
+    return tuple(replace(own, reason=why) for own, why in zip(made, idle, strict=True))
+
+
+def _idle(planner: Planner, strategy: Strategy) -> str:
+    used, there = strategy.decoder.devices, planner.space.devices
+    return f"uses {used} of {there} devices" if used < there else ""
+
+
+def _why_idle(planner: Planner, strategy: Strategy) -> str:
+    """Why nothing that uses more devices is faster."""
+    most = max(decoder_plans(planner.space, planner.workload))
+    if strategy.decoder.devices == most:
+        return "no degrees that divide the model and the rows multiply to more"
+    return "more would only wait for links"
 
 
 def _prepare(file: Path) -> None:
@@ -212,10 +240,11 @@ def write(planner: Planner, outcome: Outcome, file: Path) -> None:
     """
     config = planner.configured(outcome.strategy)
     resolve(config.model_dump(mode="json"), source=str(file))
+    idle = _idle(planner, outcome.strategy)
     head = (
-        f"# Planned for {config.parallel.devices} x {planner.hardware.title}: predicted "
+        f"# Planned for {planner.space.devices} x {planner.hardware.title}: predicted "
         f"{outcome.seconds:.4g} s a step,\n"
-        f"# {_gib(outcome.memory.total)} GiB a device.\n"
+        f"# {_gib(outcome.memory.total)} GiB a device{idle and f'; {idle}'}.\n"
     )
     file.write_text(head + to_yaml(config), encoding="utf-8")
 
@@ -243,6 +272,7 @@ def _of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simula
     return Prediction(
         name,
         describe(strategy),
+        strategy.decoder.devices,
         made.makespan,
         made.compute,
         {str(kind): seconds for kind, seconds in made.idle.items()},
@@ -253,12 +283,12 @@ def _of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simula
 
 
 def _utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[float, float]:
-    """Model FLOPs utilisation, without and with what is computed again."""
+    """Model FLOPs utilisation of the devices used, without and with what is computed again."""
     work = planner.workload
     forward = sum(work.flops(name) for name in work.towers)
     trained = sum(work.flops(name) for name in work.towers if name not in work.frozen)
     again = 0.0 if strategy.remat == "none" else trained
-    peak = planner.hardware.peak(work.dtype) * planner.space.devices * seconds
+    peak = planner.hardware.peak(work.dtype) * strategy.decoder.devices * seconds
     return (forward + 2 * trained) / peak, (forward + 2 * trained + again) / peak
 
 
@@ -285,12 +315,15 @@ def _compared(own: Prediction, best: Prediction, limit: float) -> Prediction:
 
 
 def _baselines(planner: Planner, best: Outcome) -> dict[str, Prediction]:
-    """What others would do with the configured plan of the decoder, or with the best's."""
+    """What others would do with the configured plan of the decoder, or with the best's.
+
+    All use the devices of that plan.
+    """
     chain = Chain(planner.workload, _configured(planner, best), planner.hardware)
     made = {
         "megatron": lambda: _chained(planner, "megatron", chain, megatron(chain)),
         "balanced": lambda: _chained(planner, "balanced", chain, balanced(chain)),
-        "fsdp": lambda: _searched(planner, "fsdp", {"stages": (1,)}),
+        "fsdp": lambda: _searched(planner, "fsdp", _fsdp(chain.strategy)),
         "prologue": lambda: _searched(planner, "prologue", _prologue(chain.strategy)),
         "optimus": lambda: _optimus(planner, chain),
     }
@@ -323,9 +356,14 @@ def _configured(planner: Planner, best: Outcome) -> Strategy:
     )
 
 
+def _fsdp(strategy: Strategy) -> dict[str, Any]:
+    return {"counts": (strategy.decoder.devices,), "stages": (1,)}
+
+
 def _prologue(strategy: Strategy) -> dict[str, Any]:
     decoder: ParallelPlan = strategy.decoder
     return {
+        "counts": (decoder.devices,),
         "placements": ("prologue",),
         "stages": (decoder.stage,),
         "tensors": (decoder.tensor,),
@@ -397,6 +435,6 @@ def _devices(planner: Planner) -> str:
         more = planner.with_devices(times * planner.space.devices)
         found = leanest(more.space, more.workload, more.hardware, more.schedule)
         if found and found[1] <= planner.space.memory:
-            return f"{more.space.devices} devices, or with "
+            return f"{found[0].decoder.devices} devices, or with "
         times *= 2
     return ""

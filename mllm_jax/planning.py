@@ -14,7 +14,10 @@ from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware
 from scheduling.schedule import Schedule, ScheduleError
 from scheduling.search import Need, Search, Space, search
-from sharding.plan import divisors
+from sharding.plan import ParallelPlan
+
+#: Larger tensor groups are not tried.
+MOST_TENSORS = 128
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,15 @@ class Planner:
     @cached_property
     def space(self) -> Space:
         """Degrees that the model's sizes divide by; tensor groups stay within a domain."""
-        config, devices = self.settled, self.config.parallel.devices
-        tensors = tuple(n for n in divisors(devices) if n <= self.hardware.domain)
+        devices, needs = self.config.parallel.devices, tuple(self._needs())
+        split = [need.size for need in needs if (need.tower, need.axis) == ("decoder", "tensor")]
+        most = min(devices, self.hardware.domain, MOST_TENSORS)
         return Space(
             devices=devices,
-            needs=tuple(self._needs()),
+            needs=needs,
             memory=self.hardware.room if self.memory is None else self.memory,
-            tensors=tensors[:8],
-            pad=config.schedule.pad_layers,
+            tensors=tuple(n for n in range(1, most + 1) if all(size % n == 0 for size in split)),
+            pad=self.settled.schedule.pad_layers,
         )
 
     def _needs(self) -> list[Need]:
@@ -77,11 +81,15 @@ class Planner:
         return workload(self.settled, self.space.tensors or ())
 
     def configured(self, strategy: Strategy) -> ExperimentConfig:
-        """The configuration with the plans of `strategy`; its sections are not checked again."""
+        """The configuration with the plans of `strategy`, for the devices that it uses.
+
+        Its sections are not checked again.
+        """
         config = self.config
         encoders = {n: plan for n, plan in strategy.plans.items() if n != "decoder"}
+        devices = strategy.decoder.devices
         parallel = config.parallel.model_copy(
-            update={"decoder": strategy.decoder, "encoders": encoders}
+            update={"devices": devices, "decoder": strategy.decoder, "encoders": encoders}
         )
         rows = self.workload.rows // strategy.microbatches
         return config.model_copy(
@@ -125,22 +133,30 @@ class Planner:
         return make_schedule(self.configured(replace(strategy, pieces=pieces)))
 
     def _pieces(self, strategy: Strategy) -> dict[str, int]:
-        """How encoders are cut; in the same way whatever their plans gather.
+        """How encoders are cut; one of several stages has a piece for each: smaller ones would only
+        be sent more often."""
+        stages = {name: strategy.plans[name].stage for name in self.workload.encoders}
+        return {name: n if n > 1 else self._cut(strategy, name) for name, n in stages.items()}
 
-        One of several stages has a piece for each: smaller ones would only be sent more often.
+    def _cut(self, strategy: Strategy, name: str) -> int:
+        """Pieces of an encoder of one stage.
+
+        They are found once for all strategies that share parameters in other ways, or have other
+        plans for other encoders: for parameters gathered over all ranks at the start of a step.
         """
-        config = None
-        pieces = {name: strategy.plans[name].stage for name in self.workload.encoders}
-        decoder, *chosen = strategy.decoder, strategy.microbatches, strategy.chunks, strategy.remat
-        for name in [name for name, stages in pieces.items() if stages == 1]:
-            tensor = strategy.plans[name].tensor
-            key = (name, tensor, decoder.stage, decoder.tensor, *chosen, strategy.placement)
-            if key not in self._cuts:
-                config = config or self.configured(strategy)
-                self._cuts[key] = cut_encoder(config, name).pieces
-            pieces[name] = self._cuts[key]
-        return pieces
+        own, decoder = strategy.plans[name], strategy.decoder
+        plans = dict.fromkeys(strategy.plans, _shared(own)) | {"decoder": _shared(decoder)}
+        usual = replace(strategy, plans=plans, pieces={}, gather="step", co_issue=False)
+        key = (name, str(usual))
+        if key not in self._cuts:
+            self._cuts[key] = cut_encoder(self.configured(usual), name).pieces
+        return self._cuts[key]
 
     def search(self, top: int = 1) -> Search:
         """The fastest strategies."""
         return search(self.space, self.workload, self.hardware, self.schedule, top)
+
+
+def _shared(plan: ParallelPlan) -> ParallelPlan:
+    """`plan` with its parameters shared by all ranks of the batch."""
+    return plan.model_copy(update={"data": 1, "fsdp": plan.batch})

@@ -1,10 +1,13 @@
-"""Bounds of the seconds of a step, without its schedule: what no step of a strategy undercuts."""
+"""Bounds of a step that need no schedule: what no strategy, or none on so many devices, undercuts.
+
+Bounds of the memory of one strategy are in `scheduling.memory`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from scheduling.estimate import Strategy, Timing, Workload
+from scheduling.estimate import WIDE, Strategy, Timing, Workload
 from scheduling.hardware import Hardware
 from scheduling.program import Remat
 from scheduling.schedule import interleaved
@@ -34,9 +37,7 @@ def lower_bound(
     if stages == 1:
         path = slots * (forward.seconds + backward.seconds)
     else:
-        alone = stages * chunks
-        mixed = count - 1 if count < stages else slots - alone
-        mixed += stages - 1 if count >= stages and count % stages == 0 else 0
+        alone, mixed = _ticks(stages, chunks, count)
         both = max(forward.seconds, backward.seconds, forward.compute + backward.compute)
         path = alone * (forward.seconds + backward.seconds) + mixed * both
         path += (2 * alone + mixed) * decoder.send()
@@ -46,6 +47,14 @@ def lower_bound(
         encoders = encoder_compute(workload, strategy, hardware)
     # Without stages all tasks run one after the other, and nothing beside the collectives.
     return path + encoders if stages == 1 else max(path, compute + encoders)
+
+
+def _ticks(stages: int, chunks: int, microbatches: int) -> tuple[int, int]:
+    """Ticks of `interleaved` with forwards alone, as many as with backwards alone; with both."""
+    if microbatches < stages:
+        return stages * chunks, microbatches - 1
+    width = -(-microbatches // (microbatches // stages))  # of the first group
+    return (chunks - 1) * width + stages, microbatches * chunks - 1 - (chunks - 1) * width
 
 
 def gathers_and_scatters(
@@ -105,3 +114,25 @@ def tower_compute(
         return start + (tower.layers + again) * layer + 4 * end
     starts = 0 if name == "decoder" else 3
     return starts * start + tower.layers * (3 + again) * layer + 4 * end
+
+
+def least_compute(
+    workload: Workload, devices: int, remats: Iterable[Remat], hardware: Hardware
+) -> float:
+    """Seconds that no step on `devices` undercuts: its compute, dealt to all of them evenly."""
+    return min(
+        sum(tower_compute(workload, name, devices, remat, hardware) for name in workload.towers)
+        for remat in remats
+    )
+
+
+def least_state(workload: Workload, devices: int) -> float:
+    """Bytes that no step on `devices` undercuts: parameters and what trains them, shared by all."""
+    total = 0.0
+    for name, tower in workload.towers.items():
+        count = tower.layers * sum(tower.layer_parameters.values())
+        count += sum(tower.rest_parameters.values())
+        # The parameter itself; its gradient and moments.
+        values = 1 if name in workload.frozen else 2 + workload.moments
+        total += values * WIDE * count / devices
+    return total

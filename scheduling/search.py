@@ -1,24 +1,32 @@
 """Plan search: the fastest strategy for a workload on some devices, by branch and bound.
 
-Strategies are enumerated decoder first: degrees, microbatches, virtual chunks, rematerialisation
-and how parameters are gathered; then the encoders' plans and placements. Each family, a decoder
-with all that its encoders may do, has a lower bound that needs no schedule (`lower_bound`,
-`least_memory`). Families are looked at in the order of their bounds; a strategy is simulated only
-if its bound is below the best time found, and the search ends when no bound is. So the result is
-the fastest strategy of the space under the cost model.
+A strategy may leave devices idle, so that more of them never make the result slower. Strategies
+are enumerated decoder first: how many devices and which degrees, microbatches, virtual chunks,
+rematerialisation and how parameters are gathered; then the encoders' plans and placements. So many
+devices, and each family, a decoder with all that its encoders may do, have lower bounds that need
+no schedule (`scheduling.bounds`, `least_memory`). Both are looked at in the order of their bounds;
+a strategy is simulated only if its bound is below the best time found, and the search ends when no
+bound is. So the result is the fastest strategy of the space under the cost model.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import get_args
 
-from scheduling.bounds import decoder_seconds, encoder_compute, gathers_and_scatters, lower_bound
+from scheduling.bounds import (
+    decoder_seconds,
+    encoder_compute,
+    gathers_and_scatters,
+    least_compute,
+    least_state,
+    lower_bound,
+)
 from scheduling.bubbles import Placement
 from scheduling.compile import compile_program
 from scheduling.estimate import Strategy, Workload, step_times
@@ -36,8 +44,12 @@ from sharding.plan import ParallelPlan, PlanError, divisors
 PLACEMENTS: tuple[Placement, ...] = ("prologue", "bubbles")
 
 
-#: Why families are refused that have no room for the decoder.
+#: Why families are refused.
 LARGE = "more memory than there is, by their lower bounds"
+SLOW = "slower, by their lower bounds"
+#: Why numbers of devices are, before families that use so many are enumerated.
+FEW_LARGE = "numbers of devices: more memory than there is, by the parameters of each"
+FEW_SLOW = "numbers of devices: slower, by what each would compute"
 
 
 @dataclass(frozen=True)
@@ -55,9 +67,10 @@ class Space:
     """What is searched.
 
     Attributes:
-        devices: how many.
+        devices: how many there are; a strategy may use fewer.
         needs: what plans must divide.
         memory: bytes of a device that a step may take.
+        counts: of devices that are used in what is tried, or None for all up to `devices`.
         stages, tensors, chunks: degrees that are tried, or None for all.
         remats: policies that are tried.
         gathers: how parameters are gathered over fsdp.
@@ -68,6 +81,7 @@ class Space:
     devices: int
     needs: tuple[Need, ...]
     memory: float
+    counts: tuple[int, ...] | None = None
     stages: tuple[int, ...] | None = None
     tensors: tuple[int, ...] | None = None
     chunks: tuple[int, ...] | None = None
@@ -75,6 +89,10 @@ class Space:
     gathers: tuple[str, ...] = ("step", "layer")
     placements: tuple[Placement, ...] = PLACEMENTS
     pad: bool = False
+
+    def uses(self, devices: int) -> bool:
+        """Whether strategies that use so many devices are tried."""
+        return devices <= self.devices and (self.counts is None or devices in self.counts)
 
     def fits(self, tower: str, plan: ParallelPlan) -> bool:
         """Whether `plan` divides all that it must."""
@@ -127,11 +145,20 @@ class Search:
 
 #: The schedule of a strategy, as the train step would make it.
 Scheduler = Callable[[Strategy], Schedule]
+#: What is looked at in the order of its bound: a family, or the decoder's plans for a number of
+#: devices. The number between is another for each.
+Entry = tuple[float, int, Strategy | list[ParallelPlan]]
 
 
 def decoders(space: Space, workload: Workload) -> Iterator[Strategy]:
     """All families: strategies with the decoder's plan alone."""
-    for plan in _decoder_plans(space, workload):
+    for plans in decoder_plans(space, workload).values():
+        yield from families(space, workload, plans)
+
+
+def families(space: Space, workload: Workload, plans: Iterable[ParallelPlan]) -> Iterator[Strategy]:
+    """The families of some plans of the decoder."""
+    for plan in plans:
         rows = workload.rows // plan.batch
         for microbatches in divisors(rows):
             for chunks in _chunks(space, workload, plan):
@@ -148,19 +175,24 @@ def _gathers(space: Space, plan: ParallelPlan) -> tuple[str, ...]:
     return space.gathers
 
 
+def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPlan]]:
+    """Plans of the decoder by how many devices they use, the most first."""
+    found = defaultdict[int, list[ParallelPlan]](list)
+    for plan in _decoder_plans(space, workload):
+        if space.fits("decoder", plan) and _chunks(space, workload, plan):
+            found[plan.devices].append(plan)
+    return dict(sorted(found.items(), reverse=True))
+
+
 def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
     layers = workload.towers["decoder"].layers
-    for tensor in space.tensors or divisors(space.devices):
-        if space.devices % tensor:
+    tensors = space.tensors or range(1, space.devices + 1)
+    stages = space.stages or range(1, layers + 1)
+    for tensor, stage, batch in product(tensors, stages, divisors(workload.rows)):
+        if stage > layers or not space.uses(tensor * stage * batch):
             continue
-        for stage in space.stages or divisors(space.devices // tensor):
-            batch, rest = divmod(space.devices // tensor, stage)
-            if rest or stage > layers or workload.rows % batch:
-                continue
-            for fsdp in _sharings(batch, stage * tensor):
-                plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, stage=stage, tensor=tensor)
-                if space.fits("decoder", plan):
-                    yield plan
+        for fsdp in _sharings(batch, stage * tensor):
+            yield ParallelPlan(data=batch // fsdp, fsdp=fsdp, stage=stage, tensor=tensor)
 
 
 def _sharings(batch: int, inner: int) -> list[int]:
@@ -194,7 +226,7 @@ def encoder_plans(
     pairs += [(stage, decoder.tensor) for stage in divisors(decoder.stage)[1:]]
     rows = workload.rows // family.microbatches
     for stage, tensor in pairs:
-        batch = space.devices // (stage * tensor)
+        batch = decoder.devices // (stage * tensor)
         inside = batch * stage // decoder.stage
         if workload.encoders[name].layers % stage or rows % inside:
             continue
@@ -305,33 +337,50 @@ class _Search:
     best: list[Outcome] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
-    _encoders: dict[str, float] = field(default_factory=dict)
+    families: int = 0
+    _encoders: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def run(self) -> Search:
         """Families in the order of their bounds, until none can be better."""
-        queue = list(self._families())
-        families = len(queue) + self.refused[LARGE]
+        queue = list(self._counts())
         heapq.heapify(queue)
-        while queue:
-            bound, _, family = heapq.heappop(queue)
-            if bound >= self.limit:
-                self.refused["slower, by their lower bounds"] += len(queue) + 1
-                break
-            self._visit(family)
+        while queue and queue[0][0] < self.limit:
+            _, _, own = heapq.heappop(queue)
+            if isinstance(own, Strategy):
+                self._visit(own)
+                continue
+            for entry in self._families(own):
+                heapq.heappush(queue, entry)
+        left = Counter(SLOW if isinstance(own, Strategy) else FEW_SLOW for *_, own in queue)
+        refused = dict(self.refused + left)
         smallest = None if self.best else self.leanest()
-        return Search(tuple(self.best), self.simulated, families, dict(self.refused), smallest)
+        return Search(tuple(self.best), self.simulated, self.families, refused, smallest)
 
     @property
     def limit(self) -> float:
         """What a strategy must undercut."""
         return self.best[-1].seconds if len(self.best) == self.top else float("inf")
 
-    def _families(self) -> Iterator[tuple[float, int, Strategy]]:
-        for number, family in enumerate(decoders(self.space, self.workload)):
-            if self._has_room(family):
-                yield self._lower_bound(family), number, family
+    def _counts(self) -> Iterator[Entry]:
+        """Plans of the decoder by how many devices they use."""
+        for devices, plans in decoder_plans(self.space, self.workload).items():
+            if least_state(self.workload, devices) > self.space.memory:
+                self.refused[FEW_LARGE] += 1
             else:
+                remats = self.space.remats
+                bound = least_compute(self.workload, devices, remats, self.hardware)
+                yield bound, -devices, plans
+
+    def _families(self, plans: Iterable[ParallelPlan]) -> Iterator[Entry]:
+        """Families of some plans that can be better than what was found, and have room."""
+        for family in families(self.space, self.workload, plans):
+            self.families += 1
+            if not self._has_room(family):
                 self.refused[LARGE] += 1
+            elif (bound := self._lower_bound(family)) < self.limit:
+                yield bound, self.families, family
+            else:
+                self.refused[SLOW] += 1
 
     def _has_room(self, strategy: Strategy) -> bool:
         """Whether the least memory that a strategy can take is there."""
@@ -340,14 +389,24 @@ class _Search:
     def leanest(self) -> tuple[Strategy, float] | None:
         """The strategy that takes the least memory, by branch and bound once more."""
         found: tuple[Strategy, float] | None = None
-        for bound, family in self._by_least_memory(decoders(self.space, self.workload)):
-            if found and bound >= found[1]:
+        for devices, plans in decoder_plans(self.space, self.workload).items():
+            if found and least_state(self.workload, devices) >= found[1]:
                 break
-            own = members(self.space, self.workload, family)
-            for least, member in self._by_least_memory(own):
-                if found and least >= found[1]:
+            own = families(self.space, self.workload, plans)
+            for bound, family in self._by_least_memory(own):
+                if found and bound >= found[1]:
                     break
-                found = self._leaner(member, found)
+                found = self._leanest_of(family, found)
+        return found
+
+    def _leanest_of(
+        self, family: Strategy, found: tuple[Strategy, float] | None
+    ) -> tuple[Strategy, float] | None:
+        """What takes the least memory of a family, or `found`."""
+        for least, member in self._by_least_memory(members(self.space, self.workload, family)):
+            if found and least >= found[1]:
+                break
+            found = self._leaner(member, found)
         return found
 
     def _by_least_memory(self, found: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
@@ -395,12 +454,11 @@ class _Search:
         return max(alone + ends, self._lower_bound(member))
 
     def _lower_bound(self, strategy: Strategy) -> float:
-        """`lower_bound`; what encoders compute depends on the policy alone."""
-        if strategy.remat not in self._encoders:
-            own = encoder_compute(self.workload, strategy, self.hardware)
-            self._encoders[strategy.remat] = own
-        own = self._encoders[strategy.remat]
-        return lower_bound(self.workload, strategy, self.hardware, own)
+        """`lower_bound`; what encoders compute depends on the policy and the devices alone."""
+        key = strategy.remat, strategy.decoder.devices
+        if key not in self._encoders:
+            self._encoders[key] = encoder_compute(self.workload, strategy, self.hardware)
+        return lower_bound(self.workload, strategy, self.hardware, self._encoders[key])
 
     def _try(self, member: Strategy) -> None:
         """What makes a strategy slower or too large is looked at in the order of what it costs."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.bounds import lower_bound
+from scheduling.bounds import least_compute, least_state, lower_bound
 from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware, Link
 from scheduling.memory import least_memory
@@ -139,6 +141,10 @@ def test_no_step_undercuts_the_bounds(data: st.DataObject) -> None:
     for family, outcome in everything(data.draw(spaces(workload)), workload, hardware):
         member = replace(outcome.strategy, pieces={})
         of_family, bound = (lower_bound(workload, own, hardware) for own in (family, member))
+        devices = family.decoder.devices
+        least = least_compute(workload, devices, [family.remat], hardware)
+        assert least <= outcome.seconds * ROUNDING, member
+        assert least_state(workload, devices) <= outcome.memory.total * ROUNDING, member
         assert of_family <= bound * ROUNDING, member
         assert bound <= outcome.seconds * ROUNDING, member
         of_family, bound = (least_memory(workload, own, hardware) for own in (family, member))
@@ -234,31 +240,80 @@ def test_more_devices_never_make_the_best_plan_slower_if_links_cost_nothing(devi
     assert many <= few * ROUNDING
 
 
-def test_more_devices_may_be_slower_as_all_of_them_are_used() -> None:
+@settings(max_examples=6)
+@given(st.data())
+def test_more_devices_never_make_the_best_plan_slower(data: st.DataObject) -> None:
+    """However slow links are: what does not pay is left idle."""
+    workload, hardware = data.draw(small.workloads(most=1)), data.draw(small.devices())
+    network = Link(bandwidth=data.draw(st.sampled_from([1e6, 1e5, 1e7])), latency=1e-3)
+    hardware = hardware.model_copy(update={"network": network})
+    changes: dict[str, Any] = {"remats": ("layer",), "pad": data.draw(st.booleans())}
+    spaces = [small.space(n, workload, **changes) for n in range(1, 9)]
+    seconds = [best(space, workload, hardware) for space in spaces]
+    assert all(many <= few * ROUNDING for few, many in pairwise(seconds))
+    assert seconds[0] < float("inf")
+
+
+def test_devices_behind_slow_links_are_left_idle() -> None:
     """Two domains of two devices: the gradients, or a tensor group, must cross the slow network."""
     workload = small.workload(rows=4, layers=2, encoders=())
     hardware = small.hardware(domain=2, network=Link(bandwidth=1e6, latency=0))
-    few, many = (best(small.space(n, workload), workload, hardware) for n in (2, 4))
-    assert many > 1.2 * few
+    scheduler, space = small.scheduler(workload, hardware), small.space(4, workload)
+    (found,) = search(space, workload, hardware, scheduler).best
+    assert found.strategy.decoder.devices == 2
+    assert best(replace(space, counts=(4,)), workload, hardware) > 1.2 * found.seconds
+
+
+def test_all_numbers_of_devices_are_looked_at() -> None:
+    """Three rows keep three devices of four busy."""
+    workload, hardware = small.workload(rows=3), small.hardware(link=FREE, network=FREE)
+    space = small.space(4, workload, tensors=(1,), stages=(1,))
+    (found,) = search(space, workload, hardware, small.scheduler(workload, hardware)).best
+    assert found.strategy.decoder.devices == 3
+
+
+def test_numbers_of_devices_are_refused_by_their_own_bounds() -> None:
+    workload, hardware = small.workload(rows=8), small.hardware(link=FREE, network=FREE)
+    space = small.space(8, workload, tensors=(1,), stages=(1,))
+    scheduler = small.scheduler(workload, hardware)
+    found = search(space, workload, hardware, scheduler)
+    alone = search(replace(space, counts=(8,)), workload, hardware, scheduler)
+    # Of 1, 2 and 4 devices nothing is enumerated.
+    assert found.refused["numbers of devices: slower, by what each would compute"] == 3
+    assert found.families == alone.families
+    memory = least_state(workload, 4) * 0.9
+    found = search(replace(space, memory=memory), workload, hardware, scheduler)
+    large = "numbers of devices: more memory than there is, by the parameters of each"
+    assert found.refused[large] == 3
 
 
 # ---- what is enumerated --------------------------------------------------------------------------
 
 
-def test_degrees_multiply_to_the_devices_and_divide_what_they_split() -> None:
+def test_degrees_multiply_to_devices_that_there_are_and_divide_what_they_split() -> None:
     workload = small.workload(rows=8, layers=6)
     space = small.space(8, workload)
     families = list(decoders(space, workload))
     assert len(families) == len({str(family) for family in families})
     for family in families:
         plan = family.decoder
-        assert plan.devices == 8
-        assert 8 % plan.tensor == 0
         assert workload.rows % (plan.batch * family.microbatches) == 0
         assert 6 % (plan.stage * family.chunks) == 0
-    assert {family.decoder.stage for family in families} == {1, 2}
+    assert {family.decoder.devices for family in families} == {8, 6, 4, 3, 2, 1}
+    assert {family.decoder.stage for family in families} == {1, 2, 3, 6}
     padded = decoders(replace(space, pad=True), workload)
-    assert {family.decoder.stage for family in padded} == {1, 2, 4}
+    assert {family.decoder.stage for family in padded} == {1, 2, 3, 4, 5, 6}
+
+
+def test_counts_choose_numbers_of_devices() -> None:
+    workload = small.workload(rows=8, layers=6)
+    space = small.space(8, workload)
+    families = list(map(str, decoders(space, workload)))
+    parts = [list(decoders(replace(space, counts=(count,)), workload)) for count in range(8, 0, -1)]
+    assert [str(family) for part in parts for family in part] == families
+    assert all(family.decoder.devices == 8 for family in parts[0])
+    assert not parts[1]
+    assert not list(decoders(replace(space, counts=(16,)), workload))
 
 
 def test_encoders_have_groups_within_the_decoders() -> None:

@@ -20,13 +20,15 @@ from mllm_jax.planning import Planner
 from mllm_jax.predict import memory
 from mllm_jax.simulate import simulated_step
 from mllm_jax.train.schedule import make_schedule, one_stage
+from scheduling.estimate import Strategy
 from scheduling.hardware import named
 from scheduling.simulation import IDLE_KINDS
+from sharding.plan import ParallelPlan
 from tests.configs import values
 
 WAYS = ["megatron", "balanced", "fsdp", "prologue", "optimus"]
 KEYS = {
-    *("plan", "step_seconds", "encoder_hidden", "mfu", "mfu_with_recomputation"),
+    *("plan", "devices", "step_seconds", "encoder_hidden", "mfu", "mfu_with_recomputation"),
     *("memory_bytes", "compute_seconds", "idle_seconds", "reason"),
 }
 #: Two decoder layers, so that there can be two stages, and one encoder.
@@ -210,6 +212,107 @@ def test_without_stages_megatron_runs_the_whole_model(
     assert result["megatron"]["mfu"] < 1
 
 
+# ---- devices left idle ---------------------------------------------------------------------------
+
+
+FREE = {"bandwidth": 1e30, "latency": 0.0}
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """H100 in pairs, with free links inside, that hardly reach each other."""
+    hardware = named("h100").model_dump(mode="json")
+    hardware |= {"domain": 2, "link": FREE, "network": {"bandwidth": 1e4, "latency": 1.0}}
+    file = tmp_path_factory.mktemp("slow") / "slow.yaml"
+    file.write_text(yaml.safe_dump(hardware))
+    return file
+
+
+def test_devices_that_would_wait_for_links_are_left_idle(
+    slow: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = planned(file, capsys, "--hardware", str(slow), "--top", "2")
+    best, other = result["top"]
+    assert best["devices"] == 2
+    assert best["reason"] == "uses 2 of 4 devices: more would only wait for links"
+    assert other["reason"] in ("", f"uses {other['devices']} of 4 devices")
+    # The others do as the configuration says.
+    assert {own["devices"] for own in result["baselines"].values()} == {4}
+    text = Path(result["file"]).read_text()
+    assert "GiB a device; uses 2 of 4 devices.\n" in text
+    config = load(result["file"])
+    assert config.parallel.devices == 2
+    made = simulated_step(config, named(str(slow)))
+    assert made.makespan == pytest.approx(best["step_seconds"])
+    # Of the devices that are used.
+    alone = planned(file, capsys, "--hardware", str(slow), "parallel.devices=2")["best"]
+    assert alone["reason"] == ""
+    assert best | {"reason": ""} == alone
+
+
+def test_devices_that_nothing_divides_are_left_idle(
+    slow: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["plan", "--config", str(file), "--output", str(file.parent / "plan.yaml")]
+    assert launch.main([*line, "--hardware", str(slow), "parallel.devices=3"]) == launch.OK
+    told = " ".join(capsys.readouterr().out.split())
+    why = "no degrees that divide the model and the rows multiply to more"
+    assert f"best: uses 2 of 3 devices: {why}" in told
+
+
+def test_more_devices_never_make_the_best_plan_slower(slow: Path) -> None:
+    def seconds(devices: int) -> float:
+        planner = Planner(resolve(small(), source="test"), named(str(slow)), str(slow))
+        (best,) = planner.with_devices(devices).search().best
+        return best.seconds
+
+    many = [seconds(devices) for devices in range(1, 5)]
+    assert many == sorted(many, reverse=True)
+
+
+def test_tensor_groups_need_not_divide_the_devices() -> None:
+    """Six heads are split three ways on four devices, and no more ways than there are devices."""
+    changes = {
+        "model__decoder__heads": 6,
+        "model__decoder__d_model": 48,
+        "model__decoder__d_ff": 96,
+    }
+    budgets = {"tokens": 96, "segments": 8, "vision": 96}
+    config = resolve(small(**changes, data__budgets=budgets), source="test")
+    planner = Planner(config, named("h100"), "h100")
+    assert planner.space.tensors == (1, 2, 3)
+    assert planner.with_devices(16).space.tensors == (1, 2, 3, 6)  # a domain has eight
+
+
+def test_encoders_are_cut_alike_whatever_was_cut_before() -> None:
+    layer = {"d_model": 512, "heads": 8, "d_ff": 2048}
+    changes: dict[str, Any] = {
+        "model__decoder": {
+            "family": "llama",
+            "layers": 2,
+            "d_model": 1024,
+            "heads": 8,
+            "d_ff": 2048,
+        },
+        **{f"model__encoders__vision__{key}": n for key, n in ({"layers": 8} | layer).items()},
+        "data__budgets": {"tokens": 1024, "segments": 8, "vision": 1024},
+    }
+    config = resolve(small(**changes), source="test")
+
+    def cuts(*plans: tuple[ParallelPlan, ParallelPlan]) -> list[Any]:
+        planner = Planner(config, named("h100"), "h100")
+        return [planner.schedule(strategy(*own)).encoders for own in plans]
+
+    def strategy(decoder: ParallelPlan, vision: ParallelPlan) -> Strategy:
+        return Strategy({"decoder": decoder, "vision": vision}, microbatches=4)
+
+    shared = ParallelPlan(fsdp=2, stage=2), ParallelPlan(fsdp=4)
+    whole = ParallelPlan(data=2, stage=2), ParallelPlan(data=4)
+    few = ParallelPlan(stage=2), ParallelPlan(data=2)
+    made = cuts(few, shared, whole)
+    assert made[::-1] == cuts(whole, shared, few)
+
+
 # ---- refused -------------------------------------------------------------------------------------
 
 
@@ -252,13 +355,6 @@ def test_devices_too_few_for_the_model_are_refused_with_more_that_would_do(
     assert "GiB of 72.5; fits with 16 devices, or with --memory " in told
 
 
-def test_devices_that_nothing_divides_are_refused(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = refused(file, capsys, "parallel.devices=7")
-    assert "change parallel.devices or data.rows x train.accumulate" in told
-
-
 @pytest.mark.parametrize("given", ["0", "-1", "nan", "inf", "much"])
 def test_memory_must_be_a_number(
     given: str, file: Path, capsys: pytest.CaptureFixture[str]
@@ -296,7 +392,7 @@ ALL = float("inf")
 def prediction(seconds: float | None, **idle: float) -> Prediction:
     made = dict.fromkeys(IDLE_KINDS, 0.0) | {name.replace("_", "-"): s for name, s in idle.items()}
     compute = None if seconds is None else seconds - sum(idle.values())
-    return Prediction("way", "", seconds, compute, {str(k): s for k, s in made.items()})
+    return Prediction("way", "", 4, seconds, compute, {str(k): s for k, s in made.items()})
 
 
 def test_slower_ways_say_where_the_time_goes() -> None:
