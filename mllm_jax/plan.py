@@ -340,7 +340,9 @@ def _configured(planner: Planner, best: Outcome) -> Strategy:
     """The configured strategy of the decoder, or the best's if that does not fit the devices."""
     config, space = planner.settled, planner.space
     decoder, rows = config.parallel.decoder, planner.workload.rows
-    fits = decoder.devices == space.devices and decoder.tensor in (space.tensors or ())
+    fits = decoder.devices == space.devices and (
+        decoder.context in (space.contexts or ()) and decoder.tensor in (space.tensors or ())
+    )
     if not (fits and space.fits("decoder", decoder)) or rows % (
         config.train.accumulate * decoder.batch
     ):
@@ -366,6 +368,7 @@ def _prologue(strategy: Strategy) -> dict[str, Any]:
         "counts": (decoder.devices,),
         "placements": ("prologue",),
         "stages": (decoder.stage,),
+        "contexts": (decoder.context,),
         "tensors": (decoder.tensor,),
         "chunks": (strategy.chunks,),
     }

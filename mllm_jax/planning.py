@@ -51,15 +51,21 @@ class Planner:
 
     @cached_property
     def space(self) -> Space:
-        """Degrees that the model's sizes divide by; tensor groups stay within a domain."""
+        """Degrees that the model's sizes divide by; groups of them stay within a domain."""
         devices, needs = self.config.parallel.devices, tuple(self._needs())
-        split = [need.size for need in needs if (need.tower, need.axis) == ("decoder", "tensor")]
+        split: dict[str, list[int]] = {need.axis: [] for need in needs}
+        for need in needs:
+            if need.tower == "decoder":
+                split[need.axis].append(need.size)
         most = min(devices, self.hardware.domain, MOST_TENSORS)
+        rows = [n for n in range(1, most + 1) if all(size % n == 0 for size in split["sequence"])]
         return Space(
             devices=devices,
             needs=needs,
             memory=self.hardware.room if self.memory is None else self.memory,
-            tensors=tuple(n for n in range(1, most + 1) if all(size % n == 0 for size in split)),
+            contexts=tuple(rows),
+            tensors=tuple(n for n in rows if all(size % n == 0 for size in split["tensor"])),
+            domain=most,
             pad=self.settled.schedule.pad_layers,
         )
 
@@ -72,7 +78,7 @@ class Planner:
             encoder = model.encoders.get(name)
             budget = data.budgets["tokens" if encoder is None else name]
             unit = 1 if encoder is None else encoder.reduction
-            needs.append(Need(name, "positions of a row", budget // unit, "tensor"))
+            needs.append(Need(name, "positions of a row", budget // unit, "sequence"))
         return needs
 
     @cached_property

@@ -84,7 +84,7 @@ def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) 
     alone = decoder.only()
     plan = strategy.decoder
     schedule = interleaved(plan.stage, strategy.chunks, strategy.microbatches)
-    co_issue = plan.stage > 1 and (plan.tensor > 1 or strategy.gather == "layer")
+    co_issue = plan.stage > 1 and (plan.sequence > 1 or strategy.gather == "layer")
     return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
 
 

@@ -71,7 +71,8 @@ class Space:
         needs: what plans must divide.
         memory: bytes of a device that a step may take.
         counts: of devices that are used in what is tried, or None for all up to `devices`.
-        stages, tensors, chunks: degrees that are tried, or None for all.
+        stages, contexts, tensors, chunks: degrees that are tried, or None for all.
+        domain: context and tensor groups stay within so many devices, or None for any.
         remats: policies that are tried.
         gathers: how parameters are gathered over fsdp.
         placements: of encoders.
@@ -83,7 +84,9 @@ class Space:
     memory: float
     counts: tuple[int, ...] | None = None
     stages: tuple[int, ...] | None = None
+    contexts: tuple[int, ...] | None = None
     tensors: tuple[int, ...] | None = None
+    domain: int | None = None
     chunks: tuple[int, ...] | None = None
     remats: tuple[Remat, ...] = get_args(Remat)
     gathers: tuple[str, ...] = ("step", "layer")
@@ -186,13 +189,17 @@ def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPl
 
 def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
     layers = workload.towers["decoder"].layers
-    tensors = space.tensors or range(1, space.devices + 1)
+    degrees = range(1, space.devices + 1)
+    rows = space.contexts or degrees, space.tensors or degrees
+    groups = [(c, t) for c, t in product(*rows) if c * t <= (space.domain or space.devices)]
     stages = space.stages or range(1, layers + 1)
-    for tensor, stage, batch in product(tensors, stages, divisors(workload.rows)):
-        if stage > layers or not space.uses(tensor * stage * batch):
+    for (context, tensor), stage, batch in product(groups, stages, divisors(workload.rows)):
+        inner = stage * context * tensor
+        if stage > layers or not space.uses(inner * batch):
             continue
-        for fsdp in _sharings(batch, stage * tensor):
-            yield ParallelPlan(data=batch // fsdp, fsdp=fsdp, stage=stage, tensor=tensor)
+        own = {"stage": stage, "context": context, "tensor": tensor}
+        for fsdp in _sharings(batch, inner):
+            yield ParallelPlan(data=batch // fsdp, fsdp=fsdp, **own)
 
 
 def _sharings(batch: int, inner: int) -> list[int]:
@@ -218,22 +225,24 @@ def encoder_plans(
 ) -> list[ParallelPlan]:
     """Plans of an encoder beside the decoder of `family`.
 
-    Its tensor groups lie in the decoder's, and its stages along the decoder's with the same tensor
-    degree (see `sharding.stages`).
+    Its tensor groups lie in the decoder's, and its stages along the decoder's with the same context
+    and tensor degrees (see `sharding.stages`).
     """
     decoder, found = family.decoder, []
-    pairs = [(1, tensor) for tensor in divisors(decoder.tensor)]
-    pairs += [(stage, decoder.tensor) for stage in divisors(decoder.stage)[1:]]
+    inner = decoder.context, decoder.tensor
+    degrees = {(1, 1, tensor) for tensor in divisors(decoder.tensor)}
+    degrees |= {(stage, *inner) for stage in divisors(decoder.stage)}
     rows = workload.rows // family.microbatches
-    for stage, tensor in pairs:
-        batch = decoder.devices // (stage * tensor)
+    for stage, context, tensor in degrees:
+        own = {"stage": stage, "context": context, "tensor": tensor}
+        batch = decoder.devices // (stage * context * tensor)
         inside = batch * stage // decoder.stage
         if workload.encoders[name].layers % stage or rows % inside:
             continue
         for fsdp in sorted({1, decoder.fsdp, batch}):
             if batch % fsdp:
                 continue
-            plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, stage=stage, tensor=tensor)
+            plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, **own)
             across = family.gather == "layer" and decoder.stage > 1 and fsdp > 1
             if space.fits(name, plan) and not across and _refine(decoder, plan):
                 found.append(plan)
@@ -259,7 +268,7 @@ def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Stra
     for plans in product(*choices):
         own = {"decoder": family.decoder, **dict(zip(names, plans, strict=True))}
         by_layer = family.gather == "layer" and any(plan.fsdp > 1 for plan in own.values())
-        communicates = any(plan.tensor > 1 for plan in own.values()) or by_layer
+        communicates = any(plan.sequence > 1 for plan in own.values()) or by_layer
         co_issue = communicates and family.decoder.stage > 1
         for placement in placements:
             yield replace(family, plans=own, co_issue=co_issue, placement=placement)

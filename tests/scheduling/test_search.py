@@ -55,6 +55,7 @@ def spaces(draw: st.DrawFn, workload: Workload) -> Space:
         "remats": (draw(st.sampled_from(["layer", "full", "none"])),),
         "stages": draw(st.sampled_from([(1, 2), (2,), (4, 1)])),
         "tensors": draw(st.sampled_from([(1, 2), (4, 1), (2,)])),
+        "contexts": draw(st.sampled_from([(1,), (2,), (1, 2)])),
         "chunks": draw(st.sampled_from([(1,), (1, 2)])),
         "pad": draw(st.booleans()),
     }
@@ -314,6 +315,29 @@ def test_counts_choose_numbers_of_devices() -> None:
     assert all(family.decoder.devices == 8 for family in parts[0])
     assert not parts[1]
     assert not list(decoders(replace(space, counts=(16,)), workload))
+
+
+def test_rows_that_are_too_few_for_the_devices_are_split() -> None:
+    workload, hardware = small.workload(rows=1, encoders=()), small.hardware()
+    usual = small.space(4, workload, stages=(1,), tensors=(1,))
+    one, four = (
+        search(space, workload, hardware, small.scheduler(workload, hardware)).best[0]
+        for space in (usual, replace(usual, contexts=(1, 2, 4)))
+    )
+    assert one.strategy.decoder == ParallelPlan()
+    assert four.strategy.decoder == ParallelPlan(context=4)
+    assert 2 < one.seconds / four.seconds < 4
+    within = replace(usual, contexts=(1, 2, 4), domain=2)
+    assert {family.decoder.context for family in decoders(within, workload)} == {1, 2}
+
+
+def test_encoders_use_context_ranks_for_rows_or_split_rows_alike() -> None:
+    workload = small.workload(rows=8)
+    space = small.space(8, workload, contexts=(1, 2))
+    plan = ParallelPlan(stage=2, context=2, tensor=2)
+    plans = encoder_plans(space, workload, Strategy({"decoder": plan}, microbatches=2), "vision")
+    degrees = {(plan.stage, plan.context, plan.tensor) for plan in plans}
+    assert degrees == {(1, 1, 1), (1, 1, 2), (1, 2, 2), (2, 2, 2)}
 
 
 def test_encoders_have_groups_within_the_decoders() -> None:

@@ -99,8 +99,8 @@ def hardware(**changes: Any) -> Hardware:
 def space(devices: int = 4, workload: Workload | None = None, **changes: Any) -> Space:
     """All strategies of `devices`; widths are split 8 ways at most."""
     names = workload.towers if workload else ("decoder", "vision")
-    needs = tuple(Need(name, "heads", 8, "tensor") for name in names)
-    return Space(devices, needs, **{"memory": 1e9, "tensors": TENSORS, **changes})
+    needs = tuple(Need(name, "heads", 8, "sequence") for name in names)
+    return Space(devices, needs, **{"memory": 1e9, "contexts": (1,), "tensors": TENSORS, **changes})
 
 
 def scheduler(workload: Workload, hardware: Hardware) -> Scheduler:

@@ -83,7 +83,7 @@ def planned(
 
 
 @cache
-def found(count: int = 4) -> tuple[Planner, Any]:
+def found(count: int = 6) -> tuple[Planner, Any]:
     """The best plans of the small configuration, each with other degrees of the decoder."""
     config = resolve(small(), source="test")
     planner = Planner(config, named("h100"), "h100")
