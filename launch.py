@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mllm_jax.options import BENCHMARK_OPTIONS, parse
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,40 +23,15 @@ if TYPE_CHECKING:
 
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
-EPILOG = """\
-Any key of the configuration can be set behind the options, values in YAML:
-  launch.py train --config configs/demo.yaml train.steps=10 run.name=trial
-`launch.py config --keys` lists all keys.
-"""
-
-#: Benchmarks, and the configuration of those that bring their own.
-BENCHMARK_CONFIGS = {
-    "data": None,
-    "sharding": None,
-    "step": "configs/bench/step.yaml",
-    "pipeline": "configs/bench/pipeline.yaml",
-    "microbatches": "configs/bench/pipeline.yaml",
-    "overlap": "configs/bench/overlap.yaml",
-    "balance": "configs/bench/balance.yaml",
-    "cost": "configs/bench/cost.yaml",
-    "loader": "configs/bench/loader.yaml",
-}
 #: Benchmarks of what the host does by itself.
 WITHOUT_DEVICES = ("balance", "loader")
-#: Options that only one benchmark has.
-BENCHMARK_OPTIONS = {
-    "balance": ("ranks", "samples", "distribution"),
-    "cost": ("hardware",),
-}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
 ONE_THREAD = ("pipeline", "step", "cost")
-
-Command = Callable[[argparse.Namespace, "ExperimentConfig", "Console"], int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    args = _parse(sys.argv[1:] if argv is None else argv)
+    args = parse(sys.argv[1:] if argv is None else argv, COMMANDS)
     from mllm_jax.config import ConfigError
     from mllm_jax.console import log_to, open_console
 
@@ -85,8 +62,8 @@ def _run(args: argparse.Namespace, console: Console) -> int:
     if getattr(args, "keys", False):
         return _keys(console)
     config = load(args.config, args.overrides, planned=args.command is not plan)
-    command: Command = args.command
-    return command(args, config, console)
+    code: int = args.command(args, config, console)
+    return code
 
 
 def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
@@ -311,173 +288,20 @@ def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console
     return OK
 
 
-def _number(read: Callable[[str], Any], holds: Callable[[Any], bool], valid: str) -> Any:
-    """A type for argparse: what `read` makes of the text, if that `holds`."""
-
-    def number(text: str) -> Any:
-        try:
-            found = read(text)
-        except ValueError:
-            found = None
-        if found is None or not holds(found):
-            raise argparse.ArgumentTypeError(f"{text} is not {valid}")
-        return found
-
-    return number
-
-
-_whole = _number(int, lambda n: n >= 0, "a whole number of at least 0")
-_positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
-_gibibytes = _number(float, lambda n: 0 < n < float("inf"), "a finite number above 0")
-_spread = _number(float, lambda n: 0 <= n <= 3, "a number from 0 to 3")
-
-
-def _slow(text: str) -> tuple[int, float]:
-    """Stage and factor, for argparse."""
-    stage, _, factor = text.partition("=")
-    try:
-        return int(stage), float(factor)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not STAGE=FACTOR, e.g. 0=1.5") from None
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Options of the command; what follows them, or stands between, is an override."""
-    parser = _parser()
-    args, rest = parser.parse_known_args(argv)
-    own = BENCHMARK_CONFIGS.get(getattr(args, "benchmark", ""))
-    if args.config is None and own:
-        args.config = Path(__file__).parent / own
-    for text in rest:
-        if text.startswith("-") or "=" not in text:
-            parser.error(f"{text!r} is neither an option nor section.key=value")
-    args.overrides = rest
-    if args.config is None and not getattr(args, "keys", False):
-        parser.error(f"{args.name} needs --config FILE, e.g. --config configs/demo.yaml")
-    return args
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="launch.py",
-        description="Train multimodal LLMs on JAX.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for command in (
-        train,
-        evaluate,
-        verify,
-        config,
-        budgets,
-        bench,
-        trace,
-        simulate,
-        calibrate,
-        plan,
-        compile,
-    ):
-        sub = _add(commands, command)
-        if command is config:
-            sub.add_argument("--keys", action="store_true", help="list all keys as Markdown")
-        elif command is budgets:
-            help_text = "samples that a step should hold, about (default: as many as it holds now)"
-            sub.add_argument("--samples", type=_positive, metavar="N", help=help_text)
-        elif command is simulate:
-            _add_simulation(sub)
-        elif command is plan:
-            _add_plan(sub)
-        elif command is compile:
-            help_text = "tpu:CHIP:SIZES (tpu:v5p:4x4x4) or gpu:CHIP:HOSTSxDEVICES (gpu:h100:4x8)"
-            sub.add_argument("--topology", required=True, metavar="TOPOLOGY", help=help_text)
-        else:
-            _add_processes(sub)
-        if command is bench:
-            _add_bench(sub)
-        elif command is calibrate:
-            help_text = "YAML file to write (default: hardware.yaml in the folder of the run)"
-            sub.add_argument("--output", metavar="FILE", help=help_text)
-        elif command is trace:
-            sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
-            sub.add_argument(
-                "--measure",
-                action="store_true",
-                help="run a step on synthetic data, too, and show what happened",
-            )
-    return parser
-
-
-def _add(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], command: Command
-) -> argparse.ArgumentParser:
-    summary = (command.__doc__ or "").strip()
-    sub = commands.add_parser(
-        command.__name__,
-        help=summary,
-        description=summary,
-        epilog=EPILOG,
-        usage=f"launch.py {command.__name__} {_inputs(command)} [options] [section.key=value ...]",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    sub.set_defaults(command=command)
-    sub.add_argument("--config", metavar="FILE", help="experiment in YAML, see configs/")
-    sub.add_argument("--json", action="store_true", help="JSON on stdout, all else on stderr")
-    return sub
-
-
-def _inputs(command: Command) -> str:
-    if command is bench:
-        return "{" + ",".join(BENCHMARK_CONFIGS) + "} [--config FILE]"
-    return "--config FILE --topology TOPOLOGY" if command is compile else "--config FILE"
-
-
-def _add_bench(sub: argparse.ArgumentParser) -> None:
-    names = ", ".join(name for name, own in BENCHMARK_CONFIGS.items() if own)
-    sub.add_argument(
-        "benchmark",
-        choices=tuple(BENCHMARK_CONFIGS),
-        help=f"what to measure; {names} bring their own configuration",
-    )
-    group = sub.add_argument_group("bench balance (default: the three settings of LOG.md)")
-    group.add_argument("--ranks", type=_positive, metavar="N", help="data-parallel ranks")
-    group.add_argument("--samples", type=_positive, metavar="N", help="samples of a rank")
-    help_text = "shipped lengths by name (web), or a file with a JSON object a line"
-    group.add_argument("--distribution", metavar="FILE|NAME", help=help_text)
-    group = sub.add_argument_group("bench cost (default: it calibrates, too)")
-    help_text = "description that `calibrate` has written on this machine"
-    group.add_argument("--hardware", metavar="NAME", help=help_text)
-
-
-def _add_plan(sub: argparse.ArgumentParser) -> None:
-    help_text = "name in configs/hardware/, or a description's file (default: h100)"
-    sub.add_argument("--hardware", default="h100", metavar="NAME|FILE", help=help_text)
-    help_text = "GiB of a device that a step may take (default: what `compile` allows)"
-    sub.add_argument("--memory", type=_gibibytes, metavar="GIB", help=help_text)
-    help_text = "how many plans to show, each with other degrees of the decoder (default: 1)"
-    sub.add_argument("--top", type=_positive, default=1, metavar="K", help=help_text)
-    help_text = "the configuration to write (default: plan.yaml in the run's folder)"
-    sub.add_argument("--output", metavar="FILE", help=help_text)
-
-
-def _add_processes(sub: argparse.ArgumentParser) -> None:
-    group = sub.add_argument_group("several processes (each is started with its own number)")
-    group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens")
-    group.add_argument("--processes", type=int, default=1, metavar="N", help="how many there are")
-    group.add_argument("--process", type=int, default=0, metavar="I", help="number of this one")
-
-
-def _add_simulation(sub: argparse.ArgumentParser) -> None:
-    help_text = "description in configs/hardware, or a file of one (default: h100)"
-    sub.add_argument("--hardware", default="h100", metavar="NAME", help=help_text)
-    sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
-    help_text = "compute of this stage of one replica takes FACTOR times as long; may be repeated"
-    sub.add_argument(
-        "--slow", action="append", default=[], type=_slow, metavar="STAGE=FACTOR", help=help_text
-    )
-    help_text = "lengths of microbatches vary: log-normal factors with this spread and mean 1"
-    sub.add_argument("--vary", default=0.0, type=_spread, metavar="SIGMA", help=help_text)
-    sub.add_argument("--seed", type=_whole, metavar="N", help="of --vary (default: train.seed)")
+#: In the order of the help.
+COMMANDS = (
+    train,
+    evaluate,
+    verify,
+    config,
+    budgets,
+    bench,
+    trace,
+    simulate,
+    calibrate,
+    plan,
+    compile,
+)
 
 
 def _start(args: argparse.Namespace, config: ExperimentConfig, *, one_thread: bool = False) -> None:

@@ -139,8 +139,10 @@ class Planner:
         return make_schedule(self.configured(replace(strategy, pieces=pieces)))
 
     def _pieces(self, strategy: Strategy) -> dict[str, int]:
-        """How encoders are cut; one of several stages has a piece for each: smaller ones would only
-        be sent more often."""
+        """How encoders are cut.
+
+        One of several stages has a piece for each: smaller ones would only be sent more often.
+        """
         stages = {name: strategy.plans[name].stage for name in self.workload.encoders}
         return {name: n if n > 1 else self._cut(strategy, name) for name, n in stages.items()}
 

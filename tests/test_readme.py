@@ -16,6 +16,7 @@ import pytest
 
 import launch
 from mllm_jax.config import load
+from mllm_jax.options import parse
 from tests.configs import ROOT
 from tests.train.llava_folder import write_folder
 
@@ -183,7 +184,7 @@ def test_a_slow_command_could_be_run(command: str, tmp_path: Path) -> None:
             dry = ["make", "--dry-run", *words[1:]]
             subprocess.run(dry, cwd=ROOT, check=True, capture_output=True)
         else:
-            args = launch._parse(words[2:])
+            args = parse(words[2:], launch.COMMANDS)
             assert load(ROOT / args.config, args.overrides)
 
 
