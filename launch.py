@@ -11,6 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -212,7 +213,8 @@ def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -
     memory = None if args.memory is None else args.memory * 2**30
     planner = Planner(config, named(args.hardware), args.hardware, memory)
     file = Path(args.output) if args.output else config.run.path / "plan.yaml"
-    result = run(planner, args.top, file, time.perf_counter)
+    tell = partial(console.print, markup=False)
+    result = run(planner, args.top, file, time.perf_counter, tell)
     if args.json:
         print_json(result.to_json())
         return OK

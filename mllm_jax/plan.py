@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from scheduling.baselines import Chain, balanced, decoder_alone, megatron
 from scheduling.estimate import Strategy
 from scheduling.optimus import optimus
 from scheduling.schedule import ScheduleError
-from scheduling.search import Outcome, Search, decoder_plans, leanest, search
+from scheduling.search import Outcome, Progress, Search, leanest, search
 from scheduling.simulation import IDLE_KINDS, Simulation
+from scheduling.space import decoder_plans
 from sharding.plan import ParallelPlan
 
 GIB = 2**30
@@ -23,6 +24,8 @@ GIB = 2**30
 MOST_TIMES = 8
 #: Why a baseline can be faster than the best.
 WITHOUT_TICKS = "its stages wait for data alone, those of the best for each other in every tick"
+#: Seconds between lines of progress.
+REPORT = 10
 #: Seconds that differ by so small a share are the same.
 EQUAL = 1e-9
 
@@ -167,13 +170,20 @@ class Planned:
         ]
 
 
-def plan(planner: Planner, top: int, file: Path, clock: Callable[[], float]) -> Planned:
+def plan(
+    planner: Planner,
+    top: int,
+    file: Path,
+    clock: Callable[[], float],
+    tell: Callable[[str], None] = lambda text: None,
+) -> Planned:
     """Search, compare with baselines and write the best as a configuration.
 
     Args:
         top: strategies to show, each with another plan of the decoder.
         file: to write.
         clock: of the search, in seconds.
+        tell: shows a line of progress.
 
     Raises:
         PlanningError: no strategy fits, and the message says by how much and what would; or the
@@ -181,7 +191,7 @@ def plan(planner: Planner, top: int, file: Path, clock: Callable[[], float]) -> 
     """
     _prepare(file)
     start = clock()
-    found = planner.search(top)
+    found = planner.search(top, _progress(tell, clock))
     seconds = clock() - start
     if not found.best:
         raise PlanningError(_no_plan(planner, found))
@@ -192,6 +202,24 @@ def plan(planner: Planner, top: int, file: Path, clock: Callable[[], float]) -> 
     }
     write(planner, found.best[0], file)
     return Planned(best, baselines, found, seconds, file)
+
+
+def _progress(tell: Callable[[str], None], clock: Callable[[], float]) -> Progress:
+    """A line every `REPORT` seconds."""
+    start = last = clock()
+
+    def report(simulated: int, limit: float, bound: float) -> None:
+        nonlocal last
+        if (now := clock()) - last < REPORT:
+            return
+        last = now
+        best = f"the best takes {limit:.4g} s" if limit < inf else "none is the best yet"
+        tell(
+            f"{now - start:.0f} s: {simulated} strategies simulated, {best}, "
+            f"what is left at least {bound:.4g} s"
+        )
+
+    return report
 
 
 def _shown(planner: Planner, found: Sequence[Outcome]) -> tuple[Prediction, ...]:

@@ -13,7 +13,8 @@ from mllm_jax.workload import on_platform, workload
 from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware
 from scheduling.schedule import Schedule, ScheduleError
-from scheduling.search import Need, Search, Space, search
+from scheduling.search import Progress, Search, search
+from scheduling.space import Need, Space
 from sharding.plan import ParallelPlan
 
 #: Larger tensor groups are not tried.
@@ -160,9 +161,10 @@ class Planner:
             self._cuts[key] = cut_encoder(self.configured(usual), name).pieces
         return self._cuts[key]
 
-    def search(self, top: int = 1) -> Search:
+    def search(self, top: int = 1, progress: Progress | None = None) -> Search:
         """The fastest strategies."""
-        return search(self.space, self.workload, self.hardware, self.schedule, top)
+        space, schedule = self.space, self.schedule
+        return search(space, self.workload, self.hardware, schedule, top, progress)
 
 
 def _shared(plan: ParallelPlan) -> ParallelPlan:

@@ -1,23 +1,20 @@
 """Plan search: the fastest strategy for a workload on some devices, by branch and bound.
 
 A strategy may leave devices idle, so that more of them never make the result slower. Strategies
-are enumerated decoder first: how many devices and which degrees, microbatches, virtual chunks,
-rematerialisation and how parameters are gathered; then the encoders' plans and placements. So many
-devices, and each family, a decoder with all that its encoders may do, have lower bounds that need
-no schedule (`scheduling.bounds`, `least_memory`). Both are looked at in the order of their bounds;
-a strategy is simulated only if its bound is below the best time found, and the search ends when no
-bound is. So the result is the fastest strategy of the space under the cost model.
+are enumerated (`scheduling.space`) for so many devices each, by families. A number of devices, and
+a family, a decoder with all that its encoders may do, have lower bounds that need no schedule
+(`scheduling.bounds`, `least_memory`). Both are looked at in the order of their bounds; a strategy
+is simulated only if its bound is below the best time found, and the search ends when no bound is.
+So the result is the fastest strategy of the space under the cost model.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
-from typing import get_args
 
 from scheduling.bounds import (
     decoder_seconds,
@@ -27,22 +24,16 @@ from scheduling.bounds import (
     least_state,
     lower_bound,
 )
-from scheduling.bubbles import Placement
 from scheduling.compile import compile_program
 from scheduling.estimate import Strategy, Workload, step_times
 from scheduling.hardware import Hardware
 from scheduling.memory import Memory, Sizes, least_memory, step_memory
-from scheduling.program import Remat
 from scheduling.schedule import Schedule, ScheduleError
 from scheduling.simulate import makespan, simulate
 from scheduling.simulation import Options, Simulation
+from scheduling.space import Space, decoder_plans, families, members
 from scheduling.times import StepTimes
-from sharding.grid import JointGrid
-from sharding.plan import ParallelPlan, PlanError, divisors
-
-#: Placements of encoders that are tried; on the first stage is a baseline.
-PLACEMENTS: tuple[Placement, ...] = ("prologue", "bubbles")
-
+from sharding.plan import ParallelPlan
 
 #: Why families are refused.
 LARGE = "more memory than there is, by their lower bounds"
@@ -50,57 +41,6 @@ SLOW = "slower, by their lower bounds"
 #: Why numbers of devices are, before families that use so many are enumerated.
 FEW_LARGE = "numbers of devices: more memory than there is, by the parameters of each"
 FEW_SLOW = "numbers of devices: slower, by what each would compute"
-
-
-@dataclass(frozen=True)
-class Need:
-    """`size`, known to the user as `name`, is split over `axis` of the plan of `tower`."""
-
-    tower: str
-    name: str
-    size: int
-    axis: str
-
-
-@dataclass(frozen=True)
-class Space:
-    """What is searched.
-
-    Attributes:
-        devices: how many there are; a strategy may use fewer.
-        needs: what plans must divide.
-        memory: bytes of a device that a step may take.
-        counts: of devices that are used in what is tried, or None for all up to `devices`.
-        stages, contexts, tensors, chunks: degrees that are tried, or None for all.
-        domain: context and tensor groups stay within so many devices, or None for any.
-        remats: policies that are tried.
-        gathers: how parameters are gathered over fsdp.
-        placements: of encoders.
-        pad: layers need not divide by stages x chunks.
-    """
-
-    devices: int
-    needs: tuple[Need, ...]
-    memory: float
-    counts: tuple[int, ...] | None = None
-    stages: tuple[int, ...] | None = None
-    contexts: tuple[int, ...] | None = None
-    tensors: tuple[int, ...] | None = None
-    domain: int | None = None
-    chunks: tuple[int, ...] | None = None
-    remats: tuple[Remat, ...] = get_args(Remat)
-    gathers: tuple[str, ...] = ("step", "layer")
-    placements: tuple[Placement, ...] = PLACEMENTS
-    pad: bool = False
-
-    def uses(self, devices: int) -> bool:
-        """Whether strategies that use so many devices are tried."""
-        return devices <= self.devices and (self.counts is None or devices in self.counts)
-
-    def fits(self, tower: str, plan: ParallelPlan) -> bool:
-        """Whether `plan` divides all that it must."""
-        own = (need for need in self.needs if need.tower == tower)
-        return all(need.size % getattr(plan, need.axis) == 0 for need in own)
 
 
 @dataclass(frozen=True)
@@ -148,130 +88,12 @@ class Search:
 
 #: The schedule of a strategy, as the train step would make it.
 Scheduler = Callable[[Strategy], Schedule]
+#: Told after each simulation: how many there were, the seconds to undercut (infinite until enough
+#: are found), and what all that is left takes at least.
+Progress = Callable[[int, float, float], None]
 #: What is looked at in the order of its bound: a family, or the decoder's plans for a number of
 #: devices. The number between is another for each.
 Entry = tuple[float, int, Strategy | list[ParallelPlan]]
-
-
-def decoders(space: Space, workload: Workload) -> Iterator[Strategy]:
-    """All families: strategies with the decoder's plan alone."""
-    for plans in decoder_plans(space, workload).values():
-        yield from families(space, workload, plans)
-
-
-def families(space: Space, workload: Workload, plans: Iterable[ParallelPlan]) -> Iterator[Strategy]:
-    """The families of some plans of the decoder."""
-    for plan in plans:
-        rows = workload.rows // plan.batch
-        for microbatches in divisors(rows):
-            for chunks in _chunks(space, workload, plan):
-                for remat, gather in product(space.remats, _gathers(space, plan)):
-                    yield Strategy(
-                        {"decoder": plan}, microbatches, chunks, remat, gather, co_issue=False
-                    )
-
-
-def _gathers(space: Space, plan: ParallelPlan) -> tuple[str, ...]:
-    """Without stages layers always gather by themselves; without fsdp nothing is gathered."""
-    if plan.stage == 1 or plan.fsdp == 1:
-        return ("step",)
-    return space.gathers
-
-
-def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPlan]]:
-    """Plans of the decoder by how many devices they use, the most first."""
-    found = defaultdict[int, list[ParallelPlan]](list)
-    for plan in _decoder_plans(space, workload):
-        if space.fits("decoder", plan) and _chunks(space, workload, plan):
-            found[plan.devices].append(plan)
-    return dict(sorted(found.items(), reverse=True))
-
-
-def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
-    layers = workload.towers["decoder"].layers
-    degrees = range(1, space.devices + 1)
-    rows = space.contexts or degrees, space.tensors or degrees
-    groups = [(c, t) for c, t in product(*rows) if c * t <= (space.domain or space.devices)]
-    stages = space.stages or range(1, layers + 1)
-    for (context, tensor), stage, batch in product(groups, stages, divisors(workload.rows)):
-        inner = stage * context * tensor
-        if stage > layers or not space.uses(inner * batch):
-            continue
-        own = {"stage": stage, "context": context, "tensor": tensor}
-        for fsdp in _sharings(batch, inner):
-            yield ParallelPlan(data=batch // fsdp, fsdp=fsdp, **own)
-
-
-def _sharings(batch: int, inner: int) -> list[int]:
-    """Degrees of fsdp: none, all ranks, and ranks as near as a few hosts."""
-    near = [n for n in divisors(batch) if n * inner <= 64]
-    return sorted({1, batch, max(near, default=1)})
-
-
-def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
-    layers = workload.towers["decoder"].layers
-    if plan.stage == 1:
-        return [1]
-    if space.pad:
-        most = -(-layers // plan.stage)
-        found = [v for v in range(1, most + 1) if -(-layers // (plan.stage * v)) * v <= most + v]
-    else:
-        found = divisors(layers // plan.stage) if layers % plan.stage == 0 else []
-    return [v for v in found if space.chunks is None or v in space.chunks]
-
-
-def encoder_plans(
-    space: Space, workload: Workload, family: Strategy, name: str
-) -> list[ParallelPlan]:
-    """Plans of an encoder beside the decoder of `family`.
-
-    Its tensor groups lie in the decoder's, and its stages along the decoder's with the same context
-    and tensor degrees (see `sharding.stages`).
-    """
-    decoder, found = family.decoder, []
-    inner = decoder.context, decoder.tensor
-    degrees = {(1, 1, tensor) for tensor in divisors(decoder.tensor)}
-    degrees |= {(stage, *inner) for stage in divisors(decoder.stage)}
-    rows = workload.rows // family.microbatches
-    for stage, context, tensor in degrees:
-        own = {"stage": stage, "context": context, "tensor": tensor}
-        batch = decoder.devices // (stage * context * tensor)
-        inside = batch * stage // decoder.stage
-        if workload.encoders[name].layers % stage or rows % inside:
-            continue
-        for fsdp in sorted({1, decoder.fsdp, batch}):
-            if batch % fsdp:
-                continue
-            plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, **own)
-            across = family.gather == "layer" and decoder.stage > 1 and fsdp > 1
-            if space.fits(name, plan) and not across and _refine(decoder, plan):
-                found.append(plan)
-    return sorted(set(found), key=str)
-
-
-def _refine(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
-    """Whether both are views of one grid."""
-    try:
-        JointGrid.build({"decoder": decoder, "encoder": plan})
-    except PlanError:
-        return False
-    return True
-
-
-def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Strategy]:
-    """All strategies of a family: plans of the encoders and where their work goes."""
-    names = list(workload.encoders)
-    choices = [encoder_plans(space, workload, family, name) for name in names]
-    placements: tuple[Placement, ...] = ("bubbles",)
-    if family.decoder.stage > 1 and names:
-        placements = space.placements
-    for plans in product(*choices):
-        own = {"decoder": family.decoder, **dict(zip(names, plans, strict=True))}
-        by_layer = family.gather == "layer" and any(plan.fsdp > 1 for plan in own.values())
-        communicates = any(plan.sequence > 1 for plan in own.values()) or by_layer
-        co_issue = communicates and family.decoder.stage > 1
-        for placement in placements:
-            yield replace(family, plans=own, co_issue=co_issue, placement=placement)
 
 
 def evaluate(
@@ -314,14 +136,20 @@ def buffer_sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:
 
 
 def search(
-    space: Space, workload: Workload, hardware: Hardware, scheduler: Scheduler, top: int = 1
+    space: Space,
+    workload: Workload,
+    hardware: Hardware,
+    scheduler: Scheduler,
+    top: int = 1,
+    progress: Progress | None = None,
 ) -> Search:
     """The `top` fastest strategies of `space`, at most one of a family's decoder degrees.
 
     Args:
         scheduler: makes a strategy's schedule.
+        progress: see `Progress`.
     """
-    return _Search(space, workload, hardware, scheduler, top).run()
+    return _Search(space, workload, hardware, scheduler, top, progress).run()
 
 
 def leanest(
@@ -343,6 +171,7 @@ class _Search:
     hardware: Hardware
     scheduler: Scheduler
     top: int
+    progress: Progress | None = None
     best: list[Outcome] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
@@ -354,9 +183,9 @@ class _Search:
         queue = list(self._counts())
         heapq.heapify(queue)
         while queue and queue[0][0] < self.limit:
-            _, _, own = heapq.heappop(queue)
+            bound, _, own = heapq.heappop(queue)
             if isinstance(own, Strategy):
-                self._visit(own)
+                self._visit(own, bound)
                 continue
             for entry in self._families(own):
                 heapq.heappush(queue, entry)
@@ -433,7 +262,7 @@ class _Search:
         own = outcome.strategy, outcome.memory.total
         return own if found is None or own[1] < found[1] else found
 
-    def _visit(self, family: Strategy) -> None:
+    def _visit(self, family: Strategy, least: float) -> None:
         """Simulate the members that can be better than what was found.
 
         None is faster than the decoder alone, with the gathers and scatters of its encoders.
@@ -456,6 +285,8 @@ class _Search:
             if bound >= self.limit:
                 break
             self._try(member)
+            if self.progress:
+                self.progress(self.simulated, self.limit, least)
 
     def _bound(self, member: Strategy, alone: float) -> float:
         names = self.workload.encoders

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scheduling.estimate import Strategy, Timing, elements, step_times
 from scheduling.hardware import Efficiency, Hardware, Link
-from scheduling.search import decoders, members
+from scheduling.space import decoders, members
 from scheduling.times import StepTimes
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small

@@ -16,15 +16,8 @@ from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware, Link
 from scheduling.memory import least_memory
 from scheduling.schedule import ScheduleError
-from scheduling.search import (
-    Outcome,
-    Space,
-    decoders,
-    encoder_plans,
-    evaluate,
-    members,
-    search,
-)
+from scheduling.search import Outcome, evaluate, search
+from scheduling.space import Space, decoders, encoder_plans, members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 

@@ -12,7 +12,8 @@ from scheduling.cost import Parameters, Part, TowerProfile, TowerWork
 from scheduling.estimate import Strategy, Timing, Workload, step_times
 from scheduling.hardware import Efficiency, Hardware, Link
 from scheduling.schedule import Schedule, interleaved
-from scheduling.search import Need, Scheduler, Space
+from scheduling.search import Scheduler
+from scheduling.space import Need, Space
 
 #: Degrees of tensor parallelism that the workloads here can have.
 TENSORS = (1, 2, 4, 8)

@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,17 @@ def test_best_and_baselines_have_the_same_keys(usual: dict[str, Any]) -> None:
     assert all(own["reason"] for own in result["baselines"].values())
 
 
+def test_a_long_search_shows_how_far_it_is(tmp_path: Path) -> None:
+    planner, _ = found()
+    told: list[str] = []
+    seconds = count(step=5)
+    module.plan(planner, 1, tmp_path / "plan.yaml", lambda: next(seconds), told.append)
+    # A line every ten seconds; this clock is read once for each strategy that is simulated.
+    assert told[0].startswith("10 s: 2 strategies simulated, ")
+    assert [line.split()[0] for line in told] == [str(10 * (i + 1)) for i in range(len(told))]
+    assert all("what is left at least" in line for line in told)
+
+
 def test_the_table_has_a_row_for_every_way(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = file.parent / "new" / "plan.yaml"
     line = ["plan", "--config", str(file), "--top", "2", "--output", str(output)]
@@ -140,7 +152,7 @@ def test_up_to_so_many_plans_are_shown_as_are_asked_for(
     result = planned(file, capsys, "--top", "1")
     _, best = found()
     assert [own["step_seconds"] for own in result["top"]] == [best[0].seconds]
-    assert len(best) == 4
+    assert len(best) == 6
 
 
 def test_what_is_written_runs_as_it_was_predicted(tmp_path: Path) -> None:
