@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from functools import cache
@@ -25,7 +27,7 @@ from scheduling.estimate import Strategy
 from scheduling.hardware import named
 from scheduling.simulation import IDLE_KINDS
 from sharding.plan import ParallelPlan
-from tests.configs import values
+from tests.configs import ROOT, values
 
 WAYS = ["megatron", "balanced", "fsdp", "prologue", "optimus"]
 KEYS = {
@@ -175,6 +177,27 @@ def test_what_is_written_runs_as_it_was_predicted(tmp_path: Path) -> None:
 
 def schedule_of(config: ExperimentConfig) -> Any:
     return one_stage(config) if config.parallel.decoder.stage == 1 else make_schedule(config)
+
+
+def test_a_written_plan_trains(tmp_path: Path) -> None:
+    """In a process of its own, with two stages."""
+    planner, best = found()
+    (outcome,) = [own for own in best if own.strategy.decoder.stage > 1][:1]
+    path = tmp_path / "plan.yaml"
+    module.write(planner, outcome, path)
+    changes = {
+        "run.directory": tmp_path,
+        "data.cache": tmp_path / "cache",
+        "data.source.train": 64,
+        "evaluate.enabled": "false",
+        "train.steps": 2,
+        "schedule.hardware": "h100",
+    }
+    line = ["launch.py", "train", "--config", str(path), "--json"]
+    line += [f"{key}={value}" for key, value in changes.items()]
+    run = subprocess.run([sys.executable, *line], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["steps"] == 2
 
 
 def test_the_best_plan_is_written(usual: dict[str, Any], file: Path) -> None:
