@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 from data.config import DataConfig
 from data.sample import DataError
 from data.tokenizer import ChatTokenizer
-from mllm_jax.config_checks import check
+from mllm_jax.config_checks import check, check_unplanned
 from mllm_jax.config_keys import choices, nearest, siblings
 from mllm_jax.models.config import ModelConfig
 from sharding.plan import ParallelPlan
@@ -289,8 +289,7 @@ def resolve(values: Mapping[str, Any], source: str, *, planned: bool = True) -> 
     problems = list(_coerced(values, config.model_dump(mode="json")))
     if not problems:
         config, problems = _with_vocabulary(config)
-    if planned:
-        problems = problems or check(config)
+    problems = problems or (check(config) if planned else check_unplanned(config))
     if problems:
         raise ConfigError(source, problems)
     return config

@@ -36,13 +36,14 @@ def check(config: ExperimentConfig) -> list[str]:
 
 def check_sections(config: ExperimentConfig) -> list[str]:
     """Those that show without a schedule, which takes seconds for a large pipeline."""
-    problems = [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
+    problems = [*_plan_names(config), *_given(config)]
     if problems:  # what follows looks modules up by name
         return problems
     plans = [*_single(config), *_counts(config)]
     splits = [*(plans or _grid(config)), *_sizes(config), *_positions(config), *_rows(config)]
     return [
         *splits,
+        *_learned_positions(config),
         *_attention(config),
         *_balancing(config),
         *_freeze(config),
@@ -51,28 +52,46 @@ def check_sections(config: ExperimentConfig) -> list[str]:
     ]
 
 
+def check_unplanned(config: ExperimentConfig) -> list[str]:
+    """What is wrong whatever the plans are; empty if there may be plans with which it can run."""
+    problems = [*_given(config)]
+    return problems or [*_learned_positions(config), *_balancing(config), *_freeze(config)]
+
+
+def _given(config: ExperimentConfig) -> list[str]:
+    """Names, media and evaluation, which no plan changes."""
+    return [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
+
+
 def module_path(name: str) -> str:
     """Key of the plan of module `name`: `parallel.decoder` or `parallel.encoders.<name>`."""
     return "parallel.decoder" if name == "decoder" else f"parallel.encoders.{name}"
 
 
-def _names(config: ExperimentConfig) -> Iterator[str]:
-    """Every encoder has a plan and a budget, and nothing else has one."""
+def _plan_names(config: ExperimentConfig) -> Iterator[str]:
+    """Every encoder has a plan, and nothing else has one."""
     encoders = list(config.model.encoders)
-    valid = ", ".join(encoders) or "none, as model.encoders is empty"
-    for name in sorted({"decoder", "tokens", "segments"} & set(encoders)):
-        yield f"model.encoders.{name}: the name is taken; choose another, e.g. vision"
     for name in encoders:
         if name not in config.parallel.encoders:
             yield (
                 f"parallel.encoders.{name}: required, as model.encoders.{name} exists; "
                 f"give degrees that multiply to {config.parallel.devices}"
             )
-        if name not in config.data.budgets:
-            yield f"data.budgets.{name}: required, as model.encoders.{name} exists"
     for name in config.parallel.encoders:
         if name not in encoders:
+            valid = ", ".join(encoders) or "none, as model.encoders is empty"
             yield f"parallel.encoders.{name}: no such encoder in the model; valid: {valid}"
+
+
+def _names(config: ExperimentConfig) -> Iterator[str]:
+    """Every encoder has a budget, and nothing else has one."""
+    encoders = list(config.model.encoders)
+    valid = ", ".join(encoders) or "none, as model.encoders is empty"
+    for name in sorted({"decoder", "tokens", "segments"} & set(encoders)):
+        yield f"model.encoders.{name}: the name is taken; choose another, e.g. vision"
+    for name in encoders:
+        if name not in config.data.budgets:
+            yield f"data.budgets.{name}: required, as model.encoders.{name} exists"
     for name in config.data.budgets:
         if name not in (*encoders, "tokens", "segments"):
             yield f"data.budgets.{name}: no such encoder; valid: tokens, segments, {valid}"
@@ -233,7 +252,11 @@ def _positions(config: ExperimentConfig) -> Iterator[str]:
     for name, encoder in config.model.encoders.items():
         reason = f"reduction {encoder.reduction} x {_shards(config, name)}"
         yield from _multiple(name, config.data.budgets[name], units[name], reason)
-    decoder = config.model.decoder
+
+
+def _learned_positions(config: ExperimentConfig) -> Iterator[str]:
+    """A row has no more tokens than the decoder has positions."""
+    decoder, tokens = config.model.decoder, config.data.budgets["tokens"]
     if decoder.family == "gpt" and decoder.max_positions < tokens:
         yield (
             f"model.decoder.max_positions: {decoder.max_positions} learned positions are fewer "

@@ -213,6 +213,14 @@ def test_the_best_plan_is_written(usual: dict[str, Any], file: Path) -> None:
         assert getattr(config, name) == getattr(given, name)
 
 
+def test_plans_need_not_be_given(
+    usual: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without = small(parallel={"devices": 4}, schedule={})
+    best = planned(written(tmp_path, without), capsys)["best"]
+    assert best == usual["best"]
+
+
 @pytest.mark.parametrize("frozen", [["vision"], ["vision", "vision.connector"]])
 def test_frozen_encoders_make_steps_shorter(
     frozen: list[str], usual: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -360,6 +368,24 @@ def refused(file: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
     assert printed.out == ""
     assert not output.exists()
     return " ".join(printed.err.split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (["data.budgets={tokens: 64, segments: 8}"], "data.budgets.vision: required"),
+        (["evaluate.max_new_tokens=64"], "64 leaves no room for a prompt in data.budgets.tokens"),
+        (["train.freeze=[sight]"], "sight is no part of the model; valid: vision, vision.conn"),
+        (
+            ["model.decoder.family=gpt", "model.decoder.max_positions=32"],
+            "32 learned positions are fewer than data.budgets.tokens 64",
+        ),
+    ],
+)
+def test_what_no_plan_mends_is_refused(
+    changes: list[str], told: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told in refused(file, capsys, *changes)
 
 
 def test_too_little_memory_names_what_would_do(
