@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from mllm_jax.models.config import ModelConfig
-from mllm_jax.models.multimodal import init_parameters
-from mllm_jax.models.pretrained import files, forms
+from mllm_jax.models.multimodal import abstract_parameters, init_parameters
+from mllm_jax.models.pretrained import files, forms, rules
 from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
 from mllm_jax.models.pretrained.load import check, load
 from mllm_jax.models.pretrained.rules import Rule, decoder_rules
@@ -140,6 +140,22 @@ def test_halves_are_widened(tmp_path: Path) -> None:
     found = load(open_tensors(tmp_path), [Rule("a", "a", forms.dense((4,), (2,)))], target)["a"]
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, np.arange(8).reshape(2, 4).T)
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"), [("vision", rules.siglip_rules), ("audio", rules.whisper_rules)]
+)
+def test_encoders_have_a_rule_for_every_parameter(name: str, rules: Any) -> None:
+    """Of their shapes, but for the connector, which is no part of what is released."""
+    own = small_model()
+    shapes, _ = abstract_parameters(own)
+    tower = by_name(shapes["encoders"][name])
+    wanted = {key: leaf.shape for key, leaf in tower.items() if not key.startswith("connector.")}
+    found = {}
+    for rule in rules(own.encoders[name]):
+        assert rule.parameter not in found
+        found[rule.parameter] = (*([] if rule.layers is None else [rule.layers]), *rule.form.shape)
+    assert found == wanted
 
 
 # ---- what is refused -----------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mllm_jax.models.config import DecoderConfig
-from mllm_jax.models.pretrained.forms import Form, dense, flat, same
+from mllm_jax.models.config import DecoderConfig, SiglipConfig, WhisperConfig
+from mllm_jax.models.pretrained.forms import Form, convolution, dense, flat, patches, same
 
 
 @dataclass(frozen=True)
@@ -83,3 +83,78 @@ def _of_layers(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
     for name in ("gate", "up"):
         yield rule(f"mlp.{name}_proj.kernel", f"mlp.{name}_proj.weight", dense(width, hidden))
     yield rule("mlp.down_proj.kernel", "mlp.down_proj.weight", dense(hidden, width))
+
+
+def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Rule]:
+    """Of SigLIP's and SigLIP 2's vision towers, without the pooling head.
+
+    Args:
+        prefix: what the names of the tower's tensors begin with.
+    """
+    width, (height, breadth) = (config.d_model,), config.patch
+    stem, entries = f"{prefix}embeddings.", config.grid[0] * config.grid[1]
+    kernel = patches(height, breadth, config.channels, config.d_model)
+    return [
+        Rule("embeddings.patch_embedding.kernel", f"{stem}patch_embedding.weight", kernel),
+        Rule("embeddings.patch_embedding.bias", f"{stem}patch_embedding.bias", same(width)),
+        Rule(
+            "embeddings.position_embedding",
+            f"{stem}position_embedding.weight",
+            same((entries, config.d_model)),
+        ),
+        *_norm("norm", f"{prefix}post_layernorm", width, None),
+        *_encoder_layers(config, f"{prefix}encoder.layers.{{layer}}."),
+    ]
+
+
+def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list[Rule]:
+    """Of Whisper's encoder, whose position table is the sinusoids that are made here.
+
+    Args:
+        prefix: what the names of the tower's tensors begin with.
+    """
+    width = (config.d_model,)
+    rules = []
+    for name, inputs in (("conv1", config.mels), ("conv2", config.d_model)):
+        kernel = convolution(3, inputs, config.d_model)
+        rules += [
+            Rule(f"embeddings.{name}.kernel", f"{prefix}{name}.weight", kernel),
+            Rule(f"embeddings.{name}.bias", f"{prefix}{name}.bias", same(width)),
+        ]
+    return [
+        *rules,
+        *_norm("norm", f"{prefix}layer_norm", width, None),
+        *_encoder_layers(config, f"{prefix}layers.{{layer}}."),
+    ]
+
+
+#: Norms of an encoder's layer, ours and as they are released, and what its MLP is in.
+_ENCODER_NAMES = {
+    "siglip": ("layer_norm1", "layer_norm2", "mlp."),
+    "whisper": ("self_attn_layer_norm", "final_layer_norm", ""),
+}
+
+
+def _encoder_layers(config: SiglipConfig | WhisperConfig, prefix: str) -> Iterator[Rule]:
+    width, hidden, layers = (config.d_model,), (config.d_ff,), config.layers
+    heads = (config.heads, config.head_dim)
+    first, second, mlp = _ENCODER_NAMES[config.family]
+    for norm in (first, second):
+        yield from _norm(f"layers.{norm}", f"{prefix}{norm}", width, layers)
+    linear: list[tuple[str, str, tuple[int, ...], tuple[int, ...]]] = [
+        *((f"self_attn.{n}_proj", f"self_attn.{n}_proj", width, heads) for n in "qkv"),
+        ("self_attn.o_proj", "self_attn.out_proj", heads, width),
+        ("mlp.fc1", f"{mlp}fc1", width, hidden),
+        ("mlp.fc2", f"{mlp}fc2", hidden, width),
+    ]
+    for ours, theirs, inputs, outputs in linear:
+        name = f"{prefix}{theirs}"
+        yield Rule(f"layers.{ours}.kernel", f"{name}.weight", dense(inputs, outputs), layers)
+        if not (config.family == "whisper" and ours == "self_attn.k_proj"):
+            yield Rule(f"layers.{ours}.bias", f"{name}.bias", flat(outputs), layers)
+
+
+def _norm(ours: str, theirs: str, width: tuple[int, ...], layers: int | None) -> Iterator[Rule]:
+    """Scale and bias."""
+    yield Rule(f"{ours}.scale", f"{theirs}.weight", same(width), layers)
+    yield Rule(f"{ours}.bias", f"{theirs}.bias", same(width), layers)
