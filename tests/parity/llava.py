@@ -1,0 +1,124 @@
+"""LLaVA-1.5: CLIP, two linear layers, Vicuna."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import CLIPImageProcessorPil, LlavaForConditionalGeneration, LlavaProcessor
+
+from tests.parity.checkpoint import Checkpoint
+from tests.parity.media import image
+from tests.parity.multimodal import Multimodal, answers, asks
+from tests.parity.texts import LLAVA_TEXT
+from tests.parity.vision import CLIP_MEAN, CLIP_STD
+
+CONFIG = {
+    "architectures": ["LlavaForConditionalGeneration"],
+    "ignore_index": -100,
+    "image_seq_length": 16,
+    "image_token_index": 315,
+    "model_type": "llava",
+    "pad_token_id": 316,
+    "projector_hidden_act": "gelu",
+    "text_config": {
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "max_position_embeddings": 4096,
+        "model_type": "llama",
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "rms_norm_eps": 1e-05,
+        "torch_dtype": "float16",
+        "vocab_size": 320,
+    },
+    "tie_word_embeddings": False,
+    "torch_dtype": "float16",
+    "transformers_version": "4.36.0.dev0",
+    "vision_config": {
+        "hidden_size": 32,
+        "image_size": 16,
+        "intermediate_size": 32,
+        "model_type": "clip_vision_model",
+        "num_attention_heads": 4,
+        "num_hidden_layers": 3,
+        "patch_size": 4,
+        "projection_dim": 8,
+        "vocab_size": 16,
+    },
+    "vision_feature_layer": -2,
+    "vision_feature_select_strategy": "default",
+}
+PREPROCESSOR = {
+    "crop_size": {"height": 16, "width": 16},
+    "do_center_crop": True,
+    "do_convert_rgb": True,
+    "do_normalize": True,
+    "do_rescale": True,
+    "do_resize": True,
+    "image_mean": CLIP_MEAN,
+    "image_processor_type": "CLIPImageProcessor",
+    "image_std": CLIP_STD,
+    "processor_class": "LlavaProcessor",
+    "resample": 3,
+    "rescale_factor": 0.00392156862745098,
+    "size": {"shortest_edge": 16},
+}
+PROCESSOR = {
+    "image_token": "<image>",
+    "num_additional_image_tokens": 1,
+    "patch_size": 4,
+    "processor_class": "LlavaProcessor",
+    "vision_feature_select_strategy": "default",
+}
+CHATS = {
+    "one": [
+        asks({"type": "image", "image": "wide"}, text="What is in the image?"),
+        answers("The cat."),
+    ],
+    "two": [
+        asks(
+            {"type": "image", "image": "tall"},
+            {"type": "image", "image": "large"},
+            text="Which one shows rain?",
+        ),
+        answers("The first."),
+        asks(text="And the dog?"),
+        answers("Neither 1 nor 2."),
+    ],
+    "text": [asks(text="What are stars?"), answers("Other suns.")],
+}
+_DECODER = "language_model.model."
+_VISION = "vision_tower.vision_model."
+
+
+def _processor(folder: Path, tokenizer: Any) -> LlavaProcessor:
+    images = CLIPImageProcessorPil.from_pretrained(folder)
+    options = {key: value for key, value in PROCESSOR.items() if key != "processor_class"}
+    return LlavaProcessor(images, tokenizer, chat_template=tokenizer.chat_template, **options)
+
+
+LLAVA = Multimodal(
+    checkpoint=Checkpoint(
+        "llava",
+        LlavaForConditionalGeneration,
+        CONFIG,
+        torch.float16,
+        renames=((r"^vision_tower\.", _VISION),),
+        shard="60KB",
+    ),
+    texts=LLAVA_TEXT,
+    files={"preprocessor_config.json": PREPROCESSOR, "processor_config.json": PROCESSOR},
+    processor=_processor,
+    call=lambda media: {"images": [image(name) for names in media for name in names]},
+    placeholder="<image>",
+    chats=CHATS,
+    gradients=(
+        f"{_DECODER}layers.0.input_layernorm.weight",
+        f"{_VISION}embeddings.class_embedding",
+        f"{_VISION}pre_layrnorm.weight",
+        "multi_modal_projector.linear_1.bias",
+    ),
+)
