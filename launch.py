@@ -202,6 +202,7 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
 
 def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Search the fastest plans for the model, the rows of a step and the devices."""
+    from mllm_jax.budgets import advise
     from mllm_jax.console import print_json, print_table
     from mllm_jax.devices import use_host
     from mllm_jax.plan import COLUMNS
@@ -210,11 +211,13 @@ def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -
     from scheduling.hardware import named
 
     use_host()
+    chosen = advise(config) if args.budgets else None
+    config = chosen.applied(config) if chosen else config
     memory = None if args.memory is None else args.memory * 2**30
     planner = Planner(config, named(args.hardware), args.hardware, memory)
     file = Path(args.output) if args.output else config.run.path / "plan.yaml"
     tell = partial(console.print, markup=False)
-    result = run(planner, args.top, file, time.perf_counter, tell)
+    result = run(planner, args.top, file, time.perf_counter, tell, chosen)
     if args.json:
         print_json(result.to_json())
         return OK

@@ -18,9 +18,11 @@ from data.processor import make_processor
 from data.sample import DataError
 from data.sources import Source, make_source
 from data.suggest import suggest_budgets
-from mllm_jax.config import ExperimentConfig
+from mllm_jax.config import ConfigError, ExperimentConfig
+from mllm_jax.config_checks import check_unplanned
 from mllm_jax.models.work import tower_works
 from mllm_jax.train.experiment import modalities
+from sharding.plan import ParallelPlan
 
 #: Steps that are planned to see what budgets lead to.
 STEPS = 8
@@ -54,6 +56,29 @@ class Advice:
         """A JSON-able dict."""
         return asdict(self)
 
+    def applied(self, config: ExperimentConfig) -> ExperimentConfig:
+        """`config` with the suggested budgets, for whatever plans.
+
+        Raises:
+            ConfigError: its other sections ask for more.
+        """
+        data = config.data.model_copy(update={"budgets": self.suggested.budgets})
+        changed = config.model_copy(update={"data": data})
+        if problems := check_unplanned(changed):
+            raise ConfigError("suggested data.budgets", problems)
+        return changed
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines that say what is suggested instead of the present budgets."""
+        lines = [
+            f"data.budgets.{name}: {now} with {before} padding, now {budget} with {after}"
+            for name, now, before, budget, after in self.rows
+        ]
+        old, new = self.present, self.suggested
+        before = f"{old.samples:.1f} samples a batch, {old.skipped} skipped" if old else "none"
+        return [*lines, f"samples: {before}; now {new.samples:.1f} a batch, {new.skipped} skipped"]
+
     @property
     def rows(self) -> list[tuple[str, object, str, int, str]]:
         """Lines of a table: budget, now, its padding, suggested, its padding."""
@@ -68,6 +93,8 @@ class Advice:
 def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     """Suggest `data.budgets` for the configured rows and plans.
 
+    Encoders whose plans are yet to be found split no rows.
+
     Args:
         samples: samples that a step should hold, about; None = as many as it holds now.
 
@@ -75,6 +102,7 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
         DataError: the source cannot be used; or no sample fits the present budgets, so that
             `samples` must be given.
     """
+    config = _with_plans(config)
     source = make_source(config.data, "train")
     processor = make_processor(config.data, modalities(config.model))
     lengths = open_lengths(source, processor, config.data)
@@ -83,7 +111,9 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
         present = outcome(config, source, lengths, encoders, config.data.budgets)
     except DataError as error:
         if samples is None:
-            raise DataError(f"{error}; say with --samples how many a step should hold") from error
+            raise DataError(
+                f"{error}; say with --samples of `launch.py budgets` how many a step should hold"
+            ) from error
         present = None
     wanted = samples or max(1, round(present.samples if present else 1))
     budgets = suggest_budgets(lengths, encoders, config.data.rows, wanted)
@@ -92,9 +122,23 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
 
 
 def rounded(budgets: dict[str, int], config: ExperimentConfig) -> dict[str, int]:
-    """`budgets` raised to multiples of the configuration's `budget_units`."""
-    units = config.budget_units
-    return {name: _raised(budget, units.get(name, 1)) for name, budget in budgets.items()}
+    """`budgets` raised to multiples of the configuration's `budget_units`.
+
+    Rows have no more tokens than the decoder has learned positions.
+    """
+    units, decoder = config.budget_units, config.model.decoder
+    found = {name: _raised(budget, units.get(name, 1)) for name, budget in budgets.items()}
+    if decoder.family == "gpt":
+        most = decoder.max_positions // units["tokens"] * units["tokens"]
+        found["tokens"] = min(found["tokens"], most)
+    return found
+
+
+def _with_plans(config: ExperimentConfig) -> ExperimentConfig:
+    """`config` with a plan for every encoder."""
+    plans = dict.fromkeys(config.model.encoders, ParallelPlan()) | config.parallel.encoders
+    parallel = config.parallel.model_copy(update={"encoders": plans})
+    return config.model_copy(update={"parallel": parallel})
 
 
 def outcome(

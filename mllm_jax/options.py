@@ -186,6 +186,8 @@ def _plan(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--memory", type=_gibibytes, metavar="GIB", help=help_text)
     help_text = "how many plans to show, each with other degrees of the decoder (default: 1)"
     sub.add_argument("--top", type=_positive, default=1, metavar="K", help=help_text)
+    help_text = "choose data.budgets first, from the lengths of the source, as `budgets` does"
+    sub.add_argument("--budgets", action="store_true", help=help_text)
     help_text = "the configuration to write (default: plan.yaml in the run's folder)"
     sub.add_argument("--output", metavar="FILE", help=help_text)
 

@@ -8,6 +8,7 @@ from math import ceil, floor, inf, log10
 from pathlib import Path
 from typing import Any
 
+from mllm_jax.budgets import Advice
 from mllm_jax.config import resolve, to_yaml
 from mllm_jax.planning import Planner
 from scheduling.baselines import Chain, balanced, decoder_alone, megatron
@@ -127,6 +128,7 @@ class Planned:
         found: the search.
         seconds: that it took.
         file: the configuration that was written.
+        budgets: the present and the chosen budgets, where they were to be chosen.
     """
 
     best: tuple[Prediction, ...]
@@ -134,10 +136,11 @@ class Planned:
     found: Search
     seconds: float
     file: Path
+    budgets: Advice | None = None
 
     def to_json(self) -> dict[str, Any]:
         """`{"best", "top", "baselines": {name}, "search_seconds", "simulated", "refused",
-        "file"}`."""
+        "budgets", "file"}`."""
         return {
             "best": self.best[0].to_json(),
             "top": [own.to_json() for own in self.best],
@@ -146,6 +149,7 @@ class Planned:
             "simulated": self.found.simulated,
             "families": self.found.families,
             "refused": dict(self.found.refused),
+            "budgets": self.budgets.to_json() if self.budgets else None,
             "file": str(self.file),
         }
 
@@ -166,6 +170,7 @@ class Planned:
             f"{self.found.families} decoder strategies, {self.found.simulated} whole strategies "
             f"simulated in {self.seconds:.1f} s",
             *refused,
+            *(self.budgets.notes if self.budgets else ()),
             f"written: {self.file}",
         ]
 
@@ -176,6 +181,7 @@ def plan(
     file: Path,
     clock: Callable[[], float],
     tell: Callable[[str], None] = lambda text: None,
+    budgets: Advice | None = None,
 ) -> Planned:
     """Search, compare with baselines and write the best as a configuration.
 
@@ -184,6 +190,7 @@ def plan(
         file: to write.
         clock: of the search, in seconds.
         tell: shows a line of progress.
+        budgets: how the planner's budgets were chosen, to be told.
 
     Raises:
         PlanningError: no strategy fits, and the message says by how much and what would; or the
@@ -201,7 +208,7 @@ def plan(
         for name, own in _baselines(planner, found.best[0]).items()
     }
     write(planner, found.best[0], file)
-    return Planned(best, baselines, found, seconds, file)
+    return Planned(best, baselines, found, seconds, file, budgets)
 
 
 def _progress(tell: Callable[[str], None], clock: Callable[[], float]) -> Progress:
