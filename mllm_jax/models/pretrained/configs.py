@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.models.config import DecoderConfig, RopeScaling
+from mllm_jax.models.config import DecoderConfig, RopeScaling, SiglipConfig, WhisperConfig
 from mllm_jax.models.pretrained.files import PretrainedError
 
 CONFIG = "config.json"
@@ -110,6 +110,83 @@ def _rope(values: Mapping[str, Any]) -> dict[str, Any]:
     except KeyError as error:
         raise PretrainedError(f"the rope of type llama3 lacks {error}") from error
     return {"rope_theta": theta, "rope_scaling": scaling}
+
+
+#: What encoders' configurations leave out where it is the default of their class.
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "siglip": {
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "image_size": 224,
+        "patch_size": 16,
+        "num_channels": 3,
+        "layer_norm_eps": 1e-6,
+        "hidden_act": "gelu_pytorch_tanh",
+    },
+    "whisper": {"activation_function": "gelu", "scale_embedding": False},
+}
+_WHISPER = {
+    "layers": "encoder_layers",
+    "d_model": "d_model",
+    "heads": "encoder_attention_heads",
+    "d_ff": "encoder_ffn_dim",
+    "mels": "num_mel_bins",
+}
+
+
+def siglip_config(values: Mapping[str, Any]) -> SiglipConfig:
+    """The vision tower of a released SigLIP, or a configuration of that tower alone.
+
+    Raises:
+        PretrainedError: it is of another kind, or says what is not done here.
+    """
+    own = {**_DEFAULTS["siglip"], **values.get("vision_config", values)}
+    _check_kind(own, ("siglip_vision_model",))
+    _check_value(own, "hidden_act", "gelu_pytorch_tanh")
+    patch, side = own["patch_size"], own["image_size"] // own["patch_size"]
+    return SiglipConfig.model_validate(
+        {
+            "family": "siglip",
+            "layers": own["num_hidden_layers"],
+            "d_model": own["hidden_size"],
+            "heads": own["num_attention_heads"],
+            "d_ff": own["intermediate_size"],
+            "patch": (patch, patch),
+            "channels": own["num_channels"],
+            "grid": (side, side),
+            "norm_eps": own["layer_norm_eps"],
+        }
+    )
+
+
+def whisper_config(values: Mapping[str, Any]) -> WhisperConfig:
+    """The encoder of a released Whisper.
+
+    Raises:
+        PretrainedError: it is of another kind, lacks a key, or says what is not done here.
+    """
+    own = {**_DEFAULTS["whisper"], **values}
+    _check_kind(own, ("whisper",))
+    _check_value(own, "activation_function", "gelu")
+    _check_value(own, "scale_embedding", False)
+    missing = [key for key in _WHISPER.values() if own.get(key) is None]
+    if missing:
+        raise PretrainedError(f"the configuration of whisper lacks {_listed(missing)}")
+    return WhisperConfig.model_validate(
+        {"family": "whisper", **{ours: own[theirs] for ours, theirs in _WHISPER.items()}}
+    )
+
+
+def _check_kind(values: Mapping[str, Any], valid: tuple[str, ...]) -> None:
+    if (kind := values.get("model_type")) not in valid:
+        raise PretrainedError(f"model_type {kind!r} is not the encoder's; valid: {_listed(valid)}")
+
+
+def _check_value(values: Mapping[str, Any], key: str, valid: Any) -> None:
+    if values[key] != valid:
+        raise PretrainedError(f"{key}: {values[key]!r} is not supported; valid: {valid!r}")
 
 
 def released_decoder(config: DecoderConfig) -> dict[str, Any]:
