@@ -45,11 +45,13 @@ class Calibration:
         hardware: the description.
         timed: what was measured.
         kept: constants that the times do not tell, as they were assumed or described before.
+        bounds: constants that were left at a bound, beyond which the times would have had them.
     """
 
     hardware: Hardware
     timed: Sequence[Timed]
     kept: tuple[str, ...]
+    bounds: Mapping[str, float]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -76,12 +78,21 @@ class Calibration:
     @property
     def notes(self) -> list[str]:
         """Lines below the table."""
-        return [f"{name}: kept as it was; the times do not tell it" for name in self.kept]
+        lines = [f"{name}: kept as it was; the times do not tell it" for name in self.kept]
+        for name, bound in self.bounds.items():
+            asked = "more" if bound else "less"
+            lines.append(f"{name}: left at {bound:.4g}, its bound; the times ask for {asked}")
+        return lines
 
     def to_json(self) -> dict[str, Any]:
-        """`{"hardware", "timings": [{"what", "measured", "fitted", "error"}], "kept"}`."""
-        hardware = self.hardware.model_dump(mode="json", exclude_none=True)
-        return {"hardware": hardware, "timings": self.rows, "kept": list(self.kept)}
+        """`{"hardware", "timings": [{"what", "measured", "fitted", "error"}], "kept",
+        "bounds": {constant: bound}}`."""
+        return {
+            "hardware": self.hardware.model_dump(mode="json", exclude_none=True),
+            "timings": self.rows,
+            "kept": list(self.kept),
+            "bounds": dict(self.bounds),
+        }
 
 
 def calibrate(config: ExperimentConfig, output: Path, tell: Tell) -> Calibration:
@@ -153,7 +164,7 @@ class Bench:
         def timed(probes: Sequence[Probe]) -> list[Timed]:
             return [Timed(each.name, seconds[each.name], each.predict) for each in probes]
 
-        hardware, kept = self.hardware, list[str]()
+        hardware, kept, bounds = self.hardware, list[str](), dict[str, float]()
         for link in ("link", "network"):
             probes = timed(getattr(self, link))
             if not probes:
@@ -161,11 +172,13 @@ class Bench:
                 continue
             done = fit_link(probes, hardware, link, raise_peaks=self.measured_peaks)
             hardware, kept = done.hardware, [*kept, *done.kept]
+            bounds |= done.bounds
         done = fit_efficiency(timed(self.tasks), hardware, raise_peaks=self.measured_peaks)
         title = hardware.title if self.measured_peaks else f"{hardware.title}, calibrated"
         named = done.hardware.model_copy(update={"name": name, "title": title, "kinds": ()})
         every = timed([*self.tasks, *self.link, *self.network])
-        return Calibration(_rounded(named), every, (*kept, *done.kept))
+        bounds |= done.bounds
+        return Calibration(_rounded(named), every, (*kept, *done.kept), bounds)
 
 
 def unknown_hardware(devices: Sequence[jax.Device], dtype: str) -> Hardware:

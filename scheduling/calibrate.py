@@ -21,6 +21,8 @@ from scheduling.hardware import Efficiency, Hardware, HardwareError, Link
 APART = 0.05
 #: Relative errors above this count by their size, below by its square.
 OUTLIER = 0.05
+#: A term of a smaller part of every time has vanished.
+VANISHED = 1e-6
 #: Terms of a task's time, in the order in which they are given up if they cannot be told apart.
 TERMS = ("memory", "attention", "layer_seconds", "matmul")
 
@@ -58,10 +60,12 @@ class Fitted:
     Attributes:
         hardware: with the constants.
         kept: constants that the times do not tell, as they were before.
+        bounds: constants that were left at a bound, beyond which the times would have had them.
     """
 
     hardware: Hardware
     kept: tuple[str, ...]
+    bounds: Mapping[str, float]
 
 
 def fit_efficiency(timed: Sequence[Timed], hardware: Hardware, *, raise_peaks: bool) -> Fitted:
@@ -80,9 +84,10 @@ def fit_efficiency(timed: Sequence[Timed], hardware: Hardware, *, raise_peaks: b
     problem = _linear(timed, TERMS, partial(_with_terms, hardware), _terms_of(hardware.efficiency))
     least = 0.0 if raise_peaks else 1.0
     lower = {name: 0.0 if name == "layer_seconds" else least for name in TERMS}
-    found, kept = problem.solve(lower, zero_allowed=("layer_seconds",))
-    fitted = _with_terms(hardware, found)
-    return Fitted(_raised(fitted) if raise_peaks else fitted, tuple(sorted(kept)))
+    found = problem.solve(lower, zero_allowed=("layer_seconds",))
+    fitted = _with_terms(hardware, found.values)
+    bounds = {name: 0.0 if name == "layer_seconds" else 1.0 for name in sorted(found.bound)}
+    return Fitted(_raised(fitted) if raise_peaks else fitted, tuple(sorted(found.kept)), bounds)
 
 
 def fit_link(timed: Sequence[Timed], hardware: Hardware, name: str, *, raise_peaks: bool) -> Fitted:
@@ -103,14 +108,16 @@ def fit_link(timed: Sequence[Timed], hardware: Hardware, name: str, *, raise_pea
     start = {"latency": own.latency, "bandwidth": 1 / reached}
     problem = _linear(timed, ("latency", "bandwidth"), partial(_with_link, hardware, name), start)
     least = 0.0 if raise_peaks else 1 / own.bandwidth
-    found, kept = problem.solve({"latency": 0.0, "bandwidth": least}, zero_allowed=("latency",))
-    fitted = _with_link(hardware, name, found)
+    found = problem.solve({"latency": 0.0, "bandwidth": least}, zero_allowed=("latency",))
+    fitted = _with_link(hardware, name, found.values)
     if not raise_peaks:
         fraction = getattr(fitted, name).bandwidth / own.bandwidth
         given = getattr(fitted, name).model_copy(update={"bandwidth": own.bandwidth})
         fitted = fitted.model_copy(update={name: given})
         fitted = _with_efficiency(fitted, {name: min(1.0, fraction)})
-    return Fitted(fitted, tuple(f"{name}.{key}" for key in sorted(kept)))
+    limits = {"latency": 0.0, "bandwidth": own.bandwidth}
+    bounds = {f"{name}.{key}": limits[key] for key in sorted(found.bound)}
+    return Fitted(fitted, tuple(f"{name}.{key}" for key in sorted(found.kept)), bounds)
 
 
 def _check_count(timed: Sequence[Timed], least: int) -> None:
@@ -166,6 +173,15 @@ def _raised(hardware: Hardware) -> Hardware:
 # ---- least squares -------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Solution:
+    """Values of all terms; those that were kept, and those that are at their lower bounds."""
+
+    values: Mapping[str, float]
+    kept: frozenset[str]
+    bound: frozenset[str]
+
+
 @dataclass(frozen=True, eq=False)
 class _Problem:
     """Times as sums of terms: `columns[name] * value + rest = 1`, in units of what was measured.
@@ -187,10 +203,8 @@ class _Problem:
         """Terms that are fitted."""
         return [name for name in self.columns if name not in self.kept]
 
-    def solve(
-        self, lower: Mapping[str, float], zero_allowed: Sequence[str]
-    ) -> tuple[dict[str, float], frozenset[str]]:
-        """Values of all terms, and those that were kept.
+    def solve(self, lower: Mapping[str, float], zero_allowed: Sequence[str]) -> _Solution:
+        """The terms whose sums are nearest to what was measured.
 
         Args:
             lower: bounds of the values.
@@ -203,10 +217,14 @@ class _Problem:
         if self.free:
             values |= self._fit(lower)
         for name in self.free:
-            size = float(np.max(self.columns[name])) * values[name]
-            if size < 1e-6 and name not in zero_allowed:
+            if self._vanishes(name, values[name]) and name not in zero_allowed:
                 return self._without(name).solve(lower, zero_allowed)
-        return values, self.kept
+        bound = {name for name in self.free if self._vanishes(name, values[name] - lower[name])}
+        return _Solution(values, self.kept, frozenset(bound))
+
+    def _vanishes(self, name: str, value: float) -> bool:
+        """Whether a term with this value is nothing of any time."""
+        return float(np.max(self.columns[name])) * value < VANISHED
 
     def _fit(self, lower: Mapping[str, float]) -> dict[str, float]:
         columns = np.stack([self.columns[name] for name in self.free], 1)

@@ -92,6 +92,31 @@ def test_given_peaks_are_never_exceeded() -> None:
     assert found.flops == H100.flops
 
 
+def test_constants_at_their_bounds_are_named() -> None:
+    fast = with_efficiency(H100, matmul=1.5, attention=0.3, memory=0.7, layer_seconds=1e-5)
+    assert fit_efficiency(timed(fast), H100, raise_peaks=False).bounds["matmul"] == 1.0
+    assert fit_efficiency(timed(fast), H100, raise_peaks=True).bounds == {}
+    # Faster the more layers a task has.
+    prompt = [
+        Timed(own.name, own.seconds * 0.95 ** sizes[-1], own.predict)
+        for own, sizes in zip(timed(H100), TASKS, strict=True)
+    ]
+    found = fit_efficiency(prompt, H100, raise_peaks=False)
+    assert found.bounds == {"layer_seconds": 0.0}
+    assert found.hardware.efficiency.layer_seconds == pytest.approx(0, abs=1e-9)
+
+
+def test_links_at_their_bounds_are_named() -> None:
+    link = H100.link.model_copy(update={"latency": 0.0, "bandwidth": 2 * H100.link.bandwidth})
+    fast = with_efficiency(H100.model_copy(update={"link": link}), link=1.0)
+    found = fit_link(collectives(fast), H100, "link", raise_peaks=False)
+    assert found.bounds == {"link.bandwidth": H100.link.bandwidth, "link.latency": 0.0}
+    raised = fit_link(collectives(fast), H100, "link", raise_peaks=True)
+    assert raised.bounds == {"link.latency": 0.0}
+    usual = fit_link(collectives(H100), H100, "link", raise_peaks=False)
+    assert usual.bounds == {}
+
+
 def test_a_term_that_no_time_has_keeps_its_value() -> None:
     true = with_efficiency(H100, matmul=0.5, memory=0.7)
     tasks = [(linear, 0.0, moved, layers) for linear, _, moved, layers in TASKS]

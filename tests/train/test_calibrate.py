@@ -66,6 +66,17 @@ def test_a_file_of_another_kind_is_refused_before_anything_is_measured(tmp_path:
         calibrate.calibrate(text_only(data=1), tmp_path / "hardware.json", lambda _: None)
 
 
+def test_notes_name_what_was_kept_and_what_is_at_a_bound() -> None:
+    bounds = {"link.latency": 0.0, "attention": 1.0}
+    found = calibrate.Calibration(CPU, [], ("network",), bounds)
+    assert found.notes == [
+        "network: kept as it was; the times do not tell it",
+        "link.latency: left at 0, its bound; the times ask for less",
+        "attention: left at 1, its bound; the times ask for more",
+    ]
+    assert found.to_json()["bounds"] == bounds
+
+
 def test_one_device_has_no_link_to_measure() -> None:
     domains = calibrate._domains(jax.devices()[:1], 1)
     assert domains.shape == (1, 1)
