@@ -167,8 +167,9 @@ class Planned:
         return [
             *plans,
             *lost,
-            f"{self.found.families} decoder strategies, {self.found.simulated} whole strategies "
-            f"simulated in {self.seconds:.1f} s",
+            f"{_count(self.found.families, 'decoder strategy', 'decoder strategies')}, "
+            f"{_count(self.found.simulated, 'whole strategy', 'whole strategies')} simulated in "
+            f"{self.seconds:.1f} s",
             *refused,
             *(self.budgets.notes if self.budgets else ()),
             f"written: {self.file}",
@@ -293,14 +294,21 @@ def predicted(planner: Planner, name: str, outcome: Outcome) -> Prediction:
 def describe(strategy: Strategy) -> str:
     """A strategy in one line."""
     plans = "; ".join(f"{name} {plan}" for name, plan in strategy.plans.items())
-    parts = [plans, f"{strategy.microbatches} microbatches", f"remat {strategy.remat}"]
+    microbatches = _count(strategy.microbatches, "microbatch", "microbatches")
+    parts = [plans, microbatches, f"remat {strategy.remat}"]
     if strategy.decoder.stage > 1:
-        pieces = ", ".join(f"{name} in {n} pieces" for name, n in strategy.pieces.items())
-        parts += [f"{strategy.chunks} chunks"]
+        cuts = strategy.pieces.items()
+        pieces = ", ".join(f"{name} in {_count(n, 'piece', 'pieces')}" for name, n in cuts)
+        parts += [_count(strategy.chunks, "chunk", "chunks")]
         parts += [f"encoders in {strategy.placement}", pieces] if pieces else []
     if strategy.decoder.stage > 1 and strategy.decoder.fsdp > 1:
         parts.append(f"gathered by {strategy.gather}")
     return ", ".join(parts)
+
+
+def _count(number: int, one: str, many: str) -> str:
+    """A number with its noun."""
+    return f"{number} {one if number == 1 else many}"
 
 
 def _of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simulation) -> Prediction:
@@ -429,7 +437,7 @@ def _optimus(planner: Planner, chain: Chain) -> Prediction:
     own = _of_simulation(planner, "optimus", chain.strategy, alone)
     mfu, recomputed = _utilisation(planner, chain.strategy, made.seconds)
     encoders = (
-        f"; encoders in {made.stages} stages x tensor {made.tensor}; "
+        f"; encoders in {_count(made.stages, 'stage', 'stages')} x tensor {made.tensor}; "
         f"{made.coarse:.1%} hidden without packing"
     )
     plan = own.plan + (encoders if planner.workload.encoders else "")

@@ -474,6 +474,23 @@ def test_ways_that_need_more_memory_say_so() -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "microbatches", "chunks", "pieces"),
+    [(1, "1 microbatch", "1 chunk", "1 piece"), (2, "2 microbatches", "2 chunks", "2 pieces")],
+)
+def test_one_is_no_plural(number: int, microbatches: str, chunks: str, pieces: str) -> None:
+    plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
+    strategy = Strategy(plans, number, number, pieces={"vision": number})
+    assert module.describe(strategy).split(", ") == [
+        "decoder stage 2; vision data 2",
+        microbatches,
+        "remat layer",
+        chunks,
+        "encoders in bubbles",
+        f"vision in {pieces}",
+    ]
+
+
+@pytest.mark.parametrize(
     ("size", "told"),
     [(0, "0"), (2**30, "1.00"), (12.341 * 2**30, "12.4"), (2**20, "0.000977"), (2**40, "1030")],
 )
