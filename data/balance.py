@@ -1,14 +1,8 @@
 """Balancing: which rank gets which item, so that the heaviest rank is as light as can be.
 
 OrchMLLM (arXiv 2503.23830), section 4: after a global batch has been drawn its items are dealt anew
-for every phase, which changes no result, as the gradient is a sum over the same samples. What a
-rank's items cost depends on how its tower computes:
-
-    packed        sum(linear) + sum(quadratic)              no padding, segments side by side
-    padded        count * (linear + quadratic of longest)   all padded to the longest
-    convolution   count * linear of longest + sum(quadratic)
-
-Costs are counted in integers, so that every host, whatever its processor, finds the same deal.
+for every phase, which changes no result, as the gradient is a sum over the same samples. What
+ranks cost is counted in `data.problem`.
 """
 
 from __future__ import annotations
@@ -17,128 +11,17 @@ import heapq
 import importlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from data.problem import CostKind, Ints, Problem
 from data.sample import DataError
 
-Ints = NDArray[np.int64]
-CostKind = Literal["packed", "padded", "convolution"]
-
-
-class Work(Protocol):
-    """What a tower does with a segment of n input positions: `linear * n + quadratic * n^2`."""
-
-    @property
-    def linear(self) -> float:
-        """Per position."""
-
-    @property
-    def quadratic(self) -> float:
-        """Per pair of positions."""
-
-
-#: Costs are whole multiples of the dearest item's cost over this.
-RESOLUTION = 2**30
 _UNLIMITED = 2**62
 #: Ranks, from the lightest on, with which the heaviest tries to exchange items.
 PARTNERS = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """Items to deal over ranks.
-
-    Attributes:
-        lengths: of the items, in input positions, `[items]`.
-        ranks: over which to deal.
-        work: of the tower on an item.
-        kind: how a rank's cost comes from its items.
-        needs: what items take of the resources, `[items, resources]`.
-        limits: what a rank has of them, `[resources]`.
-        names: of the items, for errors; by default their numbers.
-    """
-
-    lengths: Ints
-    ranks: int
-    work: Work
-    kind: CostKind = "packed"
-    needs: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
-    limits: tuple[int, ...] = ()
-    names: Sequence[str] | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be dealt.
-
-        Raises:
-            DataError: no rank, a negative length, or needs that do not fit items and limits.
-        """
-        if self.ranks < 1:
-            raise DataError(f"balancing over {self.ranks} ranks; valid: 1 or more")
-        object.__setattr__(self, "lengths", np.array(self.lengths, np.int64))
-        self.lengths.setflags(write=False)
-        if self.limits:
-            needs = np.asarray(self.needs, np.int64)
-            if needs.shape != (len(self.lengths), len(self.limits)):
-                raise DataError(
-                    f"needs {needs.shape} are not for {len(self.lengths)} items and "
-                    f"{len(self.limits)} limits"
-                )
-            object.__setattr__(self, "needs", needs)
-        else:
-            object.__setattr__(self, "needs", np.zeros((len(self.lengths), 0), np.int64))
-        if self.lengths.min(initial=0) < 0:
-            raise DataError(f"length {self.lengths.min()} of an item; valid: 0 or more")
-
-    @cached_property
-    def parts(self) -> tuple[Ints, Ints]:
-        """Linear and quadratic part of every item's cost, as integers, `[items]`."""
-        n = self.lengths.astype(np.float64)
-        linear, quadratic = self.work.linear * n, self.work.quadratic * n * n
-        dearest = float((linear + quadratic).max(initial=0.0))
-        unit = dearest / RESOLUTION if dearest else 1.0
-        return np.rint(linear / unit).astype(np.int64), np.rint(quadratic / unit).astype(np.int64)
-
-    @cached_property
-    def costs(self) -> Ints:
-        """What every item costs alone, `[items]`."""
-        linear, quadratic = self.parts
-        return linear + quadratic
-
-    def name(self, item: int) -> str:
-        """Name of an item."""
-        return str(item) if self.names is None else self.names[item]
-
-    def loads(self, rank: Ints) -> Ints:
-        """Cost of every rank, `[ranks]`.
-
-        Args:
-            rank: of every item, -1 for those that no rank has, `[items]`.
-        """
-        here = rank >= 0
-        linear, quadratic = (part[here] for part in self.parts)
-        count = np.bincount(rank[here], minlength=self.ranks)
-        a = _of_ranks(linear, rank[here], count, padded=self.kind != "packed")
-        return a + _of_ranks(quadratic, rank[here], count, padded=self.kind == "padded")
-
-    @property
-    def bound(self) -> float:
-        """What no deal's heaviest rank can be below: the mean, or the dearest item."""
-        return max(self.costs.sum() / self.ranks, float(self.costs.max(initial=0)))
-
-
-def _of_ranks(part: Ints, rank: Ints, count: Ints, padded: bool) -> Ints:
-    """One part of the cost of every rank."""
-    loads = np.zeros(len(count), np.int64)
-    if padded:
-        np.maximum.at(loads, rank, part)
-        return loads * count
-    np.add.at(loads, rank, part)
-    return loads
 
 
 #: Deals the items of a problem: the rank of each, -1 for one that has no room; or, for every rank,

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.balance import RESOLUTION, SHIPPED, Ints, Problem, Work, deal, find_algorithm, refine
+from data.balance import SHIPPED, deal, find_algorithm, refine
 from data.config import DataConfig, TowerBalancing
 from data.ladder import Ladder
+from data.microbatches import in_turn
 from data.modality import Modality
 from data.packing import Capacity, FreeSpans, pack, spans_of
 from data.placement import place
+from data.problem import Ints, Problem, Work
 from data.sample import DataError, Lengths
 
 #: By tower, the host of every row.
@@ -162,7 +164,7 @@ class Dealer:
         """As packed; samples of a fixed number as they come, as many in every row."""
         samples = offer.samples
         if self._in_turn:
-            packed = self._room_for(samples, _in_turn(len(samples), self._rows))
+            packed = self._room_for(samples, in_turn(len(samples), self._rows))
         else:
             packed = self._packed(samples)
         return packed, packed
@@ -251,7 +253,7 @@ class Dealer:
     ) -> Arrangement:
         """As many of the samples that are `packed` in every row, whatever its room."""
         here = [i for i, row in enumerate(packed) if row is not None]
-        rows = np.array(_in_turn(len(here), self._rows), np.int64)
+        rows = np.array(in_turn(len(here), self._rows), np.int64)
         return _with_media(samples, _spread(rows, here, len(samples)))
 
     def _pack_parts(self, samples: Sequence[Lengths]) -> tuple[list[int | None], list[MediaRows]]:
@@ -442,42 +444,6 @@ def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, in
     return float(work[most]), int(owners[most]), int(rows[most])
 
 
-def spread_over_time(
-    samples: Sequence[Lengths], microbatches: int, work: Mapping[str, Work]
-) -> Ints:
-    """Microbatch of every sample, so that no phase of any of them is longer than need be.
-
-    Dearest first, each sample goes where the phase that is then the heaviest is lightest. Phases
-    are counted in shares of their work in the whole step, as how long they take is not known here.
-
-    Args:
-        samples: of a step.
-        microbatches: over which to deal them.
-        work: by phase; of none, the samples are dealt as they come.
-
-    Returns:
-        `[samples]`.
-    """
-    if microbatches == 1 or not work:
-        return np.array(_in_turn(len(samples), microbatches), np.int64)
-    costs = np.array([[_work_of(s, name, own) for name, own in work.items()] for s in samples])
-    # Whole numbers, of which every host finds the same sums.
-    whole = np.rint(costs / np.maximum(costs.max(0), 1) * RESOLUTION).astype(np.int64)
-    shares = whole * RESOLUTION // np.maximum(whole.sum(0), 1)
-    loads = np.zeros((microbatches, len(work)), np.int64)
-    chosen = np.zeros(len(samples), np.int64)
-    for i in np.argsort(-shares.max(1), kind="stable"):
-        chosen[i] = (loads + shares[i]).max(1).argmin()
-        loads[chosen[i]] += shares[i]
-    return chosen
-
-
-def _work_of(sample: Lengths, phase: str, work: Work) -> float:
-    """Forward FLOPs of a sample in one phase."""
-    own = [sample.tokens] if phase == "decoder" else sample.media.get(phase, ())
-    return sum(work.linear * n + work.quadratic * n * n for n in own)
-
-
 def check_balancing(config: DataConfig, towers: Sequence[str]) -> None:
     """See that `data.balancing` names towers and algorithms.
 
@@ -492,11 +458,6 @@ def check_balancing(config: DataConfig, towers: Sequence[str]) -> None:
                 find_algorithm(how.algorithm)
             except DataError as error:
                 raise DataError(f"data.balancing.{tower}.algorithm: {error}") from error
-
-
-def _in_turn(count: int, rows: int) -> list[int]:
-    """Rows of `count` samples, as many in each, in their order."""
-    return [i * rows // count for i in range(count)]
 
 
 def _spread(rows: Ints, here: Sequence[int], count: int) -> tuple[int | None, ...]:

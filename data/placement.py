@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from data.balance import Ints
+from data.problem import Ints
 from data.sample import DataError
 
 

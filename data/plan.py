@@ -21,12 +21,13 @@ from typing import Protocol
 import grain
 import numpy as np
 
-from data.balance import Work
 from data.config import DataConfig
-from data.dealing import Dealer, Dealt, Hosts, Loads, spread_over_time
+from data.dealing import Dealer, Dealt, Hosts, Loads
 from data.ladder import Ladder
+from data.microbatches import spread_over_time
 from data.modality import Modality
 from data.packing import Capacity, spans_of
+from data.problem import Work
 from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
 

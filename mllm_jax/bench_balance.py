@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from data.balance import Ints, Problem, deal
+from data.balance import deal
 from data.distributions import draw
+from data.problem import Ints, Problem
 from data.sample import Lengths
 from mllm_jax.bench_pipeline import Row, Tell
 from mllm_jax.config import ExperimentConfig

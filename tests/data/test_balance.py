@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import balance
-from data.balance import CostKind, Ints, Problem, contiguous, deal, lpt, refine
+from data.balance import contiguous, deal, lpt, refine
+from data.problem import RESOLUTION, CostKind, Ints, Problem
 from data.sample import DataError
 from tests.data.samples import Work
 
@@ -173,7 +174,7 @@ def test_costs_are_whole_numbers_whatever_their_size() -> None:
     lengths = np.array([1, 10**6, 3], np.int64)
     costs = Problem(lengths, 2, Work(1e12, 1e9)).costs
     assert costs.dtype == np.int64
-    assert costs[1] == pytest.approx(balance.RESOLUTION, abs=1)
+    assert costs[1] == pytest.approx(RESOLUTION, abs=1)
     assert Problem(lengths, 2, Work(0.0, 0.0)).costs.tolist() == [0, 0, 0]
 
 

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from data.assemble import Assembler
-from data.balance import Problem
 from data.config import Balance
 from data.dealing import Dealer, Dealt
 from data.ladder import Ladder
 from data.packing import make_capacity
 from data.plan import lay_out, runs_of_plan
+from data.problem import Problem
 from data.processor import make_processor
 from data.sources import make_source
 from mllm_jax.config import ExperimentConfig
