@@ -250,7 +250,7 @@ def _why_idle(planner: Planner, strategy: Strategy) -> str:
     most = max(decoder_plans(planner.space, planner.workload))
     if strategy.decoder.devices == most:
         return "no degrees that divide the model and the rows multiply to more"
-    return "more would only wait for links"
+    return "nothing that uses more, and fits, is faster"
 
 
 def _prepare(file: Path) -> None:

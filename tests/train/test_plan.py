@@ -277,7 +277,7 @@ def test_devices_that_would_wait_for_links_are_left_idle(
     result = planned(file, capsys, "--hardware", str(slow), "--top", "2")
     best, other = result["top"]
     assert best["devices"] == 2
-    assert best["reason"] == "uses 2 of 4 devices: more would only wait for links"
+    assert best["reason"] == "uses 2 of 4 devices: nothing that uses more, and fits, is faster"
     assert other["reason"] in ("", f"uses {other['devices']} of 4 devices")
     # The others do as the configuration says.
     assert {own["devices"] for own in result["baselines"].values()} == {4}
