@@ -190,7 +190,8 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     use_host()
     seed = config.train.seed if args.seed is None else args.seed
     variation = Variation(dict(args.slow), args.vary, seed)
-    result = run(config, named(args.hardware), Path(args.output or config.run.path), variation)
+    hardware = named(_hardware(args, config))
+    result = run(config, hardware, Path(args.output or config.run.path), variation)
     if args.json:
         print_json(result.to_json())
         return OK
@@ -205,16 +206,17 @@ def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -
     from mllm_jax.budgets import advise
     from mllm_jax.console import print_json, print_table
     from mllm_jax.devices import use_host
-    from mllm_jax.plan import COLUMNS
     from mllm_jax.plan import plan as run
     from mllm_jax.planning import Planner
+    from mllm_jax.prediction import COLUMNS
     from scheduling.hardware import named
 
     use_host()
     chosen = advise(config) if args.budgets else None
     config = chosen.applied(config) if chosen else config
     memory = None if args.memory is None else args.memory * 2**30
-    planner = Planner(config, named(args.hardware), args.hardware, memory)
+    name = _hardware(args, config)
+    planner = Planner(config, named(name), name, memory, args.within)
     file = Path(args.output) if args.output else config.run.path / "plan.yaml"
     tell = partial(console.print, markup=False)
     result = run(planner, args.top, file, time.perf_counter, tell, chosen)
@@ -307,6 +309,11 @@ COMMANDS = (
     plan,
     compile,
 )
+
+
+def _hardware(args: argparse.Namespace, config: ExperimentConfig) -> str:
+    """The description that was asked for, or that the configuration was planned for."""
+    return args.hardware or config.schedule.hardware or "h100"
 
 
 def _start(args: argparse.Namespace, config: ExperimentConfig, *, one_thread: bool = False) -> None:

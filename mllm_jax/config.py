@@ -111,7 +111,8 @@ class ScheduleConfig(Section):
             is not named is cut to fit the bubbles.
         hardware: name of a description in configs/hardware/, or a file that `launch.py calibrate`
             has written: encoders are placed by the seconds that tasks take on it, and beside the
-            gather of the parameters and the scatter of the gradients; null: by FLOPs.
+            gather of the parameters and the scatter of the gradients; null: by FLOPs. `simulate`
+            and `plan` take it, too, unless they are told another.
         fsdp_gather: parameters are gathered over fsdp once a `step`, or `layer` by layer, which
             takes less memory and more communication.
         pad_layers: let layers that do not divide by stages x chunks be rounded up; layers that are

@@ -14,6 +14,7 @@ from data.sample import DataError
 from mllm_jax.models.attention import LIMITS, able_backends
 from mllm_jax.models.config import SiglipConfig, Vit22bConfig
 from mllm_jax.train.schedule import pipeline_plan
+from scheduling.hardware import HardwareError, named
 from scheduling.schedule import ScheduleError
 from sharding.grid import JointGrid, refining_plans
 from sharding.plan import ParallelPlan, PlanError, divisors
@@ -337,9 +338,15 @@ def _stages(config: ExperimentConfig) -> Iterator[str]:
                 f"parallel.encoders.{name}.stage: {plan.stage} needs stages of the decoder; "
                 "valid: 1, or a divisor of parallel.decoder.stage if that is above 1"
             )
+    if chosen.hardware is not None:
+        try:
+            named(chosen.hardware)
+        except HardwareError as error:
+            yield f"schedule.hardware: {error}"
     default = type(chosen)()
     for key, value in chosen:
-        if value != getattr(default, key):
+        # `simulate` and `plan` take the hardware, with stages or without.
+        if key != "hardware" and value != getattr(default, key):
             yield (
                 f"schedule.{key}: {value} has no effect, as parallel.decoder.stage is 1; "
                 f"valid: {getattr(default, key)}"

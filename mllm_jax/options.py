@@ -114,6 +114,7 @@ def _number(read: Callable[[str], Any], holds: Callable[[Any], bool], valid: str
 _whole = _number(int, lambda n: n >= 0, "a whole number of at least 0")
 _positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
 _gibibytes = _number(float, lambda n: 0 < n < float("inf"), "a finite number above 0")
+_share = _number(float, lambda n: 0 <= n < 1, "a number from 0 to below 1")
 _spread = _number(float, lambda n: 0 <= n <= 3, "a number from 0 to 3")
 
 
@@ -162,8 +163,10 @@ def _trace(sub: argparse.ArgumentParser) -> None:
 
 
 def _simulate(sub: argparse.ArgumentParser) -> None:
-    help_text = "description in configs/hardware, or a file of one (default: h100)"
-    sub.add_argument("--hardware", default="h100", metavar="NAME", help=help_text)
+    help_text = (
+        "description in configs/hardware, or a file of one (default: schedule.hardware or h100)"
+    )
+    sub.add_argument("--hardware", metavar="NAME", help=help_text)
     sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
     help_text = "compute of this stage of one replica takes FACTOR times as long; may be repeated"
     sub.add_argument(
@@ -180,12 +183,16 @@ def _calibrate(sub: argparse.ArgumentParser) -> None:
 
 
 def _plan(sub: argparse.ArgumentParser) -> None:
-    help_text = "name in configs/hardware/, or a description's file (default: h100)"
-    sub.add_argument("--hardware", default="h100", metavar="NAME|FILE", help=help_text)
+    help_text = (
+        "name in configs/hardware/, or a description's file (default: schedule.hardware or h100)"
+    )
+    sub.add_argument("--hardware", metavar="NAME|FILE", help=help_text)
     help_text = "GiB of a device that a step may take (default: what `compile` allows)"
     sub.add_argument("--memory", type=_gibibytes, metavar="GIB", help=help_text)
     help_text = "how many plans to show, each with other degrees of the decoder (default: 1)"
     sub.add_argument("--top", type=_positive, default=1, metavar="K", help=help_text)
+    help_text = "end once no plan can be faster by more than this share (default: 0, the fastest)"
+    sub.add_argument("--within", type=_share, default=0.0, metavar="SHARE", help=help_text)
     help_text = "choose data.budgets first, from the lengths of the source, as `budgets` does"
     sub.add_argument("--budgets", action="store_true", help=help_text)
     help_text = "the configuration to write (default: plan.yaml in the run's folder)"

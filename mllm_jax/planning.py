@@ -31,19 +31,21 @@ class Planner:
         hardware: of the devices.
         name: how `schedule.hardware` calls it.
         memory: bytes of a device that a step may take; None for all that a program may.
+        within: share by which what is found may miss the fastest.
     """
 
     config: ExperimentConfig
     hardware: Hardware
     name: str
     memory: float | None = None
+    within: float = 0.0
     _cuts: dict[Any, int] = field(default_factory=dict, repr=False, compare=False)
 
     def with_devices(self, devices: int) -> Planner:
         """The same for so many devices."""
         parallel = self.config.parallel.model_copy(update={"devices": devices})
         config = self.config.model_copy(update={"parallel": parallel})
-        return Planner(config, self.hardware, self.name, self.memory)
+        return Planner(config, self.hardware, self.name, self.memory, self.within)
 
     @cached_property
     def settled(self) -> ExperimentConfig:
@@ -111,7 +113,7 @@ class Planner:
 
     def _schedule(self, strategy: Strategy) -> ScheduleConfig:
         chosen = self.config.schedule
-        default = type(chosen)()
+        default = type(chosen)(hardware=self.name)
         if strategy.decoder.stage == 1:
             return default
         return default.model_copy(
@@ -119,7 +121,6 @@ class Planner:
                 "chunks": strategy.chunks,
                 "encoder_placement": strategy.placement,
                 "live": strategy.live,
-                "hardware": self.name,
                 "fsdp_gather": strategy.gather,
                 "pieces": dict(strategy.pieces),
                 "pad_layers": chosen.pad_layers,
@@ -161,10 +162,12 @@ class Planner:
             self._cuts[key] = cut_encoder(self.configured(usual), name).pieces
         return self._cuts[key]
 
-    def search(self, top: int = 1, progress: Progress | None = None) -> Search:
-        """The fastest strategies."""
-        space, schedule = self.space, self.schedule
-        return search(space, self.workload, self.hardware, schedule, top, progress)
+    def search(
+        self, top: int = 1, progress: Progress | None = None, space: Space | None = None
+    ) -> Search:
+        """The fastest strategies of `space`, by default of all."""
+        given = space or self.space, self.workload, self.hardware, self.schedule
+        return search(*given, top, progress, self.within)
 
 
 def _shared(plan: ParallelPlan) -> ParallelPlan:

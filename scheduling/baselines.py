@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
+from scheduling.chain_memory import chain_memory
 from scheduling.estimate import WIDE, Strategy, Timing, Workload
 from scheduling.hardware import Hardware
-from scheduling.memory import kept
-from scheduling.orders import Ordered, OrderTimes, megatron_orders, simulate_order, warm_up
+from scheduling.orders import Ordered, OrderTimes, megatron_orders, simulate_order
 from scheduling.schedule import ScheduleError, Task
 from scheduling.simulation import Options, Simulation
 from scheduling.times import Segment, TaskTime
@@ -34,8 +34,9 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of the chain that virtual stages cut: forward and backward."""
+    """A layer of the chain that virtual stages cut: its tower, forward and backward."""
 
+    tower: str
     forward: TaskTime
     backward: TaskTime
 
@@ -73,7 +74,7 @@ class Chain:
     def encoders(self) -> list[Layer]:
         """Layers of all encoders."""
         return [
-            Layer(timing.forward(1), self.backward(timing, 1))
+            Layer(name, timing.forward(1), self.backward(timing, 1))
             for name, timing in self.timings.items()
             if name != "decoder"
             for _ in range(timing.tower.layers)
@@ -90,12 +91,12 @@ class Chain:
     def decoder(self) -> list[Layer]:
         """Layers of the decoder; the last one carries the head."""
         timing = self.timings["decoder"]
-        layers = [Layer(timing.forward(1), timing.backward(1))] * timing.tower.layers
+        layers = [Layer("decoder", timing.forward(1), timing.backward(1))] * timing.tower.layers
         end = timing.compute(timing.tower.end)
         last = layers[-1]
         forward = TaskTime((*last.forward.segments, Segment(end)))
         backward = TaskTime((Segment(2 * end), *last.backward.segments))
-        return [*layers[:-1], Layer(forward, backward)]
+        return [*layers[:-1], Layer("decoder", forward, backward)]
 
     def times(self, cuts: Sequence[int], layers: Sequence[Layer]) -> OrderTimes:
         """Times of virtual stages that end after `cuts` layers."""
@@ -147,29 +148,21 @@ class Chain:
         speed = self.hardware.memory_bandwidth * self.hardware.efficiency.memory
         return values * WIDE * self.shared(timing) / timing.plan.tokens / speed
 
-    @property
-    def memory(self) -> float:
-        """Bytes of a device: ZeRO-1 (parameters and gradients whole, optimizer spread) and inputs.
-
-        The decoder's first stage holds what its forwards before the first backward have left.
-        """
-        state = sum(map(self._state, self.timings.values()))
-        timing, strategy = self.timings["decoder"], self.strategy
-        stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
-        waiting = min(warm_up(stages, chunks, count, 0) + 1, count * chunks)
-        layers = timing.tower.layers / (stages * chunks)
-        own = timing.activation / timing.plan.sequence
-        return state + waiting * (own if strategy.remat == "full" else kept(timing, layers))
-
-    def _state(self, timing: Timing) -> float:
-        """Bytes of a tower's parameters, gradients and share of the optimizer's state."""
-        if not self._trains(timing):
-            return self.workload.size * self.shared(timing)
-        moments = (1 + self.workload.moments) * WIDE / timing.plan.tokens
-        return (self.workload.size + WIDE + moments) * self.shared(timing)
-
     def _over_ranks(self, data: float, plan: ParallelPlan) -> float:
         return self.hardware.group_seconds(data, plan.tokens, plan.devices)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A step of a chain.
+
+    Attributes:
+        simulation: in time.
+        memory: bytes of the device that needs most.
+    """
+
+    simulation: Simulation
+    memory: float
 
 
 def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
@@ -207,7 +200,7 @@ def _evenest(squares: np.ndarray, parts: int) -> list[int]:
     return cuts[::-1]
 
 
-def megatron(chain: Chain) -> Simulation:
+def megatron(chain: Chain) -> Baseline:
     """Encoders in front of the first virtual stage, the decoder's layers over all or the others.
 
     Of the two the faster, and of all numbers of virtual chunks up to the strategy's: where the
@@ -223,10 +216,10 @@ def megatron(chain: Chain) -> Simulation:
             rest = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
             cuts = [len(encoders) + end for end in ([] if first else [0]) + rest]
             tried.append(_simulated(own, cuts, layers))
-    return min(tried, key=lambda made: made.makespan)
+    return min(tried, key=lambda made: made.simulation.makespan)
 
 
-def balanced(chain: Chain) -> Simulation:
+def balanced(chain: Chain) -> Baseline:
     """Virtual stages as even as whole layers allow."""
     strategy = chain.strategy
     layers = [*chain.encoders, *chain.decoder]
@@ -236,14 +229,17 @@ def balanced(chain: Chain) -> Simulation:
     return _simulated(chain, cuts, layers)
 
 
-def _simulated(chain: Chain, cuts: Sequence[int], layers: Sequence[Layer]) -> Simulation:
+def _simulated(chain: Chain, cuts: Sequence[int], layers: Sequence[Layer]) -> Baseline:
     strategy = chain.strategy
     orders = megatron_orders(strategy.decoder.stage, strategy.chunks, strategy.microbatches)
     options = Options(co_issue=False, replicas=strategy.decoder.batch)
-    return simulate_order(Ordered(orders), chain.times(cuts, layers), options)
+    made = simulate_order(Ordered(orders), chain.times(cuts, layers), options)
+    ends = zip([0, *cuts], cuts, strict=False)
+    parts = [[layer.tower for layer in layers[a:b]] for a, b in ends]
+    return Baseline(made, chain_memory(chain.timings, parts))
 
 
-def decoder_alone(chain: Chain) -> Simulation:
+def decoder_alone(chain: Chain) -> Baseline:
     """The decoder's layers over all virtual stages, no encoder work; its own parameters too."""
     parts = chain.strategy.decoder.stage * chain.strategy.chunks
     cuts = balanced_cuts([1.0] * len(chain.decoder), parts)

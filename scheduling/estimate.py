@@ -113,6 +113,11 @@ class Strategy:
         return self.plans["decoder"]
 
     @property
+    def tasks(self) -> int:
+        """Forwards of the decoder's chunks."""
+        return self.microbatches * self.chunks * self.decoder.stage
+
+    @property
     def by_layer(self) -> bool:
         """Whether layers gather their parameters one by one."""
         return self.decoder.stage == 1 or self.gather == "layer"
@@ -423,9 +428,20 @@ class Timing:
         return self.hardware.send_seconds(self.activation / plan.sequence, distance)
 
     def deliver(self) -> float:
-        """Seconds in which a microbatch's input is summed, and its gradient is handed out."""
+        """Seconds in which a microbatch is embedded: read, summed, and its gradient handed out."""
         share = self.activation / self.plan.sequence
-        return 4 * self.group(share, "stage") + 2 * self.gathered_rows
+        return self.looked_up + 4 * self.group(share, "stage") + 2 * self.gathered_rows
+
+    @property
+    def looked_up(self) -> float:
+        """Seconds in which rows of the embedding are read, and their gradients are added to it.
+
+        Each of the ranks of the vocabulary makes an array of all positions: parameters in float32
+        are read and activations written; their gradients read, and sums read and written.
+        """
+        values = self.activation / self.workload.size / self.plan.context
+        speed = self.hardware.memory_bandwidth * self.efficiency.memory
+        return values * (3 * WIDE + 2 * self.workload.size) / speed
 
     @cached_property
     def layers(self) -> float:

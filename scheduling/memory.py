@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from scheduling.estimate import WIDE, Strategy, Timing, Workload, elements
 from scheduling.hardware import Hardware
 from scheduling.program import DecoderSizes, EncoderSizes
+from scheduling.schedule import ScheduleError
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,14 @@ def kept(tower: Timing, layers: float) -> float:
 
 
 def everything(tower: Timing) -> float:
-    """Bytes that the backward of one layer reads of its forward."""
-    kept = tower.workload.kept[tower.name, tower.plan.tensor]
+    """Bytes that the backward of one layer reads of its forward.
+
+    Raises:
+        ScheduleError: the tower does not divide by its tensor degree.
+    """
+    kept = tower.workload.kept.get((tower.name, tower.plan.tensor))
+    if kept is None:
+        raise ScheduleError(f"{tower.name} does not divide by tensor {tower.plan.tensor}")
     return tower.rows * kept / tower.plan.context
 
 
@@ -120,7 +127,7 @@ def _task_work(tower: Timing) -> float:
     return 2 * kept(tower, tower.layers_per_task) + _layer_work(tower)
 
 
-def _logits(tower: Timing) -> float:
+def logits(tower: Timing) -> float:
     """Bytes of one chunk's logits and their gradient, float32, with the head's own gradient."""
     workload, vocab = tower.workload, tower.plan.vocab
     own = tower.rows * workload.positions["decoder"] / tower.plan.context
@@ -132,7 +139,7 @@ def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
     """Without a pipeline: layer by layer, encoders first, all of a microbatch's kept at once."""
     decoder = towers["decoder"]
     encoders = [tower for name, tower in towers.items() if name != "decoder"]
-    work = max(_layer_work(tower) for tower in towers.values()) + _logits(decoder)
+    work = max(_layer_work(tower) for tower in towers.values()) + logits(decoder)
     return {
         "gradients": sum(2 * WIDE * tower.stored for tower in towers.values()),
         "decoder": _kept_by_tower(decoder),
@@ -161,7 +168,7 @@ def _pipelined(
         "gradients": sum(WIDE * (t.resident if step else t.stored) for t in towers.values()),
         "decoder": _decoder_buffers(first, decoder),
         "encoders": sum(_encoder_buffers(towers[n], first, s) for n, s in encoders.items()),
-        "work": work + _logits(first),
+        "work": work + logits(first),
     }
 
 

@@ -18,7 +18,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from scheduling.baselines import ROUNDING, Chain
+from scheduling.chain_memory import state_bytes
 from scheduling.estimate import Timing
+from scheduling.memory import everything, kept
 from scheduling.schedule import ScheduleError
 from scheduling.simulation import Simulation
 from scheduling.timeline import Span
@@ -164,6 +166,8 @@ class Optimus:
         stages, tensor: of the encoders.
         seconds: of a step.
         coarse, hidden: share of the encoders' time in bubbles, without and with packing inside.
+        memory: bytes of a device for the encoders: their state, and what the forwards of a pipeline
+            leave, all of which come before its first backward.
     """
 
     stages: int
@@ -171,6 +175,7 @@ class Optimus:
     seconds: float
     coarse: float
     hidden: float
+    memory: float
 
 
 def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
@@ -221,9 +226,23 @@ def _with_plan(chain: Chain, alone: Simulation, stages: int, tensor: int) -> Opt
     coarse = sum(packing.longest for packing in packings)
     fine = sum(packing.finest().longest for packing in packings)
     whole = count / pipelines * sum(work.seconds for work in works)
-    return Optimus(
-        stages, tensor, alone.makespan + fine, _share(coarse, whole), _share(fine, whole)
-    )
+    shares = _share(coarse, whole), _share(fine, whole)
+    memory = _memory(chain, stages, tensor, max(dealt))
+    return Optimus(stages, tensor, alone.makespan + fine, *shares, memory)
+
+
+def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
+    """Bytes of a device for encoders of which `waiting` microbatches are encoded at a time."""
+    total = 0.0
+    scale = chain.strategy.decoder.sequence // tensor
+    for timing in _timings(chain, stages, tensor):
+        total += state_bytes(timing) * timing.tower.parameters / (stages * tensor)
+        layers = timing.tower.layers / stages
+        full = chain.strategy.remat == "full"
+        each = timing.activation / tensor if full else kept(timing, layers)
+        again = {"none": 0.0, "layer": 1.0, "full": layers}[chain.strategy.remat]
+        total += scale * (waiting * each + again * everything(timing))
+    return total
 
 
 def _share(exposed: float, whole: float) -> float:
@@ -233,17 +252,22 @@ def _share(exposed: float, whole: float) -> float:
 
 def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
     """One microbatch of all encoders on one of their stages."""
-    decoder = chain.strategy.decoder
-    plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
     times = []
-    for name in chain.workload.encoders:
-        own = replace(chain.strategy, plans={"decoder": decoder, name: plan}, pieces={})
-        timing = Timing(chain.workload, own, chain.hardware, name)
+    for timing in _timings(chain, stages, tensor):
         run = timing.forward if kind == "forward" else partial(chain.backward, timing)
         times.append(run(timing.tower.layers // stages))
     # `Timing` deals a microbatch's rows to the pipelines of a stage; here each has its own.
-    scale = decoder.sequence // tensor
+    scale = chain.strategy.decoder.sequence // tensor
     return Work(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
+
+
+def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
+    """Of all encoders under their plan."""
+    decoder = chain.strategy.decoder
+    plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
+    for name in chain.workload.encoders:
+        own = replace(chain.strategy, plans={"decoder": decoder, name: plan}, pieces={})
+        yield Timing(chain.workload, own, chain.hardware, name)
 
 
 def _sides(chain: Chain, alone: Simulation) -> tuple[Side, Side]:

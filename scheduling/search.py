@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import floor, log
 
 from scheduling.bounds import (
     decoder_seconds,
@@ -41,6 +42,12 @@ SLOW = "slower, by their lower bounds"
 #: Why numbers of devices are, before families that use so many are enumerated.
 FEW_LARGE = "numbers of devices: more memory than there is, by the parameters of each"
 FEW_SLOW = "numbers of devices: slower, by what each would compute"
+#: What is leanest is so to such a share.
+NEAR = 0.01
+#: Bounds of one such ratio are near each other.
+STEP = (1 + NEAR) ** 0.5
+#: A strategy and the bytes that it takes.
+Lean = tuple[Strategy, float]
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class Search:
     simulated: int
     families: int
     refused: Mapping[str, int]
-    smallest: tuple[Strategy, float] | None = None
+    smallest: Lean | None = None
 
 
 #: The schedule of a strategy, as the train step would make it.
@@ -107,8 +114,7 @@ def evaluate(
     schedule = scheduler(strategy)
     strategy = _cut(strategy, schedule)
     times = step_times(workload, strategy, hardware)
-    sizes = buffer_sizes(schedule, strategy)
-    memory = step_memory(workload, strategy, hardware, sizes)
+    memory = _memory(workload, strategy, hardware, schedule)
     seconds = makespan(schedule, times, _options(strategy))
     return Outcome(strategy, schedule, times, seconds, memory)
 
@@ -135,6 +141,12 @@ def buffer_sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:
     return program.sizes, {name: own.sizes for name, own in program.encoders.items()}
 
 
+def _memory(
+    workload: Workload, strategy: Strategy, hardware: Hardware, schedule: Schedule
+) -> Memory:
+    return step_memory(workload, strategy, hardware, buffer_sizes(schedule, strategy))
+
+
 def search(
     space: Space,
     workload: Workload,
@@ -142,24 +154,44 @@ def search(
     scheduler: Scheduler,
     top: int = 1,
     progress: Progress | None = None,
+    within: float = 0.0,
 ) -> Search:
     """The `top` fastest strategies of `space`, at most one of a family's decoder degrees.
 
     Args:
         scheduler: makes a strategy's schedule.
         progress: see `Progress`.
+        within: none is faster than what is found by more than this share of its seconds.
     """
-    return _Search(space, workload, hardware, scheduler, top, progress).run()
+    return _Search(space, workload, hardware, scheduler, top, progress, within).run()
 
 
 def leanest(
     space: Space, workload: Workload, hardware: Hardware, scheduler: Scheduler
-) -> tuple[Strategy, float] | None:
-    """The strategy of `space` that takes the least memory, and its bytes; None if there is none.
+) -> Lean | None:
+    """A strategy of `space` that takes the least memory (to `NEAR`), and its bytes; None if none.
 
     Args: as for `search`.
     """
     return _Search(space, workload, hardware, scheduler, 1).leanest()
+
+
+def fitting(
+    space: Space, workload: Workload, hardware: Hardware, scheduler: Scheduler
+) -> Lean | None:
+    """Some strategy of `space` that has room, and its bytes; None if none has.
+
+    Args: as for `search`.
+    """
+    found = _Search(space, workload, hardware, scheduler, 1).leanest(enough=space.memory)
+    return found if found and found[1] <= space.memory else None
+
+
+def _is_over(found: Lean | None, bound: float, enough: float | None) -> bool:
+    """Whether what takes at least `bound` bytes, to a `STEP`, changes nothing any more."""
+    if enough is not None and bound > enough * STEP:
+        return True
+    return found is not None and found[1] <= max(bound * STEP, enough or 0.0)
 
 
 @dataclass
@@ -172,6 +204,7 @@ class _Search:
     scheduler: Scheduler
     top: int
     progress: Progress | None = None
+    within: float = 0.0
     best: list[Outcome] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
@@ -197,7 +230,8 @@ class _Search:
     @property
     def limit(self) -> float:
         """What a strategy must undercut."""
-        return self.best[-1].seconds if len(self.best) == self.top else float("inf")
+        full = len(self.best) == self.top
+        return self.best[-1].seconds * (1 - self.within) if full else float("inf")
 
     def _counts(self) -> Iterator[Entry]:
         """Plans of the decoder by how many devices they use."""
@@ -224,42 +258,46 @@ class _Search:
         """Whether the least memory that a strategy can take is there."""
         return least_memory(self.workload, strategy, self.hardware) <= self.space.memory
 
-    def leanest(self) -> tuple[Strategy, float] | None:
-        """The strategy that takes the least memory, by branch and bound once more."""
-        found: tuple[Strategy, float] | None = None
+    def leanest(self, enough: float | None = None) -> Lean | None:
+        """The strategy that takes the least memory, by branch and bound once more.
+
+        Args:
+            enough: bytes; the first strategy that takes no more will do, and others do not count.
+        """
+        found: Lean | None = None
         for devices, plans in decoder_plans(self.space, self.workload).items():
-            if found and least_state(self.workload, devices) >= found[1]:
+            least = least_state(self.workload, devices)
+            if _is_over(found, least, enough):
                 break
-            own = families(self.space, self.workload, plans)
-            for bound, family in self._by_least_memory(own):
-                if found and bound >= found[1]:
+            for bound, family in self._by_least_memory(families(self.space, self.workload, plans)):
+                if _is_over(found, bound, enough):
                     break
-                found = self._leanest_of(family, found)
+                found = self._leanest_of(family, found, enough)
         return found
 
     def _leanest_of(
-        self, family: Strategy, found: tuple[Strategy, float] | None
-    ) -> tuple[Strategy, float] | None:
+        self, family: Strategy, found: Lean | None, enough: float | None
+    ) -> Lean | None:
         """What takes the least memory of a family, or `found`."""
         for least, member in self._by_least_memory(members(self.space, self.workload, family)):
-            if found and least >= found[1]:
+            if _is_over(found, least, enough):
                 break
             found = self._leaner(member, found)
         return found
 
     def _by_least_memory(self, found: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
+        """With their bounds; of those that are near each other, the one of fewest tasks first."""
         pairs = [(least_memory(self.workload, own, self.hardware), own) for own in found]
-        return sorted(pairs, key=lambda pair: pair[0])
+        return sorted(pairs, key=lambda pair: (floor(log(pair[0], STEP)), pair[1].tasks))
 
-    def _leaner(
-        self, member: Strategy, found: tuple[Strategy, float] | None
-    ) -> tuple[Strategy, float] | None:
+    def _leaner(self, member: Strategy, found: Lean | None) -> Lean | None:
         """What takes less memory; `found` if `member` has no schedule."""
         try:
-            outcome = evaluate(self.workload, member, self.hardware, self.scheduler)
+            schedule = self.scheduler(member)
         except ScheduleError:
             return found
-        own = outcome.strategy, outcome.memory.total
+        strategy = _cut(member, schedule)
+        own = strategy, _memory(self.workload, strategy, self.hardware, schedule).total
         return own if found is None or own[1] < found[1] else found
 
     def _visit(self, family: Strategy, least: float) -> None:
@@ -313,8 +351,7 @@ class _Search:
         seconds = makespan(schedule, times, _options(strategy))
         if seconds >= self.limit:
             return
-        sizes = buffer_sizes(schedule, strategy)
-        memory = step_memory(self.workload, strategy, self.hardware, sizes)
+        memory = _memory(self.workload, strategy, self.hardware, schedule)
         if memory.total > self.space.memory:
             self.refused["more memory than there is"] += 1
             return

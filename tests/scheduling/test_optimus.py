@@ -188,13 +188,13 @@ def test_more_room_never_exposes_more(made: Packing, more: float) -> None:
 
 
 def made_of(own: Chain, memory: float = 1e12) -> module.Optimus:
-    return optimus(own, decoder_alone(own), memory)
+    return optimus(own, decoder_alone(own).simulation, memory)
 
 
 def test_encoders_that_cost_little_make_the_step_no_longer() -> None:
     own = chain(small.workload(encoders=[("vision", 16, 2)]), ParallelPlan(stage=2))
     made = made_of(own)
-    alone = decoder_alone(own).makespan
+    alone = decoder_alone(own).simulation.makespan
     assert made.seconds >= alone
     assert made.coarse <= made.hidden <= 1
     heavy = made_of(chain(small.workload(encoders=[("vision", 256, 2)]), ParallelPlan(stage=2)))
@@ -203,7 +203,7 @@ def test_encoders_that_cost_little_make_the_step_no_longer() -> None:
 
 def test_without_encoders_nothing_is_exposed() -> None:
     own = chain(small.workload(encoders=()), ParallelPlan(stage=2))
-    assert made_of(own).seconds == decoder_alone(own).makespan
+    assert made_of(own).seconds == decoder_alone(own).simulation.makespan
 
 
 def test_more_bubbles_in_tasks_never_make_the_step_longer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,10 +274,10 @@ def published() -> Chain:
 
 
 def test_the_published_speedup_and_shares_come_out(published: Chain) -> None:
-    memory = named("h100").memory - published.memory
-    made = optimus(published, decoder_alone(published), memory)
+    alone = decoder_alone(published)
+    made = optimus(published, alone.simulation, named("h100").memory - alone.memory)
     # Optimus, table of the largest setting: 5.87 s balanced, 4.87 s Optimus.
-    assert balanced(published).makespan / made.seconds == pytest.approx(1.21, rel=0.05)
+    assert balanced(published).simulation.makespan / made.seconds == pytest.approx(1.21, rel=0.05)
     # Optimus, ablation at 3072 GPUs.
     assert made.coarse == pytest.approx(0.687, abs=0.07)
     assert made.hidden == pytest.approx(0.850, abs=0.07)

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -18,14 +17,13 @@ import yaml
 import launch
 from mllm_jax import plan as module
 from mllm_jax.config import ExperimentConfig, load, resolve
-from mllm_jax.plan import Prediction
 from mllm_jax.planning import Planner
 from mllm_jax.predict import memory
+from mllm_jax.prediction import COLUMNS
 from mllm_jax.simulate import simulated_step
 from mllm_jax.train.schedule import make_schedule, one_stage
 from scheduling.estimate import Strategy
 from scheduling.hardware import named
-from scheduling.simulation import IDLE_KINDS
 from sharding.plan import ParallelPlan
 from tests.configs import ROOT, values
 
@@ -110,6 +108,7 @@ def test_best_and_baselines_have_the_same_keys(usual: dict[str, Any]) -> None:
     assert all(set(own) == KEYS for own in every)
     assert result["search_seconds"] > 0
     assert result["top"][0] == result["best"]
+    assert result["hardware"] == "4 x NVIDIA H100 SXM 80 GB, 72.5 GiB each"
     seconds = [own["step_seconds"] for own in result["top"]]
     assert seconds == sorted(seconds)
     assert 1 <= len(seconds) <= 3
@@ -132,7 +131,10 @@ def test_a_long_search_shows_how_far_it_is(tmp_path: Path) -> None:
     module.plan(planner, 1, tmp_path / "plan.yaml", lambda: next(seconds), told.append)
     # A line every ten seconds; this clock is read once for each strategy that is simulated.
     assert told[0].startswith("10 s: 2 strategies simulated, ")
-    assert [line.split()[0] for line in told] == [str(10 * (i + 1)) for i in range(len(told))]
+    begun = [line for line in told if line[0].isdigit()]
+    assert [line.split()[0] for line in begun] == [str(10 * (i + 1)) for i in range(len(begun))]
+    # Searches for baselines, too.
+    assert {line.split(":")[0] for line in told if line not in begun} == {"fsdp"}
     assert all("what is left at least" in line for line in told)
 
 
@@ -141,7 +143,7 @@ def test_the_table_has_a_row_for_every_way(file: Path, capsys: pytest.CaptureFix
     line = ["plan", "--config", str(file), "--top", "2", "--output", str(output)]
     assert launch.main(line) == launch.OK
     head, *rows = capsys.readouterr().out.splitlines()
-    assert all(column in head for column in module.COLUMNS)
+    assert all(column in head for column in COLUMNS)
     for row, name in zip(rows, ["best", "best 2", *WAYS], strict=False):
         assert row.startswith(name)
     assert f"written: {output}" in "".join(rows)
@@ -168,6 +170,7 @@ def test_what_is_written_runs_as_it_was_predicted(tmp_path: Path) -> None:
         stages.add(config.parallel.decoder.stage)
         assert config.parallel.plans == dict(outcome.strategy.plans)
         assert config.data.rows * config.train.accumulate == 8
+        assert config.schedule.hardware == "h100"
         assert schedule_of(config) == outcome.schedule
         hardware = named("h100")
         assert simulated_step(config, hardware).makespan == pytest.approx(outcome.seconds)
@@ -444,65 +447,9 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_search(
         assert "choose another --output" in told
 
 
-# ---- what is told --------------------------------------------------------------------------------
-
-
-ALL = float("inf")
-
-
-def prediction(seconds: float | None, **idle: float) -> Prediction:
-    made = dict.fromkeys(IDLE_KINDS, 0.0) | {name.replace("_", "-"): s for name, s in idle.items()}
-    compute = None if seconds is None else seconds - sum(idle.values())
-    return Prediction("way", "", 4, seconds, compute, {str(k): s for k, s in made.items()})
-
-
-def test_slower_ways_say_where_the_time_goes() -> None:
-    best = prediction(2.0, other=0.5)
-    told = module._compared(prediction(4.0, warm_up=1.75, other=0.25), best, ALL).reason
-    assert told == "2.00x the best's seconds, most of it warm-up (1.75 s more)"
-    told = module._compared(prediction(3.0), best, ALL).reason
-    assert told == "1.50x the best's seconds, most of it compute (1.5 s more)"
-    assert module._compared(best, best, ALL).reason == "as fast as the best"
-    told = module._compared(prediction(1.0), best, ALL).reason
-    assert told.startswith("2.00x as fast as the best")
-
-
-def test_ways_that_need_more_memory_say_so() -> None:
-    best, large = prediction(2.0), replace(prediction(1.0), memory=3.0 * 2**30)
-    assert module._compared(large, best, 2.0 * 2**30).reason == "needs 3.00 GiB of 2"
-    assert module._compared(large, best, 3.0 * 2**30).reason.startswith("2.00x as fast")
-
-
-@pytest.mark.parametrize(
-    ("number", "microbatches", "chunks", "pieces"),
-    [(1, "1 microbatch", "1 chunk", "1 piece"), (2, "2 microbatches", "2 chunks", "2 pieces")],
-)
-def test_one_is_no_plural(number: int, microbatches: str, chunks: str, pieces: str) -> None:
-    plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
-    strategy = Strategy(plans, number, number, pieces={"vision": number})
-    assert module.describe(strategy).split(", ") == [
-        "decoder stage 2; vision data 2",
-        microbatches,
-        "remat layer",
-        chunks,
-        "encoders in bubbles",
-        f"vision in {pieces}",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("size", "told"),
-    [(0, "0"), (2**30, "1.00"), (12.341 * 2**30, "12.4"), (2**20, "0.000977"), (2**40, "1030")],
-)
-def test_gib_are_rounded_up(size: float, told: str) -> None:
-    assert module._gib(size) == told
-    assert float(told) * 2**30 >= size
-
-
 def test_ways_that_cannot_be_run_say_why(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Three layers over two stages of two chunks.
     result = planned(file, capsys, "schedule.chunks=2")["baselines"]
     for name in ("balanced", "optimus"):
         assert result[name]["step_seconds"] is None
         assert "layers cannot be cut into 4 virtual stages" in result[name]["reason"]
-    assert Prediction("way", "", reason="why").row == ("way", *"-" * (len(module.COLUMNS) - 1))
