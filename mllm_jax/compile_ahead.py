@@ -19,6 +19,7 @@ from mllm_jax.ahead import Target, for_target, training_batch
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.hlo import parse
 from mllm_jax.overlap import ByKind, Speeds, loop_share, overlap
+from mllm_jax.predict import memory
 from mllm_jax.train.experiment import train_step
 from mllm_jax.train.step import TrainStep
 
@@ -45,6 +46,7 @@ class Report:
     Attributes:
         target: what it was compiled for.
         bytes: of one device, by what they hold.
+        predicted: bytes of one device by the cost model.
         limit: bytes that one device has for the program.
         seconds: of tracing, lowering and compiling.
         collectives: of one device and step, by kind; empty where the compiler has given up.
@@ -54,6 +56,7 @@ class Report:
 
     target: Target
     bytes: Mapping[str, float]
+    predicted: float
     limit: float
     seconds: float
     collectives: ByKind
@@ -73,7 +76,8 @@ class Report:
     @property
     def memory_rows(self) -> list[tuple[object, ...]]:
         """GiB of one device by kind, and the share of the limit."""
-        kinds = [*self.bytes.items(), ("together", self.total), ("limit", self.limit)]
+        sums = ("together", self.total), ("predicted", self.predicted), ("limit", self.limit)
+        kinds = [*self.bytes.items(), *sums]
         return [(kind, f"{n / GIB:.2f}", f"{n / self.limit:.1%}") for kind, n in kinds]
 
     @property
@@ -103,6 +107,7 @@ class Report:
             "topology": str(self.target),
             "fits": self.fits,
             "bytes_per_device": self.total,
+            "predicted_bytes": self.predicted,
             "limit_bytes": self.limit,
             "bytes_by_kind": dict(self.bytes),
             "compile_seconds": self.seconds,
@@ -149,7 +154,8 @@ def compile_ahead(
     seconds = time.perf_counter() - begin
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts KiB
     said = advice(config, found, limit)
-    return Report(target, found, limit, seconds, collectives, host, said)
+    predicted = memory(config, hardware).total
+    return Report(target, found, predicted, limit, seconds, collectives, host, said)
 
 
 def collectives_of(step: TrainStep, text: str, target: Target) -> ByKind:
