@@ -174,6 +174,16 @@ class MuonConfig(Section):
 OptimizerConfig = Annotated[AdamWConfig | MuonConfig, Field(discriminator="kind")]
 
 
+class ParameterGroup(Section):
+    """Parameters that train in another way than the others.
+
+    Args:
+        learning_rate: peak, in place of `train.learning_rate`; the schedule is the same.
+    """
+
+    learning_rate: float = Field(gt=0)
+
+
 class TrainConfig(Section):
     """Optimization.
 
@@ -187,8 +197,10 @@ class TrainConfig(Section):
         clip_norm: bound on the global gradient norm, or null for none.
         accumulate: batches of `data.rows` rows whose gradients make one step; the microbatches of a
             pipeline.
-        freeze: what keeps its initial parameters: names of encoders, whose connectors still train,
-            or `<name>.connector`.
+        freeze: what keeps its initial parameters: `decoder`, names of encoders, whose connectors
+            still train, or `<name>.connector`.
+        groups: by `decoder`, `<encoder>` (without its connector) or `<encoder>.connector`, what its
+            parameters have of their own.
         optimizer: `adamw` or `muon` and its hyperparameters.
     """
 
@@ -201,6 +213,7 @@ class TrainConfig(Section):
     clip_norm: float | None = Field(1.0, gt=0)
     accumulate: int = Field(1, ge=1)
     freeze: tuple[str, ...] = ()
+    groups: dict[str, ParameterGroup] = Field(default_factory=dict)
     optimizer: OptimizerConfig = AdamWConfig()
 
 

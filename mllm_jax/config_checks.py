@@ -311,10 +311,19 @@ def _in_a_stage(config: ExperimentConfig) -> str:
 
 def _freeze(config: ExperimentConfig) -> Iterator[str]:
     encoders = list(config.model.encoders)
-    valid = [*encoders, *(f"{name}.connector" for name in encoders)]
-    for name in config.train.freeze:
-        if name not in valid:
-            yield f"train.freeze: {name} is no part of the model; valid: {', '.join(valid)}"
+    valid = ["decoder", *encoders, *(f"{name}.connector" for name in encoders)]
+    for key, names in (("freeze", config.train.freeze), ("groups", config.train.groups)):
+        for name in names:
+            if name not in valid:
+                yield f"train.{key}: {name} is no part of the model; valid: {', '.join(valid)}"
+    for name in config.train.groups:
+        if name in config.train.freeze:
+            yield (
+                f"train.groups.{name} has no effect, as train.freeze has {name}, too; valid: one "
+                "of them"
+            )
+    if set(config.train.freeze) >= set(valid):
+        yield f"train.freeze: {', '.join(config.train.freeze)} leave nothing to train; valid: fewer"
 
 
 def _stages(config: ExperimentConfig) -> Iterator[str]:

@@ -149,6 +149,8 @@ def utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[f
     work = planner.workload
     forward = sum(work.flops(name) for name in work.towers)
     trained = sum(work.flops(name) for name in work.towers if name not in work.frozen)
-    again = 0.0 if strategy.remat == "none" else trained
+    through = work.flops("decoder") if "decoder" in work.frozen else 0.0
+    again = 0.0 if strategy.remat == "none" else trained + through
     peak = planner.hardware.peak(work.dtype) * strategy.decoder.devices * seconds
-    return (forward + 2 * trained) / peak, (forward + 2 * trained + again) / peak
+    flops = forward + 2 * trained + through
+    return flops / peak, (flops + again) / peak

@@ -61,7 +61,7 @@ def workload(config: ExperimentConfig, tensors: Sequence[int] = ()) -> Workload:
         rows=data.rows * config.train.accumulate,
         dtype=model.dtype,
         moments=2 if config.train.optimizer.kind == "adamw" else 1,
-        frozen=frozenset(name for name in model.encoders if frozen.trunk(name)),
+        frozen=frozenset(name for name in positions if frozen.trunk(name)),
         frozen_connectors=frozenset(name for name in model.encoders if frozen.connector(name)),
         loss_chunk=model.loss_chunk,
         pairs={"decoder": causal_share(model.attention, positions["decoder"])},

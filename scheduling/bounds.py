@@ -102,12 +102,15 @@ def tower_compute(
     """Seconds that each of `devices` computes for a tower, if all compute as much.
 
     What depends on the plans is left out: what a layer takes beside its compute, and adding
-    gradients up. A frozen encoder whose connector trains computes a layer again, at least.
+    gradients up. A frozen encoder whose connector trains computes a layer again, at least;
+    a frozen decoder has gradients of its inputs alone.
     """
     plan = ParallelPlan(fsdp=devices)
     timing = Timing(workload, Strategy({"decoder": plan, name: plan}), hardware, name)
     tower, again = timing.tower, 0 if remat == "none" else 1
     start, layer, end = map(timing.compute, (tower.start, tower.layer, tower.end))
+    if name == "decoder" and name in workload.frozen:
+        return tower.layers * (2 + again) * layer + 3 * end
     if name in workload.frozen & workload.frozen_connectors:
         return start + tower.layers * layer + end
     if name in workload.frozen:

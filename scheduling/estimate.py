@@ -43,7 +43,8 @@ class Workload:
         rows: of a step, all its microbatches together.
         dtype: of activations.
         moments: values of float32 that the optimizer keeps for a parameter.
-        frozen: towers of which nothing but the connector trains.
+        frozen: towers that do not train, encoders but for their connectors. Gradients go through a
+            frozen decoder to its inputs.
         frozen_connectors: of encoders that do not even train that.
         loss_chunk: tokens whose logits exist at a time.
         pairs: share of all pairs of a row that attention computes, by tower, where it is not all.
@@ -213,8 +214,14 @@ class Timing:
         """How an encoder's work is cut."""
         pieces = self.strategy.pieces.get(self.name, self.plan.stage)
         backward = 0 if self.name in self.workload.frozen_connectors else 1
-        trains = self.name not in self.workload.frozen
-        return EncoderPieces(self.name, pieces, self.plan.stage, pieces if trains else backward)
+        return EncoderPieces(
+            self.name, pieces, self.plan.stage, pieces if self.trains else backward
+        )
+
+    @property
+    def trains(self) -> bool:
+        """Whether the tower's layers have gradients."""
+        return self.name not in self.workload.frozen
 
     @property
     def activation(self) -> float:
@@ -320,19 +327,22 @@ class Timing:
     def layer_backward(self) -> tuple[Segment, ...]:
         """A layer's backward without its recomputation.
 
-        The gradients of a block's parameters are computed beside the scatter of its input's; what
-        that leaves of the compute hides the gather of parameters.
+        That of a frozen decoder computes gradients of inputs alone. Else the gradients of a
+        block's parameters are computed beside the scatter of its input's; what that leaves of the
+        compute hides the gather of parameters.
         """
         half = self.block  # of two products for each one of the forward
-        scatter = self.hidden(self.gathered_rows, half)
-        block = (Segment(0.0, self.gathered_rows), Segment(2 * half, scatter))
+        products = 2 if self.trains else 1
+        scatter = self.hidden(self.gathered_rows, half if self.trains else 0.0)
+        block = (Segment(0.0, self.gathered_rows), Segment(products * half, scatter))
         gather = self.layer_gather if self.strategy.remat == "none" else 0.0
-        beside = 2 * half - min(self.gathered_rows, half)
+        beside = products * half - min(self.gathered_rows, half)
         fsdp = self.hidden(gather + self.layer_gather, self.tower.blocks * beside)
         alone = _collectives(self.exchanged_heads, fsdp)
         whole = TaskTime((*block * self.tower.blocks, *alone))
         # Accelerators add to the sums in the epilogue of the products that make the gradients.
-        sums = self.summing(elements(self.tower.layer_parameters, self.plan, fsdp=False))
+        count = elements(self.tower.layer_parameters, self.plan, fsdp=False) if self.trains else 0.0
+        sums = self.summing(count)
         return (*whole.segments, Segment(self.hidden(sums, whole.seconds)))
 
     def summing(self, count: float) -> float:
@@ -378,7 +388,7 @@ class Timing:
     def _piece_backward(self, piece: int) -> TaskTime:
         # What comes before and after the layers is computed again, and has a backward.
         ends = (*self._start(piece, 2), *self._end(piece, 3))
-        if self.name not in self.workload.frozen:
+        if self.trains:
             return TaskTime((*self.backward(self.layers_per_task).segments, *ends))
         again = self.layer_again * self.layers_per_task
         return TaskTime((*again, *self._end(piece, 3)))
@@ -413,7 +423,7 @@ class Timing:
 
     def head(self) -> TaskTime:
         """Head and loss of a microbatch with their backward, on all stages at once."""
-        compute = 4 * self.compute(self.tower.end, 1 / self.plan.stage)
+        compute = (4 if self.trains else 3) * self.compute(self.tower.end, 1 / self.plan.stage)
         share = self.activation / self.plan.sequence
         # The last stage's output to all, and its gradient's sum.
         moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows
@@ -441,7 +451,8 @@ class Timing:
         """
         values = self.activation / self.workload.size / self.plan.context
         speed = self.hardware.memory_bandwidth * self.efficiency.memory
-        return values * (3 * WIDE + 2 * self.workload.size) / speed
+        times = (3, 2) if self.trains else (1, 1)
+        return values * (times[0] * WIDE + times[1] * self.workload.size) / speed
 
     @cached_property
     def layers(self) -> float:
@@ -480,7 +491,7 @@ class Timing:
 
     def scatter(self) -> float:
         """Seconds in which gradients are summed over ranks at a step's end."""
-        if self.name in self.workload.frozen:
+        if not self.trains:
             return 0.0
         fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.resident, "fsdp")
         return fsdp + 2 * self._over_replicas(WIDE * self.stored)
@@ -494,7 +505,7 @@ class Timing:
 
     def update(self) -> float:
         """Seconds of the optimizer: gradient, parameter and moments read, the latter written."""
-        if self.name in self.workload.frozen:
+        if not self.trains:
             return 0.0
         values = 3 + 2 * self.workload.moments
         speed = self.hardware.memory_bandwidth * self.efficiency.memory

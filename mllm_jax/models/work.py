@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
@@ -30,15 +30,31 @@ def tower_works(config: ModelConfig) -> dict[str, TowerWork]:
     return {name: tower_work(config, name) for name in ("decoder", *config.encoders)}
 
 
-def model_flops(config: ModelConfig, lengths: Mapping[str, ArrayLike]) -> float:
+def model_flops(
+    config: ModelConfig, lengths: Mapping[str, ArrayLike], frozen: Collection[str] = ()
+) -> float:
     """FLOPs of one training step, forward and backward, without recomputation.
 
     Args:
         lengths: segment lengths of every module in input positions, e.g. `{"decoder": [90, 38],
             "vision": [64]}`.
+        frozen: what does not train, by the names of `train.freeze`; gradients go through a frozen
+            decoder to its inputs, and into a frozen encoder not at all.
     """
-    forward = sum(tower_work(config, name).flops(n) for name, n in lengths.items())
-    return TRAINING_FACTOR * forward
+    return sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
+
+
+def _trained_flops(
+    config: ModelConfig, name: str, lengths: ArrayLike, frozen: Collection[str]
+) -> float:
+    """Of one tower: the forward, and a product for each gradient of inputs and of parameters."""
+    if name not in frozen:
+        return TRAINING_FACTOR * tower_work(config, name).flops(lengths)
+    if name == "decoder":
+        return 2 * tower_work(config, name).flops(lengths)
+    connector = 0 if f"{name}.connector" in frozen else 2
+    whole = tower_work(config, name).flops(lengths)
+    return whole + connector * work_parts(config, name).end.flops(lengths)
 
 
 @dataclass(frozen=True)

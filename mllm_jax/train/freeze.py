@@ -14,14 +14,14 @@ class Frozen:
     """Frozen parts of the model.
 
     Attributes:
-        names: `<encoder>` for an encoder without its connector, `<encoder>.connector`.
+        names: `decoder`, `<encoder>` for an encoder without its connector, `<encoder>.connector`.
     """
 
     names: tuple[str, ...] = ()
 
-    def trunk(self, encoder: str) -> bool:
-        """Whether the encoder is frozen but for its connector."""
-        return encoder in self.names
+    def trunk(self, tower: str) -> bool:
+        """Whether the tower is frozen, an encoder but for its connector."""
+        return tower in self.names
 
     def connector(self, encoder: str) -> bool:
         """Whether the encoder's connector is frozen."""
@@ -29,7 +29,9 @@ class Frozen:
 
     def mask(self, params: Any) -> Any:
         """True for every frozen leaf of a tree like the whole model's parameters."""
-        return jax.tree_util.tree_map_with_path(lambda path, _: self._holds(_keys(path)), params)
+        return jax.tree_util.tree_map_with_path(
+            lambda path, _: group_of(path) in self.names, params
+        )
 
     def stop(self, params: Any) -> Any:
         """The model's parameters, the frozen ones as constants."""
@@ -39,15 +41,18 @@ class Frozen:
         """Parameters of one encoder, the frozen ones as constants."""
         return self.stop({"encoders": {name: params}})["encoders"][name]
 
-    def _holds(self, keys: tuple[str, ...]) -> bool:
-        if keys[0] != "encoders":
-            return False
-        _, encoder, block, *_ = keys
-        return self.connector(encoder) if block == "connector" else self.trunk(encoder)
+    def stop_decoder(self, params: Any) -> Any:
+        """Parameters of the decoder, or of a part of it, as constants if it is frozen."""
+        return jax.tree.map(lax.stop_gradient, params) if self.trunk("decoder") else params
 
 
-def _keys(path: tuple[Any, ...]) -> tuple[str, ...]:
-    return tuple(key.key for key in path)
+def group_of(path: tuple[Any, ...]) -> str:
+    """`decoder`, `<encoder>` or `<encoder>.connector`: what a leaf of the parameters is part of."""
+    keys = tuple(key.key for key in path)
+    if keys[0] != "encoders":
+        return "decoder"
+    _, encoder, block, *_ = keys
+    return f"{encoder}.connector" if block == "connector" else str(encoder)
 
 
 def _stop(leaf: jax.Array, frozen: bool) -> jax.Array:

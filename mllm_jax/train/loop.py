@@ -316,7 +316,9 @@ def _record(
         wait_seconds=waited,
         used=used,
         capacity=capacity,
-        flops=sum(model_flops(config.model, m.stats.lengths) for m in microbatches),
+        flops=sum(
+            model_flops(config.model, m.stats.lengths, config.train.freeze) for m in microbatches
+        ),
         skipped=progress.skipped.total(),
         loads=_loads(experiment, microbatches),
         moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),

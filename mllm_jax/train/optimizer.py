@@ -17,7 +17,7 @@ import optax
 from jax import lax
 
 from mllm_jax.config import AdamWConfig, MuonConfig, TrainConfig
-from mllm_jax.train.freeze import Frozen
+from mllm_jax.train.freeze import Frozen, group_of
 from sharding.collectives import all_gather, axis_index, axis_size, psum, shard_slice, vary
 from sharding.grid import Axes
 from sharding.rules import STACKS, Layout, LogicalAxes
@@ -53,7 +53,22 @@ def build_optimizer(config: TrainConfig, layouts: Any) -> optax.GradientTransfor
         optimizer = parts["adamw"]
     else:
         optimizer = optax.partition(parts | {"frozen": optax.set_to_zero()}, labels)
-    return optax.chain(clip_by_global_norm(config.clip_norm, layouts), optimizer)
+    clip = clip_by_global_norm(config.clip_norm, layouts)
+    return optax.chain(clip, optimizer, _scale_groups(config))
+
+
+def _scale_groups(config: TrainConfig) -> optax.GradientTransformation:
+    """Updates times the group's learning rate over the usual one, to which they are linear."""
+
+    def scale(path: tuple[Any, ...], leaf: jax.Array) -> jax.Array:
+        group = config.groups.get(group_of(path))
+        return leaf if group is None else leaf * (group.learning_rate / config.learning_rate)
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        del params
+        return jax.tree_util.tree_map_with_path(scale, updates), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
 def _group(chosen: AdamWConfig | MuonConfig, layout: Layout) -> str:

@@ -210,7 +210,7 @@ class PipelinedGradients:
     @cached_property
     def _pipeline(self) -> Pipeline:
         schedule, views = self.plan.schedule, self.inside.views
-        decoder = multimodal.Decoder(self.model, views["decoder"])
+        decoder = StageDecoder(self.model, views["decoder"], self.frozen)
         encoders = {
             name: StageEncoder(self.model, name, views, self.frozen) for name in self.model.encoders
         }
@@ -259,6 +259,31 @@ class PipelinedGradients:
             return psum(g, layout.replicated)
 
         return jax.tree.map(leaf, grads, whole, self.layout)
+
+
+class StageDecoder(multimodal.Decoder):
+    """The decoder's parts for the executor.
+
+    Args:
+        view: inside a stage.
+        frozen: parameters whose gradients are zero.
+    """
+
+    def __init__(self, model: ModelConfig, view: View, frozen: Frozen) -> None:
+        super().__init__(model, view)
+        self._frozen = frozen
+
+    def embed(self, params: Any, batch: Any) -> jax.Array:
+        """As of any decoder."""
+        return super().embed(self._frozen.stop_decoder(params), batch)
+
+    def layer(self, params: Any, x: jax.Array, context: Any) -> jax.Array:
+        """As of any decoder."""
+        return super().layer(self._frozen.stop_decoder(params), x, context)
+
+    def head(self, params: Any, x: jax.Array, batch: Any) -> jax.Array:
+        """As of any decoder."""
+        return super().head(self._frozen.stop_decoder(params), x, batch)
 
 
 class StageEncoder:

@@ -146,8 +146,8 @@ def workloads(draw: st.DrawFn, most: int = 2) -> Workload:
         (name, draw(st.sampled_from([16, 64, 128])), draw(st.sampled_from([2, 4, 3])))
         for name in names
     ]
-    frozen = frozenset(name for name in names if draw(st.booleans()))
-    connectors = frozenset(name for name in frozen if draw(st.booleans()))
+    frozen = frozenset(name for name in ("decoder", *names) if draw(st.booleans()))
+    connectors = frozenset(name for name in frozen - {"decoder"} if draw(st.booleans()))
     return workload(
         draw(st.sampled_from([4, 8])),
         layers=draw(st.sampled_from([4, 2, 3])),

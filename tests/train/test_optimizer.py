@@ -167,3 +167,35 @@ def test_learning_rate_warms_up_and_decays():
     rates = [float(schedule(step)) for step in range(11)]
     assert 0 < rates[0] < rates[1] < rates[4] == pytest.approx(0.1)
     assert rates[4] > rates[7] > rates[10] == pytest.approx(0.02)
+
+
+def test_groups_train_at_their_own_rate() -> None:
+    """Each part as if the whole model trained at its rate; frozen ones stay."""
+    parts = {"decoder": 0.01, "vision": 0.002, "vision.connector": 0.05}
+
+    def whole(tree: Any) -> Any:
+        vision = {"layers": tree["layers"], "connector": {"up": tree["layers"]["up"]}}
+        return {"decoder": tree, "encoders": {"vision": vision, "audio": {"table": tree["table"]}}}
+
+    lay = layouts(whole(AXES), JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    params, grads = whole(arrays(0)), whole(arrays(1))
+
+    def moved(rate: float, **changes: Any) -> Any:
+        config = TrainConfig(steps=4, learning_rate=rate, clip_norm=None, **changes)
+        optimizer = build_optimizer(config, lay)
+        return optimizer.update(grads, optimizer.init(params), params)[0]
+
+    groups: dict[str, Any] = {name: {"learning_rate": rate} for name, rate in parts.items()}
+    found = moved(0.03, groups=groups, freeze=("audio",))
+    own = {name: moved(rate) for name, rate in parts.items()}
+    expected = {
+        "decoder": own["decoder"]["decoder"],
+        "encoders": {
+            "vision": {
+                "layers": own["vision"]["encoders"]["vision"]["layers"],
+                "connector": own["vision.connector"]["encoders"]["vision"]["connector"],
+            },
+            "audio": {"table": jnp.zeros_like(params["encoders"]["audio"]["table"])},
+        },
+    }
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), found, expected)

@@ -48,6 +48,7 @@ class Case:
         split: encoders that use the decoder's tensor ranks for rows, too.
         sharded: encoders have fsdp where they otherwise have data.
         order: seed of the order of encoder rows; none for rows where their samples are.
+        still: the decoder is frozen.
     """
 
     schedule: Schedule = field(repr=False)
@@ -62,6 +63,7 @@ class Case:
     gather: str = "step"
     co_issue: bool = True
     order: int | None = None
+    still: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,7 +71,7 @@ class Case:
 
     @property
     def frozen(self) -> Frozen:
-        frozen: list[str] = []
+        frozen = ["decoder"] * self.still
         for cut in self.schedule.encoders:
             if cut.backward < cut.pieces or cut.backward == 0:
                 frozen.append(cut.name)
@@ -232,6 +234,7 @@ def cases(draw: st.DrawFn) -> Case:
         gather=gather,
         co_issue=draw(st.booleans()),
         order=draw(st.none() | st.integers(0, 9)),
+        still=draw(st.booleans()),
     )
 
 
@@ -258,7 +261,7 @@ QUIET: dict[str, Any] = {
         ),
         (
             placed(interleaved(2, 1, 5), (replace(VISION, backward=1), AHEAD), "bubbles"),
-            {"tensor": 2, "split": ("vision",)},
+            {"tensor": 2, "split": ("vision",), "still": True},
         ),
         (
             all_before(placed(gpipe(2, 3), (VISION, AUDIO), "random")),
