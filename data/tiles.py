@@ -1,0 +1,261 @@
+"""Any-resolution images: into which tiles one is cut, and which of their outputs it keeps.
+
+An image is seen whole, squeezed into one tile, and once more at the best of several resolutions,
+cut into tiles. The outputs of the tiles are put together as one grid, from which the image's black
+borders fall away and which is shrunk where it is larger than that of `most` tiles
+(LLaVA-OneVision, arXiv 2408.03326, section 3.2; the roundings are those of the released model)::
+
+    20 x 52 pixels, tiles of 18 x 18 with 4 x 4 outputs, at most 2 of them, at best 18 x 54:
+
+    whole | 1st tile | 2nd tile | 3rd tile     outputs 4 x 12, unpadded 4 x 10, shrunk to 3 x 8
+
+In the text stand the outputs of the whole image, then each row of the grid with a newline behind
+it; an image that is only seen whole, as all are where a conversation has several, has one newline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.sample import MediaError
+
+Size = tuple[int, int]  # (height, width) in pixels, or (rows, columns)
+
+#: The grid of an image that is not cut into tiles.
+WHOLE: Size = (0, 0)
+#: Outputs that one of a shrunk grid is made of.
+TAPS = 4
+#: Grids are shrunk if their side is longer by more than this than that of `most` tiles.
+_TOLERANCE = 1.1
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How an encoder's images are cut.
+
+    Attributes:
+        pinpoints: resolutions in pixels, (height, width), whole multiples of the tile's.
+        tile: pixels of a tile, (height, width).
+        outputs: of the encoder and its connector for one tile, (rows, columns).
+        most: tiles whose outputs are as many as an image's may be, that of the whole apart.
+
+    Raises:
+        ValueError: no pinpoint, one that is no whole number of tiles, or a size below 1.
+    """
+
+    pinpoints: tuple[Size, ...]
+    tile: Size
+    outputs: Size
+    most: int
+
+    def __post_init__(self) -> None:
+        """Refuse impossible values."""
+        if min(*self.tile, *self.outputs, self.most) < 1:
+            raise ValueError(
+                f"tiles of {self.tile[0]} x {self.tile[1]} pixels and {self.outputs[0]} x "
+                f"{self.outputs[1]} outputs, at most {self.most}: valid are numbers of at least 1"
+            )
+        if not self.pinpoints:
+            raise ValueError("no pinpoint, of which an image needs at least one")
+        for height, width in self.pinpoints:
+            if min(height, width) < 1 or height % self.tile[0] or width % self.tile[1]:
+                raise ValueError(
+                    f"the pinpoint {height} x {width} is not a whole number of tiles of "
+                    f"{self.tile[0]} x {self.tile[1]} pixels"
+                )
+
+    @property
+    def whole(self) -> int:
+        """Outputs of one tile."""
+        return math.prod(self.outputs)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What becomes of an image of one size, all sizes as (rows, columns) or (height, width).
+
+    Attributes:
+        resolution: pixels of all tiles together.
+        inner: pixels of the resized image among them.
+        tiles: beside that of the whole image.
+        corner: rows of outputs that fall away above, and columns on the left.
+        unpadded: rows and columns of outputs that are left.
+        grid: the same, shrunk.
+    """
+
+    resolution: Size
+    inner: Size
+    tiles: Size
+    corner: Size
+    unpadded: Size
+    grid: Size
+
+    @property
+    def above(self) -> Size:
+        """Rows of black pixels above the resized image, and columns on its left."""
+        (height, width), (high, wide) = self.resolution, self.inner
+        return (height - high) // 2, (width - wide) // 2
+
+
+# ---- pixels --------------------------------------------------------------------------------------
+
+
+def layout_of(size: Size, tiling: Tiling) -> Layout:
+    """What becomes of an image of `size` pixels.
+
+    Raises:
+        MediaError: the image is empty, or so long and thin that nothing of it is left.
+    """
+    if min(size) < 1:
+        raise MediaError(f"image of {size[0]} x {size[1]} pixels is empty")
+    resolution = _resolution(size, tiling)
+    (height, width), (rows, columns) = tiling.tile, tiling.outputs
+    tiles = resolution[0] // height, resolution[1] // width
+    grid = tiles[0] * rows, tiles[1] * columns
+    corner = _border(size, grid)
+    unpadded = grid[0] - 2 * corner[0], grid[1] - 2 * corner[1]
+    shrunk = _shrunk(size, unpadded, tiling)
+    return Layout(resolution, _inner(size, resolution), tiles, corner, unpadded, shrunk)
+
+
+def _resolution(size: Size, tiling: Tiling) -> Size:
+    """The pinpoint with most pixels of the image; of equals the smallest, of those the first."""
+    effective = [_effective(size, pinpoint) for pinpoint in tiling.pinpoints]
+    if not any(effective):
+        raise MediaError(
+            f"image of {size[0]} x {size[1]} pixels is too long and thin: at no resolution would "
+            "a pixel of it be left"
+        )
+    areas = [-math.prod(pinpoint) for pinpoint in tiling.pinpoints]
+    ranks = list(zip(effective, areas, strict=True))
+    return tiling.pinpoints[ranks.index(max(ranks))]
+
+
+def _effective(size: Size, pinpoint: Size) -> int:
+    """Pixels of an image that a resolution shows."""
+    (high, wide), (height, width) = size, pinpoint
+    scale = min(width / wide, height / high)
+    return min(int(wide * scale) * int(high * scale), wide * high)
+
+
+def _inner(size: Size, resolution: Size) -> Size:
+    """The image's pixels when it is resized to fit."""
+    (high, wide), (height, width) = size, resolution
+    across, down = width / wide, height / high
+    if across < down:
+        return min(math.ceil(high * across), height), width
+    return height, min(math.ceil(wide * down), width)
+
+
+def _border(size: Size, grid: Size) -> Size:
+    """Rows that fall away above and below, and columns on the left and right; one of them is 0."""
+    (high, wide), (rows, columns) = size, grid
+    if wide / high > columns / rows:
+        return (rows - int(round(high * (columns / wide), 7))) // 2, 0
+    return 0, (columns - int(round(wide * (rows / high), 7))) // 2
+
+
+def _shrunk(size: Size, grid: Size, tiling: Tiling) -> Size:
+    ratio = math.sqrt(math.prod(grid) / (tiling.most * tiling.whole))
+    if ratio <= _TOLERANCE:
+        return grid
+    rows, columns = int(grid[0] // ratio), int(grid[1] // ratio)
+    if not rows or not columns:
+        raise MediaError(
+            f"image of {size[0]} x {size[1]} pixels is too long and thin: nothing is left of its "
+            f"{grid[0]} x {grid[1]} outputs when they are shrunk to {tiling.most} tiles"
+        )
+    return rows, columns
+
+
+# ---- outputs -------------------------------------------------------------------------------------
+
+
+def taps_of(layout: Layout | None, tiling: Tiling) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """How an image's outputs come from those of its tiles, which lie one after the other.
+
+    Args:
+        layout: None for an image that is only seen whole.
+        tiling: of the encoder.
+
+    Returns:
+        taps: `[outputs, TAPS]` places among the tiles' outputs, the whole image's first.
+        shares: `[outputs, TAPS]`, what each of them counts; they sum to 1.
+    """
+    places = np.zeros((tiling.whole, TAPS), np.int32)
+    places[:, 0] = np.arange(tiling.whole)
+    parts = np.zeros((tiling.whole, TAPS), np.float32)
+    parts[:, 0] = 1
+    if layout is None:
+        return places, parts
+    down, across = (
+        _bilinear(n, m, start)
+        for n, m, start in zip(layout.unpadded, layout.grid, layout.corner, strict=True)
+    )
+    places_, parts_ = _joined(down, across, layout, tiling)
+    return np.concatenate([places, places_]), np.concatenate([parts, parts_])
+
+
+Reads = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+def _bilinear(count: int, wanted: int, start: int) -> Reads:
+    """Along an axis of `count` points from `start`, which two make each of `wanted`: `[m, 2]`.
+
+    Without aligned corners: output i lies at `(i + 0.5) * count / wanted - 0.5`, no less than 0.
+    """
+    at = np.maximum((np.arange(wanted) + 0.5) * (count / max(wanted, 1)) - 0.5, 0)
+    low = at.astype(np.int64)
+    points = np.stack([low, np.minimum(low + 1, count - 1)], axis=1)
+    share = at - low
+    return start + points, np.stack([1 - share, share], axis=1)
+
+
+def _joined(
+    down: Reads, across: Reads, layout: Layout, tiling: Tiling
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Taps and shares of the grid, row by row."""
+    (rows, columns), (_, wide) = tiling.outputs, layout.tiles
+    row, column = down[0][:, None, :, None], across[0][None, :, None, :]
+    tile = 1 + row // rows * wide + column // columns
+    place = tile * tiling.whole + row % rows * columns + column % columns
+    share = down[1][:, None, :, None] * across[1][None, :, None, :]
+    return (
+        place.reshape(-1, TAPS).astype(np.int32),
+        share.reshape(-1, TAPS).astype(np.float32),
+    )
+
+
+# ---- text ----------------------------------------------------------------------------------------
+
+
+def outputs_in_text(whole: int, grid: Size) -> int:
+    """Outputs of an image that land, newlines not counted."""
+    return whole + math.prod(grid)
+
+
+def newlines_of(grid: Size) -> int:
+    """Newlines among and behind the outputs of an image."""
+    return 1 if grid == WHOLE else grid[0]
+
+
+def tokens_of(whole: int, grid: Size) -> int:
+    """Tokens of an image, newlines included."""
+    return outputs_in_text(whole, grid) + newlines_of(grid)
+
+
+def runs_of(whole: int, grid: Size) -> Iterator[tuple[int, int, int]]:
+    """Where an image's outputs land: (first output, first token, number) of each run of them.
+
+    Example: 4 of the whole and a grid of 2 x 3 give (0, 0, 7) and (7, 8, 3), newlines being the
+    tokens 7 and 11.
+    """
+    rows, columns = grid
+    yield 0, 0, whole + (columns if rows else 0)
+    for row in range(1, rows if columns else 0):
+        yield whole + row * columns, whole + row * (columns + 1), columns
