@@ -4,10 +4,12 @@
                  media: {encoder: [R, T]}},
      "encoders": {encoder: {inputs [R, Te, F], segment_ids [R, Te],
                             positions [R, Te, 2] (images) or [R, Te] (clips),
-                            sizes [R, Te, 2] (images)}}}
+                            sizes [R, Te, 2] (images),
+                            taps, shares [R, T_out, 4] (tiled images)}}}
 
 `media` is -1, or row * T_out + offset of the encoder output that lands at the position, where `row`
-is the encoder's global row and T_out its outputs per row. Segment 0 is padding.
+is the encoder's global row and T_out its outputs per row. Segment 0 is padding. Output j of tiled
+images is sum_k shares[j, k] * output taps[j, k] of the connector, counted within the row.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from data.modality import Modality
 from data.packing import Capacity
 from data.plan import Placement, Skip, runs_of_plan
 from data.processor import PAD_ID, Processor
-from data.sample import DataError, Example, LengthError, Medium, SampleError
+from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError, Tiles
 from data.sources import Source
+from data.tiles import no_taps
 
 Batch = dict[str, Any]
 Rows = Mapping[str, Sequence[int]]
@@ -95,7 +98,12 @@ class BatchArrays:
     def write_medium(self, placement: Placement, name: str, number: int, medium: Medium) -> None:
         """Write one medium of a sample into its encoder row."""
         row, start, segment = placement.media[name][number]
-        _write_medium(self.batch["encoders"][name], self._local[name][row], start, segment, medium)
+        encoder, local = self.batch["encoders"][name], self._local[name][row]
+        modality = self._modalities[name]
+        parts = modality.segments(len(medium.inputs))
+        _write_medium(encoder, local, start, segment, parts, medium)
+        if medium.tiles is not None:
+            _write_tiles(encoder, local, start // modality.reduction, medium.tiles)
 
 
 class Assembler:
@@ -207,18 +215,19 @@ class Assembler:
                 medium = self._processor.medium(sample, name, number, lengths)
             except SampleError as error:
                 errors.append(error)
-                medium = _blank(self._processor.modalities[name], lengths.media[name][number])
+                medium = _blank(self._processor.modalities[name], lengths, number)
             arrays.write_medium(placement, name, number, medium)
         if errors:
             raise errors[0]
 
 
-def _blank(modality: Modality, length: int) -> Medium:
+def _blank(modality: Modality, lengths: Lengths, number: int) -> Medium:
     """Stands for a medium that cannot be read."""
-    image = modality.kind == "image"
+    image, length = modality.kind == "image", lengths.media[modality.name][number]
     positions = np.zeros((length, 2) if image else length, np.int32)
     inputs = np.zeros((length, modality.features), np.float32)
-    return Medium(inputs, positions, (1, 1) if image else None)
+    tiles = None if modality.tiling is None else Tiles(modality.grids(lengths)[number], *no_taps(0))
+    return Medium(inputs, positions, (1, 1) if image else None, tiles)
 
 
 def _empty_encoder(modality: Modality, shape: tuple[int, int]) -> Batch:
@@ -228,8 +237,11 @@ def _empty_encoder(modality: Modality, shape: tuple[int, int]) -> Batch:
     }
     if modality.kind == "audio":
         return encoder | {"positions": np.zeros(shape, np.int32)}
-    grid = {key: np.zeros((*shape, 2), np.int32) for key in ("positions", "sizes")}
-    return encoder | grid
+    encoder |= {key: np.zeros((*shape, 2), np.int32) for key in ("positions", "sizes")}
+    if modality.tiling is not None:
+        taps, shares = no_taps(shape[0], shape[1] // modality.reduction)
+        encoder |= {"taps": taps, "shares": shares}
+    return encoder
 
 
 def _write_text(decoder: Batch, row: int, placement: Placement, example: Example) -> None:
@@ -242,10 +254,20 @@ def _write_text(decoder: Batch, row: int, placement: Placement, example: Example
         decoder[key][row, written] = getattr(example, key)
 
 
-def _write_medium(encoder: Batch, row: int, start: int, segment: int, medium: Medium) -> None:
+def _write_medium(
+    encoder: Batch, row: int, start: int, segment: int, parts: int, medium: Medium
+) -> None:
     span = slice(start, start + len(medium.inputs))
     encoder["inputs"][row, span] = medium.inputs
-    encoder["segment_ids"][row, span] = segment
+    ids = segment + np.arange(parts, dtype=np.int32)
+    encoder["segment_ids"][row, span] = np.repeat(ids, len(medium.inputs) // parts)
     encoder["positions"][row, span] = medium.positions
     if medium.grid is not None:
         encoder["sizes"][row, span] = medium.grid
+
+
+def _write_tiles(encoder: Batch, row: int, first: int, tiles: Tiles) -> None:
+    """Where outputs come from, of an image whose first output is `first` in the row."""
+    span = slice(first, first + len(tiles.taps))
+    encoder["taps"][row, span] = first + tiles.taps
+    encoder["shares"][row, span] = tiles.shares

@@ -414,10 +414,15 @@ class Dealer:
             name = modality.name
             sources = self._hosts.get(name, ())
             crossing[name] = sum(
-                modality.outputs(n)
+                modality.landed(n, grid)
                 for lengths, row, inner in zip(samples, rows, media, strict=True)
                 if row is not None and targets and sources
-                for n, own in zip(lengths.media.get(name, ()), inner.get(name, ()), strict=True)
+                for n, grid, own in zip(
+                    lengths.media.get(name, ()),
+                    modality.grids(lengths),
+                    inner.get(name, ()),
+                    strict=True,
+                )
                 if sources[own] != targets[row]
             )
         return crossing

@@ -8,6 +8,7 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
     <encoder>.offsets.npy     [samples + 1] int64: media of sample i are offsets[i] to offsets[i+1]
     <encoder>.lengths.npy     [media] int32, input positions
     <encoder>.starts.npy      [media] int32, the token at which its outputs begin to land
+    <encoder>.grids.npy       [media, 2] int32, rows and columns of outputs; of tiled images only
     unusable.json             {sample: reason}
 
 Files that changed behind their names do not change the fingerprint; who reads such a sample finds
@@ -58,6 +59,13 @@ class MediaLengths:
     offsets: Ints
     lengths: Ints
     starts: Ints
+    grids: Ints | None = None
+
+    @property
+    def parts(self) -> dict[str, Ints]:
+        """Arrays by the names of their files."""
+        known = {"offsets": self.offsets, "lengths": self.lengths, "starts": self.starts}
+        return known if self.grids is None else {**known, "grids": self.grids}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +88,7 @@ class LengthTable:
         # A worker process maps the folder itself: nothing large travels.
         if self.folder is None:
             return LengthTable, (self.tokens, self.media, self.unusable)
-        return _load, (self.folder, len(self), list(self.media))
+        return _load, (self.folder, len(self), list(self.media), self._tiled)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -90,20 +98,26 @@ class LengthTable:
         tokens = int(self.tokens[index])
         if tokens < 0:
             return self.unusable[index]
-        media, starts = {}, {}
+        media, starts, grids = {}, {}, {}
         for name, own in self.media.items():
             first, end = own.offsets[index : index + 2].tolist()
             if end > first:
                 media[name] = tuple(own.lengths[first:end].tolist())
                 starts[name] = tuple(own.starts[first:end].tolist())
-        return Lengths(tokens, media, starts)
+                if own.grids is not None:
+                    grids[name] = tuple(map(tuple, own.grids[first:end].tolist()))
+        return Lengths(tokens, media, starts, grids)
+
+    @property
+    def _tiled(self) -> list[str]:
+        return [name for name, own in self.media.items() if own.grids is not None]
 
     @property
     def digest(self) -> int:
         """A number of 31 bits that other lengths do not have, but for an accident."""
         whole = hashlib.sha256(self.tokens.tobytes())
         for own in self.media.values():
-            for part in (own.offsets, own.lengths, own.starts):
+            for part in own.parts.values():
                 whole.update(np.ascontiguousarray(part).tobytes())
         return int.from_bytes(whole.digest()[:4], "big") >> 1
 
@@ -112,15 +126,28 @@ class LengthTable:
         return [self[index] for _, index in places]
 
     @classmethod
-    def of(cls, samples: Sequence[Lengths | str], encoders: Sequence[str]) -> LengthTable:
-        """The table of samples that have these lengths, or cannot be used for these reasons."""
+    def of(
+        cls,
+        samples: Sequence[Lengths | str],
+        encoders: Sequence[str],
+        tiled: Sequence[str] = (),
+    ) -> LengthTable:
+        """The table of samples that have these lengths, or cannot be used for these reasons.
+
+        Args:
+            samples: in the order of the source.
+            encoders: all of them.
+            tiled: those whose images are cut into tiles.
+        """
         measured = [s if isinstance(s, Lengths) else Lengths(-1) for s in samples]
         media = {}
         for name in encoders:
             lengths = [s.media.get(name, ()) for s in measured]
             starts = [s.starts.get(name, ()) for s in measured]
             offsets = np.cumsum([0, *map(len, lengths)])
-            media[name] = MediaLengths(offsets, _flat(lengths), _flat(starts))
+            grids = [grid for s in measured for grid in s.grids.get(name, ())]
+            pairs = _flat(grids).reshape(-1, 2) if name in tiled else None
+            media[name] = MediaLengths(offsets, _flat(lengths), _flat(starts), pairs)
         unusable = {i: s for i, s in enumerate(samples) if isinstance(s, str)}
         return cls(np.array([s.tokens for s in measured], np.int32), media, unusable)
 
@@ -141,7 +168,13 @@ def measure(source: Source, processor: Processor) -> LengthTable:
         if time.monotonic() - told > _SECONDS:
             told = time.monotonic()
             logger.info("measured %d of %d samples", len(found), len(source))
-    return LengthTable.of(found, list(processor.modalities))
+    return LengthTable.of(found, *_encoders(processor))
+
+
+def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
+    """All encoders, and those whose images are cut into tiles."""
+    tiled = [name for name, modality in processor.modalities.items() if modality.tiling]
+    return list(processor.modalities), tiled
 
 
 def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengths | str]]:
@@ -195,15 +228,15 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
     folder = lengths_folder(source, processor, config)
     if folder is None:
         return measure(source, processor)
-    size, encoders = len(source), list(processor.modalities)
+    size, encoders = len(source), _encoders(processor)
     if folder.is_dir():
-        table = _load(folder, size, encoders)
+        table = _load(folder, size, *encoders)
         again = _measured_again(table, source, processor)
         if again == table.unusable:
             return table
         logger.info("%d of %d unusable samples have changed", *_changes(table, again))
         samples = [again.get(i, table[i]) for i in range(size)]
-        table = LengthTable.of(samples, encoders)
+        table = LengthTable.of(samples, *encoders)
     else:
         # Told before the measuring, and not after it.
         with _keeping(folder):
@@ -213,7 +246,7 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
         table = measure(source, processor)
     with _keeping(folder):
         _save(table, folder)
-    return _load(folder, size, encoders)
+    return _load(folder, size, *encoders)
 
 
 @contextmanager
@@ -257,8 +290,8 @@ def _save(table: LengthTable, folder: Path) -> None:
     try:
         np.save(draft / "tokens.npy", table.tokens)
         for name, own in table.media.items():
-            for part in _PARTS:
-                np.save(draft / f"{name}.{part}.npy", getattr(own, part))
+            for part, values in own.parts.items():
+                np.save(draft / f"{name}.{part}.npy", values)
         (draft / _UNUSABLE).write_text(json.dumps(table.unusable))
         draft.chmod(0o755)
         if folder.is_dir():
@@ -274,7 +307,9 @@ def _save(table: LengthTable, folder: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _load(folder: Path, size: int, encoders: Sequence[str]) -> LengthTable:
+def _load(
+    folder: Path, size: int, encoders: Sequence[str], tiled: Sequence[str] = ()
+) -> LengthTable:
     """A table whose arrays are mapped, so that the processes of a host share them.
 
     Raises:
@@ -282,7 +317,12 @@ def _load(folder: Path, size: int, encoders: Sequence[str]) -> LengthTable:
     """
     try:
         media = {
-            name: MediaLengths(*(_mapped(folder / f"{name}.{part}.npy") for part in _PARTS))
+            name: MediaLengths(
+                **{
+                    part: _mapped(folder / f"{name}.{part}.npy")
+                    for part in (*_PARTS, *(("grids",) if name in tiled else ()))
+                }
+            )
             for name in encoders
         }
         unusable = {int(i): str(s) for i, s in json.loads((folder / _UNUSABLE).read_text()).items()}
@@ -300,8 +340,9 @@ def _check_whole(table: LengthTable, size: int) -> None:
     if set(np.flatnonzero(table.tokens < 0).tolist()) != set(table.unusable):
         raise ValueError("reasons are not those of the unusable samples")
     for name, own in table.media.items():
-        counts = (own.offsets.shape, int(own.offsets[-1]), len(own.starts))
-        if counts != ((size + 1,), len(own.lengths), len(own.lengths)):
+        grids = own.starts if own.grids is None else own.grids
+        counts = (own.offsets.shape, int(own.offsets[-1]), len(own.starts), len(grids))
+        if counts != ((size + 1,), *[len(own.lengths)] * 3):
             raise ValueError(f"media of {name} do not fit each other")
         if len(own.lengths) and (own.lengths.min() < 1 or (np.diff(own.offsets) < 0).any()):
             raise ValueError(f"media of {name} of impossible lengths")

@@ -11,6 +11,7 @@ The parts of a step are on their way while the step before is taken.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from data.assemble import BatchArrays, Rows, check_rows
 from data.config import DataConfig
 from data.loader import Step, StepLoader, state_of, step_stats
+from data.modality import Modality
 from data.packing import make_capacity
 from data.plan import (
     Consumer,
@@ -35,8 +37,9 @@ from data.plan import (
 )
 from data.prefetch import Prefetched, Sliced, Unseekable
 from data.processor import Processor
-from data.sample import DataError, Example, Lengths, Medium, SampleError
+from data.sample import DataError, Example, Lengths, Medium, SampleError, Tiles
 from data.sources import Source
+from data.tiles import TAPS
 
 Words = NDArray[np.int32]
 WORD = 4  # bytes
@@ -145,8 +148,10 @@ class _Reader:
 class _Held:
     """Samples that this host has read and that wait for their step; tells the others of them."""
 
-    def __init__(self, reads: Iterator[_Read], cluster: Cluster, encoders: Sequence[str]) -> None:
-        self._reads, self._cluster, self._encoders = reads, cluster, encoders
+    def __init__(
+        self, reads: Iterator[_Read], cluster: Cluster, modalities: Sequence[Modality]
+    ) -> None:
+        self._reads, self._cluster, self._modalities = reads, cluster, modalities
         self._asked: tuple[list[int], Callable[[], list[Words]]] = ([], list)
         self.examples: dict[int, Example] = {}
 
@@ -162,7 +167,7 @@ class _Held:
         told = (answer if asked == positions else self._begin(positions))()
         words = [iter(own.tolist()) for own in told]
         # Each host has told of its samples in their order.
-        return [_decoded(words[p % self._cluster.count], self._encoders) for p in positions]
+        return [_decoded(words[p % self._cluster.count], self._modalities) for p in positions]
 
     def _begin(self, positions: Sequence[int]) -> Callable[[], list[Words]]:
         if not positions:
@@ -174,37 +179,42 @@ class _Held:
             read = next(self._reads)
             if read.position != position:
                 raise RuntimeError(f"read sample {read.position} of the stream, not {position}")
-            words += _encoded(read.found, self._encoders)
+            words += _encoded(read.found, self._modalities)
             if isinstance(read.found, Example):
                 self.examples[position] = read.found
         return self._cluster.gather(np.array(words, np.int32))
 
 
-def _encoded(found: Example | str, encoders: Sequence[str]) -> list[int]:
-    """Lengths as numbers: tokens, and of every encoder a count, lengths and starts; or a reason."""
+def _encoded(found: Example | str, modalities: Sequence[Modality]) -> list[int]:
+    """Lengths as numbers: tokens, and of every encoder a count, lengths, starts and, of tiled
+    images, grids; or a reason.
+    """
     if isinstance(found, str):
         reason = found.encode()
         return [-1, len(reason), *reason]
     lengths = found.lengths
     words = [lengths.tokens]
-    for name in encoders:
+    for name in (modality.name for modality in modalities):
         media = lengths.media.get(name, ())
         words += [len(media), *media, *lengths.starts.get(name, ())]
+        words += [n for grid in lengths.grids.get(name, ()) for n in grid]
     return words
 
 
-def _decoded(words: Iterator[int], encoders: Sequence[str]) -> Lengths | str:
+def _decoded(words: Iterator[int], modalities: Sequence[Modality]) -> Lengths | str:
     """The inverse of `_encoded`."""
     tokens = next(words)
     if tokens < 0:
         return bytes(next(words) for _ in range(next(words))).decode()
-    media, starts = {}, {}
-    for name in encoders:
-        number = next(words)
+    media, starts, grids = {}, {}, {}
+    for modality in modalities:
+        name, number = modality.name, next(words)
         if number:
             media[name] = tuple(next(words) for _ in range(number))
             starts[name] = tuple(next(words) for _ in range(number))
-    return Lengths(tokens, media, starts)
+            if modality.tiling is not None:
+                grids[name] = tuple((next(words), next(words)) for _ in range(number))
+    return Lengths(tokens, media, starts, grids)
 
 
 # ---- sending -------------------------------------------------------------------------------------
@@ -254,35 +264,52 @@ class _Parts:
             return [example.tokens, example.targets, example.loss_weight]
         medium = example.media[part.encoder][part.number]
         grid = [] if medium.grid is None else [np.array(medium.grid, np.int32)]
-        return [medium.inputs, medium.positions, *grid]
+        tiles = [] if medium.tiles is None else [medium.tiles.taps, medium.tiles.shares]
+        return [medium.inputs, medium.positions, *grid, *tiles]
 
     def size(self, part: _Part) -> int:
         """Words of a part."""
         lengths = part.placement.lengths
         if part.encoder is None:
             return 3 * lengths.tokens
-        modality, n = self._processor.modalities[part.encoder], lengths.media[part.encoder]
-        image = modality.kind == "image"
-        return n[part.number] * (modality.features + 1 + image) + 2 * image
+        return sum(map(math.prod, self._shapes(part)))
+
+    def _shapes(self, part: _Part) -> list[tuple[int, ...]]:
+        """Shapes of the arrays that a medium is made of."""
+        assert part.encoder is not None
+        modality, lengths = self._processor.modalities[part.encoder], part.placement.lengths
+        n, grid = lengths.media[part.encoder][part.number], modality.grids(lengths)[part.number]
+        inputs = (n, modality.features)
+        if modality.kind == "audio":
+            return [inputs, (n,)]
+        taps = (modality.landed(n, grid), TAPS)
+        return [inputs, (n, 2), (2,), *([] if modality.tiling is None else [taps, taps])]
 
     def write(self, arrays: BatchArrays, part: _Part, words: Words) -> None:
         """Write a part that has been sent as `words`."""
         lengths = part.placement.lengths
-        if part.encoder is None:
-            tokens, targets, weight = words.reshape(3, lengths.tokens)
-            example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts)
-            arrays.write_text(part.placement, example)
+        if part.encoder is not None:
+            medium = self._medium(part, words)
+            arrays.write_medium(part.placement, part.encoder, part.number, medium)
             return
-        modality = self._processor.modalities[part.encoder]
-        n = lengths.media[part.encoder][part.number]
-        inputs, rest = np.split(words, [n * modality.features])
-        grid, positions = None, rest
-        if modality.kind == "image":
-            positions = rest[:-2].reshape(n, 2)
-            grid = int(rest[-2]), int(rest[-1])
-        patches = inputs.view(np.float32).reshape(n, modality.features)
-        medium = Medium(patches, positions, grid)
-        arrays.write_medium(part.placement, part.encoder, part.number, medium)
+        tokens, targets, weight = words.reshape(3, lengths.tokens)
+        example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts)
+        arrays.write_text(part.placement, example)
+
+    def _medium(self, part: _Part, words: Words) -> Medium:
+        """A medium that has been sent as `words`."""
+        assert part.encoder is not None
+        lengths, modality = part.placement.lengths, self._processor.modalities[part.encoder]
+        shapes = self._shapes(part)
+        cuts = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+        found = [a.reshape(s) for a, s in zip(np.split(words, cuts), shapes, strict=True)]
+        inputs, positions, *grid = found[:3]
+        size = (int(grid[0][0]), int(grid[0][1])) if grid else None
+        tiles = None
+        if found[3:]:
+            taps, shares = found[3:]
+            tiles = Tiles(modality.grids(lengths)[part.number], taps, shares.view(np.float32))
+        return Medium(inputs.view(np.float32), positions, size, tiles)
 
 
 # ---- the loader ----------------------------------------------------------------------------------
@@ -342,8 +369,9 @@ class ReadingLoader(StepLoader):
         wanted = config.prefetch * (config.samples or config.lookahead)
         ahead = wanted // (cluster.count * max(1, config.workers)) + 1
         self._reads = Prefetched(reads, config.workers, ahead)
-        self._held = _Held(self._reads, cluster, encoders)
-        capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+        modalities = tuple(processor.modalities.values())
+        self._held = _Held(self._reads, cluster, modalities)
+        capacity = make_capacity(config.budgets, modalities)
         begin = replace(state, step=state.step - state.done, done=0)
         self._planner = Planner(source, self._held, config, capacity, begin, consumer)
         self._sent: _Sent | None = None

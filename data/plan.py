@@ -113,7 +113,8 @@ class Placement:
 
     index: in the source; row: global row of the decoder; start: first decoder position; segment:
     its number in the decoder row, from 1; media: encoder -> ((global row of the encoder, first
-    input position, segment number), ...); position: of the sample in the stream.
+    input position, segment number, of a tiled image that of its first tile), ...); position: of the
+    sample in the stream.
     """
 
     index: int
@@ -163,10 +164,10 @@ def lay_out(
     """
     cursors: dict[tuple[str, int], list[int]] = {}  # next position, next segment
 
-    def advance(tower: str, row: int, span: int) -> tuple[int, int]:
+    def advance(tower: str, row: int, span: int, segments: int = 1) -> tuple[int, int]:
         cursor = cursors.setdefault((tower, row), [0, 1])
         start, segment = cursor
-        cursor[:] = start + span, segment + 1
+        cursor[:] = start + span, segment + segments
         return start, segment
 
     placements = []
@@ -176,10 +177,12 @@ def lay_out(
         media = {}
         for modality in modalities:
             name = modality.name
-            spans = spans_of(modality, lengths.media.get(name, ()))
+            inputs = lengths.media.get(name, ())
+            spans, counts = spans_of(modality, inputs), map(modality.segments, inputs)
             own = media_rows[number].get(name, ()) if media_rows else [row] * len(spans)
             media[name] = tuple(
-                (r, *advance(name, r, span)) for r, span in zip(own, spans, strict=True)
+                (r, *advance(name, r, span, segments))
+                for r, span, segments in zip(own, spans, counts, strict=True)
             )
         start, segment = advance("decoder", row, lengths.tokens)
         position = positions[number] if positions else 0
@@ -376,16 +379,21 @@ def used_lengths(
 def runs_of_plan(
     placements: Sequence[Placement], modalities: tuple[Modality, ...]
 ) -> dict[str, np.ndarray]:
-    """By encoder, where the outputs of every medium land, `[media, 5]` int64.
+    """By encoder, where the outputs of every medium land, `[runs, 5]` int64.
 
-    Columns: encoder row, first output, decoder row, first token, number of outputs.
+    Columns: encoder row, first output, decoder row, first token, number of outputs. A medium has
+    one run, a tiled image one for each row of its grid.
     """
     runs: dict[str, list[tuple[int, int, int, int, int]]] = {m.name: [] for m in modalities}
     for p in placements:
         for modality in modalities:
             name = modality.name
             lengths, starts = (part.get(name, ()) for part in (p.lengths.media, p.lengths.starts))
-            for (row, start, _), length, at in zip(p.media[name], lengths, starts, strict=True):
-                first, count = start // modality.reduction, modality.outputs(length)
-                runs[name].append((row, first, p.row, p.start + at, count))
+            places = zip(p.media[name], lengths, starts, modality.grids(p.lengths), strict=True)
+            for (row, start, _), length, at, grid in places:
+                first, token = start // modality.reduction, p.start + at
+                runs[name] += [
+                    (row, first + output, p.row, token + behind, count)
+                    for output, behind, count in modality.landing(length, grid)
+                ]
     return {name: np.array(rows, np.int64).reshape(-1, 5) for name, rows in runs.items()}

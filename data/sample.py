@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -84,28 +85,45 @@ class Lengths:
     """What a sample occupies: decoder tokens, and input positions of each of its media.
 
     starts: by encoder, the token at which the outputs of each medium begin to land; they land side
-    by side.
+    by side, those of a tiled image with newlines between.
+    grids: by encoder of tiled images, the (rows, columns) of outputs behind those of the whole
+    image, see `data.tiles`.
     """
 
     tokens: int
     media: dict[str, tuple[int, ...]] = field(default_factory=dict)
     starts: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    grids: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.tokens} tokens, media {self.media}"
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """How the outputs of a tiled image come from those of its tiles.
+
+    grid: as of `Lengths`; taps, shares: [outputs, 4] int32 and float32, see `data.tiles.taps_of`.
+    """
+
+    grid: tuple[int, int]
+    taps: NDArray[np.int32]
+    shares: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
 class Medium:
     """An image or clip as encoder input.
 
-    inputs: [n, F] float32; positions: [n, 2] (row, column) of images, [n] of clips, int32;
-    grid: (rows, columns) of the image's patches, None for clips.
+    inputs: [n, F] float32, of a tiled image those of its tiles one after the other, the whole image
+    first; positions: [n, 2] (row, column) of images, [n] of clips, int32; grid: (rows, columns) of
+    the image's patches, or of each of its tiles', None for clips; tiles: of a tiled image.
     """
 
     inputs: NDArray[np.float32]
     positions: NDArray[np.int32]
     grid: tuple[int, int] | None = None
+    tiles: Tiles | None = None
 
 
 @dataclass(frozen=True)
@@ -126,4 +144,10 @@ class Example:
     def lengths(self) -> Lengths:
         """Lengths actually produced, to compare with `Processor.measure`."""
         media = {k: tuple(len(m.inputs) for m in v) for k, v in self.media.items()}
-        return Lengths(len(self.tokens), media, self.starts)
+        return Lengths(len(self.tokens), media, self.starts, grids_of(self.media))
+
+
+def grids_of(media: Mapping[str, Sequence[Medium]]) -> dict[str, tuple[tuple[int, int], ...]]:
+    """Grids of tiled images, by encoder."""
+    found = {name: tuple(m.tiles.grid for m in own if m.tiles) for name, own in media.items()}
+    return {name: grids for name, grids in found.items() if grids}

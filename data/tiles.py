@@ -187,10 +187,8 @@ def taps_of(layout: Layout | None, tiling: Tiling) -> tuple[NDArray[np.int32], N
         taps: `[outputs, TAPS]` places among the tiles' outputs, the whole image's first.
         shares: `[outputs, TAPS]`, what each of them counts; they sum to 1.
     """
-    places = np.zeros((tiling.whole, TAPS), np.int32)
-    places[:, 0] = np.arange(tiling.whole)
-    parts = np.zeros((tiling.whole, TAPS), np.float32)
-    parts[:, 0] = 1
+    places, parts = no_taps(tiling.whole)
+    places[:, 0], parts[:, 0] = np.arange(tiling.whole), 1
     if layout is None:
         return places, parts
     down, across = (
@@ -199,6 +197,11 @@ def taps_of(layout: Layout | None, tiling: Tiling) -> tuple[NDArray[np.int32], N
     )
     places_, parts_ = _joined(down, across, layout, tiling)
     return np.concatenate([places, places_]), np.concatenate([parts, parts_])
+
+
+def no_taps(*shape: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Taps and shares `[*shape, TAPS]` of outputs that are zero."""
+    return np.zeros((*shape, TAPS), np.int32), np.zeros((*shape, TAPS), np.float32)
 
 
 Reads = tuple[NDArray[np.int64], NDArray[np.float64]]
