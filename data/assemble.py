@@ -8,8 +8,9 @@
                             taps, shares [R, T_out, 4] (tiled images)}}}
 
 `media` is -1, or row * T_out + offset of the encoder output that lands at the position, where `row`
-is the encoder's global row and T_out its outputs per row. Segment 0 is padding. Output j of tiled
-images is sum_k shares[j, k] * output taps[j, k] of the connector, counted within the row.
+is the encoder's global row and T_out its outputs per row. Segment 0 is padding; negative ones are
+frames behind a clip, which convolutions read. A class token has the position (-1, -1). Output j of
+tiled images is sum_k shares[j, k] * output taps[j, k] of the connector, counted within the row.
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ class BatchArrays:
         _write_medium(encoder, local, start, segment, parts, medium)
         if medium.tiles is not None:
             _write_tiles(encoder, local, start // modality.reduction, medium.tiles)
+        stop = start + len(medium.inputs)
+        encoder["segment_ids"][local, stop - self._modalities[name].lookahead : stop] *= -1
 
 
 class Assembler:

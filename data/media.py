@@ -110,14 +110,29 @@ def patches_of(pixels: NDArray[np.uint8], modality: Modality, config: ImageConfi
     return Medium(np.ascontiguousarray(inputs), _grid_positions(grid, modality.block), grid)
 
 
+def with_class_token(medium: Medium, modality: Modality) -> Medium:
+    """The image with its class token, if it has one: a position of zeros, in row and column -1.
+
+    One that is kept comes first, as its output lands first. One that is dropped comes last: so the
+    outputs that land are the first ones, and blocks of patches stay whole.
+    """
+    if modality.class_token == "none":
+        return medium
+    before, behind = (1, 0) if modality.class_token == "kept" else (0, 1)
+    around = ((before, behind), (0, 0))
+    inputs = np.pad(medium.inputs, around)
+    return Medium(inputs, np.pad(medium.positions, around, constant_values=-1), medium.grid)
+
+
 # ---------------------------------------------------------------------------- audio
 
 
-def frames_of(samples: int, rate: int, config: AudioConfig) -> int:
+def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None = None) -> int:
     """Number of log-mel frames of a clip: one per started hop.
 
     Raises:
-        MediaError: no samples, or another sample rate than the configured one.
+        MediaError: no samples, another sample rate than the configured one, or more frames than
+            `longest`.
     """
     if samples < 1:
         raise MediaError("clip has zero length")
@@ -126,7 +141,10 @@ def frames_of(samples: int, rate: int, config: AudioConfig) -> int:
             f"clip has a sample rate of {rate} Hz, data.audio.sample_rate is "
             f"{config.sample_rate} Hz; convert the file"
         )
-    return -(-samples // config.hop)
+    frames = -(-samples // config.hop)
+    if longest is not None and frames > longest:
+        raise MediaError(f"clip of {frames} frames is above the {longest} that have positions")
+    return frames
 
 
 def _hz_to_mel(hz: NDArray) -> NDArray:
@@ -162,15 +180,17 @@ def _hann(window: int) -> NDArray[np.float32]:
     return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / window)).astype(np.float32)
 
 
-def log_mel(wave: NDArray[np.float32], mels: int, config: AudioConfig) -> NDArray[np.float32]:
-    """Log-mel frames [frames, mels] of a waveform [samples], scaled as Whisper's.
+def log_mel(
+    wave: NDArray[np.float32], mels: int, config: AudioConfig, behind: int = 0
+) -> NDArray[np.float32]:
+    """Log-mel frames [frames + behind, mels] of a waveform [samples], scaled as Whisper's.
 
     Frame t is centred on sample t * hop; the ends are mirrored. Power spectrum, mel filters,
     log10, at most 8 below the clip's maximum, then (x + 4) / 4 (Radford et al. 2022, section 2.2
-    and the released `log_mel_spectrogram`).
+    and the released `log_mel_spectrogram`). Behind the clip is silence.
     """
     hop, window = config.hop, config.window
-    frames = -(-len(wave) // hop)
+    frames = -(-len(wave) // hop) + behind
     half = window // 2
     whole = max(frames * hop, half + 1)  # whole hops, and enough samples to mirror
     padded = np.zeros(whole + 2 * half, np.float32)
@@ -190,11 +210,11 @@ def frames_medium(wave: NDArray[np.float32], modality: Modality, config: AudioCo
     """A waveform [samples] as encoder input.
 
     Raises:
-        MediaError: a zero-length clip, or samples that are not finite.
+        MediaError: a zero-length clip, one that is too long, or samples that are not finite.
     """
-    frames_of(len(wave), config.sample_rate, config)
+    frames_of(len(wave), config.sample_rate, config, modality.longest)
     bad = int(np.count_nonzero(~np.isfinite(wave)))
     if bad:
         raise MediaError(f"clip has {bad} samples that are NaN or infinite")
-    inputs = log_mel(wave, modality.mels, config)
+    inputs = log_mel(wave, modality.mels, config, modality.lookahead)
     return Medium(inputs, np.arange(len(inputs), dtype=np.int32))

@@ -11,6 +11,8 @@ from data.sample import Lengths
 from data.tiles import WHOLE, Size, Tiling, outputs_in_text, runs_of, tokens_of
 
 Kind = Literal["image", "audio"]
+#: Whether images have a class token, and whether its output lands in the decoder.
+ClassToken = Literal["none", "dropped", "kept"]
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,15 @@ class Modality:
     patch: (height, width) of a patch in pixels; images only.
     channels: 1 (grey) or 3 (RGB); images only.
     block: (rows, columns) of patches that pixel-shuffle merges into one output; images only.
+    class_token: one more input position for each image, see `data.media.with_class_token`.
     mels: mel bands; audio only.
     stride: frames that convolutions and stacking merge into one output; audio only.
     tiling: how images are cut into tiles; None for images seen as they are.
     newline: token between the rows of a tiled image's outputs; None without tiles.
+    pool: of them, positions behind the convolutions that are averaged, if all are there; else the
+        last output of a medium may be of fewer; audio only.
+    lookahead: frames behind a clip that convolutions read, part of its inputs; audio only.
+    longest: most frames of a clip, if there are positions for no more; audio only.
     """
 
     name: str
@@ -33,10 +40,14 @@ class Modality:
     patch: tuple[int, int] = (16, 16)
     channels: int = 3
     block: tuple[int, int] = (1, 1)
+    class_token: ClassToken = "none"
     mels: int = 80
     stride: int = 2
     tiling: Tiling | None = None
     newline: int | None = None
+    pool: int = 1
+    lookahead: int = 0
+    longest: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse impossible values.
@@ -65,9 +76,19 @@ class Modality:
         """Width F of an input position."""
         return math.prod(self.patch) * self.channels if self.kind == "image" else self.mels
 
+    @property
+    def class_tokens(self) -> int:
+        """Input positions of an image that are no patches."""
+        return int(self.class_token != "none")
+
     def outputs(self, inputs: int) -> int:
-        """Output positions of a medium with `inputs` input positions (rounded up)."""
-        return -(-inputs // self.reduction)
+        """Outputs that land in the decoder, the first ones of a medium with `inputs` positions."""
+        used = inputs - self.lookahead - (self.class_token == "dropped")
+        return -(-used // (self.reduction // self.pool)) // self.pool
+
+    def span(self, inputs: int) -> int:
+        """Positions of a row that such a medium takes: of whole outputs, landing or not."""
+        return -(-inputs // self.reduction) * self.reduction
 
     def segments(self, inputs: int) -> int:
         """Parts of a medium that attend each to itself alone: its tiles, or all of it."""

@@ -72,7 +72,7 @@ class Capacity:
 
 def spans_of(modality: Modality, lengths: Sequence[int]) -> list[int]:
     """Input positions that media occupy, rounded up to whole outputs."""
-    return [modality.outputs(length) * modality.reduction for length in lengths]
+    return [modality.span(length) for length in lengths]
 
 
 def make_capacity(budgets: Mapping[str, int], modalities: Sequence[Modality]) -> Capacity:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from data.config import DataConfig
-from data.media import frames_medium, frames_of, grid_of, patches_of
+from data.media import frames_medium, frames_of, grid_of, patches_of, with_class_token
 from data.modality import Kind, Modality
 from data.sample import (
     DataError,
@@ -230,10 +230,14 @@ class Processor:
         try:
             if image and sample.images:
                 grids = [grid_of(i.size(), image, self.config.image) for i in sample.images]
-                lengths[image.name] = tuple(rows * cols for rows, cols in grids)
+                lengths[image.name] = tuple(
+                    rows * cols + image.class_tokens for rows, cols in grids
+                )
             if audio and sample.audios:
-                clips = [frames_of(*clip.info(), self.config.audio) for clip in sample.audios]
-                lengths[audio.name] = tuple(clips)
+                lengths[audio.name] = tuple(
+                    frames_of(*clip.info(), self.config.audio, audio.longest) + audio.lookahead
+                    for clip in sample.audios
+                )
         except MediaError as error:
             raise SampleError(sample.name, str(error)) from error
         return lengths
@@ -254,7 +258,7 @@ class Processor:
         """One medium as encoder input. Raises MediaError."""
         if modality.kind == "image":
             pixels = sample.images[number].load(modality.channels)
-            return patches_of(pixels, modality, self.config.image)
+            return with_class_token(patches_of(pixels, modality, self.config.image), modality)
         return frames_medium(sample.audios[number].load(), modality, self.config.audio)
 
     def _text(

@@ -12,7 +12,7 @@ from data.dealing import check_balancing
 from data.ladder import Ladder
 from data.sample import DataError
 from mllm_jax.models.attention import LIMITS, able_backends
-from mllm_jax.models.config import SiglipConfig, Vit22bConfig
+from mllm_jax.models.config import ImageEncoderConfig
 from mllm_jax.train.schedule import pipeline_plan
 from scheduling.hardware import HardwareError, named
 from scheduling.schedule import ScheduleError
@@ -108,7 +108,7 @@ def _media(config: ExperimentConfig) -> Iterator[str]:
                 f"model.encoders.{name}: {encoder.family} takes {encoder.modality}, as "
                 f"model.encoders.{first} does; valid: one encoder for each kind of media"
             )
-        if isinstance(encoder, SiglipConfig | Vit22bConfig):
+        if isinstance(encoder, ImageEncoderConfig):
             yield from _constants(config, f"model.encoders.{name}", encoder.channels)
 
 

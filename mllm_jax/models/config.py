@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sharding.plan import divisors
 
 Backend = Literal["auto", "reference", "cudnn", "pallas_gpu", "splash"]
+#: GELU by its tanh approximation, exactly, or as `x * sigmoid(1.702 x)`.
+Activation = Literal["gelu_tanh", "gelu", "quick_gelu"]
 
 
 class Requirement(NamedTuple):
@@ -136,16 +138,35 @@ class DecoderConfig(_Config):
 
 
 class ConnectorConfig(_Config):
-    """Encoder outputs to the decoder's width: stack, Linear, GELU, Linear.
+    """Encoder outputs to the decoder's width.
 
     Args:
-        hidden: width between the two linear layers; None = the decoder's `d_model`.
+        kind: `mlp` (stack, Linear, activation, Linear), `linear` (stack, Linear), `average`
+            (the mean of what a stack would join, then the encoder's last norm, then Linear).
+        hidden: width between the two linear layers of `mlp`; None = the decoder's `d_model`.
+        activation: between the two linear layers of `mlp`.
+        bias: whether the linear layers have biases.
         stack: consecutive encoder outputs joined into one; for images `(rows, columns)` of a
             block of patches (pixel shuffle), for audio a number of frames.
     """
 
+    kind: Literal["mlp", "linear", "average"] = "mlp"
     hidden: int | None = Field(None, gt=0)
+    activation: Activation = "gelu_tanh"
+    bias: bool = True
     stack: Annotated[int, Field(gt=0)] | tuple[int, int] = 1
+
+    @model_validator(mode="after")
+    def _with_effect(self) -> ConnectorConfig:
+        default = type(self).model_fields
+        for key in ("hidden", "activation"):
+            value, unset = getattr(self, key), default[key].default
+            if self.kind != "mlp" and value != unset:
+                raise ValueError(
+                    f"connector.{key} {value} has no effect, as connector.kind is {self.kind}; "
+                    "valid: leave it out, or connector.kind mlp"
+                )
+        return self
 
 
 class _EncoderConfig(_Config):
@@ -180,6 +201,11 @@ class _EncoderConfig(_Config):
         return stack if isinstance(stack, int) else math.prod(stack)
 
     @property
+    def connected(self) -> int:
+        """Width of what the connector's first linear layer multiplies."""
+        return self.d_model * (1 if self.connector.kind == "average" else self.stack)
+
+    @property
     def stride(self) -> int:
         """Input positions per position of the transformer."""
         return 1
@@ -191,16 +217,19 @@ class _EncoderConfig(_Config):
 
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
         """What a parallel plan of this encoder must divide; `d_decoder` is the decoder's width."""
-        return (
+        shared = (
             Requirement("heads", self.heads, "sequence"),
             Requirement("d_ff", self.d_ff, "tensor"),
-            Requirement("connector.hidden", self.connector.hidden or d_decoder, "tensor"),
             Requirement("d_model", self.d_model, "fsdp"),
             Requirement("decoder d_model", d_decoder, "fsdp"),
         )
+        if self.connector.kind != "mlp":
+            return shared
+        hidden = self.connector.hidden or d_decoder
+        return (*shared, Requirement("connector.hidden", hidden, "tensor"))
 
 
-class _ImageConfig(_EncoderConfig):
+class ImageEncoderConfig(_EncoderConfig):
     """What vision transformers have.
 
     Args:
@@ -214,7 +243,7 @@ class _ImageConfig(_EncoderConfig):
     grid: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
 
     @model_validator(mode="after")
-    def _blocks(self) -> _ImageConfig:
+    def _blocks(self) -> ImageEncoderConfig:
         stack = self.connector.stack
         if isinstance(stack, int) and stack != 1:
             raise ValueError(
@@ -237,19 +266,61 @@ class _ImageConfig(_EncoderConfig):
         return (1, 1) if isinstance(stack, int) else stack
 
     @property
+    def class_tokens(self) -> Literal["none", "dropped", "kept"]:
+        """Whether every image has a class token, and whether its output lands."""
+        return "none"
+
+    @property
     def features(self) -> int:
         """Values per patch: height x width x channels."""
         return math.prod(self.patch) * self.channels
 
 
-class SiglipConfig(_ImageConfig):
-    """SigLIP's vision transformer (arXiv 2303.15343) without its pooling head."""
+class SiglipConfig(ImageEncoderConfig):
+    """SigLIP's vision transformer (arXiv 2303.15343) without its pooling head.
+
+    Args:
+        antialias: whether positions are averaged where an image has fewer patches than the learned
+            grid, as in SigLIP 2's NaFlex (arXiv 2502.14786); else they are interpolated.
+    """
 
     family: Literal["siglip"]
     norm_eps: float = Field(1e-6, gt=0)
+    antialias: bool = False
 
 
-class Vit22bConfig(_ImageConfig):
+class ClipConfig(ImageEncoderConfig):
+    """CLIP's vision transformer (arXiv 2103.00020): a class token, and a norm before the layers.
+
+    What comes out of its last layer goes to the connector without a norm, as in LLaVA; which reads
+    an earlier layer of the released model than the last, so that `layers` is smaller here.
+
+    Args:
+        activation: of the MLP.
+        class_token: whether its output is `dropped`, or `kept` and lands before the patches'.
+    """
+
+    family: Literal["clip"]
+    norm_eps: float = Field(1e-5, gt=0)
+    activation: Activation = "quick_gelu"
+    class_token: Literal["dropped", "kept"] = "dropped"
+
+    @model_validator(mode="after")
+    def _whole_blocks(self) -> ClipConfig:
+        if self.class_token == "kept" and self.stack > 1:
+            raise ValueError(
+                f"class_token kept is no block of patches, which connector.stack {self.block} "
+                "joins; valid: class_token dropped, or connector.stack [1, 1]"
+            )
+        return self
+
+    @property
+    def class_tokens(self) -> Literal["none", "dropped", "kept"]:
+        """Whether every image has a class token, and whether its output lands."""
+        return self.class_token
+
+
+class Vit22bConfig(ImageEncoderConfig):
     """ViT-22B (arXiv 2302.05442): parallel attention and MLP, normalised queries and keys."""
 
     family: Literal["vit22b"]
@@ -262,12 +333,17 @@ class WhisperConfig(_EncoderConfig):
     Args:
         mels: mel bands per frame.
         strides: strides of the two convolutions.
+        max_positions: rows of a table of positions, which is loaded with released weights and never
+            trained, and so the longest clip behind the convolutions; null: sinusoids of any length.
+        lookahead: frames behind a clip that the convolutions read as well.
     """
 
     family: Literal["whisper"]
     mels: int = Field(80, gt=0)
     strides: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = (1, 2)
     norm_eps: float = Field(1e-5, gt=0)
+    max_positions: int | None = Field(None, gt=0)
+    lookahead: int = Field(0, ge=0)
 
     @model_validator(mode="after")
     def _frames(self) -> WhisperConfig:
@@ -295,6 +371,11 @@ class WhisperConfig(_EncoderConfig):
         """Input frames per position of the transformer."""
         return math.prod(self.strides)
 
+    @property
+    def longest(self) -> int | None:
+        """Most frames of a clip, if there are positions for no more."""
+        return None if self.max_positions is None else self.max_positions * self.stride
+
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
         """As for every encoder; the convolutions' channels are split over tensor as well."""
         channels = Requirement("d_model", self.d_model, "tensor")
@@ -302,7 +383,7 @@ class WhisperConfig(_EncoderConfig):
 
 
 EncoderConfig = Annotated[
-    SiglipConfig | Vit22bConfig | WhisperConfig, Field(discriminator="family")
+    SiglipConfig | ClipConfig | Vit22bConfig | WhisperConfig, Field(discriminator="family")
 ]
 
 

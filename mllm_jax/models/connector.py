@@ -1,43 +1,72 @@
-"""The connector: encoder outputs to embeddings of the decoder."""
+"""The connector: encoder outputs to embeddings of the decoder.
+
+    mlp       norm, stack, Linear, activation, Linear      LLaVA-1.5 (arXiv 2310.03744)
+    linear    norm, stack, Linear                          LLaVA (arXiv 2304.08485)
+    average   average, norm, Linear                        Qwen2-Audio (arXiv 2407.10759)
+
+The norm is the encoder's, of the families that have one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+from flax import nnx
 
 from mllm_jax.models.config import EncoderConfig
-from mllm_jax.models.layers import MLP, gathered
+from mllm_jax.models.layers import MLP, Dense, gathered
 from mllm_jax.models.parameters import Block
 from sharding.collectives import shard_slice
 from sharding.grid import View
 
 
+class Linear(nnx.Module):
+    """One linear layer, of which every rank computes its own share of the positions."""
+
+    def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, bias: bool) -> None:
+        self.linear = Dense(((None, inputs),), (("embed", outputs),), rngs, bias)
+
+
 def connector_block(config: EncoderConfig, d_decoder: int) -> Block:
-    """Linear, GELU, Linear from `stack` encoder outputs to the decoder's width."""
-    hidden = config.connector.hidden or d_decoder
-    widths = (config.stack * config.d_model, hidden, d_decoder)
-    return Block(lambda rngs: MLP(widths, rngs))
+    """The parameters between an encoder and a decoder of width `d_decoder`."""
+    own, inputs = config.connector, config.connected
+    if own.kind != "mlp":
+        return Block(lambda rngs: Linear(inputs, d_decoder, rngs, own.bias))
+    widths = (inputs, own.hidden or d_decoder, d_decoder)
+    return Block(lambda rngs: MLP(widths, rngs, activation=own.activation, bias=own.bias))
 
 
 def connect(
-    block: Block, params: dict, x: jax.Array, segment_ids: jax.Array, stack: int, view: View
+    block: Block,
+    params: dict,
+    x: jax.Array,
+    segment_ids: jax.Array,
+    config: EncoderConfig,
+    norm: Callable[[jax.Array], jax.Array],
+    view: View,
 ) -> jax.Array:
-    """Stack and project.
+    """Join positions and project them.
 
     Pixel shuffle is a stack, too: the loader orders patches so that those of one block are
-    neighbours.
+    neighbours. Where a medium's last positions are too few, zeros take the place of the others.
 
     Args:
-        x: `[rows, positions / shards, d_model]`.
+        x: `[rows, positions / shards, d_model]`, out of the last layer.
         segment_ids: `[rows, positions]`, whole on every rank of the row.
+        norm: the encoder's last one.
 
     Returns:
         `[rows, positions / stack / shards, d_decoder]`.
     """
-    module = block.bind(params, view)
-    local = shard_slice(segment_ids, view.sequence, dim=1)
-    # Slack behind a medium is zero, so that an output depends on its own medium alone.
-    x = jnp.where((local > 0)[..., None], x, 0)
+    module, stack = block.bind(params, view), config.stack
+    used = (shard_slice(segment_ids, view.sequence, dim=1) > 0)[..., None]
+    averaged = config.connector.kind == "average"
+    x = jnp.where(used, x if averaged else norm(x), 0)
     rows, positions, width = x.shape
-    stacked = x.reshape(rows, positions // stack, stack * width)
-    return module(gathered(stacked, view), view)
+    if averaged:
+        x = norm(jnp.mean(x.reshape(rows, positions // stack, stack, width), axis=2))
+    else:
+        x = x.reshape(rows, positions // stack, stack * width)
+    return module.linear(x) if isinstance(module, Linear) else module(gathered(x, view), view)

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.attention import attention
+from mllm_jax.models.config import Activation
 from mllm_jax.models.positions import Rotary, rotate
 from mllm_jax.models.varying import gelu
 from sharding.collectives import all_gather, all_to_all, reduce_scatter
@@ -277,19 +278,24 @@ class GatedMLP(nnx.Module):
 
 
 class MLP(nnx.Module):
-    """`fc2(gelu(fc1(x)))` with biases.
+    """`fc2(gelu(fc1(x)))`.
 
     Args:
-        tanh: the tanh approximation of GELU (GPT, SigLIP) or the exact one (Whisper).
+        activation: the tanh approximation (GPT, SigLIP) unless told otherwise.
     """
 
     def __init__(
-        self, widths: tuple[int, int, int], rngs: nnx.Rngs, gain: float = 1.0, tanh: bool = True
+        self,
+        widths: tuple[int, int, int],
+        rngs: nnx.Rngs,
+        gain: float = 1.0,
+        activation: Activation = "gelu_tanh",
+        bias: bool = True,
     ) -> None:
         inputs, hidden, outputs = widths
-        self.tanh = tanh
-        self.fc1 = Dense((("embed", inputs),), (("mlp", hidden),), rngs, bias=True)
-        self.fc2 = Dense((("mlp", hidden),), (("embed", outputs),), rngs, bias=True, gain=gain)
+        self.activation = activation
+        self.fc1 = Dense((("embed", inputs),), (("mlp", hidden),), rngs, bias)
+        self.fc2 = Dense((("mlp", hidden),), (("embed", outputs),), rngs, bias, gain)
 
     def __call__(self, x: jax.Array, view: View) -> jax.Array:
         """Gathered `[rows, tokens, inputs]` to sequence shards of the block's output."""
@@ -297,7 +303,7 @@ class MLP(nnx.Module):
 
     def activated(self, x: jax.Array) -> jax.Array:
         """`[rows, tokens, inputs]` to `[rows, tokens, hidden / tensor]`."""
-        return _activated(self.fc1(x), self.tanh)
+        return _activated(self.fc1(x), self.activation)
 
 
 @partial(cheap, static_argnums=2)
@@ -321,8 +327,10 @@ def _gated(gate: jax.Array, up: jax.Array) -> jax.Array:
 
 
 @partial(cheap, static_argnums=1)
-def _activated(hidden: jax.Array, tanh: bool) -> jax.Array:
-    return jax.nn.gelu(hidden) if tanh else gelu(hidden)
+def _activated(hidden: jax.Array, activation: Activation) -> jax.Array:
+    if activation == "quick_gelu":
+        return hidden * jax.nn.sigmoid(1.702 * hidden)
+    return jax.nn.gelu(hidden) if activation == "gelu_tanh" else gelu(hidden)
 
 
 def aligned(parameter: jax.Array, x: jax.Array) -> jax.Array:

@@ -7,6 +7,7 @@ All run inside a fully manual `jax.shard_map` on local shards, or outside it wit
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 from mllm_jax.models import decoder, vocabulary
 from mllm_jax.models.config import EncoderConfig, ModelConfig
 from mllm_jax.models.connector import connect, connector_block
-from mllm_jax.models.encoders import vision, whisper
+from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.layers import Segments, gathered
 from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, tower_axes
 from mllm_jax.models.platform import traced_platform
@@ -37,8 +38,6 @@ __all__ = [
     "parameter_axes",
     "tower_work",
 ]
-
-_FAMILIES: dict[str, Any] = {"siglip": vision, "vit22b": vision, "whisper": whisper}
 
 
 def init_parameters(config: ModelConfig, key: jax.Array) -> Params:
@@ -80,7 +79,7 @@ class Encoder:
 
     def __init__(self, config: ModelConfig, name: str, view: View) -> None:
         self.settings, self.view, self.dtype = config.encoders[name], view, compute_dtype(config)
-        self.tower, self._family = _encoder(config, name), _FAMILIES[self.settings.family]
+        self.tower, self._family = _encoder(config, name), family_of(self.settings)
 
     def embed(self, params: Params, batch: dict[str, jax.Array]) -> jax.Array:
         """Local rows of `batch["encoders"][name]` to `[rows, positions / shards, d_model]`."""
@@ -94,11 +93,14 @@ class Encoder:
         """One layer, `[rows, positions / shards, d_model]` to the same."""
         return self.tower["layers"].bind(params, self.view)(x, context, self.view)
 
+    def norm(self, params: Params, x: jax.Array) -> jax.Array:
+        """The norm behind the layers, of the families that have one."""
+        return self.tower["norm"].bind(params["norm"], self.view)(x) if "norm" in params else x
+
     def connect(self, params: Params, x: jax.Array, batch: dict[str, jax.Array]) -> jax.Array:
         """Norm and connector: `[rows, positions / stack / shards, d_model of the decoder]`."""
-        x = self.tower["norm"].bind(params["norm"], self.view)(x)
         joint, ids = (self.tower["connector"], params["connector"]), self.context(batch).ids
-        return connect(*joint, x, ids, self.settings.stack, self.view)
+        return connect(*joint, x, ids, self.settings, partial(self.norm, params), self.view)
 
 
 class Decoder:
@@ -224,7 +226,7 @@ def _decoder(config: ModelConfig) -> Tower:
 
 def _encoder(config: ModelConfig, name: str) -> Tower:
     settings: EncoderConfig = config.encoders[name]
-    tower = _FAMILIES[settings.family].tower(settings, config.attention)
+    tower = family_of(settings).tower(settings, config.attention)
     return {**tower, "connector": connector_block(settings, config.decoder.d_model)}
 
 

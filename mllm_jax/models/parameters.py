@@ -25,6 +25,9 @@ from sharding.rules import gather_parameters
 
 Params = dict[str, Any]
 
+#: Name of parameters that come with released weights and never train.
+FIXED = "fixed"
+
 
 @dataclass(frozen=True)
 class Block:

@@ -54,35 +54,45 @@ def sinusoids(positions: jax.Array, width: int) -> jax.Array:
 
 
 def grid_positions(
-    table: jax.Array, grid: tuple[int, int], positions: jax.Array, sizes: jax.Array
+    table: jax.Array,
+    grid: tuple[int, int],
+    positions: jax.Array,
+    sizes: jax.Array,
+    antialias: bool = False,
 ) -> jax.Array:
     """Learned positions of patches, bilinear where an image's grid differs from the learned one.
 
-    Pixel centres are aligned (no aligned corners, no antialiasing). The interpolation weights are
-    a matrix, so that the backward is a product and not a scatter.
+    Pixel centres are aligned (no aligned corners). The interpolation weights are a matrix, so that
+    the backward is a product and not a scatter.
 
     Args:
         table: `[rows of the grid * columns, d_model]`.
         grid: rows and columns of the learned grid.
         positions: `[rows, patches, 2]` row and column of each patch in its image.
         sizes: `[rows, patches, 2]` rows and columns of the image's own grid; 0 at padding.
+        antialias: average over more of the learned grid where the image's is smaller.
 
     Returns:
         `[rows, patches, d_model]` in the type of `table`.
     """
     vertical, horizontal = (
-        _hat(positions[..., axis], sizes[..., axis], grid[axis]) for axis in (0, 1)
+        _hat(positions[..., axis], sizes[..., axis], grid[axis], antialias) for axis in (0, 1)
     )
     weights = vertical[..., :, None] * horizontal[..., None, :]
     flat = weights.reshape(*weights.shape[:2], -1)
     return jnp.matmul(flat, table, precision=jax.lax.Precision.HIGHEST)
 
 
-def _hat(position: jax.Array, size: jax.Array, learned: int) -> jax.Array:
-    """Linear interpolation weights over `learned` points, exactly one-hot when `size` equals it."""
+def _hat(position: jax.Array, size: jax.Array, learned: int, antialias: bool) -> jax.Array:
+    """Linear interpolation weights over `learned` points, exactly one-hot when `size` equals it.
+
+    With antialiasing the hat is as wide as a patch of the image, `learned / size` points.
+    """
     index, extent = position.astype(jnp.float32), jnp.maximum(size, 1).astype(jnp.float32)
-    scaled = (index + 0.5) * (learned / extent) - 0.5
-    source = jnp.where(size == learned, index, scaled).clip(0.0, learned - 1.0)
-    points = jnp.arange(learned, dtype=jnp.float32)
-    distance = jnp.abs(source[..., None] - points[None, None, :])
-    return jnp.maximum(0.0, 1.0 - distance)
+    step = learned / extent
+    source = jnp.where(size == learned, index, (index + 0.5) * step - 0.5)
+    distance = jnp.abs(source[..., None] - jnp.arange(learned, dtype=jnp.float32)[None, None, :])
+    width = jnp.maximum(1.0, step) if antialias else jnp.ones_like(step)
+    weights = jnp.maximum(0.0, 1.0 - distance / width[..., None])
+    # The sum is less than one at an image's border, and zero for what is no patch.
+    return weights / jnp.maximum(jnp.sum(weights, axis=-1, keepdims=True), 1e-6)

@@ -11,7 +11,8 @@ from typing import Any
 
 import jax
 
-from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig, Vit22bConfig
+from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.work import work_parts
 from scheduling.cost import Parameters, Part, TowerProfile
@@ -38,11 +39,11 @@ def _profile(config: ModelConfig, name: str, shapes: Any, axes: Any) -> TowerPro
     tower: DecoderConfig | EncoderConfig
     if name == "decoder":
         tower, stride, reduction, features = config.decoder, 1, 1, 0
-        outputs = tower.vocab_size
+        outputs, blocks = tower.vocab_size, 2
     else:
         tower = config.encoders[name]
         stride, reduction, features = tower.stride, tower.reduction, tower.features
-        outputs = config.decoder.d_model
+        outputs, blocks = config.decoder.d_model, family_of(tower).blocks
     parts = work_parts(config, name)
     rest = {key: tree for key, tree in shapes.items() if key != "layers"}
     return TowerProfile(
@@ -52,7 +53,7 @@ def _profile(config: ModelConfig, name: str, shapes: Any, axes: Any) -> TowerPro
         reduction=reduction,
         features=features,
         outputs=outputs,
-        blocks=1 if isinstance(tower, Vit22bConfig) else 2,
+        blocks=blocks,
         heads=tower.heads,
         kv_heads=tower.kv_heads if isinstance(tower, DecoderConfig) else tower.heads,
         head_dim=tower.head_dim,

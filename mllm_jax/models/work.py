@@ -7,14 +7,8 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from mllm_jax.models.config import (
-    DecoderConfig,
-    EncoderConfig,
-    ModelConfig,
-    SiglipConfig,
-    Vit22bConfig,
-    WhisperConfig,
-)
+from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.encoders.families import family_of
 from scheduling.cost import TRAINING_FACTOR, TowerWork
 
 
@@ -106,24 +100,16 @@ def _decoder_parts(config: DecoderConfig) -> WorkParts:
 def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
     width, d_model, stride = config.heads * config.head_dim, config.d_model, config.stride
     layer = (8 * d_model * width + 4 * d_model * config.d_ff) / stride
-    hidden = config.connector.hidden or d_decoder
-    connector = 2 * hidden * (config.stack * d_model + d_decoder) / config.reduction
     return WorkParts(
-        TowerWork(_stem(config), 0),
+        TowerWork(family_of(config).stem_flops(config), 0),
         TowerWork(layer, 4 * width / stride**2),
-        TowerWork(connector, 0),
+        TowerWork(_connector(config, d_decoder), 0),
     )
 
 
-def _stem(config: EncoderConfig) -> float:
-    """What happens before the transformer, per input position."""
-    if isinstance(config, WhisperConfig):
-        first = 2 * 3 * config.mels * config.d_model / config.strides[0]
-        return first + 2 * 3 * config.d_model**2 / config.stride
-    if isinstance(config, SiglipConfig | Vit22bConfig):
-        # The interpolation of learned positions is a product, too.
-        return 2 * config.d_model * (config.features + config.grid[0] * config.grid[1])
-    raise TypeError(
-        f"encoder family {config.family!r} has no FLOPs of what comes before its layers; valid: "
-        "siglip, vit22b, whisper; others are added in mllm_jax/models/work.py"
-    )
+def _connector(config: EncoderConfig, d_decoder: int) -> float:
+    """Products of the connector, per input position."""
+    if config.connector.kind != "mlp":
+        return 2 * config.connected * d_decoder / config.reduction
+    hidden = config.connector.hidden or d_decoder
+    return 2 * hidden * (config.connected + d_decoder) / config.reduction

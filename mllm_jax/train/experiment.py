@@ -104,9 +104,18 @@ def modalities(model: ModelConfig) -> list[Modality]:
 
 def _modality(name: str, encoder: EncoderConfig) -> Modality:
     if isinstance(encoder, WhisperConfig):
-        return Modality(name, "audio", mels=encoder.mels, stride=encoder.reduction)
+        return Modality(
+            name,
+            "audio",
+            mels=encoder.mels,
+            stride=encoder.reduction,
+            pool=encoder.stack if encoder.connector.kind == "average" else 1,
+            lookahead=encoder.lookahead,
+            longest=encoder.longest,
+        )
     patch, channels, block = encoder.patch, encoder.channels, encoder.block
-    return Modality(name, "image", patch=patch, channels=channels, block=block)
+    token = encoder.class_tokens
+    return Modality(name, "image", patch=patch, channels=channels, block=block, class_token=token)
 
 
 def prepare_folder(folder: Path, needed_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""Which parameters keep their values: `train.freeze`."""
+"""Which parameters keep their values: those of `train.freeze`, and what no model trains."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import jax
 from jax import lax
+
+from mllm_jax.models.parameters import FIXED
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Frozen:
     def mask(self, params: Any) -> Any:
         """True for every frozen leaf of a tree like the whole model's parameters."""
         return jax.tree_util.tree_map_with_path(
-            lambda path, _: group_of(path) in self.names, params
+            lambda path, _: path[-1].key == FIXED or group_of(path) in self.names, params
         )
 
     def stop(self, params: Any) -> Any:

@@ -49,7 +49,7 @@ def build_optimizer(config: TrainConfig, layouts: Any) -> optax.GradientTransfor
     else:
         parts = {"adamw": _adamw(config, chosen, layouts, 1.0)}
     optimizer: optax.GradientTransformation
-    if len(parts) == 1 and not config.freeze:
+    if len(parts) == 1 and "frozen" not in jax.tree.leaves(labels):
         optimizer = parts["adamw"]
     else:
         optimizer = optax.partition(parts | {"frozen": optax.set_to_zero()}, labels)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.config import EncoderConfig, ModelConfig, WhisperConfig
+from mllm_jax.models.config import EncoderConfig, ImageEncoderConfig, ModelConfig, WhisperConfig
 from sharding.routes import runs_of
 
 Ints = NDArray[np.int32]
@@ -34,7 +34,7 @@ def synthetic_batch(
     free = real.copy()
     for name, encoder in model.encoders.items():
         encoders[name] = _media(rng, encoder, rows, budgets[name])
-        media[name] = _index(rng, encoders[name]["segment_ids"], encoder.reduction, free)
+        media[name] = _index(rng, _landing(encoder, encoders[name]), free)
         free &= media[name] < 0
     decoder = {
         "tokens": np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32),
@@ -95,8 +95,8 @@ def _segments(rng: np.random.Generator, rows: int, tokens: int) -> tuple[Ints, I
 def _media(
     rng: np.random.Generator, encoder: EncoderConfig, rows: int, budget: int
 ) -> dict[str, NDArray[Any]]:
-    """Encoder rows: media of whole reductions, audio clips with some slack at their end."""
-    image = not isinstance(encoder, WhisperConfig)
+    """Encoder rows: images of whole reductions, audio clips with some slack at their end."""
+    image = isinstance(encoder, ImageEncoderConfig)
     shape = (rows, budget)
     segment_ids = np.zeros(shape, np.int32)
     positions = np.zeros((*shape, 2) if image else shape, np.int32)
@@ -105,17 +105,27 @@ def _media(
         start = 0
         for i, outputs in enumerate(_lengths(rng, budget // encoder.reduction)):
             length = outputs * encoder.reduction
-            used = length if image else length - int(rng.integers(encoder.reduction))
-            span = slice(start, start + used)
-            segment_ids[row, span] = i + 1
-            if not isinstance(encoder, WhisperConfig):
-                positions[row, span], sizes[row, span] = _strip(encoder.block, outputs)
+            if isinstance(encoder, ImageEncoderConfig):
+                own, size = _image(encoder, outputs)
+                sizes[row, start : start + len(own)] = size
             else:
-                positions[row, span] = np.arange(used)
+                own = np.arange(length - int(rng.integers(encoder.reduction)), dtype=np.int32)
+            span = slice(start, start + len(own))
+            segment_ids[row, span], positions[row, span] = i + 1, own
+            if isinstance(encoder, WhisperConfig):
+                segment_ids[row, start + max(1, len(own) - encoder.lookahead) : span.stop] *= -1
             start += length
     inputs = rng.normal(size=(*shape, encoder.features)).astype(np.float32)
     batch = {"inputs": inputs, "segment_ids": segment_ids, "positions": positions}
     return {**batch, "sizes": sizes} if image else batch
+
+
+def _image(encoder: ImageEncoderConfig, outputs: int) -> tuple[Ints, tuple[int, int]]:
+    """Positions and size of an image of `outputs` outputs, one of them its class token's."""
+    has = encoder.class_tokens != "none"
+    positions, size = _strip(encoder.block, outputs - has)
+    before, behind = (1, 0) if encoder.class_tokens == "kept" else (0, int(has))
+    return np.pad(positions, ((before, behind), (0, 0)), constant_values=-1), size
 
 
 def _strip(block: tuple[int, int], outputs: int) -> tuple[Ints, tuple[int, int]]:
@@ -127,15 +137,21 @@ def _strip(block: tuple[int, int], outputs: int) -> tuple[Ints, tuple[int, int]]
     return position.reshape(-1, 2).astype(np.int32), (rows, columns * outputs)
 
 
-def _index(
-    rng: np.random.Generator, segment_ids: Ints, reduction: int, free: NDArray[np.bool_]
-) -> Ints:
-    """Each output of a row at a random free decoder position of the same row."""
-    rows, budget = segment_ids.shape
-    outputs = budget // reduction
+def _landing(encoder: EncoderConfig, batch: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Which outputs of the rows land: not those of dropped class tokens, nor parts of averages."""
+    real = batch["segment_ids"][:, :: encoder.stride] > 0
+    parts = real.reshape(len(real), -1, encoder.stack)
+    if isinstance(encoder, ImageEncoderConfig) and encoder.class_tokens == "dropped":
+        return parts[..., 0] & (batch["positions"][:, :: encoder.reduction, 0] >= 0)
+    return np.all(parts, axis=-1) if encoder.connector.kind == "average" else parts[..., 0]
+
+
+def _index(rng: np.random.Generator, landing: NDArray[np.bool_], free: NDArray[np.bool_]) -> Ints:
+    """Each landing output of a row at a random free decoder position of the same row."""
+    rows, outputs = landing.shape
     index = np.full(free.shape, -1, np.int32)
     for row in range(rows):
-        whole = np.flatnonzero(segment_ids[row, ::reduction])
+        whole = np.flatnonzero(landing[row])
         places = np.flatnonzero(free[row])
         count = min(len(whole), len(places) // 2)
         chosen = np.sort(rng.choice(places, size=count, replace=False))

@@ -230,7 +230,8 @@ def _shrink_encoder(encoder: EncoderConfig, plan: ParallelPlan, pieces: int) -> 
         "head_dim": 4,
         "d_ff": math.lcm(8, plan.tensor),
     }
-    small["connector"] |= {"hidden": math.lcm(8, plan.tensor, plan.fsdp)}
+    if encoder.connector.kind == "mlp":
+        small["connector"] |= {"hidden": math.lcm(8, plan.tensor, plan.fsdp)}
     return small | ({"mels": 4} if encoder.family == "whisper" else {"patch": [2, 2]})
 
 

@@ -94,6 +94,18 @@ def vision(patches: np.ndarray, params: Tree, config: Any) -> np.ndarray:
     return layer_norm(x + dense(hidden, layer["mlp"]["fc2"]), params["norm"], eps)
 
 
+def clip(patches: np.ndarray, params: Tree, config: Any) -> np.ndarray:
+    """One image of the learned grid's size, its class token behind the patches."""
+    stem, eps = params["embeddings"], config.norm_eps
+    patches = dense(patches[:-1], stem["patch_embedding"]) + stem["position_embedding"][1:]
+    token = stem["class_embedding"] + stem["position_embedding"][0]
+    x = layer_norm(np.concatenate([patches, token[None]]), stem["pre_layrnorm"], eps)
+    layer = jax.tree.map(lambda leaf: leaf[0], params["layers"])
+    x = x + attend(layer_norm(x, layer["layer_norm1"], eps), layer["self_attn"], False, eps)
+    hidden = dense(layer_norm(x, layer["layer_norm2"], eps), layer["mlp"]["fc1"])
+    return x + dense(hidden / (1 + np.exp(-1.702 * hidden)), layer["mlp"]["fc2"])
+
+
 def convolve(x: np.ndarray, weights: Tree, stride: int) -> np.ndarray:
     padded = np.pad(x, ((1, 1), (0, 0)))
     windows = [padded[start : start + 3] for start in range(0, len(x), stride)]
@@ -136,12 +148,12 @@ def test_encoder(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]
     params = towers.parameters(config)["encoders"]["media"]
-    length = 12 if settings.modality == "image" else LENGTH
+    length = {"whisper": LENGTH, "clip": 13}.get(family, 12)
     media = towers.signals([length], settings.features)
     rows = towers.lay([[length]], 16)
     batch = towers.media_batch(config, rows, media, [4])
     run = towers.quick(lambda p: multimodal.encode(p, "media", batch, config, View()))
-    tower = whisper if family == "whisper" else vision
+    tower = {"whisper": whisper, "clip": clip}.get(family, vision)
     expected = connect(tower(media[0], params, settings), params["connector"], settings.stack)
     np.testing.assert_allclose(np.asarray(run(params))[0, : len(expected)], expected, atol=1e-4)
 
@@ -154,6 +166,7 @@ def test_encoder(family: str) -> None:
         ("qwen3", "", "qk"),
         ("gpt", "qkvo", ""),
         ("siglip", "qkvo", ""),
+        ("clip", "qkvo", ""),
         ("vit22b", "", "qk"),
         ("whisper", "qvo", ""),
     ],

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,77 +12,20 @@ import pytest
 
 from mllm_jax.models import decoder, multimodal
 from mllm_jax.models.config import ModelConfig
-from mllm_jax.models.parameters import run_layers
-from mllm_jax.models.pretrained.configs import (
-    decoder_config,
-    read_config,
-    siglip_config,
-    whisper_config,
-)
-from mllm_jax.models.pretrained.files import open_tensors
-from mllm_jax.models.pretrained.load import check, load
-from mllm_jax.models.pretrained.rules import Rule, decoder_rules, siglip_rules, whisper_rules
-from mllm_jax.train.regroup import leaf_name
 from mllm_jax.train.verify import relative_error
-from sharding.grid import JointGrid, View, shardings
-from sharding.plan import ParallelPlan
-from sharding.rules import layouts
+from sharding.grid import View
+from tests.models.stored import (
+    LIMIT,
+    arrays,
+    check_gradients,
+    close,
+    cut,
+    image_rows,
+    imported,
+    states,
+)
 
-ROOT = Path(__file__).parent.parent / "parity"
 DECODERS = ("llama3", "qwen2", "qwen2_5", "qwen3")
-LIMIT = 2e-5
-
-
-def parameters(config: ModelConfig, folder: Path, module: str, rules: list[Rule]) -> Any:
-    """Those of one module on one device, what no rule gives as it is initialised."""
-    grid = JointGrid.build(dict.fromkeys(("decoder", *config.encoders), ParallelPlan()))
-    shapes, axes = multimodal.abstract_parameters(config)
-    fresh = multimodal.init_parameters(config, jax.random.key(0))
-    if module != "decoder":
-        shapes, axes, fresh = shapes["encoders"], axes["encoders"], fresh["encoders"]
-    specs = jax.tree.map(lambda leaf: leaf.spec, layouts(axes[module], grid.views[module]))
-    lay = shardings(grid.mesh(jax.devices()[:1]), specs)
-    target = jax.tree.map(
-        lambda leaf, own: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=own),
-        shapes[module],
-        lay,
-    )
-    found = load(open_tensors(folder), rules, by_name(target))
-    return jax.device_get(
-        jax.tree_util.tree_map_with_path(
-            lambda path, leaf: found.get(leaf_name(path), leaf), fresh[module]
-        )
-    )
-
-
-def by_name(tree: Any) -> dict[str, Any]:
-    return {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-
-
-def check_gradients(got: Any, expected: dict[str, np.ndarray], rules: list[Rule]) -> None:
-    """All gradients that are stored, by their released names."""
-    leaves, checked = by_name(got), 0
-    for rule in rules:
-        for layer, name in enumerate(rule.names):
-            if (wanted := expected.get(f"gradient.{name}")) is None:
-                continue
-            leaf = np.asarray(leaves[rule.parameter])
-            ours = rule.form.released_from(leaf if rule.layers is None else leaf[layer])
-            assert relative_error(ours, wanted) < LIMIT, name
-            checked += 1
-    assert checked == sum(name.startswith("gradient.") for name in expected) > 2
-
-
-@cache
-def imported(family: str) -> tuple[ModelConfig, Any]:
-    """The model of a folder, and its decoder's parameters."""
-    folder = ROOT / family
-    own = decoder_config(read_config(folder))
-    config = ModelConfig(decoder=own, dtype="float32", attention="reference", loss_chunk=8)
-    rules = decoder_rules(own)
-    unused = ("lm_head.weight",) if own.tie_embeddings else ()
-    check(open_tensors(folder), rules, unused)
-    return config, parameters(config, folder, "decoder", rules)
 
 
 def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> dict[str, Any]:
@@ -101,12 +43,6 @@ def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> dict[str
     }
 
 
-def stored(family: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """What goes in and what comes out."""
-    inputs, expected = (np.load(ROOT / family / f"{name}.npz") for name in ("inputs", "expected"))
-    return dict(inputs), dict(expected)
-
-
 def run(config: ModelConfig, params: Any, rows: dict[str, Any]) -> tuple[jax.Array, ...]:
     """Hidden states, logits and the loss."""
     hidden = multimodal.decode_hidden(params, rows, None, config, View())
@@ -114,18 +50,14 @@ def run(config: ModelConfig, params: Any, rows: dict[str, Any]) -> tuple[jax.Arr
     return hidden, hidden @ kernel, multimodal.loss(params, hidden, rows, config, View())
 
 
-def close(got: Any, expected: np.ndarray, where: str) -> None:
-    assert np.abs(np.asarray(got) - expected).max() < LIMIT, where
-
-
 @pytest.mark.parametrize("family", DECODERS)
 def test_decoders_give_the_same_logits(family: str) -> None:
-    config, params = imported(family)
-    inputs, expected = stored(family)
+    config, params, _ = imported(family)
+    inputs, expected = arrays(family)
     go = jax.jit(partial(run, config))
     for case, last in (("single", [[18, 19]]), ("padded", [[19], [12], [6]]), ("packed", None)):
         rows = batch(inputs, case, expected[f"{case}.nll"])
-        hidden, logits, loss = go(params, rows)
+        hidden, logits, loss = go(params["decoder"], rows)
         if last is None:
             last = [np.flatnonzero(np.diff(rows["segment_ids"][0], append=0)).tolist()]
         picked = jnp.take_along_axis(logits, np.array(last)[..., None], axis=1)
@@ -139,69 +71,68 @@ def test_decoders_give_the_same_logits(family: str) -> None:
 
 @pytest.mark.parametrize("family", ["llama3", "qwen2", "qwen3"])
 def test_decoders_give_the_same_gradients(family: str) -> None:
-    config, params = imported(family)
-    inputs, expected = stored(family)
+    config, params, rules = imported(family)
+    inputs, expected = arrays(family)
     rows = batch(inputs, "padded", expected["padded.nll"])
-    gradients = jax.jit(jax.grad(lambda p: run(config, p, rows)[2]))(params)
-    check_gradients(gradients, expected, decoder_rules(config.decoder))
+    gradients = jax.jit(jax.grad(lambda p: run(config, p, rows)[2]))(params["decoder"])
+    check_gradients({"decoder": gradients}, expected, rules)
 
 
 # ---- encoders ------------------------------------------------------------------------------------
 
 
-def with_encoder(name: str, encoder: Any) -> ModelConfig:
-    """A model of one encoder beside a decoder that is not looked at."""
-    sizes = {"layers": 1, "d_model": 8, "heads": 1, "d_ff": 8, "vocab": 8}
-    return ModelConfig.model_validate(
-        {
-            "decoder": sizes,
-            "encoders": {name: encoder.model_dump(mode="json")},
-            "dtype": "float32",
-            "attention": "reference",
-        }
-    )
+def check_probe(
+    config: ModelConfig, name: str, params: Any, rows: Any, family: str, rolled: bool = False
+) -> None:
+    """Gradients of the stored weighted sum of an encoder's states."""
+    expected, rules = arrays(family)[1], imported(family)[2]
+    probe = np.roll(expected["probe"], -1, axis=1) if rolled else expected["probe"]
 
+    def loss(params: Any) -> jax.Array:
+        return jnp.sum(states(config, name, params, rows)[1] * probe)
 
-def states(config: ModelConfig, name: str, params: Any, rows: dict[str, Any]) -> tuple[Any, Any]:
-    """What goes into the layers, and what comes out of the last norm."""
-    encoder = multimodal.Encoder(config, name, View())
-    x = encoder.embed(params, rows)
-    layers = encoder.tower["layers"], params["layers"]
-    out = run_layers(*layers, x, encoder.context(rows), View(), "none")
-    return x, encoder.tower["norm"].bind(params["norm"], View())(out)
-
-
-def patch_rows(pixels: np.ndarray, patch: int) -> dict[str, Any]:
-    """Images `[images, channels, height, width]`, each in a row of its own; leftovers are cut."""
-    side = pixels.shape[2] // patch
-    cut = pixels[:, :, : side * patch, : side * patch]
-    images, channels = cut.shape[:2]
-    tiles = cut.reshape(images, channels, side, patch, side, patch).transpose(0, 2, 4, 3, 5, 1)
-    grid = np.moveaxis(np.indices((side, side), np.int32), 0, -1).reshape(-1, 2)
-    return {
-        "inputs": tiles.reshape(images, side * side, -1),
-        "segment_ids": np.ones((images, side * side), np.int32),
-        "positions": np.tile(grid, (images, 1, 1)),
-        "sizes": np.full((images, side * side, 2), side, np.int32),
-    }
+    check_gradients({name: jax.jit(jax.grad(loss))(params)}, expected, rules)
 
 
 @pytest.mark.parametrize("family", ["siglip", "siglip2"])
 def test_siglip_sees_the_same(family: str) -> None:
-    own = siglip_config(read_config(ROOT / family))
-    config, rules = with_encoder("vision", own), siglip_rules(own)
-    params = parameters(config, ROOT / family, "vision", rules)
-    inputs, expected = stored(family)
-    rows = patch_rows(inputs["pixel_values"], own.patch[0])
+    config, whole, _ = imported(family)
+    params, own = whole["encoders"]["vision"], config.encoders["vision"]
+    inputs, expected = arrays(family)
+    rows = image_rows(*cut(inputs["pixel_values"], 4), own)
     embeddings, hidden = jax.jit(partial(states, config, "vision"))(params, rows)
     close(embeddings, expected["embeddings"], "embeddings")
     close(hidden, expected["hidden"], "hidden")
     if "probe" in expected:
+        check_probe(config, "vision", params, rows, family)
 
-        def loss(params: Any) -> jax.Array:
-            return jnp.sum(states(config, "vision", params, rows)[1] * expected["probe"])
 
-        check_gradients(jax.jit(jax.grad(loss))(params), expected, rules)
+def test_naflex_sees_the_same() -> None:
+    """Images of different sizes, each with positions that are averaged to its own."""
+    config, whole, _ = imported("siglip2_naflex")
+    inputs, expected = arrays("siglip2_naflex")
+    grids = inputs["spatial_shapes"]
+    assert (grids < 4).any()
+    assert (grids > 4).any()
+    rows = image_rows(inputs["pixel_values"], grids, config.encoders["vision"])
+    real = rows["segment_ids"][..., None]
+    np.testing.assert_array_equal(real[..., 0], inputs["pixel_attention_mask"])
+    run = jax.jit(partial(states, config, "vision"))
+    embeddings, hidden = run(whole["encoders"]["vision"], rows)
+    close(embeddings * real, expected["embeddings"], "embeddings")
+    close(hidden * real, expected["hidden"], "hidden")
+
+
+def test_clip_sees_the_same() -> None:
+    """The class token is last here and first there."""
+    config, whole, _ = imported("clip")
+    params, own = whole["encoders"]["vision"], config.encoders["vision"]
+    inputs, expected = arrays("clip")
+    rows = image_rows(*cut(inputs["pixel_values"], 4), own)
+    embeddings, hidden = jax.jit(partial(states, config, "vision"))(params, rows)
+    close(np.roll(embeddings, 1, axis=1), expected["embeddings"], "embeddings")
+    close(np.roll(hidden, 1, axis=1), expected["hidden"], "hidden")
+    check_probe(config, "vision", params, rows, "clip", rolled=True)
 
 
 def frame_rows(features: np.ndarray) -> dict[str, Any]:
@@ -216,19 +147,13 @@ def frame_rows(features: np.ndarray) -> dict[str, Any]:
 
 def test_whisper_hears_the_same() -> None:
     """A window of silence and all, and a clip that nothing is behind."""
-    folder = ROOT / "whisper"
-    own = whisper_config(read_config(folder))
-    config, rules = with_encoder("audio", own), whisper_rules(own)
-    params = parameters(config, folder, "audio", rules)
-    inputs, expected = stored("whisper")
+    config, whole, _ = imported("whisper")
+    params = whole["encoders"]["audio"]
+    inputs, expected = arrays("whisper")
     features = inputs["input_features"]
     go = jax.jit(partial(states, config, "audio"))
     embeddings, hidden = go(params, frame_rows(features))
     close(embeddings, expected["embeddings"], "embeddings")
     close(hidden, expected["hidden"], "hidden")
     close(go(params, frame_rows(features[:, :, :36]))[1], expected["short.hidden"], "short")
-
-    def loss(params: Any) -> jax.Array:
-        return jnp.sum(states(config, "audio", params, frame_rows(features))[1] * expected["probe"])
-
-    check_gradients(jax.jit(jax.grad(loss))(params), expected, rules)
+    check_probe(config, "audio", params, frame_rows(features), "whisper")

@@ -16,14 +16,14 @@ GRID = (3, 4)
 TABLE = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
 
 MOST = 81
-POSITIONS = jax.jit(lambda table, *patches: grid_positions(table, GRID, *patches))
+POSITIONS = jax.jit(grid_positions, static_argnums=(1, 4))
 
 
-def lookup(rows: int, columns: int) -> np.ndarray:
+def lookup(rows: int, columns: int, antialias: bool = False) -> np.ndarray:
     """Positions of an image of `rows x columns` patches, `[rows, columns, 5]`."""
     patches = np.stack(np.divmod(np.arange(MOST), columns), axis=-1)[None]
     sizes = np.broadcast_to([rows, columns], patches.shape)
-    found = np.asarray(POSITIONS(TABLE, patches, sizes))[0, : rows * columns]
+    found = np.asarray(POSITIONS(TABLE, GRID, patches, sizes, antialias))[0, : rows * columns]
     return found.reshape(rows, columns, -1)
 
 
@@ -39,14 +39,31 @@ def bilinear(rows: int, columns: int) -> np.ndarray:
     return out
 
 
-def test_an_image_of_the_learned_size_reads_the_table_exactly() -> None:
-    np.testing.assert_array_equal(lookup(*GRID), TABLE.reshape(*GRID, -1))
+def averaged(rows: int, columns: int) -> np.ndarray:
+    """Bilinear interpolation with antialiasing: rows, then columns, weight by weight."""
+
+    def weights(learned: int, size: int) -> np.ndarray:
+        scale = max(1, learned / size)
+        centres = (np.arange(size) + 0.5) * learned / size
+        distance = np.abs(np.arange(learned)[None] + 0.5 - centres[:, None])
+        hat = np.maximum(0, 1 - distance / scale)
+        return hat / hat.sum(axis=1, keepdims=True)
+
+    table = TABLE.reshape(*GRID, -1)
+    return np.einsum("ri,cj,ijk->rck", weights(GRID[0], rows), weights(GRID[1], columns), table)
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+def test_an_image_of_the_learned_size_reads_the_table_exactly(antialias: bool) -> None:
+    np.testing.assert_array_equal(lookup(*GRID, antialias), TABLE.reshape(*GRID, -1))
 
 
 @settings(max_examples=20)
 @given(rows=st.integers(1, 9), columns=st.integers(1, 9))
 def test_other_images_interpolate(rows: int, columns: int) -> None:
     np.testing.assert_allclose(lookup(rows, columns), bilinear(rows, columns), atol=1e-5)
+    smooth = lookup(rows, columns, antialias=True)
+    np.testing.assert_allclose(smooth, averaged(rows, columns), atol=1e-5)
 
 
 def test_rotation_makes_scores_depend_on_distance_alone() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from mllm_jax import devices
 from mllm_jax.models import multimodal
-from mllm_jax.models.config import ModelConfig, _ImageConfig
+from mllm_jax.models.config import ImageEncoderConfig, ModelConfig
 from mllm_jax.models.work import encoder_work, model_flops, tower_work
 from scheduling.cost import TRAINING_FACTOR, TowerWork
 from sharding.grid import View
@@ -117,9 +117,9 @@ def test_an_unknown_accelerator_is_told_once(caplog: pytest.LogCaptureFixture) -
 
 
 def test_an_encoder_without_a_cost_is_refused() -> None:
-    class NewConfig(_ImageConfig):
+    class NewConfig(ImageEncoderConfig):
         family: str = "new"
 
     config = NewConfig(layers=1, d_model=8, heads=2, head_dim=4, d_ff=16, patch=(2, 2), grid=(2, 2))
-    with pytest.raises(TypeError, match=r"'new' has no FLOPs .* valid: siglip, vit22b, whisper"):
+    with pytest.raises(TypeError, match=r"'new' has neither .* valid: siglip, clip, vit22b"):
         encoder_work(config, 8)  # type: ignore[arg-type]

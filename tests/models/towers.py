@@ -13,13 +13,14 @@ from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
 
 DECODERS = ("llama", "qwen2", "qwen3", "gpt")
-ENCODERS = ("siglip", "vit22b", "whisper")
+ENCODERS = ("siglip", "clip", "vit22b", "whisper")
 VOCAB = 64
 
 _WIDTHS: dict[str, Any] = {"layers": 1, "d_model": 32, "heads": 4, "d_ff": 48}
 _IMAGE = {**_WIDTHS, "patch": (4, 4), "channels": 1, "grid": (3, 4), "connector": {"stack": (1, 2)}}
 _FAMILY: dict[str, dict[str, Any]] = {
     "siglip": _IMAGE,
+    "clip": _IMAGE,
     "vit22b": _IMAGE,
     "whisper": {**_WIDTHS, "mels": 6, "connector": {"stack": 2, "hidden": 40}},
 }
@@ -99,7 +100,10 @@ def text_batch(rows: Rows, texts: Sequence[np.ndarray]) -> dict[str, Any]:
 def media_batch(
     config: ModelConfig, rows: Rows, media: Sequence[np.ndarray], columns: Sequence[int]
 ) -> dict[str, Any]:
-    """Encoder batch; `media[i]` is `[length, features]`, `columns[i]` the width of image i."""
+    """Encoder batch; `media[i]` is `[length, features]`, `columns[i]` the width of image i.
+
+    Of an encoder with class tokens, the last position of every image is that.
+    """
     settings = config.encoders["media"]
     inputs = np.zeros((*rows.ids.shape, settings.features), np.float32)
     positions = np.zeros((*rows.ids.shape, 2), np.int32)
@@ -107,8 +111,10 @@ def media_batch(
     for (row, start, length), medium, width in zip(rows.spans, media, columns, strict=True):
         here = (row, slice(start, start + length))
         inputs[here] = medium
+        patches = length - (settings.family == "clip")
         positions[here] = np.stack(np.divmod(np.arange(length), width), axis=-1)
-        sizes[here] = (-(-length // width), width)
+        positions[row, start + patches : start + length] = -1
+        sizes[here] = (-(-patches // width), width)
     if settings.modality == "audio":
         return {"inputs": inputs, "segment_ids": rows.ids, "positions": rows.positions}
     return {"inputs": inputs, "segment_ids": rows.ids, "positions": positions, "sizes": sizes}

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.config import SiglipConfig, Vit22bConfig
+from mllm_jax.models.config import ClipConfig, SiglipConfig, Vit22bConfig
 from mllm_jax.models.layers import (
     MLP,
     AttentionSpec,
@@ -40,15 +40,19 @@ class PatchEmbedding(nnx.Module):
 
 
 class SiglipLayer(nnx.Module):
-    """Pre-norm attention, then MLP, biases everywhere; names follow the released weights."""
+    """Pre-norm attention, then MLP, biases everywhere; names follow the released weights.
 
-    def __init__(self, config: SiglipConfig, backend: str, rngs: nnx.Rngs) -> None:
+    CLIP's layers are the same but for their activation.
+    """
+
+    def __init__(self, config: SiglipConfig | ClipConfig, backend: str, rngs: nnx.Rngs) -> None:
         gain = residual_gain(config.layers)
         widths = (config.d_model, config.d_ff, config.d_model)
+        activation = config.activation if isinstance(config, ClipConfig) else "gelu_tanh"
         self.layer_norm1 = LayerNorm(config.d_model, config.norm_eps, rngs)
         self.self_attn = SelfAttention(_spec(config, backend, bias=True), rngs)
         self.layer_norm2 = LayerNorm(config.d_model, config.norm_eps, rngs)
-        self.mlp = MLP(widths, rngs, gain)
+        self.mlp = MLP(widths, rngs, gain, activation)
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """`[rows, patches / shards, d_model]` to the same."""
@@ -113,17 +117,23 @@ def embed(
         shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")
     )
     x = module.patch_embedding(inputs.astype(dtype))
-    table = module.position_embedding[...]
-    return x + grid_positions(table, config.grid, positions, sizes).astype(dtype)
+    antialias = isinstance(config, SiglipConfig) and config.antialias
+    learned = module.position_embedding[...], config.grid
+    return x + grid_positions(*learned, positions, sizes, antialias).astype(dtype)
 
 
-def segments(batch: dict[str, jax.Array], config: VisionConfig) -> Segments:
+def segments(batch: dict[str, jax.Array], config: VisionConfig | ClipConfig) -> Segments:
     """Which positions between the layers belong together."""
     del config
     return Segments(batch["segment_ids"])
 
 
-def _spec(config: VisionConfig, backend: str, bias: bool) -> AttentionSpec:
+def stem_flops(config: VisionConfig | ClipConfig) -> float:
+    """Of patches and positions, per patch: the interpolation of learned positions is a product."""
+    return 2 * config.d_model * (config.features + config.grid[0] * config.grid[1])
+
+
+def _spec(config: VisionConfig | ClipConfig, backend: str, bias: bool) -> AttentionSpec:
     return AttentionSpec(
         d_model=config.d_model,
         heads=config.heads,

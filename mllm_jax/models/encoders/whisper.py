@@ -5,6 +5,9 @@ kernel 3 and stride 2 a clip of 5 frames at an even offset gives 3 outputs::
 
     frames   a0 a1 a2 a3 a4 .  b0 b1
     taps of output 2:  a3 a4 (zero)      not b0, and not the slack frame
+
+Frames with a negative segment id lie behind the clip of that number. The convolutions read them, as
+released ones read on in the silence behind a clip, but they are no positions.
 """
 
 from __future__ import annotations
@@ -46,6 +49,22 @@ class Convolutions(nnx.Module):
         self.conv2 = Dense((taps, ("mlp", channels)), (("embed", channels),), rngs, bias=True)
 
 
+class Positions(nnx.Module):
+    """A table of positions, `[max_positions, d_model]`: sinusoids, if no other one is loaded.
+
+    It does not train, as its name says (`mllm_jax.models.parameters.FIXED`).
+    """
+
+    def __init__(self, entries: int, d_model: int, rngs: nnx.Rngs) -> None:
+        del rngs
+        table = sinusoids(jnp.arange(entries)[None], d_model)[0]
+        self.fixed = nnx.Param(table, axes=(None, "embed"))
+
+    def __call__(self, positions: jax.Array) -> jax.Array:
+        """`[rows, positions]` to `[rows, positions, d_model]` float32."""
+        return jax.lax.stop_gradient(self.fixed[...])[positions]
+
+
 class WhisperLayer(nnx.Module):
     """Pre-norm attention (no bias on k), then MLP; names follow the released weights."""
 
@@ -55,7 +74,7 @@ class WhisperLayer(nnx.Module):
         self.self_attn_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
         self.self_attn = SelfAttention(_spec(config, backend), rngs)
         self.final_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
-        self.mlp = MLP(widths, rngs, gain, tanh=False)
+        self.mlp = MLP(widths, rngs, gain, "gelu")
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """`[rows, frames / shards, d_model]` to the same."""
@@ -64,12 +83,15 @@ class WhisperLayer(nnx.Module):
 
 
 def tower(config: WhisperConfig, backend: str) -> Tower:
-    """Blocks of the encoder, without the connector."""
-    return {
+    """Blocks of the encoder, without the connector; `positions` where there is a table of them."""
+    blocks = {
         "embeddings": Block(lambda rngs: Convolutions(config, rngs)),
         "layers": Block(lambda rngs: WhisperLayer(config, backend, rngs), config.layers),
         "norm": Block(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs)),
     }
+    if (entries := config.max_positions) is not None:
+        blocks["positions"] = Block(lambda rngs: Positions(entries, config.d_model, rngs))
+    return blocks
 
 
 def embed(
@@ -84,26 +106,35 @@ def embed(
 
     Args:
         batch: `inputs [rows, frames, mels]`, `segment_ids` and `positions [rows, frames]`, whole
-            on every rank of the row; every clip starts at a multiple of the stride.
+            on every rank of the row; every clip starts at a multiple of the stride, and
+            frames behind it have its id negated.
     """
     module = tower["embeddings"].bind(params["embeddings"], view)
     first, second = config.strides
-    ids = batch["segment_ids"]
+    ids = jnp.abs(batch["segment_ids"])
     x = module.conv1(taps(batch["inputs"].astype(dtype), ids, first))
     ids = ids[:, ::first]
     x = jnp.where((ids > 0)[..., None], gelu(x), 0)
     x = module.conv2.scattered(shard_slice(taps(x, ids, second), view.context, dim=1), view)
-    ids = ids[:, ::second]
+    ids = segments(batch, config).ids
     positions = batch["positions"][:, :: config.stride] // config.stride
     local, positions = (shard_slice(a, view.sequence, dim=1) for a in (ids, positions))
-    x = gelu(x)
-    x = x + sinusoids(positions, config.d_model).astype(dtype)
+    x = gelu(x) + _positions(tower, params, positions, config, view).astype(dtype)
     return jnp.where((local > 0)[..., None], x, 0)
+
+
+def _positions(
+    tower: Tower, params: Params, positions: jax.Array, config: WhisperConfig, view: View
+) -> jax.Array:
+    """`[rows, positions]` to `[rows, positions, d_model]` float32."""
+    if "positions" in tower:
+        return tower["positions"].bind(params["positions"], view)(positions)
+    return sinusoids(positions, config.d_model)
 
 
 def segments(batch: dict[str, jax.Array], config: WhisperConfig) -> Segments:
     """Which positions between the layers belong together."""
-    return Segments(batch["segment_ids"][:, :: config.stride])
+    return Segments(jnp.maximum(batch["segment_ids"][:, :: config.stride], 0))
 
 
 def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
@@ -130,6 +161,12 @@ def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
         for k in range(_KERNEL)
     ]
     return jnp.stack(read, axis=2)
+
+
+def stem_flops(config: WhisperConfig) -> float:
+    """Of both convolutions, per frame."""
+    first = 2 * _KERNEL * config.mels * config.d_model / config.strides[0]
+    return first + 2 * _KERNEL * config.d_model**2 / config.stride
 
 
 def _spec(config: WhisperConfig, backend: str) -> AttentionSpec:

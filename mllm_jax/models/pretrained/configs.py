@@ -1,4 +1,4 @@
-"""Released `config.json` files as typed configurations of the model, and back.
+"""Released `config.json` files as typed configurations of decoders, and back.
 
 A released configuration says more than ours does; what would change the result is checked, and
 refused where this framework does something else.
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.models.config import DecoderConfig, RopeScaling, SiglipConfig, WhisperConfig
-from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.config import DecoderConfig, RopeScaling
+from mllm_jax.models.pretrained.files import PretrainedError, listed
 
 CONFIG = "config.json"
 
@@ -47,6 +47,31 @@ _ROPE = {
     "original_max_positions": "original_max_position_embeddings",
 }
 
+#: What the decoder of a whole multimodal model leaves out where it is the default of its class.
+_QWEN = {
+    "hidden_size": 4096,
+    "intermediate_size": 22016,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "rms_norm_eps": 1e-6,
+    "max_position_embeddings": 32768,
+    "vocab_size": 151936,
+}
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "llama": {
+        "hidden_size": 4096,
+        "intermediate_size": 11008,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "rms_norm_eps": 1e-6,
+        "max_position_embeddings": 2048,
+        "vocab_size": 32000,
+    },
+    "qwen2": _QWEN,
+    "qwen3": {**_QWEN, "head_dim": 128},
+}
+
 
 def read_config(folder: Path) -> dict[str, Any]:
     """The released configuration of a folder.
@@ -72,10 +97,11 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
     """
     family = values.get("model_type")
     if family not in DECODERS:
-        raise PretrainedError(f"model_type {family!r} is no decoder's; valid: {_listed(DECODERS)}")
+        valid = listed(list(DECODERS))
+        raise PretrainedError(f"model_type {family!r} is no decoder's; valid: {valid}")
     missing = [key for key in _SAME.values() if values.get(key) is None]
     if missing:
-        raise PretrainedError(f"the configuration of {family} lacks {_listed(missing)}")
+        raise PretrainedError(f"the configuration of {family} lacks {listed(missing)}")
     _check_fixed(values)
     return DecoderConfig(
         family=family,
@@ -85,6 +111,23 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
         **_rope(values),
         **{ours: values[theirs] for ours, theirs in _SAME.items()},
     )
+
+
+def text_config(values: Mapping[str, Any], default: str) -> DecoderConfig:
+    """The decoder of a whole multimodal model, from its `text_config`.
+
+    Args:
+        values: of the whole model, which may tie the embeddings as well.
+        default: `model_type` of a decoder that does not say its own.
+
+    Raises:
+        PretrainedError: as in `decoder_config`.
+    """
+    own = values.get("text_config") or {}
+    kind = own.get("model_type", default)
+    tied = any(bool(part.get("tie_word_embeddings")) for part in (values, own))
+    given = {"model_type": kind, **_DEFAULTS.get(kind, {}), **own, "tie_word_embeddings": tied}
+    return decoder_config(given)
 
 
 def _check_fixed(values: Mapping[str, Any]) -> None:
@@ -112,83 +155,6 @@ def _rope(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"rope_theta": theta, "rope_scaling": scaling}
 
 
-#: What encoders' configurations leave out where it is the default of their class.
-_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "siglip": {
-        "hidden_size": 768,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "image_size": 224,
-        "patch_size": 16,
-        "num_channels": 3,
-        "layer_norm_eps": 1e-6,
-        "hidden_act": "gelu_pytorch_tanh",
-    },
-    "whisper": {"activation_function": "gelu", "scale_embedding": False},
-}
-_WHISPER = {
-    "layers": "encoder_layers",
-    "d_model": "d_model",
-    "heads": "encoder_attention_heads",
-    "d_ff": "encoder_ffn_dim",
-    "mels": "num_mel_bins",
-}
-
-
-def siglip_config(values: Mapping[str, Any]) -> SiglipConfig:
-    """The vision tower of a released SigLIP, or a configuration of that tower alone.
-
-    Raises:
-        PretrainedError: it is of another kind, or says what is not done here.
-    """
-    own = {**_DEFAULTS["siglip"], **values.get("vision_config", values)}
-    _check_kind(own, ("siglip_vision_model",))
-    _check_value(own, "hidden_act", "gelu_pytorch_tanh")
-    patch, side = own["patch_size"], own["image_size"] // own["patch_size"]
-    return SiglipConfig.model_validate(
-        {
-            "family": "siglip",
-            "layers": own["num_hidden_layers"],
-            "d_model": own["hidden_size"],
-            "heads": own["num_attention_heads"],
-            "d_ff": own["intermediate_size"],
-            "patch": (patch, patch),
-            "channels": own["num_channels"],
-            "grid": (side, side),
-            "norm_eps": own["layer_norm_eps"],
-        }
-    )
-
-
-def whisper_config(values: Mapping[str, Any]) -> WhisperConfig:
-    """The encoder of a released Whisper.
-
-    Raises:
-        PretrainedError: it is of another kind, lacks a key, or says what is not done here.
-    """
-    own = {**_DEFAULTS["whisper"], **values}
-    _check_kind(own, ("whisper",))
-    _check_value(own, "activation_function", "gelu")
-    _check_value(own, "scale_embedding", False)
-    missing = [key for key in _WHISPER.values() if own.get(key) is None]
-    if missing:
-        raise PretrainedError(f"the configuration of whisper lacks {_listed(missing)}")
-    return WhisperConfig.model_validate(
-        {"family": "whisper", **{ours: own[theirs] for ours, theirs in _WHISPER.items()}}
-    )
-
-
-def _check_kind(values: Mapping[str, Any], valid: tuple[str, ...]) -> None:
-    if (kind := values.get("model_type")) not in valid:
-        raise PretrainedError(f"model_type {kind!r} is not the encoder's; valid: {_listed(valid)}")
-
-
-def _check_value(values: Mapping[str, Any], key: str, valid: Any) -> None:
-    if values[key] != valid:
-        raise PretrainedError(f"{key}: {values[key]!r} is not supported; valid: {valid!r}")
-
-
 def released_decoder(config: DecoderConfig) -> dict[str, Any]:
     """The inverse of `decoder_config`, as the public implementation reads it.
 
@@ -198,7 +164,7 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
     if config.family not in DECODERS:
         raise PretrainedError(
             f"model.decoder.family: {config.family} has no released format; valid: "
-            f"{_listed(DECODERS)}"
+            f"{listed(list(DECODERS))}"
         )
     values: dict[str, Any] = {
         "architectures": [DECODERS[config.family]],
@@ -215,7 +181,3 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
         own = {theirs: getattr(config.rope_scaling, ours) for ours, theirs in _ROPE.items()}
         values["rope_scaling"] = {"rope_type": "llama3", **own}
     return values
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(map(str, names))

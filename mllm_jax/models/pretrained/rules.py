@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mllm_jax.models.config import DecoderConfig, SiglipConfig, WhisperConfig
-from mllm_jax.models.pretrained.forms import Form, convolution, dense, flat, patches, same
+from mllm_jax.models.config import (
+    ClipConfig,
+    DecoderConfig,
+    EncoderConfig,
+    SiglipConfig,
+    WhisperConfig,
+)
+from mllm_jax.models.parameters import FIXED
+from mllm_jax.models.pretrained.forms import Form, Shape, convolution, dense, flat, patches, same
 
 
 @dataclass(frozen=True)
@@ -88,12 +95,16 @@ def _of_layers(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
 def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Rule]:
     """Of SigLIP's and SigLIP 2's vision towers, without the pooling head.
 
+    The patches of NaFlex, which alone antialiases positions, are a linear layer.
+
     Args:
         prefix: what the names of the tower's tensors begin with.
     """
     width, (height, breadth) = (config.d_model,), config.patch
     stem, entries = f"{prefix}embeddings.", config.grid[0] * config.grid[1]
     kernel = patches(height, breadth, config.channels, config.d_model)
+    if config.antialias:
+        kernel = dense((config.features,), width)
     return [
         Rule("embeddings.patch_embedding.kernel", f"{stem}patch_embedding.weight", kernel),
         Rule("embeddings.patch_embedding.bias", f"{stem}patch_embedding.bias", same(width)),
@@ -107,8 +118,51 @@ def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Ru
     ]
 
 
+def mlp_rules(config: EncoderConfig, d_decoder: int, first: str, second: str) -> list[Rule]:
+    """Of a connector of two linear layers.
+
+    Args:
+        d_decoder: width of the decoder.
+        first, second: names of the released layers.
+    """
+    own, inputs = config.connector, (config.connected,)
+    hidden = (own.hidden or d_decoder,)
+    return [
+        *_linear("connector.fc1", first, inputs, hidden, bias=own.bias),
+        *_linear("connector.fc2", second, hidden, (d_decoder,), bias=own.bias),
+    ]
+
+
+def linear_rules(config: EncoderConfig, d_decoder: int, released: str) -> list[Rule]:
+    """Of a connector of one linear layer, which is called `released`."""
+    bias = config.connector.bias
+    return list(_linear("connector.linear", released, (config.connected,), (d_decoder,), bias=bias))
+
+
+def clip_rules(config: ClipConfig, prefix: str = "vision_model.") -> list[Rule]:
+    """Of CLIP's vision tower, without the norm behind its layers.
+
+    Args:
+        prefix: what the names of the tower's tensors begin with.
+    """
+    width, (height, breadth) = (config.d_model,), config.patch
+    stem, entries = f"{prefix}embeddings.", 1 + config.grid[0] * config.grid[1]
+    kernel = patches(height, breadth, config.channels, config.d_model)
+    return [
+        Rule("embeddings.patch_embedding.kernel", f"{stem}patch_embedding.weight", kernel),
+        Rule("embeddings.class_embedding", f"{stem}class_embedding", same(width)),
+        Rule(
+            "embeddings.position_embedding",
+            f"{stem}position_embedding.weight",
+            same((entries, config.d_model)),
+        ),
+        *_norm("embeddings.pre_layrnorm", f"{prefix}pre_layrnorm", width, None),
+        *_encoder_layers(config, f"{prefix}encoder.layers.{{layer}}."),
+    ]
+
+
 def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list[Rule]:
-    """Of Whisper's encoder, whose position table is the sinusoids that are made here.
+    """Of Whisper's encoder.
 
     Args:
         prefix: what the names of the tower's tensors begin with.
@@ -121,6 +175,9 @@ def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list
             Rule(f"embeddings.{name}.kernel", f"{prefix}{name}.weight", kernel),
             Rule(f"embeddings.{name}.bias", f"{prefix}{name}.bias", same(width)),
         ]
+    if config.max_positions is not None:
+        table = same((config.max_positions, config.d_model))
+        rules.append(Rule(f"positions.{FIXED}", f"{prefix}embed_positions.weight", table))
     return [
         *rules,
         *_norm("norm", f"{prefix}layer_norm", width, None),
@@ -131,30 +188,40 @@ def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list
 #: Norms of an encoder's layer, ours and as they are released, and what its MLP is in.
 _ENCODER_NAMES = {
     "siglip": ("layer_norm1", "layer_norm2", "mlp."),
+    "clip": ("layer_norm1", "layer_norm2", "mlp."),
     "whisper": ("self_attn_layer_norm", "final_layer_norm", ""),
 }
 
 
-def _encoder_layers(config: SiglipConfig | WhisperConfig, prefix: str) -> Iterator[Rule]:
+def _encoder_layers(
+    config: SiglipConfig | ClipConfig | WhisperConfig, prefix: str
+) -> Iterator[Rule]:
     width, hidden, layers = (config.d_model,), (config.d_ff,), config.layers
     heads = (config.heads, config.head_dim)
     first, second, mlp = _ENCODER_NAMES[config.family]
     for norm in (first, second):
         yield from _norm(f"layers.{norm}", f"{prefix}{norm}", width, layers)
-    linear: list[tuple[str, str, tuple[int, ...], tuple[int, ...]]] = [
+    linear: list[tuple[str, str, Shape, Shape]] = [
         *((f"self_attn.{n}_proj", f"self_attn.{n}_proj", width, heads) for n in "qkv"),
         ("self_attn.o_proj", "self_attn.out_proj", heads, width),
         ("mlp.fc1", f"{mlp}fc1", width, hidden),
         ("mlp.fc2", f"{mlp}fc2", hidden, width),
     ]
     for ours, theirs, inputs, outputs in linear:
-        name = f"{prefix}{theirs}"
-        yield Rule(f"layers.{ours}.kernel", f"{name}.weight", dense(inputs, outputs), layers)
-        if not (config.family == "whisper" and ours == "self_attn.k_proj"):
-            yield Rule(f"layers.{ours}.bias", f"{name}.bias", flat(outputs), layers)
+        bias = config.family != "whisper" or ours != "self_attn.k_proj"
+        yield from _linear(f"layers.{ours}", f"{prefix}{theirs}", inputs, outputs, bias, layers)
 
 
-def _norm(ours: str, theirs: str, width: tuple[int, ...], layers: int | None) -> Iterator[Rule]:
+def _linear(
+    ours: str, theirs: str, inputs: Shape, outputs: Shape, bias: bool, layers: int | None = None
+) -> Iterator[Rule]:
+    """Kernel and bias."""
+    yield Rule(f"{ours}.kernel", f"{theirs}.weight", dense(inputs, outputs), layers)
+    if bias:
+        yield Rule(f"{ours}.bias", f"{theirs}.bias", flat(outputs), layers)
+
+
+def _norm(ours: str, theirs: str, width: Shape, layers: int | None) -> Iterator[Rule]:
     """Scale and bias."""
     yield Rule(f"{ours}.scale", f"{theirs}.weight", same(width), layers)
     yield Rule(f"{ours}.bias", f"{theirs}.bias", same(width), layers)

@@ -1,0 +1,106 @@
+"""What a released checkpoint is made of, and how it becomes a model here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mllm_jax.models.config import DecoderConfig, EncoderConfig
+from mllm_jax.models.pretrained.files import PretrainedError, listed
+from mllm_jax.models.pretrained.rules import Rule
+
+Values = Mapping[str, Any]
+T = TypeVar("T")
+
+#: Buffers of old checkpoints that hold no weights.
+_BUFFERS = r"(.*\.)?(position_ids|rotary_emb\.inv_freq)"
+#: The head of a decoder, which some checkpoints hold although it is tied to the embedding.
+_HEAD = r"(.*\.)?lm_head\.weight"
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Modules of a model, with what a released configuration says of them.
+
+    Attributes:
+        decoder: None in a checkpoint of an encoder alone.
+        encoders: by the name that they have here, `vision` or `audio`.
+        placeholders: id of the token at which outputs of an encoder land, of whole models.
+    """
+
+    decoder: DecoderConfig | None = None
+    encoders: Mapping[str, EncoderConfig] = field(default_factory=dict)
+    placeholders: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A form in which models are released.
+
+    Attributes:
+        name: `model_type` of `config.json`.
+        read: what a configuration says.
+        rules: of every module (`decoder`, and encoders with their connectors by name), which
+            tensors its parameters come from.
+        release: a configuration for a composition, as the public implementation reads it.
+        unused: patterns of the names of tensors that no parameter comes from, of a configuration.
+        renames: `(pattern, replacement)` from names that the public implementation also writes to
+            the released ones.
+    """
+
+    name: str
+    read: Callable[[Values], Composition]
+    rules: Callable[[Composition], Mapping[str, list[Rule]]]
+    release: Callable[[Composition], dict[str, Any]]
+    unused: Callable[[Values], tuple[str, ...]] = lambda values: ()
+    renames: tuple[tuple[str, str], ...] = ()
+
+    def released(self, composition: Composition, source: Values | None = None) -> dict[str, Any]:
+        """`config.json` for a composition.
+
+        Args:
+            composition: of the model.
+            source: the configuration that the model was read from. It is given back if the model
+                is still what it says; then the tensors of `kept` belong to the checkpoint, too.
+
+        Raises:
+            PretrainedError: the composition cannot be released in this form.
+        """
+        if source is not None and self.read(source) == composition:
+            return dict(source)
+        return self.release(composition)
+
+    def left_over(self, values: Values, names: Iterable[str]) -> list[str]:
+        """Tensors of a checkpoint that no parameter comes from, and that are known to be there."""
+        patterns = [_BUFFERS, *self.unused(values)]
+        decoder = self.read(values).decoder
+        if decoder is not None and decoder.tie_embeddings:
+            patterns.append(_HEAD)
+        return [name for name in names if any(re.fullmatch(p, name) for p in patterns)]
+
+    def kept(self, values: Values, names: Iterable[str]) -> list[str]:
+        """Of `left_over`, what an exported checkpoint takes from the one that was imported.
+
+        A tied head is not: the embedding is written, and has been trained.
+        """
+        return [name for name in self.left_over(values, names) if not re.fullmatch(_HEAD, name)]
+
+    def canonical(self, tensors: Mapping[str, T]) -> dict[str, T]:
+        """Tensors under their released names.
+
+        Raises:
+            PretrainedError: two of them have one name.
+        """
+        names = {name: self._renamed(name) for name in tensors}
+        if len(set(names.values())) < len(names):
+            taken = list(names.values())
+            twice = sorted({name for name in taken if taken.count(name) > 1})
+            raise PretrainedError(f"tensors under several names: {listed(twice)}")
+        return {names[name]: tensor for name, tensor in tensors.items()}
+
+    def _renamed(self, name: str) -> str:
+        for pattern, replacement in self.renames:
+            name = re.sub(pattern, replacement, name)
+        return name

@@ -1,0 +1,125 @@
+"""LLaVA-1.5 (arXiv 2310.03744): CLIP up to one of its last layers, two linear layers, a decoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mllm_jax.models.config import ClipConfig, EncoderConfig
+from mllm_jax.models.pretrained.configs import released_decoder, text_config
+from mllm_jax.models.pretrained.encoder_configs import (
+    activation_of,
+    clip_config,
+    released_activation,
+    released_clip,
+)
+from mllm_jax.models.pretrained.family import Composition, Family, Values
+from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.pretrained.rules import Rule, clip_rules, decoder_rules, mlp_rules
+
+_VISION = "vision_tower.vision_model."
+_PROJECTOR = "multi_modal_projector.linear_"
+_TOKEN = 32000  # where a configuration does not say
+
+
+def _read(values: Values) -> Composition:
+    decoder = text_config(values, "llama")
+    whole = clip_config(values)
+    activation = activation_of(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
+    connector = {"activation": activation, "bias": values.get("multimodal_projector_bias", True)}
+    own = {
+        "layers": _layers(values, whole.layers),
+        "class_token": _class_token(values),
+        "connector": connector,
+    }
+    vision = ClipConfig.model_validate({**whole.model_dump(), **own})
+    return Composition(
+        decoder, {"vision": vision}, {"vision": values.get("image_token_index", _TOKEN)}
+    )
+
+
+def _layers(values: Values, released: int) -> int:
+    """How many layers the features come from; the embeddings count as layer 0."""
+    chosen = values.get("vision_feature_layer", -2)
+    if not isinstance(chosen, int):
+        raise PretrainedError(f"vision_feature_layer: {chosen} is not supported; valid: one layer")
+    layers = chosen if chosen >= 0 else released + 1 + chosen
+    if not 0 < layers <= released:
+        raise PretrainedError(
+            f"vision_feature_layer: {chosen} is none of {released} layers; valid: {-released} to "
+            f"-1, or 1 to {released}"
+        )
+    return layers
+
+
+def _class_token(values: Values) -> str:
+    chosen = values.get("vision_feature_select_strategy", "default")
+    known = {"default": "dropped", "full": "kept"}
+    if chosen not in known:
+        raise PretrainedError(
+            f"vision_feature_select_strategy: {chosen!r} is not supported; valid: default, full"
+        )
+    return known[chosen]
+
+
+def _rules(composition: Composition) -> dict[str, list[Rule]]:
+    decoder, vision = composition.decoder, composition.encoders["vision"]
+    assert decoder is not None
+    assert isinstance(vision, ClipConfig)
+    connector = mlp_rules(vision, decoder.d_model, f"{_PROJECTOR}1", f"{_PROJECTOR}2")
+    return {
+        "decoder": decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
+        "vision": [*clip_rules(vision, _VISION), *connector],
+    }
+
+
+def _release(composition: Composition) -> dict[str, Any]:
+    decoder, vision = composition.decoder, composition.encoders.get("vision")
+    if decoder is None or not isinstance(vision, ClipConfig) or len(composition.encoders) > 1:
+        raise PretrainedError("LLaVA is a decoder and an encoder `vision` of family clip alone")
+    _check_connector(vision, decoder.d_model)
+    return {
+        "architectures": ["LlavaForConditionalGeneration"],
+        "model_type": "llava",
+        "image_seq_length": vision.grid[0] * vision.grid[1] + (vision.class_token == "kept"),
+        "image_token_index": composition.placeholders.get("vision", _TOKEN),
+        "multimodal_projector_bias": vision.connector.bias,
+        "projector_hidden_act": released_activation(vision.connector.activation),
+        "text_config": released_decoder(decoder),
+        "tie_word_embeddings": decoder.tie_embeddings,
+        "vision_config": released_clip(vision),
+        "vision_feature_layer": -1,
+        "vision_feature_select_strategy": "full" if vision.class_token == "kept" else "default",
+    }
+
+
+def _check_connector(vision: EncoderConfig, d_decoder: int) -> None:
+    own = vision.connector
+    if own.kind != "mlp" or vision.stack != 1 or own.hidden not in (None, d_decoder):
+        raise PretrainedError(
+            f"a connector of kind {own.kind}, stack {own.stack} and hidden {own.hidden} is not "
+            f"LLaVA's; valid: mlp, 1, {d_decoder}"
+        )
+
+
+def _unused(values: Values) -> tuple[str, ...]:
+    """Layers behind the features, and the norm behind all layers."""
+    released = clip_config(values).layers
+    numbers = "|".join(map(str, range(_layers(values, released), released)))
+    prefix = _VISION.replace(".", r"\.")
+    layers = (rf"{prefix}encoder\.layers\.({numbers})\..*",) if numbers else ()
+    return (*layers, rf"{prefix}post_layernorm\.(weight|bias)")
+
+
+LLAVA = Family(
+    "llava",
+    _read,
+    _rules,
+    _release,
+    _unused,
+    renames=(
+        (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),
+        (r"^lm_head\.", "language_model.lm_head."),
+        (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
+        (r"^vision_tower\.(?!vision_model\.)", _VISION),
+    ),
+)

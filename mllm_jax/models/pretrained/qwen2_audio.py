@@ -1,0 +1,76 @@
+"""Qwen2-Audio (arXiv 2407.10759): Whisper's encoder, averages of pairs, a linear layer, Qwen2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mllm_jax.models.config import EncoderConfig, WhisperConfig
+from mllm_jax.models.pretrained.configs import released_decoder, text_config
+from mllm_jax.models.pretrained.encoder_configs import released_whisper, whisper_config
+from mllm_jax.models.pretrained.family import Composition, Family, Values
+from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.pretrained.rules import Rule, decoder_rules, linear_rules, whisper_rules
+
+_TOKEN = 151646  # where a configuration does not say
+#: Frames behind a clip that its last position hears.
+_LOOKAHEAD = 2
+
+
+def _read(values: Values) -> Composition:
+    encoder = values.get("audio_config") or {}
+    whole = whisper_config({"model_type": "qwen2_audio_encoder", **encoder})
+    own = {"lookahead": _LOOKAHEAD, "connector": {"kind": "average", "stack": 2}}
+    audio = WhisperConfig.model_validate({**whole.model_dump(), **own})
+    token = values.get("audio_token_index", _TOKEN)
+    return Composition(text_config(values, "qwen2"), {"audio": audio}, {"audio": token})
+
+
+def _rules(composition: Composition) -> dict[str, list[Rule]]:
+    decoder, audio = composition.decoder, composition.encoders["audio"]
+    assert decoder is not None
+    assert isinstance(audio, WhisperConfig)
+    connector = linear_rules(audio, decoder.d_model, "multi_modal_projector.linear")
+    return {
+        "decoder": decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
+        "audio": [*whisper_rules(audio, "audio_tower."), *connector],
+    }
+
+
+def _release(composition: Composition) -> dict[str, Any]:
+    decoder, audio = composition.decoder, composition.encoders.get("audio")
+    if decoder is None or not isinstance(audio, WhisperConfig) or len(composition.encoders) > 1:
+        raise PretrainedError(
+            "Qwen2-Audio is a decoder and an encoder `audio` of family whisper alone"
+        )
+    _check_encoder(audio)
+    return {
+        "architectures": ["Qwen2AudioForConditionalGeneration"],
+        "model_type": "qwen2_audio",
+        "audio_config": released_whisper(audio, "qwen2_audio_encoder"),
+        "audio_token_index": composition.placeholders.get("audio", _TOKEN),
+        "text_config": released_decoder(decoder),
+        "tie_word_embeddings": decoder.tie_embeddings,
+        "vocab_size": decoder.vocab_size,
+    }
+
+
+def _check_encoder(audio: EncoderConfig) -> None:
+    own = audio.connector
+    if (own.kind, own.stack, own.bias) != ("average", 2, True):
+        raise PretrainedError(
+            f"a connector of kind {own.kind}, stack {own.stack} and bias {own.bias} is not "
+            "Qwen2-Audio's; valid: average, 2, true"
+        )
+
+
+QWEN2_AUDIO = Family(
+    "qwen2_audio",
+    _read,
+    _rules,
+    _release,
+    renames=(
+        (r"^model\.(language_model|audio_tower|multi_modal_projector)\.", r"\1."),
+        (r"^lm_head\.", "language_model.lm_head."),
+        (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
+    ),
+)
