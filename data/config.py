@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, model_validator
 
 
 class _Section(BaseModel):
@@ -25,13 +25,46 @@ class DemoSource(_Section):
     pairs: Annotated[float, Field(ge=0, le=1)] = 0.15  # share of image samples with two images
 
 
-class LlavaSource(_Section):
-    """LLaVA-style conversations with a media folder; see `data/sources/llava.py`."""
+#: A path, or a URL that fsspec knows, such as s3://bucket/folder.
+Place = Annotated[
+    str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)
+]
+
+
+class FieldsConfig(_Section):
+    """Fields of a record (columns of a table, keys of an object); see `data/sources/record.py`."""
+
+    conversation: str | None = None  # of turns; null: conversations or messages
+    question: str | None = None  # what the user says before `answer`; null: nothing but the media
+    answer: str | None = None  # what is learnt, in place of a conversation
+    image: str | None = None  # one image or a list; null: image or images
+    audio: str | None = None  # one clip or a list; null: audio or audios
+
+    @model_validator(mode="after")
+    def _one_form(self) -> FieldsConfig:
+        if self.question is not None and self.answer is None:
+            raise ValueError(f"question {self.question!r} has no answer; valid: name it, too")
+        if self.conversation is not None and self.answer is not None:
+            raise ValueError(
+                f"conversation {self.conversation!r} and answer {self.answer!r} are both named; "
+                "valid: one of them"
+            )
+        return self
+
+
+class _Files(_Section):
+    """What all sources that read files have."""
+
+    path: Place  # file, folder or pattern, local or a URL, the training split
+    heldout: Place | None = None  # same format, the evaluation split
+    fields: FieldsConfig = FieldsConfig()
+
+
+class LlavaSource(_Files):
+    """Conversations in JSON (a list) or JSON Lines; see `data/sources/llava.py`."""
 
     kind: Literal["llava"]  # format of the source
-    path: Path  # .json (a list) or .jsonl, the training split
-    media: Path | None = None  # folder of images and clips; default: the folder of `path`
-    heldout: Path | None = None  # same format, the evaluation split
+    media: Place | None = None  # folder of images and clips; null: that of the records
 
 
 class SyntheticSource(_Section):
@@ -67,6 +100,7 @@ class AudioConfig(_Section):
     sample_rate: PositiveInt = 16000  # Hz; a clip of another rate is refused, never resampled
     hop: PositiveInt = 160  # samples from one frame to the next
     window: Annotated[int, Field(ge=2)] = 400  # samples of a Hann window and of its FFT
+    max_seconds: Annotated[float, Field(gt=0)] = 3600.0  # longer clips are refused
     placeholder: str = "<audio>"  # stands for a clip in the text
 
 
@@ -119,7 +153,7 @@ class DataConfig(_Section):
     chat: ChatConfig | None = None  # around turns; null: the tokenizer's own or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
-    cache: Path = Path(".cache/mllm_jax")  # folder for speech that is made, and measured lengths
+    cache: Path = Path(".cache/mllm_jax")  # folder for indexes, and what else is made
 
     @model_validator(mode="after")
     def _required_budgets(self) -> DataConfig:

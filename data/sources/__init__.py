@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Protocol
 
-from data.config import DataConfig, DemoSource, SyntheticSource
-from data.sample import Sample
+from data.config import DataConfig, DemoSource, LlavaSource, SyntheticSource
+from data.sample import DataError, Sample
 
 Split = Literal["train", "heldout"]
 
@@ -46,6 +46,14 @@ def make_source(config: DataConfig, split: Split = "train") -> Source:
         from data.sources.synthetic import SyntheticSet
 
         return SyntheticSet(config, split)
-    from data.sources.llava import LlavaSet
+    return _open_files(config, config.source, split)
 
-    return LlavaSet(config, split)
+
+def _open_files(config: DataConfig, options: LlavaSource, split: Split) -> Source:
+    """A source of records in files."""
+    path = options.path if split == "train" else options.heldout
+    if path is None:
+        raise DataError(f"data.source has no file for the split {split!r}")
+    from data.sources.llava import open_llava
+
+    return open_llava(config, options, path)

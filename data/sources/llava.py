@@ -1,127 +1,141 @@
-"""LLaVA-style conversations in a JSON or JSON Lines file, media in a folder.
+"""Conversations in JSON (a list of records) or JSON Lines (one record a line), media in a folder.
 
-    {"id": "7", "image": "a.png" or ["a.png", "b.png"], "audio": "c.wav" or [...],
-     "conversations": [{"from": "human", "value": "<image>\\nWhat is this?"},
-                       {"from": "gpt", "value": "A cat."}]}
-
-`image` and `audio` may be absent; other keys are ignored. Media belong to the placeholders in
-order. A malformed record is one unusable sample; a file that is no list of records is an error.
+`data/sources/record.py` says what a record is. A malformed one is one unusable sample; a file that
+is no list of records is an error. No process holds a file: an index says where its records are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from functools import cached_property
-from pathlib import Path
-from typing import Literal
+from collections.abc import Callable, Iterator
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import numpy as np
 
 from data.config import DataConfig, LlavaSource
-from data.sample import DataError, Role, Sample, SampleError, Turn
-from data.sources import Split
-from data.sources.files import AudioFile, ImageFile
+from data.sample import DataError, SampleError
+from data.sources.blobs import MediaFolder, media_folder
+from data.sources.conversations import ConversationSet, Records, fingerprint_of, form_of
+from data.sources.index import Arrays, Index, open_index
+from data.sources.record import Media
+from data.sources.storage import STREAM, File, find_files
 
-_ROLES: dict[str, Role] = {"human": "user", "gpt": "assistant", "system": "system"}
-
-
-class _Utterance(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    speaker: Literal["human", "gpt", "system"] = Field(alias="from")
-    value: str
-
-
-class _Record(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    image: str | list[str] = []
-    audio: str | list[str] = []
-    conversations: list[_Utterance] = Field(min_length=1)
+LINES = ".jsonl"
+_NAMES = ("spans", "ends", "digest")
+_SPACE = " \t\n\r"
+Span = tuple[int, int]  # first byte, and the one behind the last
 
 
-class LlavaSet:
-    """One split; see the module.
+def open_llava(config: DataConfig, options: LlavaSource, path: str) -> ConversationSet:
+    """The records at `path`.
 
     Raises:
-        DataError: no file for the split, an unreadable one, or one that is no list of records.
+        DataError: no such file, an unreadable one, or one that is no list of records.
+    """
+    files = find_files(path, (".json", LINES))
+    index = open_index(config.cache, fingerprint_of(files), _NAMES, lambda: _index(files))
+    media = None if options.media is None else media_folder(options.media)
+    return ConversationSet(
+        JsonRecords(files, index, media), form_of(options.fields, config), config
+    )
+
+
+class JsonRecords(Records):
+    """Records in JSON files.
+
+    index: `spans` of the records in their files, `[records, 2]`, `ends` as of `Records`, and
+    `digest`, the SHA-256 of the contents.
     """
 
-    def __init__(self, config: DataConfig, split: Split) -> None:
-        if not isinstance(config.source, LlavaSource):
-            raise DataError(f"data.source is of kind {config.source.kind}, not llava")
-        path = config.source.path if split == "train" else config.source.heldout
-        if path is None:
-            raise DataError(f"data.source has no file for the split {split!r}")
-        self._arguments = (config, split)
-        self._path = path
-        self._root = config.source.media or path.parent
-        if not self._root.is_dir():
-            raise DataError(f"data.source.media: {self._root} is not a folder")
-        self._max_pixels = config.image.max_pixels
-        self._records = _read(path)
+    def __init__(self, files: tuple[File, ...], index: Index, media: MediaFolder | None) -> None:
+        super().__init__(files, index["ends"], media)
+        self._index = index
 
-    def __reduce__(self) -> tuple[type[LlavaSet], tuple[DataConfig, Split]]:
-        # A worker process reads the file itself.
-        return LlavaSet, self._arguments
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Of the records and of where their media are."""
-        with self._path.open("rb") as file:
-            records = hashlib.file_digest(file, "sha256").hexdigest()
-        return f"{records} {self._root.resolve()}"
-
-    @property
-    def home(self) -> Path:
-        """The folder of the records."""
-        return self._path.parent
-
-    def name(self, index: int) -> str:
-        """`train.json[17]`."""
-        return f"{self._path.name}[{index}]"
-
-    def __getitem__(self, index: int) -> Sample:
-        record = self._parse(index)
-        images = [record.image] if isinstance(record.image, str) else record.image
-        audios = [record.audio] if isinstance(record.audio, str) else record.audio
-        return Sample(
-            self.name(index),
-            tuple(Turn(_ROLES[turn.speaker], turn.value) for turn in record.conversations),
-            images=tuple(ImageFile(self._root, name, self._max_pixels) for name in images),
-            audios=tuple(AudioFile(self._root, name) for name in audios),
-        )
-
-    def _parse(self, index: int) -> _Record:
-        record = self._records[index]
+    def read(self, index: int) -> tuple[object, Media]:
+        """As of `Records`."""
+        file, _ = self.place(index)
+        start, end = self._index["spans"][index].tolist()
         try:
-            return _Record.model_validate(json.loads(record) if type(record) is str else record)
-        except ValidationError as error:
-            raise SampleError(self.name(index), _explain(error)) from error
-        except json.JSONDecodeError as error:
+            return json.loads(file.read(start, end - start)), {}
+        except (ValueError, RecursionError) as error:
             raise SampleError(self.name(index), f"not JSON: {error}") from error
 
-
-def _explain(error: ValidationError) -> str:
-    """`conversations.1.from: Input should be 'human', 'gpt' or 'system'` and so on."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    key = ".".join(map(str, first["loc"]))
-    return f"record of wrong shape: {key or 'record'}: {first['msg']}"
+    @property
+    def contents(self) -> str:
+        """As of `Records`."""
+        return bytes(self._index["digest"]).hex()
 
 
-def _read(path: Path) -> list[object]:
-    """Records of a JSON list, or unparsed lines of a JSON Lines file."""
+def _index(files: tuple[File, ...]) -> Arrays:
+    spans: list[Span] = []
+    ends, digest = [], hashlib.sha256()
+    for file in files:
+        spans += (
+            _lines(file, digest.update)
+            if file.name.endswith(LINES)
+            else _elements(file, digest.update)
+        )
+        ends.append(len(spans))
+    return {
+        "spans": np.array(spans, np.int64).reshape(-1, 2),
+        "ends": np.array(ends, np.int64),
+        "digest": np.frombuffer(digest.digest(), np.uint8),
+    }
+
+
+def _lines(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
+    """Lines that are not blank."""
+    at = 0
+    with file.open(STREAM) as stream:
+        for line in stream:
+            note(line)
+            if line.strip():
+                yield at, at + len(line)
+            at += len(line)
+
+
+def _elements(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
+    """Elements of a list."""
+    data = file.read(0, file.size)
+    note(data)
     try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".jsonl":
-            return [line for line in text.splitlines() if line.strip()]
-        records = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise DataError(f"data.source: cannot read {path}: {error}") from error
-    if not isinstance(records, list):
-        raise DataError(f"{path} holds a {type(records).__name__}, not a list of records")
-    return records
+        text = data.decode()
+        if not text.lstrip(_SPACE).startswith("["):
+            kind = type(json.loads(text)).__name__
+            raise DataError(f"{file.name} holds a {kind}, not a list of records")
+        yield from _in_bytes(text, _element_spans(text))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"data.source: cannot read {file.path}: {error}") from error
+
+
+def _element_spans(text: str) -> Iterator[Span]:
+    """Elements of the list that `text` is, in characters. Raises json.JSONDecodeError."""
+    decoder, at = json.JSONDecoder(), _skip(text, _skip(text, 0) + 1)
+    more = text[at : at + 1] != "]"
+    while more:
+        _, end = decoder.raw_decode(text, at)
+        yield at, end
+        at = _skip(text, end)
+        more = text[at : at + 1] == ","
+        if more:
+            at = _skip(text, at + 1)
+        elif text[at : at + 1] != "]":
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+    if _skip(text, at + 1) < len(text):
+        raise json.JSONDecodeError("Extra data", text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    """The first place from `at` on that is no space."""
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def _in_bytes(text: str, spans: Iterator[Span]) -> Iterator[Span]:
+    """Spans of characters as spans of bytes in UTF-8."""
+    done = offset = 0
+    for start, end in spans:
+        first = offset + len(text[done:start].encode())
+        done, offset = end, first + len(text[start:end].encode())
+        yield first, offset

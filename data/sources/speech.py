@@ -12,10 +12,8 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -26,6 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from data.folders import put_folder
 from data.sample import Audio, DataError
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -196,20 +195,6 @@ def _fingerprint(utterances: Sequence[Utterance], rate: int) -> str:
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
 
 
-def _write_cache(folder: Path, utterances: Sequence[Utterance], rate: int) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix="draft-", dir=folder.parent))
-    try:
-        _in_child(utterances, rate, draft)
-        draft.rename(folder)
-    except OSError:
-        # Another process may have put the same contents there first.
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
 class Clips:
     """The clips of one split, synthesised once and then mapped from the cache.
 
@@ -224,7 +209,7 @@ class Clips:
         self._folder = cache / f"speech-{self.fingerprint}"
         if not self._folder.is_dir():
             try:
-                _write_cache(self._folder, utterances, rate)
+                put_folder(self._folder, lambda draft: _in_child(utterances, rate, draft))
             except OSError as error:
                 raise DataError(f"data.cache: cannot write {self._folder}: {error}") from error
         self._waves = np.load(self._folder / "waves.npy", mmap_mode="r")

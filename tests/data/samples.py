@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from data.config import Balance
 from data.dealing import Dealer, Hosts
 from data.ladder import Ladder
 from data.packing import make_capacity
-from data.sample import Audio, Image, Sample, SampleError, Turn
+from data.sample import Audio, Example, Image, Sample, SampleError, Turn
 
 VISION = Modality("vision", "image", patch=(16, 8), channels=1)
 AUDIO = Modality("audio", "audio", mels=40, stride=8)
@@ -118,6 +118,13 @@ def mixed_source(count: int, seed: int = 0) -> ListSource:
         answer = " ".join(map(str, rng.integers(0, 10, rng.integers(1, 9))))
         samples.append(make_sample(f"s{i}", widths, clips, answer))
     return ListSource(samples)
+
+
+def assert_same_examples(first: Example, *others: Example) -> None:
+    """Nothing in them differs."""
+    for other in others:
+        expected: Any = asdict(first)
+        np.testing.assert_equal(asdict(other), expected)
 
 
 MakeConfig = Callable[..., DataConfig]

@@ -25,7 +25,7 @@ from data import (
     make_processor,
     make_source,
 )
-from data.sources.files import inside
+from data.sources.blobs import inside
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
 
 Record = dict[str, Any]
@@ -305,7 +305,7 @@ def no_last_answer(_: Path) -> Record:
     return good() | {"conversations": conversation("<image> What?", "A cat.", "Why?")}
 
 
-@bad("record of wrong shape: conversations: Field required")
+@bad("record of wrong shape: conversations or messages: Field required; it has id")
 def no_conversations(_: Path) -> Record:
     return {"id": 1}
 
@@ -326,7 +326,7 @@ def value_that_is_no_text(_: Path) -> Record:
     return {"conversations": [{"from": "human", "value": None}]}
 
 
-@bad("record of wrong shape: record: Input should be a valid dictionary")
+@bad("record of wrong shape: a list, not a mapping of fields")
 def record_that_is_a_list(_: Path) -> Any:
     return ["conversations"]
 

@@ -1,0 +1,242 @@
+"""Files of a data set: in local folders, or behind any URL that fsspec knows.
+
+A place is a path or a URL (`s3://...`, `gs://...`, `hf://...`, `file://...`, `memory://...`). Local
+files are read by the operating system, all others by the file system that fsspec has for the URL.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+import fsspec
+
+from data.sample import DataError
+
+#: Bytes fetched at once where a file is read from its beginning to its end.
+STREAM = 1 << 22
+_REMOTE = re.compile(r"[\w.+-]+(://|::)")
+#: What file systems call the thing that changes with a file's contents, the surest first.
+_STAMPS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "updated", "created")
+#: `train-00003-of-00016.parquet`, as hubs name the shards of a split.
+_SPLIT = re.compile(r"(.+)-\d{5}-of-\d{5}\.")
+
+
+class StorageError(DataError):
+    """A file that cannot be reached or read, for a reason that lies outside of the file."""
+
+
+def local_path(place: str) -> Path | None:
+    """The local path that `place` is; None for one that is elsewhere."""
+    if place.startswith("file://"):
+        return Path(place.removeprefix("file://"))
+    return None if _REMOTE.match(place) else Path(place)
+
+
+def remote(place: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it.
+
+    Raises:
+        DataError: fsspec does not know the protocol, or what it needs for it is not installed.
+    """
+    try:
+        system, path = fsspec.core.url_to_fs(place)
+    except (ImportError, ValueError, OSError) as error:
+        raise DataError(f"data.source: cannot open {place}: {error}") from error
+    return system, str(path)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as it was when it was listed.
+
+    Attributes:
+        path: in its file system.
+        size: bytes.
+        stamp: changes with the contents: an etag, or the time of the last change.
+        system: fsspec's file system, None for a local file.
+    """
+
+    path: str
+    size: int
+    stamp: str
+    system: Any = None
+
+    @property
+    def name(self) -> str:
+        """The last component of its path."""
+        return PurePosixPath(self.path).name
+
+    def read(self, start: int, size: int) -> bytes:
+        """Bytes from `start` on.
+
+        Raises:
+            StorageError: it cannot be read, or ends before.
+        """
+        try:
+            data = self._read(start, size)
+        except Exception as error:  # every file system has errors of its own
+            raise StorageError(
+                f"cannot read {self.path}: {type(error).__name__}: {error}"
+            ) from error
+        if len(data) != size:
+            raise StorageError(
+                f"{self.path} ends {size - len(data)} bytes before byte {start + size}: it has "
+                "changed, or is not whole"
+            )
+        return data
+
+    def _read(self, start: int, size: int) -> bytes:
+        if self.system is not None:
+            # Some file systems take an empty range for an open one.
+            return bytes(self.system.cat_file(self.path, start, start + size)) if size else b""
+        with Path(self.path).open("rb") as file:
+            file.seek(start)
+            return file.read(size)
+
+    @contextmanager
+    def open(self, chunk: int, start: int = 0, size: int | None = None) -> Iterator[BinaryIO]:
+        """`size` bytes from `start` on as a file of their own, fetched `chunk` bytes at a time.
+
+        Raises:
+            StorageError: at the end, if a read has failed: to the reader the file just ended there,
+                as libraries written in C do not let exceptions through.
+        """
+        ranges = _Ranges(self, start, self.size - start if size is None else size)
+        try:
+            with io.BufferedReader(ranges, max(1, min(chunk, ranges.size))) as file:
+                yield file
+        finally:
+            if ranges.failure is not None:
+                raise ranges.failure
+
+
+class _Ranges(io.RawIOBase):
+    """A range of a file, read piece by piece; `failure` is why it ended early."""
+
+    def __init__(self, file: File, start: int, size: int) -> None:
+        super().__init__()
+        self._file, self._start, self._at, self.size = file, start, 0, size
+        self.failure: StorageError | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = max(0, min(len(buffer), self.size - self._at))
+        if self.failure is not None or not wanted:
+            return 0
+        try:
+            data = self._file.read(self._start + self._at, wanted)
+        except StorageError as error:
+            self.failure = error
+            return 0
+        buffer[:wanted] = data
+        self._at += wanted
+        return wanted
+
+
+# ---- finding -------------------------------------------------------------------------------------
+
+
+def find_files(place: str, suffixes: Sequence[str]) -> tuple[File, ...]:
+    """The files that `place` names, in the order of their paths.
+
+    Args:
+        place: a file, a folder (all files in it with one of `suffixes`, however deep, but hidden
+            ones), or a pattern with `*`, `?` or `[...]`.
+        suffixes: such as `.parquet`.
+
+    Raises:
+        DataError: there is none, they are of several splits, or the place cannot be reached.
+    """
+    path = local_path(place)
+    try:
+        files = _local_files(path, suffixes) if path is not None else _remote_files(place, suffixes)
+    except DataError:
+        raise
+    except Exception as error:  # every file system has errors of its own
+        raise DataError(f"data.source: cannot list {place}: {error}") from error
+    if not files:
+        raise DataError(
+            f"data.source: cannot read {place}: no such file, nor a folder of "
+            + " or ".join(suffixes)
+        )
+    _check_one_split(place, files)
+    return files
+
+
+def _local_files(path: Path, suffixes: Sequence[str]) -> tuple[File, ...]:
+    if path.is_dir():
+        found = [f for f in path.rglob("*") if _wanted(str(f.relative_to(path)), suffixes)]
+    elif glob.has_magic(str(path)) and not path.exists():
+        anchor = Path(path.anchor)
+        found = list(anchor.glob(str(path.relative_to(anchor))))
+    else:
+        found = [path]
+    return tuple(local_file(f) for f in sorted(found) if f.is_file())
+
+
+def local_file(path: Path) -> File:
+    """A local file as it is now. Raises OSError."""
+    status = path.stat()
+    return File(str(path), status.st_size, str(status.st_mtime_ns))
+
+
+def _remote_files(place: str, suffixes: Sequence[str]) -> tuple[File, ...]:
+    system, path = remote(place)
+    if glob.has_magic(path) and not system.exists(path):
+        found = system.glob(path, detail=True)
+    elif system.isdir(path):
+        under = len(path.rstrip("/"))
+        found = system.find(path, detail=True)
+        found = {p: info for p, info in found.items() if _wanted(p[under:].lstrip("/"), suffixes)}
+    else:
+        found = {path: system.info(path)} if system.exists(path) else {}
+    return tuple(
+        _remote_file(system, p, found[p]) for p in sorted(found) if found[p]["type"] != "directory"
+    )
+
+
+def remote_file(system: Any, path: str) -> File:
+    """A file behind fsspec as it is now. Raises FileNotFoundError, and whatever else it may."""
+    return _remote_file(system, path, system.info(path))
+
+
+def _remote_file(system: Any, path: str, info: dict[str, Any]) -> File:
+    stamp = next((f"{key} {info[key]}" for key in _STAMPS if info.get(key) is not None), "")
+    return File(path, int(info["size"]), stamp, system)
+
+
+def _wanted(relative: str, suffixes: Sequence[str]) -> bool:
+    parts = PurePosixPath(relative).parts
+    return relative.endswith(tuple(suffixes)) and not any(part.startswith(".") for part in parts)
+
+
+def _check_one_split(place: str, files: Sequence[File]) -> None:
+    """Refuse a folder of `train-...` and `test-...` shards: nobody wants to train on both."""
+    splits = {match[1]: f for f in files if (match := _SPLIT.match(f.name))}
+    if len(splits) > 1:
+        names = ", ".join(sorted(splits))
+        raise DataError(
+            f"data.source: {place} holds the splits {names}; valid: a pattern for one of them, "
+            f"such as {place.rstrip('/')}/{min(splits)}-*"
+        )
