@@ -67,6 +67,13 @@ class LlavaSource(_Files):
     media: Place | None = None  # folder of images and clips; null: that of the records
 
 
+class ParquetSource(_Files):
+    """Tables of records, media in their columns; see `data/sources/parquet.py`."""
+
+    kind: Literal["parquet"]  # format of the source
+    media: Place | None = None  # folder of images and clips; null: that of the records
+
+
 class SyntheticSource(_Section):
     """Noise as long as real samples; see `data/sources/synthetic.py`."""
 
@@ -76,6 +83,9 @@ class SyntheticSource(_Section):
     scale: Annotated[float, Field(gt=0)] = 1.0  # of the distribution's lengths
     patch: PositiveInt = 16  # pixels of a side for each patch of an image
     seed: Annotated[int, Field(ge=0)] = 0  # of lengths and contents
+
+
+FileSource = LlavaSource | ParquetSource
 
 
 class ImageConfig(_Section):
@@ -133,7 +143,7 @@ class DataConfig(_Section):
     a multiple of that encoder's reduction. `launch.py budgets` suggests some.
     """
 
-    source: Annotated[DemoSource | LlavaSource | SyntheticSource, Field(discriminator="kind")] = (
+    source: Annotated[DemoSource | SyntheticSource | FileSource, Field(discriminator="kind")] = (
         DemoSource()
     )
     rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module

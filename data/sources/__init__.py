@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Protocol
 
-from data.config import DataConfig, DemoSource, LlavaSource, SyntheticSource
+from data.config import DataConfig, DemoSource, FileSource, ParquetSource, SyntheticSource
 from data.sample import DataError, Sample
 
 Split = Literal["train", "heldout"]
@@ -49,11 +49,15 @@ def make_source(config: DataConfig, split: Split = "train") -> Source:
     return _open_files(config, config.source, split)
 
 
-def _open_files(config: DataConfig, options: LlavaSource, split: Split) -> Source:
+def _open_files(config: DataConfig, options: FileSource, split: Split) -> Source:
     """A source of records in files."""
     path = options.path if split == "train" else options.heldout
     if path is None:
         raise DataError(f"data.source has no file for the split {split!r}")
+    if isinstance(options, ParquetSource):
+        from data.sources.parquet import open_parquet
+
+        return open_parquet(config, options, path)
     from data.sources.llava import open_llava
 
     return open_llava(config, options, path)

@@ -109,7 +109,7 @@ class File:
             StorageError: at the end, if a read has failed: to the reader the file just ended there,
                 as libraries written in C do not let exceptions through.
         """
-        ranges = _Ranges(self, start, self.size - start if size is None else size)
+        ranges = Ranges(self, start, self.size - start if size is None else size)
         try:
             with io.BufferedReader(ranges, max(1, min(chunk, ranges.size))) as file:
                 yield file
@@ -118,8 +118,8 @@ class File:
                 raise ranges.failure
 
 
-class _Ranges(io.RawIOBase):
-    """A range of a file, read piece by piece; `failure` is why it ended early."""
+class Ranges(io.RawIOBase):
+    """`size` bytes of a file from `start` on, as a file; `failure` is why it ended early."""
 
     def __init__(self, file: File, start: int, size: int) -> None:
         super().__init__()

@@ -11,7 +11,6 @@ from typing import Any
 
 import fsspec
 import numpy as np
-import PIL.Image
 import pytest
 import soundfile
 
@@ -19,25 +18,12 @@ from data.sample import MediaError
 from data.sources.blobs import Blob, Bytes, Part, data_uri, media_folder
 from data.sources.encoded import EncodedAudio, EncodedImage
 from data.sources.storage import File, StorageError, local_file
+from tests.data.sources.writers import encoded_clip, encoded_image
 
 LONGEST = 20_000
 
 
-def encoded_image(size: tuple[int, int] = (40, 16), form: str = "PNG") -> bytes:
-    pixels = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3)).astype(np.uint8)
-    file = io.BytesIO()
-    PIL.Image.fromarray(pixels).save(file, form)
-    return file.getvalue()
-
-
-def encoded_clip(samples: int = 1600, form: str = "WAV", channels: int = 1) -> bytes:
-    file = io.BytesIO()
-    wave = np.random.default_rng(0).normal(0, 0.1, (samples, channels))
-    soundfile.write(file, wave, 8000, format=form)
-    return file.getvalue()
-
-
-PNG, WAV = encoded_image(), encoded_clip()
+PNG = encoded_image()
 
 
 def places(data: bytes, folder: Path) -> list[Blob]:

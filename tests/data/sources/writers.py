@@ -1,0 +1,234 @@
+"""The same samples in every format that is read."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pyarrow as pa
+import pyarrow.parquet as pq
+import soundfile
+
+MARKS = {"image": "<image>", "audio": "<audio>"}
+SPEAKERS = {"user": "human", "assistant": "gpt", "system": "system"}
+Options = dict[str, Any]  # of `data.source`
+
+
+@dataclass(frozen=True)
+class Part:
+    """Text, or the encoded bytes of an image or clip."""
+
+    kind: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A sample of no format: roles and what is said."""
+
+    messages: tuple[tuple[str, tuple[Part, ...]], ...]
+
+    def media(self, kind: str) -> list[bytes]:
+        """In order."""
+        return [p.value for _, parts in self.messages for p in parts if p.kind == kind]
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Roles and texts with placeholders."""
+        return [
+            (role, "".join(MARKS.get(p.kind, p.value) for p in parts))
+            for role, parts in self.messages
+        ]
+
+    @property
+    def conversations(self) -> list[dict[str, str]]:
+        """As LLaVA has them."""
+        return [{"from": SPEAKERS[role], "value": text} for role, text in self.texts()]
+
+
+def encoded_image(size: tuple[int, int] = (40, 16), form: str = "PNG") -> bytes:
+    """An image of (width, height)."""
+    pixels = np.random.default_rng(size).integers(0, 256, (size[1], size[0], 3)).astype(np.uint8)
+    file = io.BytesIO()
+    PIL.Image.fromarray(pixels).save(file, form)
+    return file.getvalue()
+
+
+def encoded_clip(samples: int = 1600, form: str = "WAV", channels: int = 1) -> bytes:
+    """A clip of 8000 Hz."""
+    file = io.BytesIO()
+    wave = np.random.default_rng(samples).normal(0, 0.1, (samples, channels))
+    soundfile.write(file, wave, 8000, format=form)
+    return file.getvalue()
+
+
+def text(value: str) -> Part:
+    """A piece of text."""
+    return Part("text", value)
+
+
+def image(width: int) -> Part:
+    """An image."""
+    return Part("image", encoded_image((width, 16)))
+
+
+def clip(samples: int) -> Part:
+    """A clip."""
+    return Part("audio", encoded_clip(samples))
+
+
+def plain(*messages: tuple[Part, ...]) -> Plain:
+    """User and assistant in turn."""
+    roles = ("user", "assistant")
+    return Plain(tuple((roles[i % 2], parts) for i, parts in enumerate(messages)))
+
+
+#: Text alone, an image, several, interleaved ones over several turns, a clip, and all of it.
+SAMPLES = (
+    plain((text("Hello"),), (text("Hi."),)),
+    plain((image(24), text("\nWhat?")), (text("A cat."),)),
+    plain((image(16), image(48), text("Same?")), (text("No."),)),
+    plain(
+        (text("Is "), image(30), text(" or "), image(20), text(" it?")),
+        (text("First."),),
+        (text("and "), image(10)),
+        (text("Yes."),),
+    ),
+    plain((clip(800), text(" heard?")), (text("Ünïcode — 7."),)),
+    Plain(
+        (
+            ("system", (text("Be brief."),)),
+            ("user", (clip(1601), text(" like "), image(33), text(" and "), clip(400))),
+            ("assistant", (text("No."),)),
+        )
+    ),
+)
+
+
+# ---- JSON ----------------------------------------------------------------------------------------
+
+
+def _files(folder: Path, number: int, sample: Plain) -> dict[str, list[str]]:
+    """Write the media of a sample into files; their names by kind."""
+    names: dict[str, list[str]] = {}
+    for kind, ending in (("image", "png"), ("audio", "wav")):
+        names[kind] = [f"{kind}-{number}-{i}.{ending}" for i in range(len(sample.media(kind)))]
+        for name, data in zip(names[kind], sample.media(kind), strict=True):
+            (folder / name).write_bytes(data)
+    return names
+
+
+def json_list(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """LLaVA's records, one medium not in a list."""
+    records = [
+        {"conversations": s.conversations}
+        | {k: v[0] if len(v) == 1 else v for k, v in _files(folder, i, s).items()}
+        for i, s in enumerate(samples)
+    ]
+    (folder / "train.json").write_text(json.dumps(records))
+    return {"kind": "llava", "path": str(folder / "train.json")}
+
+
+def json_lines(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """Chat messages whose parts name files."""
+    lines = []
+    for number, sample in enumerate(samples):
+        names = {k: iter(v) for k, v in _files(folder, number, sample).items()}
+        messages = [
+            {"role": role, "content": [_named(part, names) for part in parts]}
+            for role, parts in sample.messages
+        ]
+        lines.append(json.dumps({"messages": messages}, ensure_ascii=False))
+    (folder / "train.jsonl").write_text("\n".join(lines), "utf-8")
+    return {"kind": "llava", "path": str(folder / "train.jsonl")}
+
+
+def _named(part: Part, names: dict[str, Any]) -> dict[str, str]:
+    value = part.value if part.kind == "text" else next(names[part.kind])
+    return {"type": part.kind, part.kind: value}
+
+
+# ---- Parquet -------------------------------------------------------------------------------------
+
+STORED = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+def _shards(folder: Path, table: pa.Table) -> Options:
+    """Two files of several row groups."""
+    (folder / "data").mkdir(exist_ok=True)
+    cut = len(table) // 2
+    for number, part in enumerate((table[:cut], table[cut:])):
+        path = folder / "data" / f"train-{number:05}-of-00002.parquet"
+        pq.write_table(part, path, row_group_size=2)
+    return {"kind": "parquet", "path": str(folder)}
+
+
+def parquet_hub(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """Lists of bytes and paths, as a hub has them."""
+    columns: dict[str, Any] = {"id": list(range(len(samples)))}
+    for name, kind in (("images", "image"), ("audios", "audio")):
+        cells = [
+            [{"bytes": b, "path": f"{i}.x"} for i, b in enumerate(s.media(kind))] for s in samples
+        ]
+        columns[name] = pa.array(cells, pa.list_(STORED))
+    columns["conversations"] = [s.conversations for s in samples]
+    return _shards(folder, pa.table(columns))
+
+
+def parquet_plain(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """Lists of bytes under other names, and messages in JSON."""
+    columns = {
+        "chat": [
+            json.dumps([{"role": role, "content": text} for role, text in s.texts()])
+            for s in samples
+        ],
+        "pictures": pa.array([s.media("image") or None for s in samples], pa.list_(pa.binary())),
+        "sounds": pa.array([s.media("audio") for s in samples], pa.large_list(pa.large_binary())),
+    }
+    fields = {"conversation": "chat", "image": "pictures", "audio": "sounds"}
+    return _shards(folder, pa.table(columns)) | {"fields": fields}
+
+
+def parquet_parts(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """Messages with media in their parts."""
+    rows = [
+        [
+            {
+                "role": role,
+                "content": [
+                    {"type": p.kind, "text": p.value}
+                    if p.kind == "text"
+                    else {"type": p.kind, p.kind: {"bytes": p.value, "path": None}}
+                    for p in parts
+                ],
+            }
+            for role, parts in s.messages
+        ]
+        for s in samples
+    ]
+    part = pa.struct(
+        [("type", pa.string()), ("text", pa.string()), ("image", STORED), ("audio", STORED)]
+    )
+    message = pa.struct([("role", pa.string()), ("content", pa.list_(part))])
+    return _shards(folder, pa.table({"messages": pa.array(rows, pa.list_(message))}))
+
+
+def parquet_paths(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """Paths of files in place of bytes."""
+    columns: dict[str, Any] = {"conversations": [s.conversations for s in samples]}
+    named = [_files(folder, i, s) for i, s in enumerate(samples)]
+    stored = [[{"bytes": None, "path": n} for n in names["image"]] for names in named]
+    columns["image"] = pa.array(stored, pa.list_(STORED))
+    columns["audio"] = pa.array([names["audio"] for names in named], pa.list_(pa.string()))
+    return _shards(folder, pa.table(columns)) | {"media": str(folder)}
+
+
+FORMATS: dict[str, Callable[[Path, tuple[Plain, ...]], Options]] = {
+    write.__name__: write
+    for write in (json_list, json_lines, parquet_hub, parquet_plain, parquet_parts, parquet_paths)
+}
