@@ -62,6 +62,9 @@ def _run(args: argparse.Namespace, console: Console) -> int:
 
     if getattr(args, "keys", False):
         return _keys(console)
+    if args.command in (import_, export):
+        done: int = args.command(args, console)
+        return done
     config = load(args.config, args.overrides, planned=args.command is not plan)
     code: int = args.command(args, config, console)
     return code
@@ -295,6 +298,39 @@ def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console
     return OK
 
 
+def import_(args: argparse.Namespace, console: Console) -> int:
+    """Make a run that begins with released weights: fetch, check and configure them."""
+    from mllm_jax.console import print_json, print_table
+    from mllm_jax.import_weights import import_release as run
+
+    tell = partial(console.print, markup=False, soft_wrap=True)
+    encoders = dict(args.encoder)
+    found = run(args.source, Path(args.out), encoders, args.dtype, args.devices, tell)
+    if args.json:
+        print_json(found.to_json())
+        return OK
+    print_table(console, ("part", "comes from"), found.rows)
+    tell(f"{found.parameters:,} parameters, read in {found.seconds:.1f} s")
+    tell(f"written: {found.config}")
+    return OK
+
+
+def export(args: argparse.Namespace, console: Console) -> int:
+    """Write the newest checkpoint of a run as a released one: safetensors, config, tokenizer."""
+    from mllm_jax.console import print_json
+    from mllm_jax.devices import use_host
+    from mllm_jax.export_weights import export as run
+
+    use_host()
+    tell = partial(console.print, markup=False, soft_wrap=True)
+    done = run(Path(args.run), Path(args.out), args.part, args.dtype, tell)
+    if args.json:
+        print_json(done.to_json())
+        return OK
+    tell(f"written: {done.folder}, {done.bytes / 1e9:.3g} GB; copied: {', '.join(done.copied)}")
+    return OK
+
+
 #: In the order of the help.
 COMMANDS = (
     train,
@@ -308,6 +344,8 @@ COMMANDS = (
     calibrate,
     plan,
     compile,
+    import_,
+    export,
 )
 
 
@@ -339,6 +377,7 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from data.sample import DataError, SampleError
     from mllm_jax.devices import DeviceError
     from mllm_jax.models.attention import AttentionError
+    from mllm_jax.models.pretrained.files import PretrainedError
     from mllm_jax.plan import PlanningError
     from mllm_jax.train.checkpoint import CheckpointError
     from mllm_jax.train.experiment import RunError
@@ -347,7 +386,7 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from sharding.plan import PlanError
 
     run = (AttentionError, CheckpointError, DeviceError, PlanError, RunError, ScheduleError)
-    return (*run, DataError, HardwareError, PlanningError, SampleError)
+    return (*run, DataError, HardwareError, PlanningError, PretrainedError, SampleError)
 
 
 if __name__ == "__main__":

@@ -295,6 +295,7 @@ def resolve(values: Mapping[str, Any], source: str, *, planned: bool = True) -> 
     Raises:
         ConfigError: as in `load`.
     """
+    values = _as_released(values, source)
     try:
         config = ExperimentConfig.model_validate(values)
     except ValidationError as error:
@@ -307,6 +308,22 @@ def resolve(values: Mapping[str, Any], source: str, *, planned: bool = True) -> 
     if problems:
         raise ConfigError(source, problems)
     return config
+
+
+def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    """Values with what they leave out of `model` as the checkpoints of `pretrained` say."""
+    model = values.get("model")
+    pretrained = model.get("pretrained") if isinstance(model, dict) else None
+    if not isinstance(model, dict) or not isinstance(pretrained, str | dict) or "decoder" in model:
+        return values
+    from mllm_jax.models.pretrained.files import PretrainedError
+    from mllm_jax.models.pretrained.release import composed
+
+    try:
+        released = composed(pretrained)
+    except (PretrainedError, TypeError) as error:
+        raise ConfigError(source, [f"model.pretrained: {error}"]) from None
+    return {**values, "model": _merge(released, model)}
 
 
 def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:

@@ -310,8 +310,7 @@ def _in_a_stage(config: ExperimentConfig) -> str:
 
 
 def _freeze(config: ExperimentConfig) -> Iterator[str]:
-    encoders = list(config.model.encoders)
-    valid = ["decoder", *encoders, *(f"{name}.connector" for name in encoders)]
+    valid = config.model.parts
     for key, names in (("freeze", config.train.freeze), ("groups", config.train.groups)):
         for name in names:
             if name not in valid:

@@ -37,7 +37,11 @@ BENCHMARK_OPTIONS = {
 INPUTS = {
     "bench": "{" + ",".join(BENCHMARK_CONFIGS) + "} [--config FILE]",
     "compile": "--config FILE --topology TOPOLOGY",
+    "import": "--from FOLDER|HUB_ID --out DIR",
+    "export": "--run DIR --out DIR",
 }
+#: Commands without a configuration.
+WITHOUT_CONFIG = ("import", "export")
 
 #: A function named as its command, whose docstring is its help.
 Command = Callable[..., int]
@@ -47,6 +51,10 @@ def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespac
     """Options of one of `commands`; what follows them, or stands between, is an override."""
     parser = _parser(commands)
     args, rest = parser.parse_known_args(argv)
+    if args.name in WITHOUT_CONFIG:
+        if rest:
+            parser.error(f"{rest[0]!r} is no option of {args.name}")
+        return args
     own = BENCHMARK_CONFIGS.get(getattr(args, "benchmark", ""))
     if args.config is None and own:
         args.config = Path(__file__).parents[1] / own
@@ -69,26 +77,33 @@ def _parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
     added = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for command in commands:
         sub = _add(added, command)
-        for add in _OPTIONS[command.__name__]:
+        for add in _OPTIONS[_name(command)]:
             add(sub)
     return parser
+
+
+def _name(command: Command) -> str:
+    """Of a command; one that is a word of Python has an underscore behind it as a function."""
+    return command.__name__.rstrip("_")
 
 
 def _add(
     commands: argparse._SubParsersAction[argparse.ArgumentParser], command: Command
 ) -> argparse.ArgumentParser:
-    name, summary = command.__name__, (command.__doc__ or "").strip()
-    inputs = INPUTS.get(name, "--config FILE")
+    name, summary = _name(command), (command.__doc__ or "").strip()
+    inputs, configured = INPUTS.get(name, "--config FILE"), name not in WITHOUT_CONFIG
+    overrides = " [section.key=value ...]" if configured else ""
     sub = commands.add_parser(
         name,
         help=summary,
         description=summary,
-        epilog=EPILOG,
-        usage=f"launch.py {name} {inputs} [options] [section.key=value ...]",
+        epilog=EPILOG if configured else None,
+        usage=f"launch.py {name} {inputs} [options]{overrides}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.set_defaults(command=command)
-    sub.add_argument("--config", metavar="FILE", help="experiment in YAML, see configs/")
+    if configured:
+        sub.add_argument("--config", metavar="FILE", help="experiment in YAML, see configs/")
     sub.add_argument("--json", action="store_true", help="JSON on stdout, all else on stderr")
     return sub
 
@@ -204,6 +219,45 @@ def _compile(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--topology", required=True, metavar="TOPOLOGY", help=help_text)
 
 
+def _import(sub: argparse.ArgumentParser) -> None:
+    help_text = "folder of a released checkpoint, or organisation/name[@revision] of a hub"
+    sub.add_argument("--from", dest="source", required=True, metavar="FOLDER", help=help_text)
+    sub.add_argument("--out", required=True, metavar="DIR", help="the folder of the run to make")
+    help_text = "an encoder from another checkpoint, with a new connector; may be repeated"
+    sub.add_argument(
+        "--encoder",
+        action="append",
+        default=[],
+        type=_encoder,
+        metavar="NAME=FOLDER",
+        help=help_text,
+    )
+    help_text = "type of activations, as model.dtype (default: auto)"
+    sub.add_argument(
+        "--dtype", choices=("auto", "float32", "bfloat16"), default="auto", help=help_text
+    )
+    help_text = "devices that the configuration is for (default: 1)"
+    sub.add_argument("--devices", type=_positive, default=1, metavar="N", help=help_text)
+
+
+def _encoder(text: str) -> tuple[str, str]:
+    """Name and folder, for argparse."""
+    name, sign, folder = text.partition("=")
+    if not sign or not name.isidentifier() or not folder:
+        raise argparse.ArgumentTypeError(f"{text} is not NAME=FOLDER, e.g. vision=siglip")
+    return name, folder
+
+
+def _export(sub: argparse.ArgumentParser) -> None:
+    help_text = "folder of the run, whose newest checkpoint is exported"
+    sub.add_argument("--run", required=True, metavar="DIR", help=help_text)
+    sub.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
+    help_text = "only this module: decoder, or the name of an encoder"
+    sub.add_argument("--part", metavar="MODULE", help=help_text)
+    help_text = "type of the tensors (default: as the run began with, or bfloat16)"
+    sub.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help=help_text)
+
+
 def _processes(sub: argparse.ArgumentParser) -> None:
     group = sub.add_argument_group("several processes (each is started with its own number)")
     group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens")
@@ -224,4 +278,6 @@ _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "calibrate": (_processes, _calibrate),
     "plan": (_plan,),
     "compile": (_compile,),
+    "import": (_import,),
+    "export": (_export,),
 }

@@ -399,14 +399,41 @@ class ModelConfig(_Config):
         remat: what the backward recomputes: `none` nothing, `layer` each layer from its input,
             `full` a whole tower, or a pipeline stage's chunk of it, from its input.
         loss_chunk: tokens whose logits exist at a time.
+        pretrained: where initial parameters come from, instead of at random: the folder of a
+            released checkpoint of the whole model; or by part (`decoder`, `<encoder>`,
+            `<encoder>.connector`) a folder, or null for random ones. What the section does not say
+            of these modules is then as their `config.json` says.
     """
 
     decoder: DecoderConfig
     encoders: dict[str, EncoderConfig] = {}
+    pretrained: str | dict[str, str | None] | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     attention: Backend = "auto"
     remat: Literal["none", "layer", "full"] = "layer"
     loss_chunk: int = Field(1024, gt=0)
+
+    @model_validator(mode="after")
+    def _whole_pretrained(self) -> ModelConfig:
+        if isinstance(self.pretrained, dict) and {*self.pretrained} != {*self.parts}:
+            raise ValueError(
+                f"pretrained is given for {', '.join(self.pretrained) or 'nothing'}; valid: a "
+                f"folder, or null, for each of {', '.join(self.parts)}"
+            )
+        return self
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """`decoder`, and of every encoder `<encoder>` and `<encoder>.connector`."""
+        ends = (name + end for name in self.encoders for end in ("", ".connector"))
+        return ("decoder", *ends)
+
+    @property
+    def sources(self) -> dict[str, str | None]:
+        """Of every part, the folder that its initial parameters come from."""
+        if isinstance(self.pretrained, dict):
+            return self.pretrained
+        return dict.fromkeys(self.parts, self.pretrained)
 
     def dtype_on(self, platform: str) -> str:
         """`dtype`, with `auto` settled for `cpu`, `gpu` or `tpu`."""

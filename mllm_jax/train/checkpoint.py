@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import orbax.checkpoint as ocp
 
 from mllm_jax.config import CheckpointConfig
@@ -20,6 +21,9 @@ from mllm_jax.train.batch import everywhere
 from mllm_jax.train.regroup import Regrouping, Shape, leaf_name
 
 logger = logging.getLogger(__name__)
+
+#: What the names of parameters begin with in a checkpoint's state.
+_PARAMS = "params."
 
 
 class CheckpointError(ValueError):
@@ -198,3 +202,59 @@ class Checkpoints:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+
+
+class SavedParameters:
+    """The parameters of a run's newest checkpoint, read leaf by leaf without its devices.
+
+    Args:
+        directory: folder of the run's checkpoints.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        steps = [int(path.name) for path in directory.glob("*") if path.name.isdigit()]
+        if not steps:
+            raise CheckpointError(f"{directory} has no checkpoint; train the run first")
+        self.step = max(steps)
+        self._folder = directory.absolute() / str(self.step)
+        with ocp.PyTreeCheckpointer() as reader:
+            tree = reader.metadata(self._folder / "state").item_metadata.tree
+        leaves, self._structure = jax.tree_util.tree_flatten_with_path(tree)
+        self._places = {leaf_name(path): i for i, (path, _) in enumerate(leaves)}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """JSON of the configuration that saved it."""
+        with ocp.Checkpointer(ocp.JsonCheckpointHandler()) as reader:
+            values: dict[str, Any] = reader.restore(self._folder / "config")
+        return values
+
+    @property
+    def names(self) -> list[str]:
+        """Dotted names below `params`."""
+        return [name.removeprefix(_PARAMS) for name in self._places if name.startswith(_PARAMS)]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """A leaf as it was stored; layers of pipelines are grouped (see `Regrouping`).
+
+        Raises:
+            CheckpointError: it cannot be read.
+        """
+        place = self._places[_PARAMS + name]
+        chosen = [0 if i == place else ocp.PLACEHOLDER for i in range(len(self._places))]
+        item = jax.tree.unflatten(self._structure, chosen)
+        as_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), item)
+        try:
+            with ocp.PyTreeCheckpointer() as reader:
+                restored = reader.restore(
+                    self._folder / "state",
+                    args=ocp.args.PyTreeRestore(item=item, restore_args=as_numpy),
+                )
+        except Exception as error:  # Orbax and TensorStore raise many kinds
+            raise CheckpointError(
+                f"{self._folder}: leaf {name} cannot be read ({_first_line(error)})"
+            ) from error
+        return np.asarray(jax.tree.leaves(restored)[place])

@@ -35,6 +35,7 @@ from mllm_jax.train.metrics import (
 )
 from mllm_jax.train.notices import Notices
 from mllm_jax.train.optimizer import learning_rate
+from mllm_jax.train.pretrained import start_from
 from mllm_jax.train.record import UNKNOWN_RATE, Recorder, own_name, write_timelines
 from mllm_jax.train.schedule import encoder_pieces, task_costs
 from mllm_jax.train.stop import StopSignal
@@ -353,7 +354,7 @@ def _restore_or_init(
     config = experiment.config
     restored = checkpoints.restore(experiment.step.abstract) if config.checkpoint.enabled else None
     if restored is None:
-        state = experiment.step.init(jax.random.key(config.train.seed))
+        state = initial_state(experiment, console)
         return state, Progress(0, LoaderState(config.train.seed))
     progress = Progress.from_json(restored.progress)
     for change in changed_keys(restored.config, config.model_dump(mode="json")):
@@ -361,6 +362,21 @@ def _restore_or_init(
     if is_primary():
         console.print(f"resuming {config.run.path} after step {progress.step}", soft_wrap=True)
     return restored.state, progress
+
+
+def initial_state(experiment: Experiment, console: Console) -> Any:
+    """The state before the first step, its parameters at random or from released weights."""
+    config, step = experiment.config, experiment.step
+    state = step.init(jax.random.key(config.train.seed))
+    if config.model.pretrained is None:
+        return state
+
+    def tell(text: str) -> None:
+        if is_primary():
+            console.print(text, markup=False, soft_wrap=True)
+
+    params = state.pop("params")
+    return state | {"params": start_from(config.model, params, step.abstract["params"], tell)}
 
 
 def changed_keys(saved: dict[str, Any], now: dict[str, Any]) -> list[str]:

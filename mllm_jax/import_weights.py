@@ -1,0 +1,263 @@
+"""Released checkpoints as the start of a run: fetched if need be, checked, and configured."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from data.folders import put_folder
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed
+from mllm_jax.models.pretrained.load import check
+from mllm_jax.models.pretrained.release import Release, composed
+
+#: What is fetched from a hub: weights as safetensors, configurations, tokenizers; no program.
+FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt")
+#: `organisation/name` of a hub, and perhaps `@revision`.
+_HUB = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+CONFIG = "config.yaml"
+RELEASED = "released"
+#: Values of tensors that are looked at together.
+_CHUNK = 2**22
+#: Budgets of a row to begin with: `launch.py budgets` finds those that fit the data.
+TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
+#: Frames of half a minute.
+FRAMES = 3000
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was found.
+
+    Attributes:
+        folder: of the run.
+        config: the configuration that was written.
+        parts: what each part of the model comes from; None for random values.
+        parameters: how many.
+        bytes, seconds: that were read, and how long it took.
+    """
+
+    folder: Path
+    config: Path
+    parts: Mapping[str, str | None]
+    parameters: int
+    bytes: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"folder", "config", "parts", "parameters", "bytes", "seconds"}`."""
+        return {
+            "folder": str(self.folder),
+            "config": str(self.config),
+            "parts": dict(self.parts),
+            "parameters": self.parameters,
+            "bytes": self.bytes,
+            "seconds": self.seconds,
+        }
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Parts, and where they come from."""
+        return [(part, folder or "random values") for part, folder in self.parts.items()]
+
+
+def import_release(
+    source: str,
+    out: Path,
+    encoders: Mapping[str, str],
+    dtype: str,
+    devices: int,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Imported:
+    """Make the folder of a run that begins with released weights.
+
+    Args:
+        source: a folder, or `organisation/name[@revision]` of a hub: a whole model, or a decoder.
+        out: the folder; nothing is there if this fails.
+        encoders: by name, a folder or hub id that an encoder comes from, which gets a new
+            connector.
+        dtype: of activations, as `model.dtype`; parameters are float32.
+        devices: that the configuration is for.
+        tell: shows a line of progress.
+
+    Raises:
+        PretrainedError: a checkpoint cannot be had, or is not what it should be; `out` is there.
+        OSError: `out` cannot be written.
+    """
+    if out.exists():
+        raise PretrainedError(f"{out} is there already; choose another --out")
+    found: list[Imported] = []
+
+    def write(draft: Path) -> None:
+        # What is fetched into the draft lies in `out` in the end.
+        folders = {
+            name: fetched(own, draft / RELEASED / name, tell)
+            for name, own in {"decoder": source, **encoders}.items()
+        }
+        found.append(_write(draft, out, folders, bool(encoders), dtype, devices, tell))
+
+    put_folder(out, write)
+    return found[0]
+
+
+def _write(
+    draft: Path,
+    out: Path,
+    folders: Mapping[str, Path],
+    joined: bool,
+    dtype: str,
+    devices: int,
+    tell: Callable[[str], None],
+) -> Imported:
+    pretrained = _pretrained(folders, joined)
+    model = composed(pretrained)
+    settings = ModelConfig.model_validate({**model, "pretrained": pretrained, "dtype": dtype})
+    began, size = time.perf_counter(), 0
+    for folder in dict.fromkeys(folders.values()):
+        size += examine(Release.open(folder), tell)
+    seconds = time.perf_counter() - began
+    final = _moved(pretrained, draft, out)
+    processor = _moved(str(folders["decoder"]), draft, out)
+    values = configuration(settings, final, str(processor), out, devices)
+    text = HEAD + yaml.safe_dump(values, sort_keys=False)
+    (draft / CONFIG).write_text(text, encoding="utf-8")
+    parts = settings.model_copy(update={"pretrained": final}).sources
+    return Imported(out, out / CONFIG, parts, _parameters(folders), size, seconds)
+
+
+def _pretrained(folders: Mapping[str, Path], joined: bool) -> str | dict[str, str | None]:
+    """As `model.pretrained`."""
+    if not joined:
+        return str(folders["decoder"])
+    encoders = [name for name in folders if name != "decoder"]
+    connectors: dict[str, str | None] = {f"{name}.connector": None for name in encoders}
+    return {name: str(folder) for name, folder in folders.items()} | connectors
+
+
+def _moved(value: Any, draft: Path, out: Path) -> Any:
+    """Folders of the draft as they are called in the end."""
+    if isinstance(value, dict):
+        return {key: _moved(own, draft, out) for key, own in value.items()}
+    if value is None or not Path(value).is_relative_to(draft):
+        return value
+    return str(out.absolute() / Path(value).relative_to(draft))
+
+
+def fetched(source: str, folder: Path, tell: Callable[[str], None]) -> Path:
+    """The local folder of a checkpoint; one of a hub is fetched into `folder`.
+
+    Raises:
+        PretrainedError: there is none.
+    """
+    local = Path(source)
+    if local.is_dir():
+        return local.absolute()
+    match = _HUB.fullmatch(source)
+    if match is None:
+        raise PretrainedError(
+            f"{source} is no folder; valid: one, or organisation/name[@revision] of a hub"
+        )
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    tell(f"fetching {source}")
+    try:
+        snapshot_download(
+            match["id"],
+            revision=match["revision"],
+            local_dir=folder,
+            allow_patterns=list(FETCHED),
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise PretrainedError(
+            f"{source} is no folder, and cannot be fetched from the hub: {reason}"
+        ) from error
+    return folder
+
+
+def examine(release: Release, tell: Callable[[str], None]) -> int:
+    """Look at every value of a checkpoint; its bytes.
+
+    Raises:
+        PretrainedError: tensors are missing, too many or misshapen, or hold what is no number.
+    """
+    rules = [rule for own in release.rules.values() for rule in own]
+    check(release.tensors, rules, release.left_over)
+    used = {name for rule in rules for name in rule.names}
+    bad = [name for name in sorted(used) if not _finite(release.tensors[name])]
+    if bad:
+        raise PretrainedError(
+            f"{release.folder}: {len(bad)} tensors hold values that are infinite or no numbers: "
+            f"{listed(bad)}"
+        )
+    size = sum(release.tensors[name].view().nbytes for name in used)
+    tell(f"{release.folder}: {release.family.name}, {len(used)} tensors, {size / GB:.3g} GB")
+    if release.left_over:
+        tell(f"not used: {listed(release.left_over)}")
+    return size
+
+
+def _finite(stored: Stored) -> bool:
+    flat = stored.view().reshape(-1)
+    starts: Iterable[int] = range(0, max(flat.size, 1), _CHUNK)
+    return all(bool(np.isfinite(flat[at : at + _CHUNK].astype(np.float32)).all()) for at in starts)
+
+
+def _parameters(folders: Mapping[str, Path]) -> int:
+    """Of all modules that are taken from the releases."""
+    total = 0
+    for name, folder in folders.items():
+        release = Release.open(folder)
+        wanted = release.rules if len(folders) == 1 else [release.module(name)]
+        rules = [rule for module in wanted for rule in release.rules[module]]
+        total += sum(release.tensors[own].view().size for rule in rules for own in rule.names)
+    return total
+
+
+HEAD = """\
+# Made by `launch.py import`. Set data.source to the data, let `launch.py budgets` choose
+# data.budgets and `launch.py plan` the plans; then `launch.py train --config` this file.
+"""
+
+
+def configuration(
+    model: ModelConfig, pretrained: Any, processor: str, out: Path, devices: int
+) -> dict[str, Any]:
+    """Values of an experiment that trains the whole model, sharded over all devices."""
+    own = model.model_dump(mode="json") | {"pretrained": pretrained}
+    budgets = {"tokens": TOKENS, "segments": SEGMENTS}
+    budgets |= {name: _budget(encoder) for name, encoder in model.encoders.items()}
+    return {
+        "run": {"name": out.absolute().name, "directory": str(out.absolute().parent)},
+        "model": own,
+        "parallel": {
+            "devices": devices,
+            "decoder": {"fsdp": devices},
+            "encoders": {name: {"fsdp": devices} for name in model.encoders},
+        },
+        "data": {
+            "source": {"kind": "llava", "path": "DATA.json"},
+            "processor": processor,
+            "rows": devices,
+            "budgets": budgets,
+        },
+        "train": {"steps": 1000, "learning_rate": 1e-5, "warmup_steps": 30, "weight_decay": 0.0},
+    }
+
+
+def _budget(encoder: Any) -> int:
+    """Input positions of a row: some media of full size."""
+    if encoder.modality == "audio":
+        most = encoder.longest or FRAMES
+        return int(MEDIA * most // encoder.reduction * encoder.reduction)
+    patches = encoder.grid[0] * encoder.grid[1] + (encoder.class_tokens != "none")
+    return int(MEDIA * -(-patches // encoder.reduction) * encoder.reduction)

@@ -1,0 +1,135 @@
+"""A released checkpoint: a folder with `config.json` and safetensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.pretrained.configs import read_config
+from mllm_jax.models.pretrained.families import family_named
+from mllm_jax.models.pretrained.family import Composition, Family, Values
+from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed, open_tensors
+from mllm_jax.models.pretrained.rules import Rule
+
+#: What a connector's parameters begin with in the tree of their encoder.
+CONNECTOR = "connector"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A folder as it was read; of the tensors nothing but where they are.
+
+    Attributes:
+        folder: where it lies.
+        values: `config.json`.
+        family: its form.
+    """
+
+    folder: Path
+    values: Values
+    family: Family
+
+    @classmethod
+    def open(cls, folder: Path) -> Release:
+        """The checkpoint of a folder.
+
+        Raises:
+            PretrainedError: it holds none, or one of no form that is known.
+        """
+        if not folder.is_dir():
+            raise PretrainedError(f"{folder} is no folder; valid: one with config.json in it")
+        values = read_config(folder)
+        return cls(folder, values, family_named(values.get("model_type")))
+
+    @cached_property
+    def composition(self) -> Composition:
+        """What the configuration says."""
+        return self.family.read(self.values)
+
+    @cached_property
+    def tensors(self) -> Mapping[str, Stored]:
+        """Where every tensor lies, by its released name.
+
+        Raises:
+            PretrainedError: files are missing or damaged.
+        """
+        return self.family.canonical(open_tensors(self.folder))
+
+    @cached_property
+    def rules(self) -> Mapping[str, list[Rule]]:
+        """Of every module."""
+        return self.family.rules(self.composition)
+
+    @property
+    def left_over(self) -> list[str]:
+        """Tensors that no parameter comes from, and that are known to be there."""
+        return self.family.left_over(self.values, self.tensors)
+
+    def module(self, name: str) -> str:
+        """What an encoder that a configuration calls `name` is called in the release.
+
+        Raises:
+            PretrainedError: there is none of that name, and more than one.
+        """
+        encoders = [*self.composition.encoders]
+        if name == "decoder":
+            if self.composition.decoder is None:
+                raise PretrainedError(f"{self.folder} has no decoder; it has {listed(encoders)}")
+            return name
+        if name in encoders or len(encoders) == 1:
+            return name if name in encoders else encoders[0]
+        raise PretrainedError(f"{self.folder} has no encoder {name}; it has {listed(encoders)}")
+
+    def part(self, part: str) -> list[Rule]:
+        """Rules of `decoder`, `<encoder>` without its connector, or `<encoder>.connector`."""
+        name, _, end = part.partition(".")
+        rules = self.rules[self.module(name)]
+        if name == "decoder":
+            return rules
+        return [own for own in rules if own.parameter.startswith(f"{CONNECTOR}.") == bool(end)]
+
+
+def composed(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
+    """Values of `decoder` and `encoders` for `model.pretrained`, as the releases say.
+
+    Raises:
+        PretrainedError: a release cannot be read, or lacks what is asked of it.
+    """
+    if isinstance(pretrained, str):
+        release = Release.open(Path(pretrained))
+        release.module("decoder")
+        whole = release.composition
+        names = {name: Path(pretrained) for name in ("decoder", *whole.encoders)}
+    else:
+        names = {name: Path(at) for name, at in pretrained.items() if at and "." not in name}
+    found = {name: _settings(Release.open(folder), name) for name, folder in names.items()}
+    decoder = found.pop("decoder", None)
+    return ({"decoder": decoder} if decoder else {}) | {"encoders": found}
+
+
+def _settings(release: Release, name: str) -> dict[str, Any]:
+    """Of one module."""
+    module, whole = release.module(name), release.composition
+    config = whole.decoder if module == "decoder" else whole.encoders[module]
+    assert config is not None
+    return config.model_dump(mode="json")
+
+
+def differences(release: Release, model: ModelConfig, module: str) -> Iterator[str]:
+    """What the configuration of a module says otherwise than the release.
+
+    Shapes that differ are found with the tensors.
+    """
+    released = _settings(release, module)
+    config = model.decoder if module == "decoder" else model.encoders[module]
+    own, where = config.model_dump(mode="json"), module
+    if module != "decoder":
+        released, own = ({**values, CONNECTOR: None} for values in (released, own))
+        where = f"encoders.{module}"
+    for key, value in own.items():
+        if released.get(key) != value:
+            yield f"model.{where}.{key}: {value}, released with {released.get(key)}"

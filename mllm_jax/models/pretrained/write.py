@@ -1,0 +1,114 @@
+"""Writing safetensors files in any order of tensors: headers first, then each tensor in its place.
+
+Layers are stacked here and apart in released files. So all layers of a parameter are written
+while it is in memory, into all files that have one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mllm_jax.models.pretrained.files import INDEX, SINGLE, TYPES, Stored
+
+#: Bytes of a file above which another one is begun.
+FILE_BYTES = 5 * 10**9
+#: Headers end at multiples of so many bytes.
+_ALIGNED = 8
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Files whose tensors are being written.
+
+    Attributes:
+        places: where each tensor lies.
+    """
+
+    places: Mapping[str, Stored]
+
+    @classmethod
+    def begin(
+        cls, folder: Path, tensors: Mapping[str, tuple[Shape, str]], most: int = FILE_BYTES
+    ) -> Draft:
+        """Files for all tensors, with an index if there is more than one.
+
+        Args:
+            folder: where; it exists.
+            tensors: shape and type, as safetensors names it, by name.
+            most: bytes of a file; a larger tensor has one of its own.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        groups = _grouped(tensors, most)
+        count, places = len(groups), dict[str, Stored]()
+        for number, group in enumerate(groups, 1):
+            name = SINGLE if count == 1 else f"model-{number:05}-of-{count:05}.safetensors"
+            places |= _create(folder / name, {own: tensors[own] for own in group})
+        if count > 1:
+            _write_index(folder / INDEX, places)
+        return cls(MappingProxyType(places))
+
+    def put(self, name: str, tensor: NDArray[Any]) -> None:
+        """Write one tensor, rounded to its type."""
+        place = self.places[name]
+        assert tensor.shape == place.shape, name
+        target = np.memmap(place.path, TYPES[place.dtype], "r+", place.offset, place.shape)
+        target[...] = tensor.astype(target.dtype)
+        target.flush()
+
+
+def _bytes(shape: Shape, dtype: str) -> int:
+    return math.prod(shape) * TYPES[dtype].itemsize
+
+
+def _grouped(tensors: Mapping[str, tuple[Shape, str]], most: int) -> list[list[str]]:
+    """Names by file, in their order."""
+    groups: list[list[str]] = [[]]
+    total = 0
+    for name, spec in tensors.items():
+        size = _bytes(*spec)
+        if groups[-1] and total + size > most:
+            groups.append([])
+            total = 0
+        groups[-1].append(name)
+        total += size
+    return groups
+
+
+def _create(path: Path, tensors: Mapping[str, tuple[Shape, str]]) -> dict[str, Stored]:
+    """A file of zeros with its header."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    offsets, end = dict[str, int](), 0
+    for name, (shape, dtype) in tensors.items():
+        offsets[name], start = end, end
+        end += _bytes(shape, dtype)
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _ALIGNED)
+    first = 8 + len(text)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(first + end)
+    return {
+        name: Stored(path, first + offsets[name], shape, dtype)
+        for name, (shape, dtype) in tensors.items()
+    }
+
+
+def _write_index(path: Path, places: Mapping[str, Stored]) -> None:
+    total = sum(_bytes(place.shape, place.dtype) for place in places.values())
+    files = {name: place.path.name for name, place in places.items()}
+    text = json.dumps({"metadata": {"total_size": total}, "weight_map": files}, indent=2)
+    path.write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,100 @@
+"""The start from released weights: `model.pretrained`."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.pretrained.files import PretrainedError, listed
+from mllm_jax.models.pretrained.load import check, load
+from mllm_jax.models.pretrained.release import Release, differences
+from mllm_jax.models.pretrained.rules import Rule
+from mllm_jax.train.freeze import group_of
+from mllm_jax.train.regroup import leaf_name
+
+GB = 1e9
+
+
+def start_from(
+    model: ModelConfig, params: Any, target: Any, tell: Callable[[str], None] = lambda text: None
+) -> Any:
+    """Parameters with those of the releases in the place of random ones.
+
+    Args:
+        params: all parameters, at random; what releases give is let go leaf by leaf.
+        target: their shapes, types and layouts.
+        tell: shows a line of progress.
+
+    Raises:
+        PretrainedError: a release cannot be read, or its tensors are not those of the model.
+    """
+    leaves, structure = jax.tree_util.tree_flatten_with_path(params)
+    found = dict(leaves)
+    targets = dict(jax.tree_util.tree_leaves_with_path(target))
+    for folder, parts in by_folder(model).items():
+        release = opened(folder, model, parts, tell)
+        began, count = time.perf_counter(), 0
+        for part in parts:
+            own = {path: leaf for path, leaf in targets.items() if group_of(path) == part}
+            for path, rule in _places(release, part, own).items():
+                found[path].delete()
+                name = rule.parameter
+                found[path] = load(release.tensors, [rule], {name: own[path]})[name]
+                count += found[path].nbytes
+        jax.block_until_ready(list(found.values()))
+        seconds = time.perf_counter() - began
+        tell(f"{listed(parts)} from {folder}: {count / GB:.3g} GB in {seconds:.1f} s")
+    fresh = [part for part, folder in model.sources.items() if folder is None]
+    if fresh:
+        tell(f"at random: {listed(fresh)}")
+    return jax.tree_util.tree_unflatten(structure, found.values())
+
+
+def by_folder(model: ModelConfig) -> dict[Path, list[str]]:
+    """Parts of the model by the folder that they come from."""
+    found = defaultdict[Path, list[str]](list)
+    for part, folder in model.sources.items():
+        if folder is not None:
+            found[Path(folder)].append(part)
+    return dict(found)
+
+
+def opened(
+    folder: Path, model: ModelConfig, parts: list[str], tell: Callable[[str], None]
+) -> Release:
+    """A release with the tensors that it should have.
+
+    Raises:
+        PretrainedError: it cannot be read, or has others.
+    """
+    release = Release.open(folder)
+    every = [rule for own in release.rules.values() for rule in own]
+    check(release.tensors, every, release.left_over)
+    for part in parts:
+        if "." not in part:
+            for text in differences(release, model, part):
+                tell(f"not as released: {text}")
+    return release
+
+
+def _places(release: Release, part: str, targets: Mapping[Any, Any]) -> dict[Any, Rule]:
+    """Rules of a part by the paths of its leaves in the tree."""
+    skipped = 1 if part == "decoder" else 2
+    paths = {leaf_name(path[skipped:]): path for path in targets}
+    rules = {rule.parameter: rule for rule in release.part(part)}
+    if missing := sorted(paths.keys() - rules.keys()):
+        raise PretrainedError(
+            f"{release.folder} has no weights of {part}: {listed(missing)}; in model.pretrained "
+            f"{part}: null makes them at random"
+        )
+    if extra := sorted(rules.keys() - paths.keys()):
+        raise PretrainedError(
+            f"{release.folder} has weights that {part} has no place for: {listed(extra)}"
+        )
+    return {paths[name]: rule for name, rule in rules.items()}
