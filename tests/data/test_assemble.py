@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,6 +26,13 @@ from tests.data.samples import (
 )
 
 BLOCKY = Modality("vision", "image", patch=(8, 8), channels=3, block=(2, 2))
+#: Encoders of both kinds: pixel shuffle, class tokens, frames behind clips, averages of pairs.
+ENCODERS = (
+    (VISION, AUDIO),
+    (BLOCKY, replace(AUDIO, lookahead=2)),
+    (replace(BLOCKY, class_token="dropped"), replace(AUDIO, pool=2)),
+    (replace(VISION, class_token="kept"), replace(AUDIO, pool=2, lookahead=2)),
+)
 
 
 def first_step(
@@ -46,13 +55,13 @@ def outputs_of(batch: Batch, modality: Modality) -> np.ndarray:
 
 
 @settings(max_examples=10)
-@given(seed=st.integers(0, 1000), blocky=st.booleans())
+@given(seed=st.integers(0, 1000), encoders=st.sampled_from(ENCODERS))
 def test_every_sample_can_be_read_back_from_the_batch(
-    seed: int, blocky: bool, make_config: MakeConfig
+    seed: int, encoders: tuple[Modality, ...], make_config: MakeConfig
 ) -> None:
     config = make_config(rows=3)
     source = mixed_source(40, seed)
-    processor = make_processor(config, [BLOCKY if blocky else VISION, AUDIO])
+    processor = make_processor(config, encoders)
     batch, placements = first_step(source, processor, config)
     decoder = batch["decoder"]
     for placement in placements:
@@ -82,12 +91,13 @@ def slots_of(example: Example, modality: Modality) -> np.ndarray:
 
 
 def expected_outputs(example: object, modality: Modality) -> np.ndarray:
-    """The features of a sample's media, each padded to whole outputs: [n, reduction * F]."""
+    """The features of a sample's media, padded to whole outputs that land: [n, reduction * F]."""
     parts = [np.zeros((0, modality.reduction * modality.features), np.float32)]
     for medium in example.media.get(modality.name, ()):  # type: ignore[attr-defined]
         slack = -len(medium.inputs) % modality.reduction
         padded = np.pad(medium.inputs, ((0, slack), (0, 0)))
-        parts.append(padded.reshape(-1, modality.reduction * modality.features))
+        whole = padded.reshape(-1, modality.reduction * modality.features)
+        parts.append(whole[: modality.outputs(len(medium.inputs))])
     return np.concatenate(parts)
 
 
@@ -127,6 +137,40 @@ def test_each_medium_is_a_segment_with_its_own_positions(
             (grid,) = np.unique(vision["sizes"][row, at], axis=0)
             places = vision["positions"][row, at].tolist()
             assert sorted(map(tuple, places)) == list(np.ndindex(*grid))
+
+
+@pytest.mark.parametrize("encoders", ENCODERS[2:])
+def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
+    encoders: tuple[Modality, ...], make_config: MakeConfig
+) -> None:
+    """Class tokens by their position, frames behind a clip by the sign of its segment."""
+    image, clip = encoders
+    config = make_config(rows=2)
+    batch, placements = first_step(mixed_source(30), make_processor(config, encoders), config)
+    vision, audio = (batch["encoders"][name] for name in ("vision", "audio"))
+    for placement in placements:
+        lengths = placement.lengths.media
+        media = zip(placement.media["vision"], lengths.get("vision", ()), strict=True)
+        for (row, start, _), length in media:
+            at = start + (0 if image.class_token == "kept" else length - 1)
+            assert vision["positions"][row, at].tolist() == [-1, -1]
+            assert not vision["inputs"][row, at].any()
+            assert (vision["positions"][row, start : start + length] < 0).sum() == 2
+        media = zip(placement.media["audio"], lengths.get("audio", ()), strict=True)
+        for (row, start, segment), length in media:
+            ids = audio["segment_ids"][row, start : start + length]
+            expected = [segment] * (length - clip.lookahead) + [-segment] * clip.lookahead
+            assert ids.tolist() == expected
+
+
+@given(frames=st.integers(1, 3000), lookahead=st.sampled_from([0, 2]))
+def test_averages_of_pairs_are_counted_as_released(frames: int, lookahead: int) -> None:
+    """Qwen2-Audio's: two convolutions, the second of stride 2, then an average over pairs."""
+    modality = Modality("audio", "audio", stride=4, pool=2, lookahead=lookahead)
+    convolved = (frames - 1) // 2 + 1
+    assert modality.outputs(frames + lookahead) == (convolved - 2) // 2 + 1
+    assert modality.span(frames + lookahead) >= frames + lookahead
+    assert modality.span(frames + lookahead) % 4 == 0
 
 
 def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None:

@@ -92,6 +92,14 @@ def test_media_without_an_encoder_are_refused(make_config: MakeConfig) -> None:
         processor.measure(make_sample("s", [9]))
 
 
+def test_a_clip_of_more_frames_than_have_positions_is_refused(make_config: MakeConfig) -> None:
+    short = make_processor(make_config(), [replace(AUDIO, longest=10)])
+    assert short.measure(make_sample("s", clips=[800])).media == {"audio": (10,)}
+    for read in (short.measure, short.process, short.read):
+        with pytest.raises(SampleError, match="clip of 11 frames is above the 10"):
+            read(make_sample("s", clips=[801]))
+
+
 def test_impossible_processors_are_refused(make_config: MakeConfig) -> None:
     with pytest.raises(DataError, match="two encoders take the same kind"):
         make_processor(make_config(), [VISION, Modality("other", "image")])

@@ -59,7 +59,7 @@ def test_packed_text_equals_text_alone(family: str) -> None:
     assert error < 1e-5, leaf
 
 
-@pytest.mark.parametrize("family", towers.ENCODERS)
+@pytest.mark.parametrize("family", towers.ENCODERS + towers.VARIANTS)
 def test_packed_media_equal_media_alone(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]
@@ -83,7 +83,7 @@ def test_packed_media_equal_media_alone(family: str) -> None:
     assert error < 1e-5, leaf
 
 
-@pytest.mark.parametrize("family", towers.ENCODERS)
+@pytest.mark.parametrize("family", towers.ENCODERS + towers.VARIANTS)
 def test_a_medium_does_not_reach_its_neighbours(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]

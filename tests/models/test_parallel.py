@@ -79,7 +79,7 @@ def test_decoder(family: str, plan: ParallelPlan) -> None:
     check(*both(decoder_loss, config, axes["decoder"], params["decoder"], batch, plan))
 
 
-@pytest.mark.parametrize("family", towers.ENCODERS)
+@pytest.mark.parametrize("family", towers.ENCODERS + towers.VARIANTS)
 def test_encoder(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]

@@ -28,9 +28,11 @@ from tests.models import towers
 
 #: Positions of a row; images of 4 x 8 patches.
 POSITIONS = {"decoder": 16, "media": 32}
+ENCODERS = [("llama", family) for family in towers.ENCODERS]
 FAMILIES = [
     *((family, None) for family in towers.DECODERS),
-    *(("llama", family) for family in towers.ENCODERS),
+    *ENCODERS,
+    *(("llama", family) for family in towers.VARIANTS),
 ]
 
 
@@ -72,7 +74,7 @@ def test_workloads_count_the_flops_of_the_model(decoder: str, encoder: str | Non
     assert TRAINING_FACTOR * forward == pytest.approx(model_flops(config, rows))
 
 
-@pytest.mark.parametrize("encoder", towers.ENCODERS)
+@pytest.mark.parametrize("encoder", towers.ENCODERS + towers.VARIANTS)
 @pytest.mark.parametrize(
     ("decoder", "media"),
     [
@@ -144,7 +146,7 @@ def forward(config: ModelConfig, name: str, tensor: int, seed: int) -> list[list
 
 
 @pytest.mark.parametrize("tensor", [1, 2])
-@pytest.mark.parametrize(("decoder", "encoder"), [("qwen3", None), *FAMILIES[-3:]])
+@pytest.mark.parametrize(("decoder", "encoder"), [("qwen3", None), *ENCODERS])
 def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
     decoder: str, encoder: str | None, tensor: int
 ) -> None:
@@ -159,7 +161,7 @@ def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
     assert 0 < changed / tensor <= found <= sum(leaf.nbytes for leaf in one) / tensor
 
 
-@pytest.mark.parametrize(("decoder", "encoder"), [("gpt", None), *FAMILIES[-3:]])
+@pytest.mark.parametrize(("decoder", "encoder"), [("gpt", None), *ENCODERS])
 def test_what_cudnn_keeps_is_counted_without_the_library(decoder: str, encoder: str | None) -> None:
     """As much as Pallas, but for the mask, which across ranks is kept as a bias of 16 bits."""
     changes = {"dtype": "bfloat16", "decoder_changes": {"d_model": 64}}

@@ -14,6 +14,8 @@ from mllm_jax.models.config import ModelConfig
 
 DECODERS = ("llama", "qwen2", "qwen3", "gpt")
 ENCODERS = ("siglip", "clip", "vit22b", "whisper")
+#: Other forms of the same families.
+VARIANTS = ("siglip linear", "clip kept", "whisper average")
 VOCAB = 64
 
 _WIDTHS: dict[str, Any] = {"layers": 1, "d_model": 32, "heads": 4, "d_ff": 48}
@@ -23,13 +25,29 @@ _FAMILY: dict[str, dict[str, Any]] = {
     "clip": _IMAGE,
     "vit22b": _IMAGE,
     "whisper": {**_WIDTHS, "mels": 6, "connector": {"stack": 2, "hidden": 40}},
+    "siglip linear": {**_IMAGE, "antialias": True, "connector": {"kind": "linear"}},
+    "clip kept": {
+        **_IMAGE,
+        "class_token": "kept",
+        "activation": "gelu",
+        "connector": {"activation": "gelu", "bias": False},
+    },
+    "whisper average": {
+        **_WIDTHS,
+        "mels": 6,
+        "max_positions": 16,
+        "lookahead": 2,
+        "connector": {"kind": "average", "stack": 2},
+    },
 }
 
 
 def model(decoder: str = "llama", encoder: str | None = None, **changes: Any) -> ModelConfig:
     """A model of about ten thousand parameters; the encoder is called `media`."""
     own = {"family": decoder, "kv_heads": 4 if decoder == "gpt" else 2, "vocab": VOCAB}
-    encoders = {} if encoder is None else {"media": {"family": encoder, **_FAMILY[encoder]}}
+    encoders = {}
+    if encoder is not None:
+        encoders = {"media": {"family": encoder.split()[0], **_FAMILY[encoder]}}
     values = {"decoder": {**_WIDTHS, **own, "max_positions": 64}, "encoders": encoders}
     values["decoder"].update(changes.pop("decoder_changes", {}))
     return ModelConfig.model_validate({**values, "dtype": "float32", "loss_chunk": 24, **changes})
@@ -102,22 +120,32 @@ def media_batch(
 ) -> dict[str, Any]:
     """Encoder batch; `media[i]` is `[length, features]`, `columns[i]` the width of image i.
 
-    Of an encoder with class tokens, the last position of every image is that.
+    Of an encoder with class tokens, the first (kept) or last position of every image is that; of
+    one that reads on behind clips, the last positions of every clip are behind it.
     """
     settings = config.encoders["media"]
+    ids, tail = rows.ids.copy(), getattr(settings, "lookahead", 0)
     inputs = np.zeros((*rows.ids.shape, settings.features), np.float32)
     positions = np.zeros((*rows.ids.shape, 2), np.int32)
     sizes = np.zeros_like(positions)
     for (row, start, length), medium, width in zip(rows.spans, media, columns, strict=True):
         here = (row, slice(start, start + length))
         inputs[here] = medium
-        patches = length - (settings.family == "clip")
-        positions[here] = np.stack(np.divmod(np.arange(length), width), axis=-1)
-        positions[row, start + patches : start + length] = -1
+        ids[row, max(start + 1, start + length - tail) : start + length] *= -1
+        kept, patches = _class_tokens(settings), length - (settings.family == "clip")
+        grid = np.stack(np.divmod(np.arange(patches), width), axis=-1)
+        positions[here] = np.pad(grid, (kept, (0, 0)), constant_values=-1)
         sizes[here] = (-(-patches // width), width)
     if settings.modality == "audio":
-        return {"inputs": inputs, "segment_ids": rows.ids, "positions": rows.positions}
-    return {"inputs": inputs, "segment_ids": rows.ids, "positions": positions, "sizes": sizes}
+        return {"inputs": inputs, "segment_ids": ids, "positions": rows.positions}
+    return {"inputs": inputs, "segment_ids": ids, "positions": positions, "sizes": sizes}
+
+
+def _class_tokens(settings: Any) -> tuple[int, int]:
+    """Before the patches, and behind them."""
+    if settings.family != "clip":
+        return 0, 0
+    return (1, 0) if settings.class_token == "kept" else (0, 1)
 
 
 def texts(lengths: Sequence[int], seed: int = 0) -> list[np.ndarray]:

@@ -6,11 +6,20 @@ from typing import Any
 
 from mllm_jax.models.config import ModelConfig
 
+#: What Qwen2-Audio has beside Whisper's encoder, for clips of up to 64 frames.
+QWEN2_AUDIO = {
+    "max_positions": 32,
+    "lookahead": 2,
+    "connector": {"kind": "average", "stack": 2},
+}
 VISION = {"layers": 2, "d_model": 16, "heads": 2, "d_ff": 16, "patch": [2, 2], "channels": 1}
 
 
 def small_model(decoder: str = "llama", vision: str = "siglip", **changes: Any) -> ModelConfig:
-    """Three towers of the named families, as narrow as degrees up to 8 allow."""
+    """Three towers of the named families, as narrow as degrees up to 8 allow.
+
+    Beside CLIP the audio encoder is Qwen2-Audio's.
+    """
     return ModelConfig.model_validate(
         {
             "decoder": {
@@ -42,7 +51,8 @@ def small_model(decoder: str = "llama", vision: str = "siglip", **changes: Any) 
                     "d_ff": 16,
                     "mels": 4,
                     "connector": {"hidden": 16, "stack": 2},
-                },
+                }
+                | (QWEN2_AUDIO if vision == "clip" else {}),
             },
             "dtype": "float32",
             "attention": "reference",

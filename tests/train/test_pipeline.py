@@ -49,6 +49,7 @@ class Case:
         sharded: encoders have fsdp where they otherwise have data.
         order: seed of the order of encoder rows; none for rows where their samples are.
         still: the decoder is frozen.
+        family: of the images' encoder.
     """
 
     schedule: Schedule = field(repr=False)
@@ -64,6 +65,7 @@ class Case:
     co_issue: bool = True
     order: int | None = None
     still: bool = False
+    family: str = "siglip"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,8 +101,8 @@ class Case:
 
 
 @cache
-def model(names: tuple[str, ...], remat: str = "layer") -> ModelConfig:
-    values = small_model(remat=remat).model_dump(mode="json")
+def model(names: tuple[str, ...], family: str, remat: str = "layer") -> ModelConfig:
+    values = small_model(vision=family, remat=remat).model_dump(mode="json")
     # A vocabulary for every product of stages and tensor ranks.
     values["decoder"] |= {"layers": LAYERS["decoder"], "vocab": 48}
     values["encoders"] = {
@@ -112,39 +114,41 @@ def model(names: tuple[str, ...], remat: str = "layer") -> ModelConfig:
 
 
 @cache
-def parameters(names: tuple[str, ...]) -> Any:
-    return initial_parameters(model(names), seed=0)
+def parameters(names: tuple[str, ...], family: str) -> Any:
+    return initial_parameters(model(names, family), seed=0)
 
 
-def microbatches(names: tuple[str, ...], count: int, weighted: int) -> list[Any]:
+def microbatches(names: tuple[str, ...], family: str, count: int, weighted: int) -> list[Any]:
     """`count` batches, of which those from `weighted` on have no targets."""
-    batches = [synthetic_batch(model(names), ROWS, TOKENS, BUDGETS, seed=i) for i in range(count)]
+    own = model(names, family)
+    batches = [synthetic_batch(own, ROWS, TOKENS, BUDGETS, seed=i) for i in range(count)]
     for batch in batches[weighted:]:
         batch["decoder"]["loss_weight"][:] = 0
     return batches
 
 
 @cache
-def reference(names: tuple[str, ...], count: int) -> tuple[np.ndarray, Any]:
+def reference(names: tuple[str, ...], family: str, count: int) -> tuple[np.ndarray, Any]:
     """One device's loss and gradients of `count` microbatches.
 
     The others are there without targets, so that one program serves all counts.
     """
     plans = {name: ParallelPlan() for name in ("decoder", *names)}
-    batches = microbatches(names, MOST, count)
-    return loss_and_gradients(model(names), plans, parameters(names), batches)
+    batches = microbatches(names, family, MOST, count)
+    own = model(names, family)
+    return loss_and_gradients(own, plans, parameters(names, family), batches)
 
 
 def run(case: Case, observe: Any = None) -> tuple[np.ndarray, Any]:
     plan = PipelinePlan(case.schedule, gather=case.gather, co_issue=case.co_issue, observe=observe)
-    count, own = case.schedule.microbatches, model(case.names, case.remat)
-    batches = microbatches(case.names, count, count)
+    count, own = case.schedule.microbatches, model(case.names, case.family, case.remat)
+    batches = microbatches(case.names, case.family, count, count)
     if case.order is not None:
         batches = [scattered(batch, own, case.order + i) for i, batch in enumerate(batches)]
     return loss_and_gradients(
         own,
         case.plans,
-        parameters(case.names),
+        parameters(case.names, case.family),
         batches,
         plan,
         case.frozen,
@@ -152,7 +156,7 @@ def run(case: Case, observe: Any = None) -> tuple[np.ndarray, Any]:
 
 
 def check(case: Case) -> None:
-    loss, expected = reference(case.names, case.schedule.microbatches)
+    loss, expected = reference(case.names, case.family, case.schedule.microbatches)
     mask = case.frozen.mask(expected)
     expected = jax.tree.map(lambda g, frozen: 0 * g if frozen else g, expected, mask)
     result = compare(run(case), (loss, expected))
@@ -235,6 +239,7 @@ def cases(draw: st.DrawFn) -> Case:
         co_issue=draw(st.booleans()),
         order=draw(st.none() | st.integers(0, 9)),
         still=draw(st.booleans()),
+        family=draw(st.sampled_from(["siglip", "clip"])),
     )
 
 
@@ -267,8 +272,12 @@ QUIET: dict[str, Any] = {
             all_before(placed(gpipe(2, 3), (VISION, AUDIO), "random")),
             {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False, "order": 1},
         ),
+        (
+            placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles"),
+            {"context": 2, "order": 2, "family": "clip"},
+        ),
     ],
-    ids=("bubbles", "frozen", "random"),
+    ids=("bubbles", "frozen", "random", "released"),
 )
 def test_loss_and_gradients_equal_one_device(schedule: Schedule, options: dict[str, Any]) -> None:
     check(Case(schedule, **options))
@@ -308,8 +317,8 @@ def test_buffers_are_not_copied_between_tasks() -> None:
     grid, count = JointGrid.build(case.plans), case.schedule.microbatches
     plan = PipelinePlan(case.schedule, co_issue=False)
     mesh = grid.mesh(jax.devices()[: grid.devices])
-    step = TrainStep(model(case.names, "layer"), grid, mesh, optax.identity(), plan)
-    batch = place(microbatches(case.names, count, count), step)
+    step = TrainStep(model(case.names, case.family, "layer"), grid, mesh, optax.identity(), plan)
+    batch = place(microbatches(case.names, case.family, count, count), step)
     compiled = step.gradients.lower(step.abstract["params"], batch).compile()
     assert step.pipelined is not None
     program = step.pipelined.program

@@ -61,7 +61,7 @@ def plan_sets(draw: st.DrawFn) -> dict[str, ParallelPlan]:
 
 
 FAMILIES = st.sampled_from(
-    [("llama", "siglip"), ("qwen2", "vit22b"), ("qwen3", "siglip"), ("gpt", "vit22b")]
+    [("llama", "siglip"), ("qwen2", "clip"), ("qwen3", "siglip"), ("gpt", "vit22b")]
 )
 
 
@@ -90,6 +90,11 @@ SEEDS = st.none() | st.integers(0, 9)
     plans={"decoder": plan(2, 1, 1, 4), "vision": plan(8), "audio": plan(2, 1, 2, 2)},
     families=("llama", "vit22b"),
     seed=None,
+)
+@example(
+    plans={"decoder": plan(2, 2, 2), "vision": plan(1, 1, 2, 4), "audio": plan(1, 2, 2, 2)},
+    families=("llama", "clip"),
+    seed=4,
 )
 @example(
     plans={"decoder": plan(1, 1, 2, 2), "vision": plan(2, 1, 1, 2), "audio": plan(2, 2, 1)},

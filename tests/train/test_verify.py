@@ -92,7 +92,7 @@ def test_relative_error_of_real_and_of_vanishing_leaves():
     tensor=st.sampled_from([1, 2, 3, 4, 8]),
     fsdp=st.sampled_from([1, 2, 3]),
     decoder=st.sampled_from(["llama", "gpt"]),
-    vision=st.sampled_from(["siglip", "vit22b"]),
+    vision=st.sampled_from(["siglip", "clip", "vit22b"]),
 )
 def test_the_shrunken_model_can_be_split_by_every_plan(tensor, fsdp, decoder, vision):
     devices = 2 * tensor * fsdp
