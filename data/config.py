@@ -85,7 +85,20 @@ class SyntheticSource(_Section):
     seed: Annotated[int, Field(ge=0)] = 0  # of lengths and contents
 
 
-FileSource = LlavaSource | ParquetSource
+class WebDatasetSource(_Files):
+    """Tar files, all members with one key a sample; see `data/sources/webdataset.py`."""
+
+    kind: Literal["webdataset"]  # format of the source
+
+
+class ArrayRecordSource(_Files):
+    """ArrayRecord files, each record a msgpack map; see `data/sources/arrayrecord.py`."""
+
+    kind: Literal["arrayrecord"]  # format of the source
+    media: Place | None = None  # folder of images and clips; null: that of the records
+
+
+FileSource = LlavaSource | ParquetSource | WebDatasetSource | ArrayRecordSource
 
 
 class ImageConfig(_Section):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Protocol
 
-from data.config import DataConfig, DemoSource, FileSource, ParquetSource, SyntheticSource
+from data.config import (
+    ArrayRecordSource,
+    DataConfig,
+    DemoSource,
+    FileSource,
+    ParquetSource,
+    SyntheticSource,
+    WebDatasetSource,
+)
 from data.sample import DataError, Sample
 
 Split = Literal["train", "heldout"]
@@ -54,10 +62,18 @@ def _open_files(config: DataConfig, options: FileSource, split: Split) -> Source
     path = options.path if split == "train" else options.heldout
     if path is None:
         raise DataError(f"data.source has no file for the split {split!r}")
+    if isinstance(options, ArrayRecordSource):
+        from data.sources.arrayrecord import open_arrayrecord
+
+        return open_arrayrecord(config, options, path)
     if isinstance(options, ParquetSource):
         from data.sources.parquet import open_parquet
 
         return open_parquet(config, options, path)
+    if isinstance(options, WebDatasetSource):
+        from data.sources.webdataset import open_webdataset
+
+        return open_webdataset(config, options, path)
     from data.sources.llava import open_llava
 
     return open_llava(config, options, path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -122,3 +124,29 @@ def test_fingerprints_tell_when_the_data_change(name: str, configure: Any, tmp_p
     assert changed.fingerprint != first.fingerprint
     _, processor = opened(config)
     assert processor.process(changed[0]).lengths != processor.process(changed[5]).lengths
+
+
+GUIDE = Path(__file__).parents[3] / "docs" / "data.md"
+SNIPPETS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+KINDS = ("arrayrecord", "webdataset", "parquet")
+
+
+@pytest.mark.parametrize(("kind", "code"), list(zip(KINDS, SNIPPETS, strict=True)))
+def test_what_the_documentation_writes_is_read(
+    kind: str, code: str, configure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, samples = tmp_path / "my_data", SAMPLES[:2]
+    (folder / "media").mkdir(parents=True)
+    options = json_list(folder, samples)
+    for path in folder.glob("*.png"):
+        path.rename(folder / "media" / path.name)
+    records = json.loads((folder / "train.json").read_text())
+    kept = [{k: v for k, v in record.items() if v} for record in records]
+    (folder / "train.json").write_text(json.dumps(kept))
+    expected, processor = opened(configure(options | {"media": folder / "media"}))
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    source = make_source(configure({"kind": kind, "path": folder}))
+    for index in range(len(samples)):
+        first, second = (processor.process(s[index]) for s in (expected, source))
+        assert_same_examples(first, second)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+import tarfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import PIL.Image
 import pyarrow as pa
 import pyarrow.parquet as pq
 import soundfile
+from array_record.python.array_record_module import ArrayRecordWriter
 
 MARKS = {"image": "<image>", "audio": "<audio>"}
 SPEAKERS = {"user": "human", "assistant": "gpt", "system": "system"}
@@ -228,7 +231,92 @@ def parquet_paths(folder: Path, samples: tuple[Plain, ...]) -> Options:
     return _shards(folder, pa.table(columns)) | {"media": str(folder)}
 
 
+# ---- tar -----------------------------------------------------------------------------------------
+
+Members = list[tuple[str, bytes]]
+
+
+def tar(path: Path, members: Members) -> None:
+    """Write an archive."""
+    with tarfile.open(path, "w") as archive:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+def members_of(key: str, sample: Plain) -> Members:
+    """A record in JSON, then all media."""
+    members = [(f"{key}.json", json.dumps({"conversations": sample.conversations}).encode())]
+    for kind, ending in (("image", "png"), ("audio", "wav")):
+        members += [(f"{key}.{i}.{ending}", data) for i, data in enumerate(sample.media(kind))]
+    return members
+
+
+def webdataset(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """Two shards."""
+    for shard in range(2):
+        own = [(i, s) for i, s in enumerate(samples) if i * 2 // len(samples) == shard]
+        members = [m for i, s in own for m in members_of(f"deep/{i:06}", s)]
+        tar(folder / f"{shard}.tar", members)
+    return {"kind": "webdataset", "path": str(folder / "*.tar")}
+
+
+def webdataset_named(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """One shard, media first, whose records name them in the parts of messages."""
+    members: Members = []
+    for number, sample in enumerate(samples):
+        endings: dict[str, Any] = {"image": "png", "audio": "wav"}
+        media = [m for m in members_of(str(number), sample) if not m[0].endswith("json")]
+        names = {kind: iter([n for n, _ in media if n.endswith(e)]) for kind, e in endings.items()}
+        messages = [
+            {"role": role, "content": [_named(part, names) for part in parts]}
+            for role, parts in sample.messages
+        ]
+        members += [*media, (f"{number}.json", json.dumps({"messages": messages}).encode())]
+    tar(folder / "a.tar", members)
+    return {"kind": "webdataset", "path": str(folder)}
+
+
+# ---- ArrayRecord ---------------------------------------------------------------------------------
+
+
+def array_records(path: Path, records: Sequence[bytes], options: str = "group_size:1") -> None:
+    """Write a file."""
+    writer = ArrayRecordWriter(str(path), options)
+    for record in records:
+        writer.write(record)
+    writer.close()
+
+
+def arrayrecord(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """Two files, media as bytes."""
+    cut = len(samples) // 2
+    for number, own in enumerate((samples[:cut], samples[cut:])):
+        records = [
+            {
+                "conversations": s.conversations,
+                "image": s.media("image"),
+                "audios": [{"bytes": data, "path": "x.wav"} for data in s.media("audio")],
+            }
+            for s in own
+        ]
+        path = folder / f"train-{number:05}-of-00002.array_record"
+        array_records(path, [msgpack.packb(record) for record in records])
+    return {"kind": "arrayrecord", "path": str(folder / "train-*")}
+
+
 FORMATS: dict[str, Callable[[Path, tuple[Plain, ...]], Options]] = {
     write.__name__: write
-    for write in (json_list, json_lines, parquet_hub, parquet_plain, parquet_parts, parquet_paths)
+    for write in (
+        json_list,
+        json_lines,
+        parquet_hub,
+        parquet_plain,
+        parquet_parts,
+        parquet_paths,
+        webdataset,
+        webdataset_named,
+        arrayrecord,
+    )
 }
