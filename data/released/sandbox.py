@@ -1,0 +1,311 @@
+"""The sandbox of chat templates: jinja2's own, and bounded.
+
+jinja2 keeps templates from Python's insides, but of what a program could waste it bounds nothing
+but `range`. Here what a rendering does is counted (`Budget`), and what could be large at one stroke
+is measured beforehand: products, powers, formats, replacements. Methods and filters without a use
+in chat templates are not there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
+from types import BuiltinMethodType
+from typing import Any, NoReturn
+
+from jinja2 import TemplateError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Context, Undefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+#: Characters of a value that a template computes, and of all that it writes; items of a list.
+LONGEST = 1 << 22
+#: Of a rendering: characters read and written, and the template's own once for each turn of a loop.
+WORK = 1 << 30
+_LARGEST = 1 << 63  # of integers
+_ITEM = 1 << 10  # work of looking at an item
+_FILTERS = (
+    "abs count d default dictsort first float groupby int items last length list map max min "
+    "reject rejectattr reverse round select selectattr sort sum unique"
+)
+_TEXT_FILTERS = "capitalize lower safe string title trim upper wordcount"
+_STRING_METHODS = (
+    "capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit "
+    "islower isnumeric isspace istitle isupper join lower lstrip partition removeprefix "
+    "removesuffix replace rfind rindex rpartition rsplit rstrip split splitlines startswith strip "
+    "swapcase title upper"
+)
+_METHODS: dict[type, frozenset[str]] = {
+    str: frozenset(_STRING_METHODS.split()),
+    dict: frozenset(("get", "items", "keys", "values")),
+    list: frozenset(("count", "index")),
+    tuple: frozenset(("count", "index")),
+}
+_WIDE = re.compile(r"%[^%a-zA-Z]*(\d{4}|\*)")  # a format of a thousand characters or more
+
+
+@dataclass
+class Budget:
+    """What is left to one rendering.
+
+    Attributes:
+        turn: what a turn of a loop and a call cost.
+        work: see `WORK`.
+        characters: to be written.
+    """
+
+    turn: int
+    work: int = WORK
+    characters: int = LONGEST
+
+    def spend(self, work: int) -> None:
+        """Raises SecurityError: there is nothing left."""
+        self.work -= work
+        if self.work < 0:
+            raise SecurityError("it does too much work; is a loop endless?")
+
+    def write(self, value: object) -> str:
+        """The text of what is written. Raises SecurityError: it is too long."""
+        text = _text(value)
+        self.characters -= len(text)
+        if self.characters < 0:
+            raise SecurityError(f"it writes more than {LONGEST} characters")
+        return text
+
+
+#: That of the rendering that this thread is at.
+budget: ContextVar[Budget] = ContextVar("budget")
+
+
+# ---- measures ------------------------------------------------------------------------------------
+
+
+def _room(length: int) -> None:
+    budget.get().spend(length)
+    if length > LONGEST:
+        raise SecurityError(f"it makes a value of more than {LONGEST} characters or items")
+
+
+def _bounded(value: Any) -> Any:
+    """`value`, unless it is too large."""
+    if isinstance(value, str | list | tuple | dict):
+        _room(len(value))
+    elif isinstance(value, int) and abs(value) > _LARGEST:
+        raise SecurityError("it computes with integers of more than 64 bits")
+    return value
+
+
+def _text(value: object) -> str:
+    """`str(value)`, of values whose text is not much longer than they are."""
+    if not isinstance(value, str):
+        _weigh(value)
+    return _bounded(str(value))
+
+
+def _weigh(value: object) -> None:
+    """Spend what `value` holds, however often it holds the same."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        budget.get().spend(_ITEM)
+        _bounded(item)
+        if isinstance(item, dict):
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list | tuple):
+            waiting += item
+        elif not isinstance(item, str | int | float | range | Undefined | None):
+            raise SecurityError(f"it writes a {type(item).__name__}; valid: JSON's types")
+
+
+# ---- what templates may call ---------------------------------------------------------------------
+
+
+def _charged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter that spends what it takes."""
+
+    @wraps(function)  # with jinja's marks of what is passed beside the value
+    def charged(*values: Any, **keywords: Any) -> Any:
+        for value in (*values, *keywords.values()):
+            if isinstance(value, str | list | tuple | dict | range):
+                own = 1 if isinstance(value, str) else _ITEM
+                budget.get().spend(own * len(value))
+        return _bounded(function(*values, **keywords))
+
+    return charged
+
+
+def _textual(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter that takes a text."""
+
+    @wraps(function)
+    def textual(value: object, *rest: Any) -> Any:
+        return function(value if isinstance(value, str) else _text(value), *rest)
+
+    return textual
+
+
+def _replace(text: object, old: object, new: object, count: int | None = None) -> str:
+    whole, part, other = _text(text), _text(old), _text(new)
+    _room(len(whole) + (whole.count(part) if part else len(whole) + 1) * len(other))
+    return whole.replace(part, other, -1 if count is None else count)
+
+
+def _join(items: Iterable[object], separator: object = "") -> str:
+    texts, between = [_text(item) for item in items], _text(separator)
+    _room(sum(map(len, texts)) + len(texts) * len(between))
+    return between.join(texts)
+
+
+def _tojson(
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    _weigh(value)
+    if indent is not None and not (isinstance(indent, int) and 0 <= indent <= 16):
+        raise SecurityError(f"tojson indents by {indent!r}; valid: 0 to 16")
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
+def _format(text: object, *values: object) -> str:
+    return str(_remainder(str(text), values))
+
+
+def _raise_exception(message: object) -> NoReturn:
+    raise TemplateError(str(message))
+
+
+def _times(left: Any, right: Any) -> Any:
+    for count, items in ((left, right), (right, left)):
+        if isinstance(count, int) and isinstance(items, str | list | tuple):
+            _room(abs(count) * len(items))
+    return left * right
+
+
+def _power(left: Any, right: Any) -> Any:
+    if abs(left) > 1 << 15 or abs(right) > 4:
+        raise SecurityError(f"it raises {left} to the power of {right}")
+    return left**right
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    if isinstance(left, str):
+        if _WIDE.search(left):
+            raise SecurityError(f"it formats by {left!r}")
+        _weigh(right)
+    return left % right
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda left, right: left + right,
+    "*": _times,
+    "**": _power,
+    "%": _remainder,
+}
+
+
+# ---- the environment -----------------------------------------------------------------------------
+
+
+class _Generation(Extension):
+    """`{% generation %}` around an answer, which some templates have: what is inside, as it is."""
+
+    tags = {"generation"}  # noqa: RUF012  (as jinja2 has it)
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        """The node of the tag."""
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body).set_lineno(line)
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """Where templates run, with a `budget` set.
+
+    Args:
+        strftime_now: what tells them the date.
+    """
+
+    intercepted_binops = frozenset(_OPERATORS)
+
+    def __init__(self, strftime_now: Callable[[str], str]) -> None:
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=[_Generation, loopcontrols],
+            finalize=lambda value: budget.get().write(value),
+        )
+        kept = {name: _charged(self.filters[name]) for name in _FILTERS.split()}
+        kept |= {name: _textual(self.filters[name]) for name in _TEXT_FILTERS.split()}
+        own = {"format": _format, "join": _join, "replace": _replace, "tojson": _tojson}
+        self.filters = kept | own
+        self.globals = {
+            "dict": lambda **items: items,
+            "namespace": self.globals["namespace"],
+            "raise_exception": _raise_exception,
+            "range": self.globals["range"],
+            "strftime_now": strftime_now,
+        }
+
+    def unsafe_undefined(self, obj: Any, attribute: str) -> NoReturn:
+        """Raises SecurityError."""
+        raise SecurityError(f"it reaches for {attribute!r} of a {type(obj).__name__}")
+
+    def wrap_str_format(self, value: Any) -> None:
+        """Raises SecurityError: for `str.format`, whose arguments may have formats of their own."""
+        if isinstance(value, BuiltinMethodType) and value.__name__ in ("format", "format_map"):
+            raise SecurityError("it calls str.format; valid: `%` and `~`")
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """An operator of `intercepted_binops`."""
+        return _bounded(_OPERATORS[operator](left, right))
+
+    # The names leave room for keyword arguments of any name.
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+        """Any call that a template makes."""
+        own = budget.get()
+        own.spend(own.turn)
+        for value in (*args, *kwargs.values()):
+            _bounded(value)
+        return _bounded(super().call(__context, _allowed(__obj), *args, **kwargs))
+
+    def counted(self, items: Iterable[Any]) -> Iterator[Any]:
+        """What a loop goes over."""
+        own = budget.get()
+        for item in items:
+            own.spend(own.turn)
+            yield item
+
+    def joined(self, items: Sequence[object]) -> str:
+        """What `~` joins."""
+        return _join(items)
+
+
+def _allowed(function: Any) -> Any:
+    """What is called in the place of `function`."""
+    if not isinstance(function, BuiltinMethodType):
+        return function
+    owner, name = function.__self__, function.__name__
+    for kind, names in _METHODS.items():
+        if isinstance(owner, kind) and name in names:
+            break
+    else:
+        raise SecurityError(f"it calls {type(owner).__name__}.{name}, which has no use here")
+    _bounded(owner)
+    if isinstance(owner, str) and name in ("join", "replace"):
+        return lambda *args: _join(args[0], owner) if name == "join" else _replace(owner, *args)
+    return function

@@ -1,0 +1,34 @@
+"""What is stored of the released processors, see tests/parity/README.md."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).parents[2] / "parity"
+CHATTING = ("llama3", "qwen2_5", "llava", "llava_onevision", "qwen2_audio")
+DAY = date(2024, 7, 26)
+
+
+@cache
+def arrays(*parts: str) -> dict[str, NDArray[Any]]:
+    with np.load(ROOT.joinpath(*parts)) as stored:
+        return {key: stored[key] for key in stored.files}
+
+
+def read_json(*parts: str) -> Any:
+    return json.loads(ROOT.joinpath(*parts).read_text())
+
+
+def image(name: str) -> NDArray[np.uint8]:
+    return arrays("media.npz")[f"image.{name}"]
+
+
+def wave(name: str) -> NDArray[np.float32]:
+    return arrays("media.npz")[f"clip.{name}"].astype(np.float32) / np.float32(32768)
