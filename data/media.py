@@ -103,9 +103,18 @@ def patches_of(pixels: NDArray[np.uint8], modality: Modality, config: ImageConfi
     canvas = np.zeros((high, wide, channels), np.float32)
     canvas[: inner[0], : inner[1]] = _resize(pixels, inner)
     mean, std = np.array(config.mean, np.float32), np.array(config.std, np.float32)
-    canvas = (canvas / np.float32(255) - mean) / std
-    ph, pw = modality.patch
-    tiles = canvas.reshape(grid[0], ph, grid[1], pw * channels).swapaxes(1, 2)
+    return cut_patches((canvas / np.float32(255) - mean) / std, modality)
+
+
+def cut_patches(pixels: NDArray[np.float32], modality: Modality) -> Medium:
+    """Normalised pixels [height, width, channels] as patches, each (row, column, channel).
+
+    What is left over on the right and below is cut off.
+    """
+    (ph, pw), channels = modality.patch, pixels.shape[2]
+    grid = pixels.shape[0] // ph, pixels.shape[1] // pw
+    whole = pixels[: grid[0] * ph, : grid[1] * pw]
+    tiles = whole.reshape(grid[0], ph, grid[1], pw * channels).swapaxes(1, 2)
     inputs = _by_block(tiles.reshape(*grid, -1), modality.block)
     return Medium(np.ascontiguousarray(inputs), _grid_positions(grid, modality.block), grid)
 

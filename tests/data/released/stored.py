@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -32,3 +33,19 @@ def image(name: str) -> NDArray[np.uint8]:
 
 def wave(name: str) -> NDArray[np.float32]:
     return arrays("media.npz")[f"clip.{name}"].astype(np.float32) / np.float32(32768)
+
+
+def composed(folder: Path, media: str, text: str = "qwen2_5") -> Path:
+    """A folder with the text files of one family and the media's of another."""
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        shutil.copy(ROOT / text / name, folder / name)
+    shutil.copy(ROOT / media / "preprocessor_config.json", folder)
+    return folder
+
+
+def changed(folder: Path, name: str, **changes: Any) -> None:
+    """Change keys of a JSON file; `...` takes one out."""
+    path = folder / name
+    values = json.loads(path.read_text()) if path.exists() else {}
+    values = {k: v for k, v in (values | changes).items() if v is not ...}
+    path.write_text(json.dumps(values))

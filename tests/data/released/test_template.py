@@ -29,7 +29,7 @@ def test_conversations_are_written_as_released(family: str) -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("{% for m in messages %}\n {% if m %}\n{{ m.role }}\n {% endif %}\n{% endfor %}", "user\n"),
+        ("{% for m in messages %}\n {% if m %}\n{{ m.role }}\n {% endif %}{% endfor %}", "user\n"),
         ("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}", "01"),
         ("{{ messages | tojson }}", '[{"role": "user", "content": "hi"}]'),
         ("{{ '<é>' | tojson }} {{ [1] | tojson(indent=1) }}", '"<é>" [\n 1\n]'),
