@@ -114,6 +114,13 @@ class Conversation:
     media: Media
 
 
+@dataclass(frozen=True)
+class Caption:
+    """A record that is nothing but a text about its media."""
+
+    text: str
+
+
 class _ShapeError(Exception):
     """A record of wrong shape."""
 
@@ -140,6 +147,11 @@ class RecordForm:
         given = self.fields.image if kind == "image" else self.fields.audio
         return MEDIA[kind] if given is None else (given,)
 
+    def is_told(self, record: object) -> bool:
+        """Whether a record has a conversation or an answer."""
+        fields = self.text_fields
+        return isinstance(record, Mapping) and any(record.get(f) is not None for f in fields)
+
     def parse(self, name: str, record: object, beside: Media | None = None) -> Conversation:
         """The conversation of a record.
 
@@ -157,6 +169,8 @@ class RecordForm:
             raise SampleError(name, f"record of wrong shape: {error}") from error
 
     def _parse(self, record: object, beside: Media) -> Conversation:
+        if isinstance(record, Caption):
+            return Conversation(self._placed("", record.text, beside), _whole(beside))
         if not isinstance(record, Mapping):
             raise _ShapeError(f"a {type(record).__name__}, not a mapping of fields")
         listed = {kind: self._listed(record, kind) for kind in MEDIA}
@@ -178,9 +192,11 @@ class RecordForm:
         return _validated(_REFERENCES, field, value if isinstance(value, list) else [value])
 
     def _asked(self, record: Mapping[str, Any], answer: str, media: Media) -> tuple[Turn, ...]:
-        """Turns of a question and its answer; media that neither mentions come first."""
-        told = _text(record, answer)
         asked = "" if self.fields.question is None else _text(record, self.fields.question)
+        return self._placed(asked, _text(record, answer), media)
+
+    def _placed(self, asked: str, told: str, media: Media) -> tuple[Turn, ...]:
+        """Turns of a question and its answer; media that neither mentions come first."""
         marks = [
             self.marks[kind] + "\n"
             for kind, items in media.items()
@@ -224,6 +240,11 @@ class RecordForm:
             if medium is not None:
                 media[kind].append(medium)
         return "".join(pieces)
+
+
+def _whole(media: Media) -> Media:
+    """`media` with every kind."""
+    return {kind: media.get(kind, ()) for kind in MEDIA}
 
 
 def _chosen(record: Mapping[str, Any], fields: Sequence[str]) -> tuple[str, Any]:
