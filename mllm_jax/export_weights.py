@@ -95,8 +95,8 @@ class Export:
     @cached_property
     def source(self) -> Release | None:
         """The release that the exported modules come from, if it is one, and still there."""
-        parts = [name for name in self.model.parts if self.part in (None, name.split(".")[0])]
-        folders = {self.model.sources[name] for name in parts}
+        parts = [self.part] if self.part else self.model.parts
+        folders = {self.model.sources.get(name) for name in parts}
         folder = folders.pop() if len(folders) == 1 else None
         if folder is None or not Path(folder).is_dir():
             return None

@@ -220,8 +220,9 @@ class SavedParameters:
             raise CheckpointError(f"{directory} has no checkpoint; train the run first")
         self.step = max(steps)
         self._folder = directory.absolute() / str(self.step)
-        with ocp.PyTreeCheckpointer() as reader:
-            tree = reader.metadata(self._folder / "state").item_metadata.tree
+        # A handler by itself: the metadata of items are in the folder of the step.
+        self._handler = ocp.PyTreeCheckpointHandler()
+        tree = self._handler.metadata(self._folder / "state").tree
         leaves, self._structure = jax.tree_util.tree_flatten_with_path(tree)
         self._places = {leaf_name(path): i for i, (path, _) in enumerate(leaves)}
 
@@ -248,11 +249,10 @@ class SavedParameters:
         item = jax.tree.unflatten(self._structure, chosen)
         as_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), item)
         try:
-            with ocp.PyTreeCheckpointer() as reader:
-                restored = reader.restore(
-                    self._folder / "state",
-                    args=ocp.args.PyTreeRestore(item=item, restore_args=as_numpy),
-                )
+            restored = self._handler.restore(
+                self._folder / "state",
+                args=ocp.args.PyTreeRestore(item=item, restore_args=as_numpy),
+            )
         except Exception as error:  # Orbax and TensorStore raise many kinds
             raise CheckpointError(
                 f"{self._folder}: leaf {name} cannot be read ({_first_line(error)})"
