@@ -15,6 +15,7 @@ from data.loader import StepStats
 from data.plan import LoaderState
 from mllm_jax.bench_balance import bench_balance
 from mllm_jax.bench_cost import bench_cost
+from mllm_jax.bench_import import bench_import
 from mllm_jax.bench_loader import bench_loader
 from mllm_jax.bench_overlap import bench_overlap
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
@@ -128,4 +129,5 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
     "balance": bench_balance,
     "cost": bench_cost,
     "loader": bench_loader,
+    "import": bench_import,
 }

@@ -27,6 +27,7 @@ BENCHMARK_CONFIGS = {
     "balance": "configs/bench/balance.yaml",
     "cost": "configs/bench/cost.yaml",
     "loader": "configs/bench/loader.yaml",
+    "import": "configs/bench/import.yaml",
 }
 #: Options that only one benchmark has.
 BENCHMARK_OPTIONS = {

@@ -1,5 +1,9 @@
 """The benchmarks measure what they say, on a small configuration."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -88,3 +92,14 @@ def test_balancing_reaches_the_bound():
         assert row["after"] <= 1.01 * row["bound"]
         assert row["before"] > 1.2
         assert 0 < row["seconds"] < 1
+
+
+def test_loading_weights_takes_little_of_the_host(small_config, capsys) -> None:
+    """A checkpoint of two files; a process of its own, whose memory nothing else fills."""
+    sizes = ["model.decoder.layers=3", "model.decoder.vocab=16000"]
+    line = [sys.executable, "launch.py", "bench", "import", "--json", *sizes]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True, timeout=240)
+    figures = json.loads(done.stdout)
+    assert figures["bytes"] > 1.5 * figures["largest_file"] > 3e8
+    assert figures["host_files"] < 1.3
+    assert 0 < figures["speed"] == figures["read_seconds"] / figures["load_seconds"]

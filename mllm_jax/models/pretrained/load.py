@@ -1,8 +1,8 @@
 """Released tensors straight to where the parameters lie: each device is sent its own shard.
 
-A tensor is cut as its shards lie, sent in the type in which it is stored, and turned around and
-widened on the devices; of stacked layers one after the other. So the host holds no more than the
-shards of one tensor.
+A tensor is cut as its shards lie and sent in the type in which it is stored; it is turned around
+on its way and widened on the devices, of stacked layers one after the other. So the host holds no
+more than the shards of one tensor.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def _loaded(tensors: Mapping[str, Stored], rule: Rule, target: jax.ShapeDtypeStr
             f"{rule.parameter} has the shape {list(target.shape)}, of which {rule.released} gives "
             f"{list(rule.form.shape)}"
         )
-    layout = _cut_layout(rule.form, target.sharding, stack)
+    layout = _layer_layout(target.sharding, stack)
     sent = (_sent(tensors[name], rule.form, layout) for name in rule.names)
     if not stack:
-        return _turn(rule.form, target.dtype, target.sharding)(next(sent))
-    put = _put(rule.form, target.sharding, layout)
+        return _widen(target.dtype, target.sharding)(next(sent))
+    put = _put(stack, target.sharding, layout)
     whole = _zeros(target.shape, target.dtype, target.sharding)()
     for number, tensor in enumerate(sent):
         whole = put(whole, tensor, jnp.int32(number))
@@ -79,27 +79,20 @@ def _loaded(tensors: Mapping[str, Stored], rule: Rule, target: jax.ShapeDtypeStr
 
 
 def _sent(stored: Stored, form: Form, layout: NamedSharding) -> jax.Array:
-    """A released tensor on the devices, in its own type and order."""
-    view = stored.view().reshape(form.cut)
+    """A released tensor on the devices, as the parameter of one layer, in its own type."""
+    view = form.parameter(stored.view())
 
     def shard(index: tuple[slice, ...] | None) -> np.ndarray:
         assert index is not None  # every device holds a shard
-        return np.ascontiguousarray(view[index])
+        # What is not contiguous is turned around by the runtime, faster than by a program.
+        return view[index]
 
-    return jax.make_array_from_callback(form.cut, layout, shard)
+    return jax.make_array_from_callback(form.shape, layout, shard)
 
 
-def _cut_layout(form: Form, layout: Any, stack: int) -> NamedSharding:
-    """How the dimensions of the released tensor lie, for a parameter that lies as `layout` says.
-
-    Where dimensions are joined it is whole on every device.
-    """
-    spec = [*layout.spec, *[None] * (stack + len(form.shape) - len(layout.spec))][stack:]
-    own: list[Any] = [None] * len(form.cut)
-    if form.turned == form.shape:
-        for place, axes in zip(form.order, spec, strict=True):
-            own[place] = axes
-    return NamedSharding(layout.mesh, PartitionSpec(*own))
+def _layer_layout(layout: Any, stack: int) -> NamedSharding:
+    """How the parameter of one layer lies, where `stack` dimensions count layers."""
+    return NamedSharding(layout.mesh, PartitionSpec(*layout.spec[stack:]))
 
 
 @lru_cache
@@ -108,32 +101,30 @@ def _zeros(shape: tuple[int, ...], dtype: Any, layout: NamedSharding) -> Any:
 
 
 @lru_cache
-def _turn(form: Form, dtype: Any, layout: NamedSharding) -> Any:
-    def turn(released: jax.Array) -> jax.Array:
-        return released.transpose(form.order).reshape(form.shape).astype(dtype)
-
-    return jax.jit(turn, out_shardings=layout)
+def _widen(dtype: Any, layout: NamedSharding) -> Any:
+    return jax.jit(lambda released: released.astype(dtype), out_shardings=layout)
 
 
 @lru_cache
-def _put(form: Form, stack: NamedSharding, layer: NamedSharding) -> Any:
+def _put(stack: int, layout: NamedSharding, layer: NamedSharding) -> Any:
     """Write one layer into the stack: on the devices that have it, and nowhere else."""
-    assert form.turned == form.shape, "only tensors with dimensions of their own are stacked"
 
-    def put(stack_: jax.Array, released: jax.Array, number: jax.Array) -> jax.Array:
-        own = released.transpose(form.order).astype(stack_.dtype)
-        leading = stack_.shape[: stack_.ndim - own.ndim]
-        index = _local(number, leading, stack)
+    def put(whole: jax.Array, released: jax.Array, number: jax.Array) -> jax.Array:
+        leading = whole.shape[:stack]
+        index = _local(number, leading, layout)
         inside = [(i >= 0) & (i < n) for i, n in zip(index, leading, strict=True)]
-        starts = [jnp.clip(i, 0, n - 1) for i, n in zip(index, leading, strict=True)]
-        where = (*starts, *[jnp.int32(0)] * own.ndim)
-        sizes = (*[1] * len(leading), *own.shape)
-        old = lax.dynamic_slice(stack_, where, sizes)
-        new = jnp.where(jnp.stack(inside).all(), own.reshape(sizes), old)
-        return lax.dynamic_update_slice(stack_, new, where)
+        own = released.astype(whole.dtype).reshape(*[1] * stack, *released.shape)
 
-    specs = (stack.spec, layer.spec, PartitionSpec())
-    mapped = jax.shard_map(put, mesh=stack.mesh, in_specs=specs, out_specs=stack.spec)
+        def write(whole: jax.Array) -> jax.Array:
+            where = (*index, *[jnp.int32(0)] * released.ndim)
+            return lax.dynamic_update_slice(whole, own, where)
+
+        if not any(_axes(layout, dim) for dim in range(stack)):
+            return write(whole)
+        return lax.cond(jnp.stack(inside).all(), write, lambda whole: whole, whole)
+
+    specs = (layout.spec, layer.spec, PartitionSpec())
+    mapped = jax.shard_map(put, mesh=layout.mesh, in_specs=specs, out_specs=layout.spec)
     return jax.jit(mapped, donate_argnums=0)
 
 
