@@ -74,6 +74,19 @@ def test_a_checkpoint_is_written_back_bit_for_bit(folder: str) -> None:
         np.testing.assert_array_equal(tensor.astype(source[name].dtype), source[name], name)
 
 
+@pytest.mark.parametrize("folder", ["clip", "llava"])
+def test_a_norm_that_is_not_used_is_written_all_the_same(folder: str) -> None:
+    values = read_config(ROOT / folder)
+    family = family_named(values["model_type"])
+    tensors = open_tensors(ROOT / folder)
+    idle = family.idle(family.read(values))
+    assert {*idle} == {name for name in tensors if "post_layernorm" in name}
+    for name, tensor in idle.items():
+        assert tensor.shape == tensors[name].shape
+        assert (tensor == name.endswith("weight")).all()
+    assert not FAMILIES["qwen2_audio"].idle(composition("qwen2_audio"))
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_what_is_missing_or_unknown_is_listed(folder: str) -> None:
     values = read_config(ROOT / folder)

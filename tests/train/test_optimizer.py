@@ -137,6 +137,19 @@ def test_newton_schulz_keeps_the_singular_vectors():
     assert np.abs(np.diagonal(core, axis1=1, axis2=2) - 1).max() < 0.4
 
 
+def test_what_no_model_trains_stays_as_it_is():
+    tree = {"positions": {"fixed": (None, "embed")}, "table": ("vocab", "embed")}
+    layout = layouts(tree, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    optimizer = build_optimizer(TrainConfig(steps=3, learning_rate=0.1), layout)
+    params = {"positions": {"fixed": jnp.ones((3, 4))}, "table": jnp.ones((3, 4))}
+    state = optimizer.init(params)
+    updates, _ = optimizer.update(params, state, params)
+    assert not np.asarray(updates["positions"]["fixed"]).any()
+    assert np.asarray(updates["table"]).all()
+    # Nor are there moments of it.
+    assert sum(leaf.ndim > 0 for leaf in jax.tree.leaves(state)) == 2
+
+
 def test_which_leaves_are_matrices_and_which_decay():
     layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
     matrix, decay = jax.tree.map(is_matrix, layout), jax.tree.map(decays, layout)

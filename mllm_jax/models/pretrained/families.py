@@ -10,7 +10,7 @@ from typing import Any
 from mllm_jax.models.config import EncoderConfig
 from mllm_jax.models.pretrained import encoder_configs as encoders
 from mllm_jax.models.pretrained.configs import DECODERS, decoder_config, released_decoder
-from mllm_jax.models.pretrained.family import Composition, Family, Values
+from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
 from mllm_jax.models.pretrained.files import PretrainedError, listed
 from mllm_jax.models.pretrained.llava import LLAVA
 from mllm_jax.models.pretrained.qwen2_audio import QWEN2_AUDIO
@@ -46,8 +46,13 @@ def _encoder(
     release: Callable[[Any], dict[str, Any]],
     unused: tuple[str, ...],
     renames: tuple[tuple[str, str], ...],
+    norm: str | None = None,
 ) -> Family:
-    """An encoder alone, which is called `module` here."""
+    """An encoder alone, which is called `module` here.
+
+    Args:
+        norm: one behind the layers that is released with it and not used.
+    """
 
     def released(composition: Composition) -> dict[str, Any]:
         if composition.decoder is not None or [*composition.encoders] != [module]:
@@ -61,6 +66,7 @@ def _encoder(
         released,
         lambda values: unused,
         renames,
+        lambda composition: idle_norm(norm, composition.encoders[module]) if norm else {},
     )
 
 
@@ -89,6 +95,7 @@ _clip = partial(
     release=encoders.released_clip,
     unused=(*_TEXT, r"vision_model\.post_layernorm\..*"),
     renames=_BARE,
+    norm="vision_model.post_layernorm",
 )
 _whisper = partial(
     _encoder,

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mllm_jax.models.config import DecoderConfig, EncoderConfig
 from mllm_jax.models.pretrained.files import PretrainedError, listed
 from mllm_jax.models.pretrained.rules import Rule
@@ -48,6 +51,8 @@ class Family:
         unused: patterns of the names of tensors that no parameter comes from, of a configuration.
         renames: `(pattern, replacement)` from names that the public implementation also writes to
             the released ones.
+        idle: tensors of a composition that the public implementation has and does not use, so that
+            an exported checkpoint that takes none from another one is whole.
     """
 
     name: str
@@ -56,6 +61,7 @@ class Family:
     release: Callable[[Composition], dict[str, Any]]
     unused: Callable[[Values], tuple[str, ...]] = lambda values: ()
     renames: tuple[tuple[str, str], ...] = ()
+    idle: Callable[[Composition], Mapping[str, NDArray[np.float32]]] = lambda composition: {}
 
     def released(self, composition: Composition, source: Values | None = None) -> dict[str, Any]:
         """`config.json` for a composition.
@@ -104,3 +110,12 @@ class Family:
         for pattern, replacement in self.renames:
             name = re.sub(pattern, replacement, name)
         return name
+
+
+def idle_norm(name: str, config: EncoderConfig) -> dict[str, NDArray[np.float32]]:
+    """A norm behind an encoder's layers that changes nothing, called `name`."""
+    width = config.d_model
+    return {
+        f"{name}.weight": np.ones(width, np.float32),
+        f"{name}.bias": np.zeros(width, np.float32),
+    }

@@ -12,7 +12,7 @@ from mllm_jax.models.pretrained.encoder_configs import (
     released_activation,
     released_clip,
 )
-from mllm_jax.models.pretrained.family import Composition, Family, Values
+from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
 from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.models.pretrained.rules import Rule, clip_rules, decoder_rules, mlp_rules
 
@@ -122,4 +122,5 @@ LLAVA = Family(
         (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
         (r"^vision_tower\.(?!vision_model\.)", _VISION),
     ),
+    idle=lambda composition: idle_norm(f"{_VISION}post_layernorm", composition.encoders["vision"]),
 )
