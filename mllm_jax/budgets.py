@@ -128,7 +128,7 @@ def rounded(budgets: dict[str, int], config: ExperimentConfig) -> dict[str, int]
     """
     units, decoder = config.budget_units, config.model.decoder
     found = {name: _raised(budget, units.get(name, 1)) for name, budget in budgets.items()}
-    if decoder.family == "gpt":
+    if not decoder.traits.rotary:
         most = decoder.max_positions // units["tokens"] * units["tokens"]
         found["tokens"] = min(found["tokens"], most)
     return found

@@ -258,7 +258,7 @@ def _positions(config: ExperimentConfig) -> Iterator[str]:
 def _learned_positions(config: ExperimentConfig) -> Iterator[str]:
     """A row has no more tokens than the decoder has positions."""
     decoder, tokens = config.model.decoder, config.data.budgets["tokens"]
-    if decoder.family == "gpt" and decoder.max_positions < tokens:
+    if not decoder.traits.rotary and decoder.max_positions < tokens:
         yield (
             f"model.decoder.max_positions: {decoder.max_positions} learned positions are fewer "
             f"than data.budgets.tokens {tokens}; valid: {tokens} or more"

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from mllm_jax.models import decoder_families
 from sharding.plan import divisors
 
 Backend = Literal["auto", "reference", "cudnn", "pallas_gpu", "splash"]
@@ -109,11 +110,16 @@ class DecoderConfig(_Config):
             )
         if self.family == "gpt" and self.kv_heads != self.heads:
             raise ValueError(f"family gpt has no grouped heads; set kv_heads to {self.heads}")
-        if self.family == "gpt" and self.rope_scaling is not None:
-            raise ValueError("family gpt has learned positions; remove rope_scaling")
-        if self.family != "gpt" and self.head_dim % 2:
+        if not self.traits.rotary and self.rope_scaling is not None:
+            raise ValueError(f"family {self.family} has learned positions; remove rope_scaling")
+        if self.traits.rotary and self.head_dim % 2:
             raise ValueError(f"head_dim {self.head_dim} must be even for rotary positions")
         return self
+
+    @property
+    def traits(self) -> decoder_families.DecoderFamily:
+        """What the layers are made of."""
+        return decoder_families.FAMILIES[self.family]
 
     @property
     def vocab_size(self) -> int:
@@ -327,33 +333,24 @@ class Vit22bConfig(ImageEncoderConfig):
     norm_eps: float = Field(1e-6, gt=0)
 
 
-class WhisperConfig(_EncoderConfig):
-    """Whisper's audio encoder (arXiv 2212.04356): two convolutions, then a transformer.
+class AudioEncoderConfig(_EncoderConfig):
+    """What encoders of log-mel frames have.
 
     Args:
         mels: mel bands per frame.
-        strides: strides of the two convolutions.
-        max_positions: rows of a table of positions, which is loaded with released weights and never
-            trained, and so the longest clip behind the convolutions; null: sinusoids of any length.
-        lookahead: frames behind a clip that the convolutions read as well.
+        lookahead: frames behind a clip that convolutions read as well.
     """
 
-    family: Literal["whisper"]
     mels: int = Field(80, gt=0)
-    strides: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = (1, 2)
-    norm_eps: float = Field(1e-5, gt=0)
-    max_positions: int | None = Field(None, gt=0)
     lookahead: int = Field(0, ge=0)
 
     @model_validator(mode="after")
-    def _frames(self) -> WhisperConfig:
+    def _frames(self) -> AudioEncoderConfig:
         if not isinstance(self.connector.stack, int):
             raise ValueError(
                 f"connector.stack {list(self.connector.stack)} of an audio encoder must be a "
                 f"number of frames, for example {math.prod(self.connector.stack)}"
             )
-        if self.d_model % 2:
-            raise ValueError(f"d_model {self.d_model} must be even for sinusoidal positions")
         return self
 
     @property
@@ -365,6 +362,32 @@ class WhisperConfig(_EncoderConfig):
     def features(self) -> int:
         """Values per frame."""
         return self.mels
+
+    @property
+    def longest(self) -> int | None:
+        """Most frames of a clip, if there are positions for no more."""
+        return None
+
+
+class WhisperConfig(AudioEncoderConfig):
+    """Whisper's audio encoder (arXiv 2212.04356): two convolutions, then a transformer.
+
+    Args:
+        strides: strides of the two convolutions.
+        max_positions: rows of a table of positions, which is loaded with released weights and never
+            trained, and so the longest clip behind the convolutions; null: sinusoids of any length.
+    """
+
+    family: Literal["whisper"]
+    strides: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]] = (1, 2)
+    norm_eps: float = Field(1e-5, gt=0)
+    max_positions: int | None = Field(None, gt=0)
+
+    @model_validator(mode="after")
+    def _even(self) -> WhisperConfig:
+        if self.d_model % 2:
+            raise ValueError(f"d_model {self.d_model} must be even for sinusoidal positions")
+        return self
 
     @property
     def stride(self) -> int:

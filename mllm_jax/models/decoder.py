@@ -1,4 +1,4 @@
-"""The decoder: llama, qwen2, qwen3 and gpt as one configurable block."""
+"""The decoder: all families as one configurable block."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class DecoderLayer(nnx.Module):
         self.self_attn = SelfAttention(_attention_spec(config, backend), rngs)
         self.post_attention_layernorm = _norm(config, rngs)
         self.mlp = (
-            MLP((d_model, d_ff, d_model), rngs, gain)
-            if config.family == "gpt"
-            else GatedMLP(d_model, d_ff, rngs, gain)
+            GatedMLP(d_model, d_ff, rngs, gain)
+            if config.traits.gated
+            else MLP((d_model, d_ff, d_model), rngs, gain)
         )
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
@@ -56,14 +56,14 @@ class DecoderLayer(nnx.Module):
 
 
 def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
-    """Blocks of the decoder; `lm_head` is absent when tied, `embed_positions` only in gpt."""
+    """Blocks of the decoder; no `lm_head` when tied, no `embed_positions` if they are rotary."""
     vocab, d_model = config.vocab_size, config.d_model
     tower = {
         "embed_tokens": Block(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
         "layers": Block(lambda rngs: DecoderLayer(config, backend, rngs), config.layers),
         "norm": Block(lambda rngs: _norm(config, rngs)),
     }
-    if config.family == "gpt":
+    if not config.traits.rotary:
         entries = config.max_positions
         tower["embed_positions"] = Block(lambda rngs: Embedding(entries, None, d_model, rngs))
     if not config.tie_embeddings:
@@ -104,7 +104,7 @@ def embed(
 
 def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Array) -> Segments:
     """What the layers need to know about a packed batch, computed once."""
-    if config.family == "gpt":
+    if not config.traits.rotary:
         return Segments(segment_ids)
     turns = rotary(positions, config.head_dim, config.rope_theta, config.rope_scaling)
     return Segments(segment_ids, turns)
@@ -118,12 +118,12 @@ def head_kernel(tower: Tower, params: Params, view: View) -> jax.Array:
 
 
 def _norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
-    kind = LayerNorm if config.family == "gpt" else RMSNorm
+    kind = LayerNorm if config.traits.centred else RMSNorm
     return kind(config.d_model, config.norm_eps, rngs)
 
 
 def _attention_spec(config: DecoderConfig, backend: str) -> AttentionSpec:
-    bias = config.family in ("qwen2", "gpt")
+    traits = config.traits
     return AttentionSpec(
         d_model=config.d_model,
         heads=config.heads,
@@ -131,10 +131,10 @@ def _attention_spec(config: DecoderConfig, backend: str) -> AttentionSpec:
         head_dim=config.head_dim,
         causal=True,
         backend=backend,
-        q_bias=bias,
-        k_bias=bias,
-        v_bias=bias,
-        o_bias=config.family == "gpt",
-        qk_norm=config.norm_eps if config.family == "qwen3" else None,
+        q_bias="q" in traits.biases,
+        k_bias="k" in traits.biases,
+        v_bias="v" in traits.biases,
+        o_bias="o" in traits.biases,
+        qk_norm=config.norm_eps if traits.qk_norm else None,
         gain=residual_gain(config.layers),
     )

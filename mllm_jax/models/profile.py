@@ -20,13 +20,13 @@ from scheduling.cost import Parameters, Part, TowerProfile
 
 def tower_profiles(config: ModelConfig) -> Mapping[str, TowerProfile]:
     """Profiles of `"decoder"` and of every encoder with its connector, by name."""
-    return _profiles(config.model_dump_json())
+    return _profiles(type(config), config.model_dump_json())
 
 
 @lru_cache(maxsize=8)
-def _profiles(model: str) -> Mapping[str, TowerProfile]:
+def _profiles(kind: type[ModelConfig], model: str) -> Mapping[str, TowerProfile]:
     """Of a configuration as JSON: shapes of all parameters take a second for a large model."""
-    config = ModelConfig.model_validate_json(model)
+    config = kind.model_validate_json(model)
     shapes, axes = abstract_parameters(config)
     modules = {"decoder": (shapes["decoder"], axes["decoder"])}
     for name in config.encoders:

@@ -91,7 +91,7 @@ def _total(parts: WorkParts, layers: int) -> TowerWork:
 def _decoder_parts(config: DecoderConfig) -> WorkParts:
     width = config.heads * config.head_dim
     projections = 2 * config.d_model * (2 * width + 2 * config.kv_heads * config.head_dim)
-    products = 2 if config.family == "gpt" else 3
+    products = 3 if config.traits.gated else 2
     layer = projections + 2 * products * config.d_model * config.d_ff
     head = 2 * config.d_model * config.vocab_size
     return WorkParts(TowerWork(0, 0), TowerWork(layer, 4 * width), TowerWork(head, 0))
@@ -99,9 +99,10 @@ def _decoder_parts(config: DecoderConfig) -> WorkParts:
 
 def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
     width, d_model, stride = config.heads * config.head_dim, config.d_model, config.stride
-    layer = (8 * d_model * width + 4 * d_model * config.d_ff) / stride
+    family = family_of(config)
+    layer = (8 * d_model * width + 2 * family.products * d_model * config.d_ff) / stride
     return WorkParts(
-        TowerWork(family_of(config).stem_flops(config), 0),
+        TowerWork(family.stem_flops(config), 0),
         TowerWork(layer, 4 * width / stride**2),
         TowerWork(_connector(config, d_decoder), 0),
     )

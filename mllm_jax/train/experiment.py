@@ -16,7 +16,7 @@ from jax.sharding import Mesh
 from data.modality import Modality
 from data.processor import Processor, make_processor
 from mllm_jax.config import ExperimentConfig
-from mllm_jax.models.config import EncoderConfig, ModelConfig, WhisperConfig
+from mllm_jax.models.config import AudioEncoderConfig, EncoderConfig, ModelConfig
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.optimizer import build_optimizer
 from mllm_jax.train.schedule import pipeline_plan
@@ -103,7 +103,7 @@ def modalities(model: ModelConfig) -> list[Modality]:
 
 
 def _modality(name: str, encoder: EncoderConfig) -> Modality:
-    if isinstance(encoder, WhisperConfig):
+    if isinstance(encoder, AudioEncoderConfig):
         return Modality(
             name,
             "audio",

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.config import EncoderConfig, ImageEncoderConfig, ModelConfig, WhisperConfig
+from mllm_jax.models.config import (
+    AudioEncoderConfig,
+    EncoderConfig,
+    ImageEncoderConfig,
+    ModelConfig,
+)
 from sharding.routes import runs_of
 
 Ints = NDArray[np.int32]
@@ -112,7 +117,7 @@ def _media(
                 own = np.arange(length - int(rng.integers(encoder.reduction)), dtype=np.int32)
             span = slice(start, start + len(own))
             segment_ids[row, span], positions[row, span] = i + 1, own
-            if isinstance(encoder, WhisperConfig):
+            if isinstance(encoder, AudioEncoderConfig):
                 segment_ids[row, start + max(1, len(own) - encoder.lookahead) : span.stop] *= -1
             start += length
     inputs = rng.normal(size=(*shape, encoder.features)).astype(np.float32)

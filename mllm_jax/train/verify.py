@@ -232,7 +232,7 @@ def _shrink_encoder(encoder: EncoderConfig, plan: ParallelPlan, pieces: int) -> 
     }
     if encoder.connector.kind == "mlp":
         small["connector"] |= {"hidden": math.lcm(8, plan.tensor, plan.fsdp)}
-    return small | ({"mels": 4} if encoder.family == "whisper" else {"patch": [2, 2]})
+    return small | ({"mels": 4} if encoder.modality == "audio" else {"patch": [2, 2]})
 
 
 def _nan_last(error: float) -> float:

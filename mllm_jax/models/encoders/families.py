@@ -26,6 +26,7 @@ class EncoderFamily:
         segments: of a batch, which positions between the layers belong together.
         stem_flops: of what `embed` multiplies, per input position.
         blocks: of a layer, each of which gathers a row's positions once and scatters them once.
+        products: of a layer's MLP; three where it is gated.
     """
 
     tower: Callable[[Any, str], Tower]
@@ -33,6 +34,7 @@ class EncoderFamily:
     segments: Callable[[dict[str, jax.Array], Any], Segments]
     stem_flops: Callable[[Any], float]
     blocks: int = 2
+    products: int = 2
 
 
 FAMILIES: Mapping[str, EncoderFamily] = MappingProxyType(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mllm_jax.models.config import DecoderConfig, RopeScaling
+from mllm_jax.models.decoder_families import FAMILIES
 from mllm_jax.models.pretrained.files import PretrainedError, listed
 
 CONFIG = "config.json"
@@ -132,7 +133,7 @@ def text_config(values: Mapping[str, Any], default: str) -> DecoderConfig:
 
 def _check_fixed(values: Mapping[str, Any]) -> None:
     fixed = dict(_FIXED)
-    if values["model_type"] != "qwen2":  # which has its biases whatever it says
+    if not FAMILIES[values["model_type"]].biases:  # others have theirs whatever it says
         fixed["attention_bias"] = (False, None)
     for key, valid in fixed.items():
         if values.get(key, valid[0]) not in valid:
@@ -175,7 +176,7 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
         "rope_theta": config.rope_theta,
         "tie_word_embeddings": config.tie_embeddings,
         "hidden_act": "silu",
-        "attention_bias": config.family == "qwen2",
+        "attention_bias": bool(config.traits.biases),
     }
     if config.rope_scaling is not None:
         own = {theirs: getattr(config.rope_scaling, ours) for ours, theirs in _ROPE.items()}

@@ -47,7 +47,7 @@ class Rule:
 def decoder_rules(
     config: DecoderConfig, body: str = "model.", head: str = "lm_head."
 ) -> list[Rule]:
-    """Of a llama, qwen2 or qwen3.
+    """Of a decoder with RMSNorm, rotary positions and SwiGLU, named as Llama's.
 
     Args:
         body, head: what the names of the transformer's tensors, and of the head's, begin with.
@@ -80,10 +80,12 @@ def _of_layers(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
     for name, outputs in (("q", query), ("k", keys), ("v", keys)):
         projection = f"self_attn.{name}_proj"
         yield rule(f"{projection}.kernel", f"{projection}.weight", dense(width, outputs))
-        if config.family == "qwen2":
+        if name in config.traits.biases:
             yield rule(f"{projection}.bias", f"{projection}.bias", flat(outputs))
     yield rule("self_attn.o_proj.kernel", "self_attn.o_proj.weight", dense(query, width))
-    if config.family == "qwen3":
+    if "o" in config.traits.biases:
+        yield rule("self_attn.o_proj.bias", "self_attn.o_proj.bias", same(width))
+    if config.traits.qk_norm:
         for name in ("q_norm", "k_norm"):
             norm = f"self_attn.{name}"
             yield rule(f"{norm}.scale", f"{norm}.weight", same((config.head_dim,)))

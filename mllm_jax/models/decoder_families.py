@@ -1,0 +1,36 @@
+"""The decoder families: what their layers are made of; see docs/extending.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class DecoderFamily:
+    """Parts of a decoder's layers.
+
+    Attributes:
+        centred: LayerNorm with a bias, not RMSNorm.
+        gated: SwiGLU without biases, not Linear, GELU, Linear with them.
+        rotary: rotary positions, not a learned table of them.
+        biases: which of the projections `q`, `k`, `v` and `o` have one.
+        qk_norm: an RMSNorm over every head of q and k.
+    """
+
+    centred: bool = False
+    gated: bool = True
+    rotary: bool = True
+    biases: str = ""
+    qk_norm: bool = False
+
+
+FAMILIES: Mapping[str, DecoderFamily] = MappingProxyType(
+    {
+        "llama": DecoderFamily(),
+        "qwen2": DecoderFamily(biases="qkv"),
+        "qwen3": DecoderFamily(qk_norm=True),
+        "gpt": DecoderFamily(centred=True, gated=False, rotary=False, biases="qkvo"),
+    }
+)

@@ -1,0 +1,1 @@
+"""AIMv2's vision transformer, added as docs/extending.md tells."""

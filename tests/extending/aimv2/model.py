@@ -1,0 +1,95 @@
+"""What AIMv2 computes; its batches, its cost and its positions are those of all images."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.models.encoders import vision
+from mllm_jax.models.encoders.families import EncoderFamily
+from mllm_jax.models.layers import (
+    AttentionSpec,
+    Dense,
+    GatedMLP,
+    RMSNorm,
+    Segments,
+    SelfAttention,
+    gathered,
+    normal,
+    residual_gain,
+)
+from mllm_jax.models.parameters import Block, Params, Tower
+from mllm_jax.models.positions import grid_positions
+from sharding.collectives import shard_slice
+from sharding.grid import View
+
+from .config import Aimv2Config
+
+
+class Embedding(nnx.Module):
+    """Patches, a norm over them, and the learned grid of positions."""
+
+    def __init__(self, config: Aimv2Config, rngs: nnx.Rngs) -> None:
+        d_model, entries = config.d_model, config.grid[0] * config.grid[1]
+        self.patch_embed = Dense(((None, config.features),), (("embed", d_model),), rngs, bias=True)
+        self.rms_norm = RMSNorm(d_model, config.norm_eps, rngs)
+        self.position_embedding = normal(rngs, (entries, d_model), (None, "embed"), d_model**-0.5)
+
+
+class Layer(nnx.Module):
+    """Pre-norm attention, then a gated MLP; names follow the released weights."""
+
+    def __init__(self, config: Aimv2Config, backend: str, rngs: nnx.Rngs) -> None:
+        gain = residual_gain(config.layers)
+        self.rms_norm1 = RMSNorm(config.d_model, config.norm_eps, rngs)
+        self.attention = SelfAttention(_spec(config, backend), rngs)
+        self.rms_norm2 = RMSNorm(config.d_model, config.norm_eps, rngs)
+        self.ffn = GatedMLP(config.d_model, config.d_ff, rngs, gain)
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """`[rows, patches / shards, d_model]` to the same."""
+        x = x + self.attention(gathered(self.rms_norm1(x), view), segments, view)
+        return x + self.ffn(gathered(self.rms_norm2(x), view), view)
+
+
+def tower(config: Aimv2Config, backend: str) -> Tower:
+    """Blocks of the encoder, without the connector."""
+    return {
+        "embeddings": Block(lambda rngs: Embedding(config, rngs)),
+        "layers": Block(lambda rngs: Layer(config, backend, rngs), config.layers),
+        "norm": Block(lambda rngs: RMSNorm(config.d_model, config.norm_eps, rngs)),
+    }
+
+
+def embed(
+    tower: Tower,
+    params: Params,
+    batch: dict[str, jax.Array],
+    config: Aimv2Config,
+    view: View,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    """Patches to `[rows, patches / shards, d_model]`; each rank embeds its own share."""
+    module = tower["embeddings"].bind(params["embeddings"], view)
+    inputs, positions, sizes = (
+        shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")
+    )
+    x = module.rms_norm(module.patch_embed(inputs.astype(dtype)))
+    learned = grid_positions(module.position_embedding[...], config.grid, positions, sizes)
+    return x + learned.astype(dtype)
+
+
+def _spec(config: Aimv2Config, backend: str) -> AttentionSpec:
+    return AttentionSpec(
+        d_model=config.d_model,
+        heads=config.heads,
+        kv_heads=config.heads,
+        head_dim=config.head_dim,
+        causal=False,
+        backend=backend,
+        gain=residual_gain(config.layers),
+    )
+
+
+AIMV2 = EncoderFamily(tower, embed, vision.segments, vision.stem_flops, products=3)

@@ -1,0 +1,165 @@
+"""The worked example of docs/extending.md: a family that is added computes under every plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+import jax
+import numpy as np
+import pytest
+from pydantic import Field, create_model
+
+from mllm_jax.models import decoder_families, multimodal
+from mllm_jax.models.config import DecoderConfig, ModelConfig, SiglipConfig
+from mllm_jax.models.decoder_families import DecoderFamily
+from mllm_jax.models.encoders import families
+from mllm_jax.models.pretrained.family import Composition
+from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.pretrained.rules import decoder_rules
+from mllm_jax.models.profile import tower_profiles
+from mllm_jax.models.work import encoder_work
+from mllm_jax.train.experiment import modalities
+from mllm_jax.train.synthetic import scattered, synthetic_batch
+from mllm_jax.train.verify import compare, initial_parameters, loss_and_gradients
+from sharding.grid import View
+from sharding.plan import ParallelPlan
+from tests.extending.aimv2 import model as aimv2
+from tests.extending.aimv2.config import Aimv2Config
+from tests.extending.aimv2.weights import AIMV2
+from tests.models import towers
+from tests.models.stored import by_name, written
+
+PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
+VISION = {
+    "family": "aimv2",
+    "layers": 2,
+    "d_model": 16,
+    "heads": 4,
+    "d_ff": 24,
+    "patch": [2, 2],
+    "grid": [3, 4],
+    "connector": {"stack": [1, 2]},
+}
+
+
+#: A model as it is with the family among those that a configuration may name.
+Encoder = Annotated[SiglipConfig | Aimv2Config, Field(discriminator="family")]
+Model: Any = create_model(
+    "Model", __base__=ModelConfig, encoders=(dict[str, Encoder], Field(default_factory=dict))
+)
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The family beside the others."""
+    known = MappingProxyType({**families.FAMILIES, "aimv2": aimv2.AIMV2})
+    monkeypatch.setattr(families, "FAMILIES", known)
+
+
+def model(**changes: Any) -> ModelConfig:
+    decoder = {"layers": 1, "d_model": 16, "heads": 4, "d_ff": 16, "vocab": 32}
+    settings = {"dtype": "float32", "attention": "reference", "loss_chunk": 16}
+    return Model.model_validate(
+        {"decoder": decoder, "encoders": {"vision": VISION | changes}, **settings}
+    )
+
+
+@pytest.mark.parametrize("name", ["config", "model", "weights"])
+def test_the_page_shows_the_code(name: str) -> None:
+    code = (Path(__file__).parent / "aimv2" / f"{name}.py").read_text()
+    assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in docs/extending.md"
+
+
+PLANS = [
+    {"decoder": ParallelPlan(data=2, tensor=2), "vision": ParallelPlan(fsdp=2, context=2)},
+    {"decoder": ParallelPlan(fsdp=4), "vision": ParallelPlan(data=2, tensor=2)},
+]
+
+
+@pytest.mark.parametrize("plans", PLANS, ids=("context", "tensor"))
+def test_every_plan_computes_what_one_device_computes(plans: dict[str, ParallelPlan]) -> None:
+    config, budgets = model(), {"vision": 32}
+    params = initial_parameters(config, seed=0)
+    batch = synthetic_batch(config, rows=4, tokens=24, budgets=budgets, seed=1)
+    single = dict.fromkeys(plans, ParallelPlan())
+    expected = loss_and_gradients(config, single, params, [batch])
+    result = compare(
+        loss_and_gradients(config, plans, params, [scattered(batch, config, 2)]), expected
+    )
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+def test_packed_images_are_as_if_alone() -> None:
+    config = model()
+    params = multimodal.init_parameters(config, jax.random.key(0))["encoders"]["vision"]
+    own = Model(**{**dict(config), "encoders": {"media": config.encoders["vision"]}})
+    media = towers.signals([4, 12, 6], 12)
+    found = []
+    for layout in ([[4, 12, 6], [], []], [[4], [12], [6]]):
+        rows = towers.lay(layout, 24, 2)
+        batch = towers.media_batch(own, rows, media, [2, 4, 3])
+        outputs = multimodal.encode(params, "media", batch, own, View())
+        spans = [(row, slice(start // 2, (start + n) // 2)) for row, start, n in rows.spans]
+        found.append(np.concatenate([outputs[span] for span in spans]))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-5)
+
+
+def test_its_cost_is_counted() -> None:
+    config = model()
+    shapes, _ = multimodal.abstract_parameters(config)
+    count = sum(leaf.size for leaf in jax.tree.leaves(shapes["encoders"]["vision"]))
+    assert tower_profiles(config)["vision"].parameters == count
+    work = encoder_work(config.encoders["vision"], 16)
+    # Four projections and three products of the MLP; a query against every key, and back.
+    assert work.linear > 2 * 2 * (4 * 16 * 16 + 3 * 16 * 24)
+    assert work.quadratic == 2 * 4 * 16
+    (modality,) = modalities(config)
+    assert (modality.kind, modality.features, modality.reduction) == ("image", 12, 2)
+
+
+def test_its_released_form_has_an_inverse() -> None:
+    config = model(grid=[4, 4], connector={})
+    composition = AIMV2.read(AIMV2.release(_alone(config)))
+    assert composition == _alone(config)
+    params = multimodal.init_parameters(config, jax.random.key(0))["encoders"]["vision"]
+    leaves = {n: np.asarray(x) for n, x in by_name(params).items() if not n.startswith("conn")}
+    (rules,) = AIMV2.rules(composition).values()
+    assert {rule.parameter for rule in rules} == {*leaves}
+    for rule in rules:
+        shape = leaves[rule.parameter].shape[rule.layers is not None :]
+        assert shape == rule.form.shape, rule
+    assert len(written(rules, leaves)) == 5 + 2 * 9
+    assert AIMV2.left_over(AIMV2.release(composition), ["head.k.weight", "x"]) == ["head.k.weight"]
+    with pytest.raises(PretrainedError, match="is_native: True is not supported; valid: False"):
+        AIMV2.read({"is_native": True})
+
+
+def _alone(config: ModelConfig) -> Composition:
+    return Composition(encoders=dict(config.encoders))
+
+
+# ---- a decoder -----------------------------------------------------------------------------------
+
+
+class Decoder(DecoderConfig):
+    """A decoder as it is with a family `mine`."""
+
+    family: Literal["mine"]  # type: ignore[assignment]
+
+
+def test_a_decoder_family_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of parts that others have, in another combination."""
+    mine = DecoderFamily(biases="qo", qk_norm=True)
+    known = MappingProxyType({**decoder_families.FAMILIES, "mine": mine})
+    monkeypatch.setattr(decoder_families, "FAMILIES", known)
+    sizes = {"layers": 2, "d_model": 16, "heads": 4, "d_ff": 16, "vocab": 32}
+    decoder = Decoder.model_validate({"family": "mine", **sizes})
+    config = towers.model().model_copy(update={"decoder": decoder})
+    shapes = by_name(multimodal.abstract_parameters(config)[0]["decoder"])
+    attention = {name.split(".", 2)[2] for name in shapes if "self_attn" in name}
+    assert {"q_proj.bias", "o_proj.bias", "q_norm.scale", "k_norm.scale"} <= attention
+    assert not {"k_proj.bias", "v_proj.bias"} & attention
+    assert {rule.parameter for rule in decoder_rules(decoder)} == {*shapes}
