@@ -156,6 +156,9 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
             assert vision["positions"][row, at].tolist() == [-1, -1]
             assert not vision["inputs"][row, at].any()
             assert (vision["positions"][row, start : start + length] < 0).sum() == 2
+            output = (row * vision["inputs"].shape[1] + at) // image.reduction
+            landed = batch["decoder"]["media"]["vision"]
+            assert (output in landed) == (image.class_token == "kept")
         media = zip(placement.media["audio"], lengths.get("audio", ()), strict=True)
         for (row, start, segment), length in media:
             ids = audio["segment_ids"][row, start : start + length]
