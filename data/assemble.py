@@ -101,6 +101,8 @@ class BatchArrays:
         row, start, segment = placement.media[name][number]
         encoder, local = self.batch["encoders"][name], self._local[name][row]
         modality = self._modalities[name]
+        if (medium.tiles is None) != (modality.tiling is None):
+            raise ValueError(f"{name}: images are cut into tiles by all or by none: {modality}")
         parts = modality.segments(len(medium.inputs))
         _write_medium(encoder, local, start, segment, parts, medium)
         if medium.tiles is not None:

@@ -26,8 +26,8 @@ def suggest_budgets(
 
     The stream's means fix the ratio of the budgets: the scarcest one sets the pace, and what the
     others have beyond the ratio is padding. Budgets are multiples of 8 encoder outputs (8 tokens),
-    so among the scales within 15 % of `samples_per_step` the one that rounds best is taken.
-    Lengths come from `probe` samples over the source, at random.
+    or of a tile's, so among the scales within 15 % of `samples_per_step` the one that rounds best
+    is taken. Lengths come from `probe` samples over the source, at random.
 
     Raises:
         DataError: none of the probed samples is usable.
@@ -65,6 +65,11 @@ def _probe(
     if not rows:
         raise DataError("no usable sample to suggest budgets from")
     table = np.array(rows)
-    units = {"tokens": _ROUND} | {m.name: _ROUND * m.reduction for m in modalities}
+    units = {"tokens": _ROUND} | {m.name: m.reduction * _unit(m) for m in modalities}
     needs = {name: (table[:, i], unit) for i, (name, unit) in enumerate(units.items())}
     return needs, max(1.0, float(np.mean(media)))
+
+
+def _unit(modality: Modality) -> int:
+    """Outputs that a budget has whole multiples of."""
+    return _ROUND if modality.tiling is None else modality.tiling.whole

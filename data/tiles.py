@@ -74,6 +74,12 @@ class Tiling:
         """Outputs of one tile."""
         return math.prod(self.outputs)
 
+    @property
+    def stretch(self) -> float:
+        """Width of what an output sees, over its height."""
+        (height, width), (rows, columns) = self.tile, self.outputs
+        return (width * rows) / (height * columns)
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -117,7 +123,7 @@ def layout_of(size: Size, tiling: Tiling) -> Layout:
     (height, width), (rows, columns) = tiling.tile, tiling.outputs
     tiles = resolution[0] // height, resolution[1] // width
     grid = tiles[0] * rows, tiles[1] * columns
-    corner = _border(size, grid)
+    corner = _border(size, grid, tiling.stretch)
     unpadded = grid[0] - 2 * corner[0], grid[1] - 2 * corner[1]
     shrunk = _shrunk(size, unpadded, tiling)
     return Layout(resolution, _inner(size, resolution), tiles, corner, unpadded, shrunk)
@@ -152,12 +158,12 @@ def _inner(size: Size, resolution: Size) -> Size:
     return height, min(math.ceil(wide * down), width)
 
 
-def _border(size: Size, grid: Size) -> Size:
+def _border(size: Size, grid: Size, stretch: float) -> Size:
     """Rows that fall away above and below, and columns on the left and right; one of them is 0."""
     (high, wide), (rows, columns) = size, grid
-    if wide / high > columns / rows:
-        return (rows - int(round(high * (columns / wide), 7))) // 2, 0
-    return 0, (columns - int(round(wide * (rows / high), 7))) // 2
+    if wide / high > columns / rows * stretch:
+        return (rows - int(round(high * (columns / wide) * stretch, 7))) // 2, 0
+    return 0, (columns - int(round(wide * (rows / high) / stretch, 7))) // 2
 
 
 def _shrunk(size: Size, grid: Size, tiling: Tiling) -> Size:

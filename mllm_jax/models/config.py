@@ -28,6 +28,9 @@ class Requirement(NamedTuple):
     axis: str
 
 
+Size = tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
+
+
 class _Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -75,6 +78,8 @@ class DecoderConfig(_Config):
         norm_eps: added to the variance in norms.
         tie_embeddings: whether the head shares the embedding's table.
         max_positions: longest segment; learned positions (gpt) have that many rows.
+        extra_tokens: tokens behind the vocabulary that are read and never written, such as the
+            newline between the rows of a tiled image.
     """
 
     family: Literal["llama", "qwen2", "qwen3", "gpt"] = "llama"
@@ -90,6 +95,7 @@ class DecoderConfig(_Config):
     norm_eps: float = Field(1e-5, gt=0)
     tie_embeddings: bool = False
     max_positions: int = Field(4096, gt=0)
+    extra_tokens: int = Field(0, ge=0)
 
     @model_validator(mode="before")
     @classmethod
@@ -221,6 +227,16 @@ class _EncoderConfig(_Config):
         """Input positions per output of the connector."""
         return self.stride * self.stack
 
+    @property
+    def tile_outputs(self) -> tuple[int, int] | None:
+        """Rows and columns of a tile's outputs; None for media that are not cut into tiles."""
+        return None
+
+    @property
+    def tile_inputs(self) -> int:
+        """Input positions of a tile; 0 for media that are not cut into tiles."""
+        return math.prod(self.tile_outputs) * self.reduction if self.tile_outputs else 0
+
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
         """What a parallel plan of this encoder must divide; `d_decoder` is the decoder's width."""
         shared = (
@@ -235,6 +251,34 @@ class _EncoderConfig(_Config):
         return (*shared, Requirement("connector.hidden", hidden, "tensor"))
 
 
+class TilesConfig(_Config):
+    """Images of any resolution, cut into tiles that are encoded each by itself.
+
+    As in LLaVA-OneVision (arXiv 2408.03326, section 3.2): an image is seen whole, and once more at
+    the best of several resolutions. The decoder needs an extra token, which ends a row of outputs.
+
+    Args:
+        pixels: height and width of a tile.
+        pinpoints: resolutions, heights and widths in pixels, whole multiples of a tile's.
+        most: tiles whose outputs are as many as an image's may be, that of the whole apart; larger
+            grids of outputs are shrunk.
+    """
+
+    pixels: Size
+    pinpoints: Annotated[tuple[Size, ...], Field(min_length=1)]
+    most: int = Field(9, gt=0)
+
+    @model_validator(mode="after")
+    def _whole(self) -> TilesConfig:
+        for pinpoint in self.pinpoints:
+            if any(n % tile for n, tile in zip(pinpoint, self.pixels, strict=True)):
+                raise ValueError(
+                    f"tiles.pinpoints: {list(pinpoint)} is not a whole number of tiles of "
+                    f"{list(self.pixels)} pixels"
+                )
+        return self
+
+
 class ImageEncoderConfig(_EncoderConfig):
     """What vision transformers have.
 
@@ -242,11 +286,30 @@ class ImageEncoderConfig(_EncoderConfig):
         patch: height and width of a patch in pixels.
         channels: 1 (grey) or 3 (RGB).
         grid: rows and columns of the learned position grid; other image sizes interpolate it.
+        tiles: how images are cut into tiles; null: they are encoded as they are.
     """
 
-    patch: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
+    patch: Size
     channels: Literal[1, 3] = 3
-    grid: tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
+    grid: Size
+    tiles: TilesConfig | None = None
+
+    @model_validator(mode="after")
+    def _whole_tiles(self) -> ImageEncoderConfig:
+        if self.tiles is None:
+            return self
+        if self.class_tokens != "none":
+            raise ValueError(
+                "tiles of encoders with a class token are not supported; valid: tiles null, or "
+                "an encoder without one, e.g. siglip"
+            )
+        for pixels, patch, block in zip(self.tiles.pixels, self.patch, self.block, strict=True):
+            if pixels < patch or pixels // patch % block:
+                raise ValueError(
+                    f"tiles.pixels: {list(self.tiles.pixels)} in patches of {list(self.patch)} "
+                    f"pixels are no whole blocks of {list(self.block)}, which connector.stack joins"
+                )
+        return self
 
     @model_validator(mode="after")
     def _blocks(self) -> ImageEncoderConfig:
@@ -275,6 +338,14 @@ class ImageEncoderConfig(_EncoderConfig):
     def class_tokens(self) -> Literal["none", "dropped", "kept"]:
         """Whether every image has a class token, and whether its output lands."""
         return "none"
+
+    @property
+    def tile_outputs(self) -> tuple[int, int] | None:
+        """Rows and columns of a tile's outputs; pixels beyond whole blocks are not seen."""
+        if self.tiles is None:
+            return None
+        (height, width), (rows, columns) = self.tiles.pixels, self.block
+        return height // self.patch[0] // rows, width // self.patch[1] // columns
 
     @property
     def features(self) -> int:
@@ -435,6 +506,15 @@ class ModelConfig(_Config):
     attention: Backend = "auto"
     remat: Literal["none", "layer", "full"] = "layer"
     loss_chunk: int = Field(1024, gt=0)
+
+    @model_validator(mode="after")
+    def _newline(self) -> ModelConfig:
+        for name, encoder in self.encoders.items():
+            if encoder.tile_inputs and not self.decoder.extra_tokens:
+                raise ValueError(
+                    f"encoders.{name}.tiles need a newline token: set decoder.extra_tokens to 1"
+                )
+        return self
 
     @model_validator(mode="after")
     def _whole_pretrained(self) -> ModelConfig:

@@ -56,7 +56,10 @@ class DecoderLayer(nnx.Module):
 
 
 def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
-    """Blocks of the decoder; no `lm_head` when tied, no `embed_positions` if they are rotary."""
+    """Blocks of the decoder; no `lm_head` when tied, no `embed_positions` if they are rotary.
+
+    `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.
+    """
     vocab, d_model = config.vocab_size, config.d_model
     tower = {
         "embed_tokens": Block(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
@@ -66,6 +69,9 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
     if not config.traits.rotary:
         entries = config.max_positions
         tower["embed_positions"] = Block(lambda rngs: Embedding(entries, None, d_model, rngs))
+    if config.extra_tokens:
+        extra = config.extra_tokens
+        tower["extra_embedding"] = Block(lambda rngs: Embedding(extra, None, d_model, rngs))
     if not config.tie_embeddings:
         tower["lm_head"] = Block(
             lambda rngs: Dense((("embed", d_model),), (("vocab", vocab),), rngs)
@@ -74,6 +80,7 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
 
 
 def embed(
+    config: DecoderConfig,
     tower: Tower,
     params: Params,
     tokens: jax.Array,
@@ -87,6 +94,8 @@ def embed(
     With stages this is a stage's share of a sum over them.
 
     Args:
+        config: of the decoder.
+        tower, params: its blocks and their local shards.
         tokens, positions, is_media: `[rows, tokens]`, whole on every rank of the row.
 
     Returns:
@@ -94,11 +103,18 @@ def embed(
     """
     table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
     x = embed_tokens(table, tokens, ~is_media, dtype, view)
+    # Summed over the stages of a pipeline, these must count once.
+    once = axis_index(view.stage) == 0
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
         rows = learned[shard_slice(positions, view.sequence, dim=1)].astype(dtype)
-        # Summed over the stages of a pipeline, they must count once.
-        x = x + jnp.where(axis_index(view.stage) == 0, rows, 0)
+        x = x + jnp.where(once, rows, 0)
+    if "extra_embedding" in tower:
+        extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
+        behind = shard_slice(tokens, view.sequence, dim=1) - config.vocab_size
+        # A product, so that the gradient of a few rows is no sum of scattered ones.
+        chosen = jax.nn.one_hot(behind, config.extra_tokens, dtype=dtype)
+        x = x + jnp.where(once, chosen @ extra.astype(dtype), 0)
     return x
 
 

@@ -20,6 +20,7 @@ from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.layers import Segments, gathered
 from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, tower_axes
 from mllm_jax.models.platform import traced_platform
+from mllm_jax.models.tiles import tapped
 from mllm_jax.models.work import model_flops, tower_work
 from sharding.collectives import shard_slice, unsharded
 from sharding.grid import View
@@ -98,9 +99,13 @@ class Encoder:
         return self.tower["norm"].bind(params["norm"], self.view)(x) if "norm" in params else x
 
     def connect(self, params: Params, x: jax.Array, batch: dict[str, jax.Array]) -> jax.Array:
-        """Norm and connector: `[rows, positions / stack / shards, d_model of the decoder]`."""
+        """Norm, connector and, of tiled images, what of it lands.
+
+        `[rows, positions / stack / shards, d_model of the decoder]`.
+        """
         joint, ids = (self.tower["connector"], params["connector"]), self.context(batch).ids
-        return connect(*joint, x, ids, self.settings, partial(self.norm, params), self.view)
+        x = connect(*joint, x, ids, self.settings, partial(self.norm, params), self.view)
+        return tapped(x, batch, self.view) if "taps" in batch else x
 
 
 class Decoder:
@@ -124,7 +129,8 @@ class Decoder:
         for index in batch["media"].values():
             is_media |= index >= 0
         inputs = batch["tokens"], batch["positions"], is_media
-        return decoder.embed(self.tower, params, *inputs, self.view, self.dtype)
+        config = self.config.decoder
+        return decoder.embed(config, self.tower, params, *inputs, self.view, self.dtype)
 
     def context(self, batch: dict[str, Any]) -> Segments:
         """What the layers must know of a batch."""

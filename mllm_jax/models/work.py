@@ -79,8 +79,14 @@ def decoder_work(config: DecoderConfig) -> TowerWork:
 
 
 def encoder_work(config: EncoderConfig, d_decoder: int) -> TowerWork:
-    """Work per patch or frame, connector included."""
-    return _total(_encoder_parts(config, d_decoder), config.layers)
+    """Work per patch or frame, connector included.
+
+    An image in tiles attends within each of them, so that its work grows with their number.
+    """
+    work = _total(_encoder_parts(config, d_decoder), config.layers)
+    if not config.tile_inputs:
+        return work
+    return TowerWork(work.linear + work.quadratic * config.tile_inputs, 0)
 
 
 def _total(parts: WorkParts, layers: int) -> TowerWork:

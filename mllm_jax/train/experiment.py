@@ -15,8 +15,14 @@ from jax.sharding import Mesh
 
 from data.modality import Modality
 from data.processor import Processor, make_processor
+from data.tiles import Tiling
 from mllm_jax.config import ExperimentConfig
-from mllm_jax.models.config import AudioEncoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.config import (
+    AudioEncoderConfig,
+    DecoderConfig,
+    EncoderConfig,
+    ModelConfig,
+)
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.optimizer import build_optimizer
 from mllm_jax.train.schedule import pipeline_plan
@@ -99,10 +105,10 @@ def train_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Train
 
 def modalities(model: ModelConfig) -> list[Modality]:
     """What the data pipeline must know of the encoders."""
-    return [_modality(name, encoder) for name, encoder in model.encoders.items()]
+    return [_modality(name, encoder, model.decoder) for name, encoder in model.encoders.items()]
 
 
-def _modality(name: str, encoder: EncoderConfig) -> Modality:
+def _modality(name: str, encoder: EncoderConfig, decoder: DecoderConfig) -> Modality:
     if isinstance(encoder, AudioEncoderConfig):
         return Modality(
             name,
@@ -115,7 +121,12 @@ def _modality(name: str, encoder: EncoderConfig) -> Modality:
         )
     patch, channels, block = encoder.patch, encoder.channels, encoder.block
     token = encoder.class_tokens
-    return Modality(name, "image", patch=patch, channels=channels, block=block, class_token=token)
+    image = Modality(name, "image", patch=patch, channels=channels, block=block, class_token=token)
+    if encoder.tiles is None or encoder.tile_outputs is None:
+        return image
+    tiles = encoder.tiles
+    tiling = Tiling(tiles.pinpoints, tiles.pixels, encoder.tile_outputs, tiles.most)
+    return replace(image, tiling=tiling, newline=decoder.vocab_size)
 
 
 def prepare_folder(folder: Path, needed_bytes: int) -> None:

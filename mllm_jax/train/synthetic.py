@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mllm_jax.models.config import (
     AudioEncoderConfig,
+    DecoderConfig,
     EncoderConfig,
     ImageEncoderConfig,
     ModelConfig,
@@ -39,10 +40,12 @@ def synthetic_batch(
     free = real.copy()
     for name, encoder in model.encoders.items():
         encoders[name] = _media(rng, encoder, rows, budgets[name])
+        if encoder.tile_inputs:
+            encoders[name] |= _taps(rng, encoders[name]["segment_ids"][:, :: encoder.reduction])
         media[name] = _index(rng, _landing(encoder, encoders[name]), free)
         free &= media[name] < 0
     decoder = {
-        "tokens": np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32),
+        "tokens": np.where(real, _tokens(rng, model.decoder, (rows, tokens)), 0).astype(np.int32),
         "targets": np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32),
         "loss_weight": weight,
         "segment_ids": segment_ids,
@@ -78,6 +81,17 @@ def scattered(batch: Any, model: ModelConfig, seed: int) -> dict[str, Any]:
     return {"decoder": batch["decoder"] | {"media": media}, "encoders": encoders, "runs": runs}
 
 
+def _tokens(
+    rng: np.random.Generator, decoder: DecoderConfig, shape: tuple[int, int]
+) -> NDArray[np.int64]:
+    """Random tokens, a fifth of them behind the vocabulary if there are any."""
+    vocab, extra = decoder.vocab_size, decoder.extra_tokens
+    tokens = rng.integers(0, vocab, shape)
+    if not extra:
+        return tokens
+    return np.where(rng.random(shape) < 0.2, rng.integers(vocab, vocab + extra, shape), tokens)
+
+
 def _lengths(rng: np.random.Generator, total: int) -> list[int]:
     """Two to four lengths that leave some padding of `total`."""
     parts = min(int(rng.integers(2, 5)), total)
@@ -108,7 +122,7 @@ def _media(
     sizes = np.zeros((*shape, 2), np.int32)
     for row in range(rows):
         start = 0
-        for i, outputs in enumerate(_lengths(rng, budget // encoder.reduction)):
+        for i, outputs in enumerate(_media_outputs(rng, encoder, budget)):
             length = outputs * encoder.reduction
             if isinstance(encoder, ImageEncoderConfig):
                 own, size = _image(encoder, outputs)
@@ -131,6 +145,30 @@ def _image(encoder: ImageEncoderConfig, outputs: int) -> tuple[Ints, tuple[int, 
     positions, size = _strip(encoder.block, outputs - has)
     before, behind = (1, 0) if encoder.class_tokens == "kept" else (0, int(has))
     return np.pad(positions, ((before, behind), (0, 0)), constant_values=-1), size
+
+
+def _media_outputs(rng: np.random.Generator, encoder: EncoderConfig, budget: int) -> list[int]:
+    """Outputs of the media of a row, or of its tiles, all of which are alike."""
+    if not encoder.tile_inputs:
+        return _lengths(rng, budget // encoder.reduction)
+    tile = encoder.tile_inputs // encoder.reduction
+    return [tile] * int(rng.integers(1, budget // encoder.tile_inputs + 1))
+
+
+def _taps(rng: np.random.Generator, owners: Ints) -> dict[str, NDArray[Any]]:
+    """Sums of any four outputs of a row, for each that there is.
+
+    Args:
+        rng: of the choice.
+        owners: `[rows, outputs]`, segment of each output, 0 where there is none.
+    """
+    rows, outputs = owners.shape
+    taps, shares = np.zeros((rows, outputs, 4), np.int32), np.zeros((rows, outputs, 4), np.float32)
+    for row in range(rows):
+        there = np.flatnonzero(owners[row])
+        taps[row, there] = rng.choice(there, (len(there), 4))
+        shares[row, there] = rng.dirichlet(np.ones(4), len(there))
+    return {"taps": taps, "shares": shares}
 
 
 def _strip(block: tuple[int, int], outputs: int) -> tuple[Ints, tuple[int, int]]:

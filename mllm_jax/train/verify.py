@@ -18,7 +18,7 @@ import numpy as np
 import optax
 
 from mllm_jax.config import ExperimentConfig, ScheduleConfig
-from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.config import DecoderConfig, EncoderConfig, ImageEncoderConfig, ModelConfig
 from mllm_jax.models.multimodal import init_parameters
 from mllm_jax.train.batch import local_rows, place, select_rows, whole
 from mllm_jax.train.freeze import Frozen
@@ -232,6 +232,10 @@ def _shrink_encoder(encoder: EncoderConfig, plan: ParallelPlan, pieces: int) -> 
     }
     if encoder.connector.kind == "mlp":
         small["connector"] |= {"hidden": math.lcm(8, plan.tensor, plan.fsdp)}
+    if isinstance(encoder, ImageEncoderConfig) and encoder.tiles:
+        # One output high, two wide.
+        rows, columns = encoder.block
+        small["tiles"] = {"pixels": (2 * rows, 4 * columns), "pinpoints": [(2 * rows, 4 * columns)]}
     return small | ({"mels": 4} if encoder.modality == "audio" else {"patch": [2, 2]})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import DataError, LoaderState, Modality
-from data.assemble import Assembler, Batch
+from data import DataError, LoaderState, Modality, Processor
+from data.assemble import Assembler, Batch, BatchArrays
 from data.lengths import LengthTable, measure, open_lengths
 from data.packing import make_capacity
 from data.plan import Consumer, Placement, Planner, runs_of_plan
@@ -33,7 +34,7 @@ def processor(make_config: MakeConfig) -> TiledProcessor:
 
 
 def step(
-    source: ListSource, processor: TiledProcessor, config: Any
+    source: ListSource, processor: Processor, config: Any
 ) -> tuple[Batch, tuple[Placement, ...]]:
     """The first step, and where its samples lie."""
     state, consumer = LoaderState(0), Consumer(WORK)
@@ -205,6 +206,18 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
 
 
 # ---- bad input -----------------------------------------------------------------------------------
+
+
+def test_images_that_are_not_cut_are_refused(
+    processor: TiledProcessor, make_config: MakeConfig
+) -> None:
+    source = tiled_source(5)
+    _, placements = step(source, processor, make_config(budgets=BUDGETS, rows=1))
+    placement = next(p for p in placements if p.lengths.media)
+    medium = processor.process(source[placement.index]).media["vision"][0]
+    arrays = BatchArrays(all_rows(1), processor.modalities, CAPACITY)
+    with pytest.raises(ValueError, match="vision: images are cut into tiles by all or by none"):
+        arrays.write_medium(placement, "vision", 0, replace(medium, tiles=None))
 
 
 def test_tiles_need_a_newline() -> None:

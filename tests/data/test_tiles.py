@@ -116,7 +116,9 @@ def test_what_is_unpadded_is_what_the_image_covers(size: Size, tiling: Tiling) -
     assert min(layout.corner) == 0
     for kept, whole, corner in zip(layout.unpadded, grid, layout.corner, strict=True):
         assert kept == whole - 2 * corner >= 0
-    wanted = [grid[1] * size[0] / size[1], grid[0] * size[1] / size[0]]
+    seen = [n / m for n, m in zip(tiling.tile, tiling.outputs, strict=True)]  # by an output
+    scale = min(r / s for r, s in zip(layout.resolution, size, strict=True))
+    wanted = [n * scale / pixels for n, pixels in zip(size, seen, strict=True)]
     for kept, covered, whole in zip(layout.unpadded, wanted, grid, strict=True):
         assert -1e-6 < min(covered, whole) - kept + 1 < 2 or kept == whole
 

@@ -1,0 +1,32 @@
+"""Outputs of tiled images: unpadded and shrunk, from what the connector makes of their tiles."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from sharding.collectives import all_gather, shard_slice
+from sharding.grid import View
+
+
+def tapped(x: jax.Array, batch: dict[str, jax.Array], view: View) -> jax.Array:
+    """Sums of a few outputs of the connector each, `sum_k shares[j, k] * x[taps[j, k]]`.
+
+    Args:
+        x: `[rows, outputs / shards, d_model]`, out of the connector.
+        batch: `taps` and `shares [rows, outputs, 4]`, whole on every rank of the row; places are
+            counted within the row.
+        view: of the encoder.
+
+    Returns:
+        `[rows, outputs / shards, d_model]`; zero where all shares are.
+    """
+    whole = all_gather(x, view.sequence, dim=1)
+    taps, shares = (shard_slice(batch[key], view.sequence, dim=1) for key in ("taps", "shares"))
+
+    def read(number: int) -> jax.Array:
+        place, share = taps[..., number, None], shares[..., number, None]
+        return share * jnp.take_along_axis(whole, place, axis=1).astype(jnp.float32)
+
+    first, *others = (read(number) for number in range(taps.shape[-1]))
+    return sum(others, first).astype(x.dtype)
