@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mllm_jax.models import decoder_families
+from mllm_jax.models.config_tiles import Size, TilesConfig
 from sharding.plan import divisors
 
 Backend = Literal["auto", "reference", "cudnn", "pallas_gpu", "splash"]
@@ -26,9 +27,6 @@ class Requirement(NamedTuple):
     name: str
     size: int
     axis: str
-
-
-Size = tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
 
 
 class _Config(BaseModel):
@@ -251,34 +249,6 @@ class _EncoderConfig(_Config):
         return (*shared, Requirement("connector.hidden", hidden, "tensor"))
 
 
-class TilesConfig(_Config):
-    """Images of any resolution, cut into tiles that are encoded each by itself.
-
-    As in LLaVA-OneVision (arXiv 2408.03326, section 3.2): an image is seen whole, and once more at
-    the best of several resolutions. The decoder needs an extra token, which ends a row of outputs.
-
-    Args:
-        pixels: height and width of a tile.
-        pinpoints: resolutions, heights and widths in pixels, whole multiples of a tile's.
-        most: tiles whose outputs are as many as an image's may be, that of the whole apart; larger
-            grids of outputs are shrunk.
-    """
-
-    pixels: Size
-    pinpoints: Annotated[tuple[Size, ...], Field(min_length=1)]
-    most: int = Field(9, gt=0)
-
-    @model_validator(mode="after")
-    def _whole(self) -> TilesConfig:
-        for pinpoint in self.pinpoints:
-            if any(n % tile for n, tile in zip(pinpoint, self.pixels, strict=True)):
-                raise ValueError(
-                    f"tiles.pinpoints: {list(pinpoint)} is not a whole number of tiles of "
-                    f"{list(self.pixels)} pixels"
-                )
-        return self
-
-
 class ImageEncoderConfig(_EncoderConfig):
     """What vision transformers have.
 
@@ -359,11 +329,13 @@ class SiglipConfig(ImageEncoderConfig):
     Args:
         antialias: whether positions are averaged where an image has fewer patches than the learned
             grid, as in SigLIP 2's NaFlex (arXiv 2502.14786); else they are interpolated.
+        final_norm: whether there is a norm behind the last layer; LLaVA-OneVision has none.
     """
 
     family: Literal["siglip"]
     norm_eps: float = Field(1e-6, gt=0)
     antialias: bool = False
+    final_norm: bool = True
 
 
 class ClipConfig(ImageEncoderConfig):

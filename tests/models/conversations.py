@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from data.media import with_class_token
 from data.modality import Modality
 from data.packing import make_capacity
 from data.plan import Placement, lay_out, runs_of_plan
-from data.sample import Example, Medium
+from data.sample import Example, Medium, Tiles
+from data.tiles import WHOLE, Tiling, layout_of, taps_of
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.experiment import modalities
 from tests.models.stored import arrays, composition, cut
@@ -26,16 +28,27 @@ def example(folder: str, name: str, config: ModelConfig) -> Example:
     learnt = np.append(mask[1:], 0).astype(np.float32)
     (modality,) = modalities(config)
     media = _media(inputs, name, modality)
-    places = np.flatnonzero(ids == composition(folder).placeholders[modality.name])
-    counts = [modality.outputs(len(medium.inputs)) for medium in media]
+    placeholder = composition(folder).placeholders[modality.name]
+    places = np.flatnonzero(ids == placeholder)
+    texts = [_in_text(medium, modality, placeholder) for medium in media]
+    counts = [len(text) for text in texts]
     assert sum(counts) == len(places)
+    ids[places] = [token for text in texts for token in text]
     ends = np.cumsum(counts)
     starts = tuple(places[ends - counts].tolist()) if media else ()
     own, where = ({modality.name: media}, {modality.name: starts}) if media else ({}, {})
     return Example(ids, np.roll(ids, -1), learnt, own, where)
 
 
+def _in_text(medium: Medium, modality: Modality, placeholder: int) -> list[int]:
+    """Tokens of a medium; released texts have the placeholder where newlines are, too."""
+    grid = medium.tiles.grid if medium.tiles else WHOLE
+    return modality.in_text(len(medium.inputs), grid, placeholder)
+
+
 def _media(inputs: dict[str, np.ndarray], name: str, modality: Modality) -> tuple[Medium, ...]:
+    if modality.tiling is not None:
+        return tuple(_tiled(inputs, name, modality, modality.tiling))
     if f"{name}.pixel_values" in inputs:
         patches, grids = cut(inputs[f"{name}.pixel_values"], modality.patch[0])
         return tuple(
@@ -50,6 +63,24 @@ def _media(inputs: dict[str, np.ndarray], name: str, modality: Modality) -> tupl
         Medium(one[:count], np.arange(count, dtype=np.int32))
         for one, count in zip(features, frames.tolist(), strict=True)
     )
+
+
+def _tiled(
+    inputs: dict[str, np.ndarray], name: str, modality: Modality, tiling: Tiling
+) -> Iterator[Medium]:
+    """Images with their tiles, without those that fill a batch up; several have none."""
+    pixels = inputs.get(f"{name}.pixel_values", np.zeros(0))
+    for tiles, size in zip(pixels, inputs.get(f"{name}.image_sizes", []), strict=True):
+        layout = layout_of((int(size[0]), int(size[1])), tiling) if len(pixels) == 1 else None
+        count = 1 + math.prod(layout.tiles) if layout else 1
+        patches, grids = cut(tiles[:count], modality.patch[0])
+        one = _image(patches[0], (int(grids[0][0]), int(grids[0][1])))
+        yield replace(
+            one,
+            inputs=patches.reshape(-1, patches.shape[-1]),
+            positions=np.tile(one.positions, (count, 1)),
+            tiles=Tiles(layout.grid if layout else WHOLE, *taps_of(layout, tiling)),
+        )
 
 
 def _image(patches: np.ndarray, grid: tuple[int, int]) -> Medium:
@@ -73,7 +104,7 @@ def packed(
     own = tuple(modalities(config))
     name = own[0].name
     capacity = make_capacity({**budgets, "segments": 8}, own)
-    lengths = [(i, replace(one.lengths)) for i, one in enumerate(examples)]
+    lengths = [(i, one.lengths) for i, one in enumerate(examples)]
     by_name = [{name: media} for media in media_rows]
     placements = lay_out(lengths, rows, own, by_name)
     count = 1 + max([*rows, *(row for media in media_rows for row in media)])

@@ -18,14 +18,35 @@ from sharding.plan import ParallelPlan
 from tests.models.conversations import example, packed
 from tests.models.stored import LIMIT, arrays, check_gradients, close, imported
 
-FAMILIES = ("llava", "qwen2_audio")
-CHATS = ("one", "two", "text")
-BUDGETS = {"llava": {"tokens": 256, "vision": 64}, "qwen2_audio": {"tokens": 320, "audio": 96}}
+FAMILIES = ("llava", "llava_onevision", "qwen2_audio")
+_CHATS = ("one", "two", "text")
+CHATS = {
+    "llava": _CHATS,
+    "llava_onevision": ("wide", "large", "tall", "tiny", "two", "text"),
+    "qwen2_audio": _CHATS,
+}
+BUDGETS = {
+    "llava": {"tokens": 256, "vision": 64},
+    "llava_onevision": {"tokens": 480, "vision": 288},
+    "qwen2_audio": {"tokens": 320, "audio": 96},
+}
 #: Rows of the conversations, and of the media of each.
 LAYOUTS = {
-    "alone": ([0, 1, 2], {"llava": [[0], [1, 1], []], "qwen2_audio": [[0], [1, 1, 1], []]}),
-    "packed": ([0, 0, 0], {"llava": [[0], [0, 0], []], "qwen2_audio": [[0], [0, 0, 0], []]}),
-    "crossed": ([1, 0, 1], {"llava": [[0], [1, 0], []], "qwen2_audio": [[1], [0, 1, 0], []]}),
+    "alone": {
+        "llava": ([0, 1, 2], [[0], [1, 1], []]),
+        "llava_onevision": ([0, 1, 2, 3, 4, 5], [[0], [1], [2], [3], [4, 4], []]),
+        "qwen2_audio": ([0, 1, 2], [[0], [1, 1, 1], []]),
+    },
+    "packed": {
+        "llava": ([0, 0, 0], [[0], [0, 0], []]),
+        "llava_onevision": ([0, 0, 0, 0, 0, 0], [[0], [0], [0], [0], [0, 0], []]),
+        "qwen2_audio": ([0, 0, 0], [[0], [0, 0, 0], []]),
+    },
+    "crossed": {
+        "llava": ([1, 0, 1], [[0], [1, 0], []]),
+        "llava_onevision": ([1, 0, 1, 0, 1, 0], [[0], [1], [1], [1], [1, 0], []]),
+        "qwen2_audio": ([1, 0, 1], [[1], [0, 1, 0], []]),
+    },
 }
 
 
@@ -34,13 +55,12 @@ def laid(
 ) -> tuple[ModelConfig, Any, dict[str, Any], tuple[Placement, ...]]:
     """A model, its parameters and a batch of all conversations."""
     config, params, _ = imported(family)
-    examples = [example(family, name, config) for name in CHATS]
-    rows, media = LAYOUTS[layout]
-    return config, params, *packed(examples, config, BUDGETS[family], rows, media[family])
+    examples = [example(family, name, config) for name in CHATS[family]]
+    return config, params, *packed(examples, config, BUDGETS[family], *LAYOUTS[layout][family])
 
 
 def forward(config: ModelConfig, params: Any, batch: Any) -> tuple[jax.Array, ...]:
-    """What lands, states behind the last norm, and log probabilities of what comes next."""
+    """What lands or is a newline, states behind the last norm, logits, and losses of tokens."""
     (name,), rows = config.encoders, batch["decoder"]
     outputs = multimodal.encode(
         params["encoders"][name], name, batch["encoders"][name], config, View()
@@ -48,11 +68,20 @@ def forward(config: ModelConfig, params: Any, batch: Any) -> tuple[jax.Array, ..
     index, flat = rows["media"][name], outputs.reshape(-1, outputs.shape[-1])
     media = jnp.where((index >= 0)[..., None], flat[index], 0)
     hidden = multimodal.decode_hidden(params["decoder"], rows, media, config, View())
+    if config.decoder.extra_tokens:
+        newline = params["decoder"]["extra_embedding"]["embedding"][0]
+        media = jnp.where(newlines(config, rows["tokens"])[..., None], newline, media)
     tower = decoder.decoder_tower(config.decoder, "reference")
     logits = hidden @ decoder.head_kernel(tower, params["decoder"], View())
-    chosen = jnp.take_along_axis(logits, rows["targets"][..., None], axis=-1)[..., 0]
+    targets = jnp.where(rows["loss_weight"] > 0, rows["targets"], 0)
+    chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
     nll = jax.nn.logsumexp(logits, axis=-1) - chosen
     return media, hidden, logits, nll * rows["loss_weight"]
+
+
+def newlines(config: ModelConfig, tokens: Any) -> Any:
+    """Tokens behind the vocabulary."""
+    return tokens >= config.decoder.vocab_size
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -62,10 +91,11 @@ def test_conversations_give_the_same(family: str, layout: str) -> None:
     config, params, batch, placements = laid(family, layout)
     _, expected = arrays(family)
     found = jax.jit(lambda p: forward(config, p, batch))(params)
-    for name, place in zip(CHATS, placements, strict=True):
+    for name, place in zip(CHATS[family], placements, strict=True):
         here = place.row, slice(place.start, place.start + place.lengths.tokens)
         media, hidden, logits, nll = (np.asarray(array)[here] for array in found)
         landed = batch["decoder"]["media"][next(iter(config.encoders))][here] >= 0
+        landed |= newlines(config, batch["decoder"]["tokens"][here])
         if landed.any():
             close(media[landed], expected[f"{name}.features"], f"{name}.features")
         close(hidden[None, -24:], expected[f"{name}.hidden"], f"{name}.hidden")
@@ -88,10 +118,12 @@ def test_encoders_give_the_same(family: str) -> None:
     if family == "qwen2_audio":
         x = encoder.norm(own, (x[:, ::2] + x[:, 1::2]) / 2)
     _, start, _ = placements[0].media[name][0]
-    wanted = arrays(family)[1]["one.encoder"][0]
+    wanted = np.concatenate(arrays(family)[1][f"{CHATS[family][0]}.encoder"])
     outputs = int((batch["decoder"]["media"][name][0] >= 0).sum())
+    if family == "llava_onevision":
+        outputs = int((rows["segment_ids"][0] > 0).sum())  # whether they land or not
     assert start == 0
-    close(x[0, :outputs], wanted[:outputs], "one.encoder")
+    close(x[0, :outputs], wanted[:outputs], "encoder")
     assert not wanted[outputs:].any()
 
 

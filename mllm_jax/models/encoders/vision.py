@@ -83,7 +83,7 @@ class Vit22bLayer(nnx.Module):
 
 
 def tower(config: VisionConfig, backend: str) -> Tower:
-    """Blocks of the encoder, without the connector."""
+    """Blocks of the encoder, without the connector; not all have a norm behind the layers."""
 
     def layer(rngs: nnx.Rngs) -> nnx.Module:
         if isinstance(config, SiglipConfig):
@@ -91,11 +91,13 @@ def tower(config: VisionConfig, backend: str) -> Tower:
         return Vit22bLayer(config, backend, rngs)
 
     kind = LayerNorm if isinstance(config, SiglipConfig) else RMSNorm
-    return {
+    blocks = {
         "embeddings": Block(lambda rngs: PatchEmbedding(config, rngs)),
         "layers": Block(layer, config.layers),
-        "norm": Block(lambda rngs: kind(config.d_model, config.norm_eps, rngs)),
     }
+    if isinstance(config, Vit22bConfig) or config.final_norm:
+        blocks["norm"] = Block(lambda rngs: kind(config.d_model, config.norm_eps, rngs))
+    return blocks
 
 
 def embed(

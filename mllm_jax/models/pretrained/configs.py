@@ -162,6 +162,11 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
     Raises:
         PretrainedError: nothing released is of this family.
     """
+    if config.extra_tokens:
+        raise PretrainedError(
+            f"model.decoder.extra_tokens: {config.extra_tokens} have no place in the released "
+            "format of a decoder; valid: 0"
+        )
     if config.family not in DECODERS:
         raise PretrainedError(
             f"model.decoder.family: {config.family} has no released format; valid: "

@@ -13,6 +13,7 @@ from mllm_jax.models.pretrained.configs import DECODERS, decoder_config, release
 from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
 from mllm_jax.models.pretrained.files import PretrainedError, listed
 from mllm_jax.models.pretrained.llava import LLAVA
+from mllm_jax.models.pretrained.llava_onevision import LLAVA_ONEVISION
 from mllm_jax.models.pretrained.qwen2_audio import QWEN2_AUDIO
 from mllm_jax.models.pretrained.rules import (
     Rule,
@@ -116,6 +117,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             *map(_clip, ("clip", "clip_vision_model")),
             _whisper("whisper"),
             LLAVA,
+            LLAVA_ONEVISION,
             QWEN2_AUDIO,
         )
     }

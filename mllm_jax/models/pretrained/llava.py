@@ -27,7 +27,7 @@ def _read(values: Values) -> Composition:
     activation = activation_of(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
     connector = {"activation": activation, "bias": values.get("multimodal_projector_bias", True)}
     own = {
-        "layers": _layers(values, whole.layers),
+        "layers": feature_layers(values, whole.layers, default=-2),
         "class_token": _class_token(values),
         "connector": connector,
     }
@@ -37,9 +37,18 @@ def _read(values: Values) -> Composition:
     )
 
 
-def _layers(values: Values, released: int) -> int:
-    """How many layers the features come from; the embeddings count as layer 0."""
-    chosen = values.get("vision_feature_layer", -2)
+def feature_layers(values: Values, released: int, default: int) -> int:
+    """How many layers the features come from; the embeddings count as layer 0.
+
+    Args:
+        values: of the whole model.
+        released: layers of its tower.
+        default: what a configuration that says nothing means.
+
+    Raises:
+        PretrainedError: features of several layers, or of one that there is not.
+    """
+    chosen = values.get("vision_feature_layer", default)
     if not isinstance(chosen, int):
         raise PretrainedError(f"vision_feature_layer: {chosen} is not supported; valid: one layer")
     layers = chosen if chosen >= 0 else released + 1 + chosen
@@ -76,7 +85,7 @@ def _release(composition: Composition) -> dict[str, Any]:
     decoder, vision = composition.decoder, composition.encoders.get("vision")
     if decoder is None or not isinstance(vision, ClipConfig) or len(composition.encoders) > 1:
         raise PretrainedError("LLaVA is a decoder and an encoder `vision` of family clip alone")
-    _check_connector(vision, decoder.d_model)
+    check_connector(vision, decoder.d_model, "LLaVA")
     return {
         "architectures": ["LlavaForConditionalGeneration"],
         "model_type": "llava",
@@ -92,19 +101,24 @@ def _release(composition: Composition) -> dict[str, Any]:
     }
 
 
-def _check_connector(vision: EncoderConfig, d_decoder: int) -> None:
+def check_connector(vision: EncoderConfig, d_decoder: int, name: str) -> None:
+    """See that the connector is the two linear layers of `name`.
+
+    Raises:
+        PretrainedError: it is not.
+    """
     own = vision.connector
     if own.kind != "mlp" or vision.stack != 1 or own.hidden not in (None, d_decoder):
         raise PretrainedError(
             f"a connector of kind {own.kind}, stack {own.stack} and hidden {own.hidden} is not "
-            f"LLaVA's; valid: mlp, 1, {d_decoder}"
+            f"{name}'s; valid: mlp, 1, {d_decoder}"
         )
 
 
 def _unused(values: Values) -> tuple[str, ...]:
     """Layers behind the features, and the norm behind all layers."""
     released = clip_config(values).layers
-    numbers = "|".join(map(str, range(_layers(values, released), released)))
+    numbers = "|".join(map(str, range(feature_layers(values, released, default=-2), released)))
     prefix = _VISION.replace(".", r"\.")
     layers = (rf"{prefix}encoder\.layers\.({numbers})\..*",) if numbers else ()
     return (*layers, rf"{prefix}post_layernorm\.(weight|bias)")

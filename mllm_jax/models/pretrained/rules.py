@@ -115,7 +115,7 @@ def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Ru
             f"{stem}position_embedding.weight",
             same((entries, config.d_model)),
         ),
-        *_norm("norm", f"{prefix}post_layernorm", width, None),
+        *(_norm("norm", f"{prefix}post_layernorm", width, None) if config.final_norm else ()),
         *_encoder_layers(config, f"{prefix}encoder.layers.{{layer}}."),
     ]
 

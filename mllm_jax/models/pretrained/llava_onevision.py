@@ -1,0 +1,187 @@
+"""LLaVA-OneVision (arXiv 2408.03326): SigLIP over tiles, two linear layers, Qwen2, a newline."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mllm_jax.models.config import DecoderConfig, ImageEncoderConfig, SiglipConfig
+from mllm_jax.models.config_tiles import TilesConfig
+from mllm_jax.models.pretrained.configs import released_decoder, text_config
+from mllm_jax.models.pretrained.encoder_configs import (
+    activation_of,
+    released_activation,
+    released_siglip,
+    siglip_config,
+)
+from mllm_jax.models.pretrained.family import Composition, Family, Values
+from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.pretrained.forms import Form
+from mllm_jax.models.pretrained.llava import check_connector, feature_layers
+from mllm_jax.models.pretrained.rules import Rule, decoder_rules, mlp_rules, siglip_rules
+
+_VISION = "vision_tower.vision_model."
+_PROJECTOR = "multi_modal_projector.linear_"
+_TOKEN = 151646  # where a configuration does not say
+#: The tower of a configuration that says nothing of it.
+_TOWER = {
+    "model_type": "siglip_vision_model",
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "patch_size": 14,
+    "image_size": 384,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 16,
+}
+#: Tiles of a configuration that lists no resolutions, along either side.
+_MOST_TILES = 6
+#: What is done here in one way only, with the default.
+_FIXED = {"vision_feature_select_strategy": "full", "use_image_newline_parameter": True}
+
+
+def _read(values: Values) -> Composition:
+    _check_fixed(values)
+    decoder = text_config(values, "qwen2").model_copy(update={"extra_tokens": 1})
+    tower = _tower(values)
+    whole = siglip_config(tower)
+    activation = activation_of(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
+    own = {
+        "layers": feature_layers(values, whole.layers, default=-1),
+        "final_norm": False,
+        "tiles": _tiles(values, tower["image_size"]),
+        "connector": {
+            "activation": activation,
+            "bias": values.get("multimodal_projector_bias", True),
+        },
+    }
+    vision = SiglipConfig.model_validate({**whole.model_dump(), **own})
+    token = values.get("image_token_index", values.get("image_token_id", _TOKEN))
+    return Composition(decoder, {"vision": vision}, {"vision": token})
+
+
+def _check_fixed(values: Values) -> None:
+    for key, valid in _FIXED.items():
+        if (found := values.get(key, valid)) != valid:
+            raise PretrainedError(f"{key}: {found!r} is not supported; valid: {valid!r}")
+
+
+def _tower(values: Values) -> dict[str, Any]:
+    """The configuration of the tower; what one leaves out is as in SigLIP's class."""
+    own = values.get("vision_config") or _TOWER
+    return {"model_type": "siglip_vision_model", "image_size": 224, **own}
+
+
+def _tiles(values: Values, side: int) -> TilesConfig:
+    ratio = str(values.get("vision_aspect_ratio", "anyres_max_9"))
+    most = re.fullmatch(r"anyres_max_(\d+)", ratio)
+    if most is None:
+        raise PretrainedError(
+            f"vision_aspect_ratio: {ratio!r} is not supported; valid: anyres_max_ and a number"
+        )
+    sides = [side * count for count in range(1, _MOST_TILES + 1)]
+    every = [(height, width) for height in sides for width in sides]
+    pinpoints = values.get("image_grid_pinpoints") or every
+    try:
+        return TilesConfig.model_validate(
+            {"pixels": (side, side), "pinpoints": pinpoints, "most": int(most[1])}
+        )
+    except ValueError as error:
+        raise PretrainedError(f"image_grid_pinpoints or vision_aspect_ratio: {error}") from error
+
+
+def _rules(composition: Composition) -> dict[str, list[Rule]]:
+    decoder, vision = composition.decoder, composition.encoders["vision"]
+    assert decoder is not None
+    assert isinstance(vision, SiglipConfig)
+    connector = mlp_rules(vision, decoder.d_model, f"{_PROJECTOR}1", f"{_PROJECTOR}2")
+    return {
+        "decoder": [
+            *decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
+            _newline(decoder.d_model),
+        ],
+        "vision": [*siglip_rules(vision, _VISION), *connector],
+    }
+
+
+def _newline(width: int) -> Rule:
+    """The only token behind the vocabulary."""
+    form = Form((width,), (1, width), (0, 1), (1, width))
+    return Rule("extra_embedding.embedding", "image_newline", form)
+
+
+def _release(composition: Composition) -> dict[str, Any]:
+    decoder, vision = composition.decoder, composition.encoders.get("vision")
+    if decoder is None or not isinstance(vision, SiglipConfig) or len(composition.encoders) > 1:
+        raise PretrainedError(
+            "LLaVA-OneVision is a decoder and an encoder `vision` of family siglip alone"
+        )
+    check_connector(vision, decoder.d_model, "LLaVA-OneVision")
+    tiles = _released_tiles(decoder, vision)
+    text = released_decoder(decoder.model_copy(update={"extra_tokens": 0}))
+    # The norm is stored, although nothing uses it.
+    tower = vision.model_copy(update={"final_norm": True, "tiles": None})
+    return {
+        "architectures": ["LlavaOnevisionForConditionalGeneration"],
+        "model_type": "llava_onevision",
+        "image_grid_pinpoints": [list(pinpoint) for pinpoint in tiles.pinpoints],
+        "image_token_index": composition.placeholders.get("vision", _TOKEN),
+        "multimodal_projector_bias": vision.connector.bias,
+        "projector_hidden_act": released_activation(vision.connector.activation),
+        "text_config": text,
+        "tie_word_embeddings": decoder.tie_embeddings,
+        "use_image_newline_parameter": True,
+        "vision_aspect_ratio": f"anyres_max_{tiles.most}",
+        "vision_config": {**released_siglip(tower), "image_size": tiles.pixels[0]},
+        "vision_feature_layer": -1,
+        "vision_feature_select_strategy": "full",
+    }
+
+
+def _released_tiles(decoder: DecoderConfig, vision: SiglipConfig) -> TilesConfig:
+    """The tiles of a model that can be released.
+
+    Raises:
+        PretrainedError: it cannot.
+    """
+    if vision.tiles is None or vision.final_norm or decoder.extra_tokens != 1:
+        raise PretrainedError(
+            f"tiles {'null' if vision.tiles is None else 'given'}, final_norm "
+            f"{vision.final_norm} and extra_tokens {decoder.extra_tokens} are not "
+            "LLaVA-OneVision's; valid: tiles, false, 1"
+        )
+    _check_square(vision, vision.tiles)
+    return vision.tiles
+
+
+def _check_square(vision: ImageEncoderConfig, tiles: TilesConfig) -> None:
+    """A tile is a square of as many patches as there are positions."""
+    if tiles.pixels[0] != tiles.pixels[1] or vision.tile_outputs != vision.grid:
+        raise PretrainedError(
+            f"tiles of {list(tiles.pixels)} pixels and {vision.tile_outputs} patches beside a grid "
+            f"of {vision.grid} positions have no released format; valid: squares of one size"
+        )
+
+
+def _unused(values: Values) -> tuple[str, ...]:
+    """Layers behind the features, the norm behind all layers, and the pooling head."""
+    released = siglip_config(_tower(values)).layers
+    numbers = "|".join(map(str, range(feature_layers(values, released, default=-1), released)))
+    prefix = re.escape(_VISION)
+    layers = (rf"{prefix}encoder\.layers\.({numbers})\..*",) if numbers else ()
+    return (*layers, rf"{prefix}(post_layernorm|head)\..*")
+
+
+LLAVA_ONEVISION = Family(
+    "llava_onevision",
+    _read,
+    _rules,
+    _release,
+    _unused,
+    renames=(
+        (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),
+        (r"^model\.image_newline$", "image_newline"),
+        (r"^lm_head\.", "language_model.lm_head."),
+        (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
+        (r"^vision_tower\.(?!vision_model\.)", _VISION),
+    ),
+)
