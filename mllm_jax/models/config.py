@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from mllm_jax.models import decoder_families
-from mllm_jax.models.config_tiles import Size, TilesConfig
+from mllm_jax.models.config_parts import RopeScaling, Section, Size, TilesConfig
 from sharding.plan import divisors
 
 Backend = Literal["auto", "reference", "cudnn", "pallas_gpu", "splash"]
@@ -29,36 +29,7 @@ class Requirement(NamedTuple):
     axis: str
 
 
-class _Config(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class RopeScaling(_Config):
-    """Llama 3.1's stretch of low rotary frequencies (Llama 3 report, section 3.4.1).
-
-    Args:
-        factor: by how much low frequencies are slowed.
-        low_freq_factor, high_freq_factor: wavelengths above `original_max_positions /
-            low_freq_factor` are stretched, below `/ high_freq_factor` kept, between interpolated.
-        original_max_positions: context length of pre-training.
-    """
-
-    factor: float = Field(8.0, ge=1)
-    low_freq_factor: float = Field(1.0, gt=0)
-    high_freq_factor: float = Field(4.0, gt=0)
-    original_max_positions: int = Field(8192, gt=0)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> RopeScaling:
-        if self.high_freq_factor <= self.low_freq_factor:
-            raise ValueError(
-                f"high_freq_factor {self.high_freq_factor} must exceed low_freq_factor "
-                f"{self.low_freq_factor}: the two bound the interpolated band"
-            )
-        return self
-
-
-class DecoderConfig(_Config):
+class DecoderConfig(Section):
     """A causal language model.
 
     Args:
@@ -147,7 +118,7 @@ class DecoderConfig(_Config):
         )
 
 
-class ConnectorConfig(_Config):
+class ConnectorConfig(Section):
     """Encoder outputs to the decoder's width.
 
     Args:
@@ -179,7 +150,7 @@ class ConnectorConfig(_Config):
         return self
 
 
-class _EncoderConfig(_Config):
+class _EncoderConfig(Section):
     """What all encoders have.
 
     Args:
@@ -453,7 +424,7 @@ EncoderConfig = Annotated[
 ]
 
 
-class ModelConfig(_Config):
+class ModelConfig(Section):
     """The whole model.
 
     Args:
@@ -472,7 +443,7 @@ class ModelConfig(_Config):
     """
 
     decoder: DecoderConfig
-    encoders: dict[str, EncoderConfig] = {}
+    encoders: dict[str, EncoderConfig] = Field({})
     pretrained: str | dict[str, str | None] | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     attention: Backend = "auto"

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.models.config import DecoderConfig, RopeScaling
+from mllm_jax.models.config import DecoderConfig
+from mllm_jax.models.config_parts import RopeScaling
 from mllm_jax.models.decoder_families import FAMILIES
 from mllm_jax.models.pretrained.files import PretrainedError, listed
 

@@ -1,4 +1,4 @@
-"""Typed configuration of images that are cut into tiles."""
+"""Typed configuration of parts that towers share: what `mllm_jax.models.config` is made of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,38 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Size = tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
 
 
-class TilesConfig(BaseModel):
+class Section(BaseModel):
+    """A part of a configuration: no other keys, and nothing that changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class RopeScaling(Section):
+    """Llama 3.1's stretch of low rotary frequencies (Llama 3 report, section 3.4.1).
+
+    Args:
+        factor: by how much low frequencies are slowed.
+        low_freq_factor, high_freq_factor: wavelengths above `original_max_positions /
+            low_freq_factor` are stretched, below `/ high_freq_factor` kept, between interpolated.
+        original_max_positions: context length of pre-training.
+    """
+
+    factor: float = Field(8.0, ge=1)
+    low_freq_factor: float = Field(1.0, gt=0)
+    high_freq_factor: float = Field(4.0, gt=0)
+    original_max_positions: int = Field(8192, gt=0)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> RopeScaling:
+        if self.high_freq_factor <= self.low_freq_factor:
+            raise ValueError(
+                f"high_freq_factor {self.high_freq_factor} must exceed low_freq_factor "
+                f"{self.low_freq_factor}: the two bound the interpolated band"
+            )
+        return self
+
+
+class TilesConfig(Section):
     """Images of any resolution, cut into tiles that are encoded each by itself.
 
     As in LLaVA-OneVision (arXiv 2408.03326, section 3.2): an image is seen whole, and once more at
@@ -22,8 +53,6 @@ class TilesConfig(BaseModel):
         most: tiles whose outputs are as many as an image's may be, that of the whole apart; larger
             grids of outputs are shrunk.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     pixels: Size
     pinpoints: Annotated[tuple[Size, ...], Field(min_length=1)]
