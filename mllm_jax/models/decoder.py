@@ -103,19 +103,22 @@ def embed(
     """
     table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
     x = embed_tokens(table, tokens, ~is_media, dtype, view)
-    # Summed over the stages of a pipeline, these must count once.
-    once = axis_index(view.stage) == 0
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
         rows = learned[shard_slice(positions, view.sequence, dim=1)].astype(dtype)
-        x = x + jnp.where(once, rows, 0)
+        x = x + _once(rows, view)
     if "extra_embedding" in tower:
         extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
         behind = shard_slice(tokens, view.sequence, dim=1) - config.vocab_size
         # A product, so that the gradient of a few rows is no sum of scattered ones.
         chosen = jax.nn.one_hot(behind, config.extra_tokens, dtype=dtype)
-        x = x + jnp.where(once, chosen @ extra.astype(dtype), 0)
+        x = x + _once(chosen @ extra.astype(dtype), view)
     return x
+
+
+def _once(rows: jax.Array, view: View) -> jax.Array:
+    """What is on every stage, as a share of a sum over the stages: that of the first alone."""
+    return jnp.where(axis_index(view.stage) == 0, rows, 0)
 
 
 def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Array) -> Segments:

@@ -18,6 +18,7 @@ from data.lengths import LengthTable, measure, open_lengths
 from data.packing import make_capacity
 from data.plan import Consumer, Placement, Planner, runs_of_plan
 from data.sample import Lengths, Medium, Sample, SampleError
+from data.suggest import suggest_budgets
 from data.tiles import WHOLE
 from tests.data.samples import AUDIO, WORK, ListSource, MakeConfig, Picture, all_rows, make_sample
 from tests.data.test_loader import assert_same_step, take
@@ -203,6 +204,14 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
     assert vision["segment_ids"].any()
     assert not vision["shares"].any()
     assert (batch["decoder"]["tokens"] == TILED.newline).any()
+
+
+def test_suggested_budgets_are_whole_tiles(processor: TiledProcessor) -> None:
+    lengths = measure(tiled_source(60), processor)
+    budgets = suggest_budgets(lengths, (TILED, AUDIO), rows=2, samples_per_step=16)
+    assert budgets["vision"] % TILE == 0
+    most = max(sum(own.media.get("vision", ())) for own in map(lengths.__getitem__, range(60)))  # type: ignore[union-attr]
+    assert budgets["vision"] >= most
 
 
 # ---- bad input -----------------------------------------------------------------------------------
