@@ -208,8 +208,9 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
 
 def test_suggested_budgets_are_whole_tiles(processor: TiledProcessor) -> None:
     lengths = measure(tiled_source(60), processor)
-    budgets = suggest_budgets(lengths, (TILED, AUDIO), rows=2, samples_per_step=16)
-    assert budgets["vision"] % TILE == 0
+    larger = replace(TILED, tiling=replace(TILING, outputs=(3, 5)))
+    budgets = suggest_budgets(lengths, (larger, AUDIO), rows=2, samples_per_step=16)
+    assert budgets["vision"] % (15 * TILED.reduction) == 0
     most = max(sum(own.media.get("vision", ())) for own in map(lengths.__getitem__, range(60)))  # type: ignore[union-attr]
     assert budgets["vision"] >= most
 
