@@ -101,6 +101,34 @@ class ArrayRecordSource(_Files):
 FileSource = LlavaSource | ParquetSource | WebDatasetSource | ArrayRecordSource
 
 
+OneSource = DemoSource | SyntheticSource | FileSource
+
+
+class MemberConfig(_Section):
+    """A member of a mixture."""
+
+    weight: Annotated[float, Field(gt=0)] = 1.0  # share of the samples, over the sum of all weights
+    source: Annotated[OneSource, Field(discriminator="kind")]
+
+
+class MixtureSource(_Section):
+    """Several sources, each as often as its weight says; see `data/order.py`."""
+
+    kind: Literal["mixture"]  # format of the source
+    members: Annotated[dict[str, MemberConfig], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _noticeable(self) -> MixtureSource:
+        total = sum(member.weight for member in self.members.values())
+        for name, member in self.members.items():
+            if member.weight < 1e-5 * total:
+                raise ValueError(
+                    f"members.{name}.weight: {member.weight} is less than 1/100000 of all "
+                    f"weights, {total}; valid: more, or leave the member out"
+                )
+        return self
+
+
 class ImageConfig(_Section):
     """How images become patches.
 
@@ -156,9 +184,7 @@ class DataConfig(_Section):
     a multiple of that encoder's reduction. `launch.py budgets` suggests some.
     """
 
-    source: Annotated[DemoSource | SyntheticSource | FileSource, Field(discriminator="kind")] = (
-        DemoSource()
-    )
+    source: Annotated[OneSource | MixtureSource, Field(discriminator="kind")] = DemoSource()
     rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module
     budgets: dict[str, PositiveInt]  # capacities of a row: tokens, segments, and each encoder's
     batch: Literal["tokens", "samples"] = "tokens"  # what every step has as many of

@@ -39,6 +39,7 @@ from data.config import DataConfig
 from data.processor import Processor
 from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
+from data.sources.mixture import Mixture
 
 logger = logging.getLogger(__name__)
 
@@ -159,11 +160,14 @@ def _flat(values: Sequence[Sequence[int]]) -> NDArray[np.int32]:
 # ---- measuring -----------------------------------------------------------------------------------
 
 
-def measure(source: Source, processor: Processor) -> LengthTable:
-    """Measure every sample, in several processes if there are many samples and cores."""
+def measure(source: Source, processor: Processor, known: Sequence[LengthTable] = ()) -> LengthTable:
+    """Measure every sample, in several processes if there are many samples and cores.
+
+    known: of a mixture, the lengths of its members.
+    """
     found: list[Lengths | str] = []
     told = time.monotonic()
-    for part in _measured_parts(source, processor):
+    for part in _known_parts(source, known) or _measured_parts(source, processor):
         found += part
         if time.monotonic() - told > _SECONDS:
             told = time.monotonic()
@@ -175,6 +179,16 @@ def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
     """All encoders, and those whose images are cut into tiles."""
     tiled = [name for name, modality in processor.modalities.items() if modality.tiling]
     return list(processor.modalities), tiled
+
+
+def _known_parts(
+    source: Source, known: Sequence[LengthTable]
+) -> Iterator[list[Lengths | str]] | None:
+    """What is known of the samples of a mixture; None for what is none."""
+    if not known or not isinstance(source, Mixture):
+        return None
+    places = map(source.place, range(len(source)))
+    return ([known[member][index]] for member, index in places)
 
 
 def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengths | str]]:
@@ -243,7 +257,8 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
             folder.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryDirectory(dir=folder.parent).cleanup()
         logger.info("measuring %d samples, once, into %s", size, folder)
-        table = measure(source, processor)
+        known = source.members.values() if isinstance(source, Mixture) else ()
+        table = measure(source, processor, [open_lengths(m, processor, config) for m in known])
     with _keeping(folder):
         _save(table, folder)
     return _load(folder, size, *encoders)

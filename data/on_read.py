@@ -106,21 +106,21 @@ class _PlaceIterator(Unseekable):
 class _Places(Sliced):
     """What one host reads: its share of the samples carried over, then of all that follow."""
 
-    def __init__(self, size: int, state: LoaderState, index: int, hosts: int) -> None:
+    def __init__(self, source: Source, state: LoaderState, index: int, hosts: int) -> None:
         super().__init__()
-        self._size, self._state, self._index, self._hosts = size, state, index, hosts
+        self._order, self._state = stream(source, state.seed), state
+        self._index, self._hosts = index, hosts
 
     def __iter__(self) -> _PlaceIterator:
         return _PlaceIterator(self._all(), self.offset, self.stride)
 
     def _all(self) -> Iterator[tuple[int, int]]:
-        order = stream(self._size, self._state.seed)
         for position in self._state.carry:
             if position % self._hosts == self._index:
-                yield position, int(order[position])
+                yield position, self._order[position]
         first = self._state.position
         for position in count(first + (self._index - first) % self._hosts, self._hosts):
-            yield position, int(order[position])
+            yield position, self._order[position]
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,7 @@ class ReadingLoader(StepLoader):
             check_rows(own, encoders, config.rows)
         self._config, self._processor, self._cluster = config, processor, cluster
         self._rows, self._parts = rows[cluster.index], _Parts(rows, processor)
-        places = _Places(len(source), state, cluster.index, cluster.count)
+        places = _Places(source, state, cluster.index, cluster.count)
         reads = places.map(_Reader(source, processor))
         # A step holds many samples: as many of them are made ahead as a step takes.
         wanted = config.prefetch * (config.samples or config.lookahead)

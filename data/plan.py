@@ -1,6 +1,7 @@
 """The endless stream of step plans, a pure function of (source, lengths, seed).
 
-Stream position p is sample shuffle(p) of epoch p // len(source). A step fills a pool (those carried
+Stream position p is sample shuffle(p) of epoch p // len(source), or what a mixture says
+(`data.order`). A step fills a pool (those carried
 over first, then new ones), deals what fits and carries the rest. Plans come from lengths alone, so
 that all hosts and workers make the same ones.
 
@@ -18,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-import grain
 import numpy as np
 
 from data.config import DataConfig
@@ -26,10 +26,12 @@ from data.dealing import Dealer, Dealt, Hosts, Loads
 from data.ladder import Ladder
 from data.microbatches import spread_over_time
 from data.modality import Modality
+from data.order import Order, Shuffled
 from data.packing import Capacity, spans_of
 from data.problem import Work
 from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
+from data.sources.mixture import Mixture
 
 Skip = tuple[str, str]  # (sample name, reason)
 
@@ -237,7 +239,7 @@ class Planner:
         units = {"tokens": 1} | {m.name: m.reduction for m in capacity.modalities}
         ladder = Ladder.build(config, {**units, **consumer.units})
         self._deal = Dealer(config, capacity, ladder, consumer.work, consumer.hosts)
-        self._stream = stream(self._size, state.seed)
+        self._stream = stream(source, state.seed)
         self._pool: list[_Waiting] = []
         self._skipped: list[Skip] = []
         self._planned: deque[StepPlan] = deque()
@@ -331,7 +333,7 @@ class Planner:
     def _fill(self) -> int:
         """Read into the pool until it holds what a step wants; the next position."""
         position, failed = self.state.position, 0
-        while len(self._pool) < self._wanted and failed < self._size:
+        while len(self._pool) < self._wanted and failed < self._stream.epoch:
             places = range(position, position + self._wanted - len(self._pool))
             found = self._take(places)
             failed = 0 if found else failed + len(places)
@@ -359,10 +361,9 @@ class Planner:
         return self._capacity.misfit(lengths, self._config.balance == "per_phase")
 
 
-def stream(size: int, seed: int) -> grain.MapDataset[int]:
-    """Index in the source of the sample at every position, epoch after epoch."""
-    # Of indices, not of samples: planning must not read them.
-    return grain.MapDataset.range(size).shuffle(seed=seed).repeat()
+def stream(source: Source, seed: int) -> Order:
+    """Index in the source of the sample at every position."""
+    return source.order(seed) if isinstance(source, Mixture) else Shuffled(len(source), seed)
 
 
 def used_lengths(

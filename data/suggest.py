@@ -9,6 +9,7 @@ import numpy as np
 
 from data.lengths import LengthTable
 from data.modality import Modality
+from data.order import Order
 from data.packing import spans_of
 from data.sample import DataError
 
@@ -21,18 +22,20 @@ def suggest_budgets(
     rows: int,
     samples_per_step: int,
     probe: int = 2048,
+    order: Order | None = None,
 ) -> dict[str, int]:
     """`data.budgets` for about `samples_per_step` samples in `rows` rows.
 
     The stream's means fix the ratio of the budgets: the scarcest one sets the pace, and what the
     others have beyond the ratio is padding. Budgets are multiples of 8 encoder outputs (8 tokens),
     or of a tile's, so among the scales within 15 % of `samples_per_step` the one that rounds best
-    is taken. Lengths come from `probe` samples over the source, at random.
+    is taken. Lengths come from `probe` samples over the source, at random, or from the first ones
+    of `order`, in which some come up more often than others.
 
     Raises:
         DataError: none of the probed samples is usable.
     """
-    needs, segments = _probe(lengths, modalities, probe)
+    needs, segments = _probe(lengths, modalities, _chosen(len(lengths), probe, order))
     names = [name for name, (values, _) in needs.items() if values.any()]
     means = np.array([needs[name][0].mean() for name in names])
     largest = np.array([needs[name][0].max() for name in names])
@@ -47,15 +50,21 @@ def suggest_budgets(
     return dict(zip(names, chosen, strict=True)) | unused | {"segments": most}
 
 
+def _chosen(size: int, probe: int, order: Order | None) -> list[int]:
+    if order is not None:
+        return [order[position] for position in range(probe)]
+    # At random: a regular grid would see a pattern such as "every other sample has an image".
+    chosen: list[int] = np.random.default_rng(0).permutation(size)[:probe].tolist()
+    return chosen
+
+
 def _probe(
-    lengths: LengthTable, modalities: Sequence[Modality], probe: int
+    lengths: LengthTable, modalities: Sequence[Modality], chosen: Sequence[int]
 ) -> tuple[dict[str, tuple[np.ndarray, int]], float]:
     """Needs of samples per budget with its rounding unit, and segments per sample."""
     rows: list[list[int]] = []
     media: list[int] = []
-    # At random: a regular grid would see a pattern such as "every other sample has an image".
-    chosen = np.random.default_rng(0).permutation(len(lengths))[:probe]
-    for index in chosen.tolist():
+    for index in chosen:
         own = lengths[index]
         if isinstance(own, str):
             continue  # not lost: the loader will meet, count and report it

@@ -17,6 +17,7 @@ from data.plan import Consumer, LoaderState, Planner
 from data.processor import make_processor
 from data.sample import DataError
 from data.sources import Source, make_source
+from data.sources.mixture import Mixture
 from data.suggest import suggest_budgets
 from mllm_jax.config import ConfigError, ExperimentConfig
 from mllm_jax.config_checks import check_unplanned
@@ -116,7 +117,8 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
             ) from error
         present = None
     wanted = samples or max(1, round(present.samples if present else 1))
-    budgets = suggest_budgets(lengths, encoders, config.data.rows, wanted)
+    order = source.order(config.train.seed) if isinstance(source, Mixture) else None
+    budgets = suggest_budgets(lengths, encoders, config.data.rows, wanted, order=order)
     suggested = outcome(config, source, lengths, encoders, rounded(budgets, config))
     return Advice(present, suggested)
 

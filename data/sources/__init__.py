@@ -10,6 +10,8 @@ from data.config import (
     DataConfig,
     DemoSource,
     FileSource,
+    MixtureSource,
+    OneSource,
     ParquetSource,
     SyntheticSource,
     WebDatasetSource,
@@ -54,7 +56,18 @@ def make_source(config: DataConfig, split: Split = "train") -> Source:
         from data.sources.synthetic import SyntheticSet
 
         return SyntheticSet(config, split)
+    if isinstance(config.source, MixtureSource):
+        from data.sources.mixture import Mixture
+
+        return Mixture(config, split)
     return _open_files(config, config.source, split)
+
+
+def has_split(source: OneSource, split: Split) -> bool:
+    """Whether a source has samples of a split."""
+    if isinstance(source, DemoSource | SyntheticSource):
+        return True
+    return split == "train" or source.heldout is not None
 
 
 def _open_files(config: DataConfig, options: FileSource, split: Split) -> Source:

@@ -1,0 +1,142 @@
+"""In which order samples come up: epochs, each shuffled anew, or a mixture by weights.
+
+An order is a pure function of the position, so that any place of it can be gone to at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
+from math import ceil
+from typing import Protocol
+
+import grain
+import numpy as np
+from numpy.typing import NDArray
+
+_ONE = 1 << 32  # weights are whole numbers of this sum, so that counts are exact
+_SHORTEST = 64  # positions of a block
+
+
+class Order(Protocol):
+    """Index in the source of the sample at every position from 0 on, without end."""
+
+    @property
+    def epoch(self) -> int:
+        """A number of positions in which every sample comes up."""
+
+    def __getitem__(self, position: int) -> int: ...
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """Epoch after epoch of `size` samples, each sample once in each of them."""
+
+    size: int
+    seed: int
+
+    @property
+    def epoch(self) -> int:
+        """As of `Order`."""
+        return self.size
+
+    @cached_property
+    def _indices(self) -> grain.MapDataset[int]:
+        # Of indices, not of samples: planning must not read them.
+        return grain.MapDataset.range(self.size).shuffle(seed=self.seed).repeat()
+
+    def __getitem__(self, position: int) -> int:
+        return int(self._indices[position])
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Members of a mixture by their weights, each in epochs of its own.
+
+    Positions come in blocks. Of the first t positions of whole blocks, a member of share w has
+    w * t, rounded up or down; within a block members follow each other at random. The k-th sample
+    of a member is that at position k of its own order, so that it sees all its samples before it
+    sees one twice, however small its weight. Example: weights 3 and 1, blocks of 64; each has 48
+    positions of the first member and 16 of the second, whose samples 0 to 15 (of its order) are in
+    the first block, 16 to 31 in the second.
+
+    sizes, weights: of the members, whose samples lie one member after the other in the source.
+    """
+
+    sizes: tuple[int, ...]
+    weights: tuple[float, ...]
+    seed: int
+
+    @cached_property
+    def bounds(self) -> tuple[int, ...]:
+        """Sum of the shares of the members up to each, the last `_ONE`."""
+        sums = list(accumulate(self.weights))
+        return (*(round(_ONE * part / sums[-1]) for part in sums[:-1]), _ONE)
+
+    @cached_property
+    def block(self) -> int:
+        """Positions of a block: enough that a member is never to have less than none of them."""
+        return max(_SHORTEST, ceil(2 * _ONE / min(self._shares)))
+
+    @property
+    def epoch(self) -> int:
+        """As of `Order`."""
+        needed = (ceil(n * _ONE / share) for n, share in zip(self.sizes, self._shares, strict=True))
+        return max(needed) + 2 * self.block
+
+    @property
+    def _shares(self) -> list[int]:
+        return [end - start for start, end in pairwise((0, *self.bounds))]
+
+    @cached_property
+    def _members(self) -> tuple[Shuffled, ...]:
+        return tuple(Shuffled(n, _seed(self.seed, i)) for i, n in enumerate(self.sizes))
+
+    def place(self, position: int) -> tuple[int, int]:
+        """The member at a position, and how many samples of it came up before."""
+        block, at = divmod(position, self.block)
+        members, numbers = _layout(self, block)
+        return int(members[at]), int(numbers[at])
+
+    def __getitem__(self, position: int) -> int:
+        member, number = self.place(position)
+        return sum(self.sizes[:member]) + self._members[member][number]
+
+    def before(self, block: int) -> NDArray[np.int64]:
+        """Positions of every member in all blocks before one, `[members]`."""
+        position = block * self.block
+        up_to = [(position * bound + _ONE // 2) // _ONE for bound in (0, *self.bounds)]
+        return np.array([end - start for start, end in pairwise(up_to)], np.int64)
+
+    def slots(self, block: int) -> NDArray[np.int64]:
+        """The numbers of the positions of a block, shuffled, `[block]`."""
+        # Grain's shuffle is slow for few numbers. NumPy promises these to stay what they are.
+        key = np.array([_seed(self.seed, "slots"), block], np.uint64)
+        return np.argsort(np.random.Philox(key=key).random_raw(self.block), kind="stable")
+
+
+@lru_cache(maxsize=4)
+def _layout(order: Mixed, block: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of every position of a block, the member and how many samples of it came up before."""
+    done = order.before(block)
+    counts = order.before(block + 1) - done
+    members = np.searchsorted(np.cumsum(counts), order.slots(block), side="right")
+    by_member = np.argsort(members, kind="stable")
+    firsts = np.cumsum(counts) - counts
+    numbers = np.empty_like(by_member)
+    numbers[by_member] = np.arange(order.block) + np.repeat(done - firsts, counts)
+    return members, numbers
+
+
+def _seed(seed: int, part: object) -> int:
+    """A seed of its own for a part: Grain adds the epoch to a seed, so neighbours would repeat."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {part}".encode()).digest()[:4], "big")
+
+
+def interleaved(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """All (member, index in it), the members spread evenly over the list."""
+    places = [(member, i) for member, size in enumerate(sizes) for i in range(size)]
+    return sorted(places, key=lambda place: ((place[1] + 0.5) / sizes[place[0]], place[0]))

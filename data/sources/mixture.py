@@ -1,0 +1,82 @@
+"""Several sources as one; how often each comes up is a matter of the order (`data.order`).
+
+As a list it holds every sample of every member once. Held-out samples are those of the members that
+have some, spread evenly, so that the first of them are of all members.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import accumulate
+
+from data.config import DataConfig, MixtureSource
+from data.order import Mixed, Order, interleaved
+from data.sample import DataError, Sample
+from data.sources import Source, Split, has_split, make_source
+
+
+class Mixture:
+    """One split; see the module.
+
+    Raises:
+        DataError: a member cannot be used, has no sample, or none has the split.
+    """
+
+    def __init__(self, config: DataConfig, split: Split) -> None:
+        if not isinstance(config.source, MixtureSource):
+            raise DataError(f"data.source is of kind {config.source.kind}, not mixture")
+        options = {
+            name: member
+            for name, member in config.source.members.items()
+            if has_split(member.source, split)
+        }
+        if not options:
+            raise DataError(f"data.source has no member with the split {split!r}")
+        self.members: Mapping[str, Source] = {
+            name: make_source(config.model_copy(update={"source": member.source}), split)
+            for name, member in options.items()
+        }
+        self._names, self._list = list(options), list(self.members.values())
+        self._sizes = tuple(len(member) for member in self._list)
+        if 0 in self._sizes:
+            name = self._names[self._sizes.index(0)]
+            raise DataError(f"data.source.members.{name} has no samples")
+        self._ends, self.home = list(accumulate(self._sizes)), config.cache
+        self._weights = tuple(member.weight for member in options.values())
+        self._places = interleaved(self._sizes) if split == "heldout" else None
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """Of the members, but not of their weights, which change no sample."""
+        prints = [member.fingerprint for member in self._list]
+        if None in prints:
+            return None
+        return hashlib.sha256(repr((prints, self._places is None)).encode()).hexdigest()
+
+    def place(self, index: int) -> tuple[int, int]:
+        """The member that sample `index` is of, and its index in it. Raises IndexError."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"sample {index} of {len(self)}")
+        if self._places is not None:
+            return self._places[index]
+        member = bisect_right(self._ends, index)
+        return member, index - self._ends[member] + self._sizes[member]
+
+    def name(self, index: int) -> str:
+        """`charts/train.json[17]`: the name of the member, and that of the sample in it."""
+        member, own = self.place(index)
+        return f"{self._names[member]}/{self._list[member].name(own)}"
+
+    def __getitem__(self, index: int) -> Sample:
+        member, own = self.place(index)
+        return self._list[member][own]
+
+    def order(self, seed: int) -> Order:
+        """In which order samples come up."""
+        return Mixed(self._sizes, self._weights, seed)

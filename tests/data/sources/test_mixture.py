@@ -1,0 +1,171 @@
+"""Mixtures: members of any kind, lengths measured once, steps that resume, weights that hold."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from data import DataConfig, DataError, Loader, LoaderState, make_processor, make_source
+from data.lengths import open_lengths
+from data.on_read import Alone, ReadingLoader
+from data.plan import Consumer, Planner
+from data.sources.mixture import Mixture
+from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, all_rows
+from tests.data.sources.writers import FORMATS, SAMPLES
+from tests.data.test_loader import assert_same_step
+
+WEIGHTS = {"json_list": 3.0, "webdataset": 1.0, "arrayrecord": 0.5}
+COUNTS = {"json_list": 2, "webdataset": 4, "arrayrecord": 6}
+BUDGETS = {"tokens": 400, "vision": 72, "audio": 640, "segments": 24}
+
+
+@pytest.fixture
+def mixture(make_config: MakeConfig, tmp_path: Path) -> Any:
+    """A configuration of a mixture of the named formats, with weights."""
+
+    written: dict[str, Any] = {}
+
+    def make(weights: dict[str, float], **changes: Any) -> DataConfig:
+        members = {}
+        for name, weight in weights.items():
+            if name not in written:
+                folder = tmp_path / name
+                folder.mkdir()
+                written[name] = FORMATS[name](folder, SAMPLES[: COUNTS[name]])
+            members[name] = {"weight": weight, "source": written[name]}
+        base = {
+            "source": {"kind": "mixture", "members": members},
+            "budgets": BUDGETS,
+            "tokenizer": "bytes",
+            "rows": 1,
+            "lookahead": 4,
+            "cache": tmp_path / "cache",
+        }
+        return make_config(**(base | changes))
+
+    return make
+
+
+def test_it_holds_every_sample_of_every_member_once(mixture: Any) -> None:
+    source = make_source(mixture(WEIGHTS))
+    assert len(source) == 2 + 4 + 6
+    names = [source.name(index) for index in range(len(source))]
+    assert names[0] == "json_list/train.json[0]"
+    assert names[2] == "webdataset/0.tar:deep/000000"
+    assert names[-1].startswith("arrayrecord/train-00001-of-00002.array_record[")
+    again = pickle.loads(pickle.dumps(source))
+    for index, plain in enumerate([*SAMPLES[:2], *SAMPLES[:4], *SAMPLES]):
+        for own in (source, again):
+            assert [(turn.role, turn.text) for turn in own[index].turns] == plain.texts()
+    with pytest.raises(IndexError):
+        source[len(source)]
+
+
+def test_lengths_are_those_of_the_members_and_weights_change_none(
+    mixture: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = mixture(WEIGHTS)
+    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    table = open_lengths(source, processor, config)
+    assert [table[i] for i in range(len(table))] == [
+        processor.measure(source[i]) for i in range(len(source))
+    ]
+    caplog.set_level(logging.INFO, "data.lengths")
+    for weights in ({**WEIGHTS, "json_list": 1.0}, {"webdataset": 1.0}):
+        other = mixture(weights)
+        open_lengths(make_source(other), processor, other)
+    (message,) = caplog.messages  # members were measured, the smaller mixture is put together
+    assert message.startswith("measuring 4 samples")
+
+
+def test_plans_have_the_members_in_proportion(mixture: Any) -> None:
+    config = mixture({"json_list": 3.0, "webdataset": 1.0}, lookahead=8)
+    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    lengths = open_lengths(source, processor, config)
+    planner = Planner(source, lengths, config, CAPACITY, LoaderState(0), Consumer(WORK))
+    count: Counter[str] = Counter()
+    while planner.state.position < 640:
+        count.update(source.name(p.index).split("/")[0] for p in planner.plan().placements)
+    assert count["json_list"] / count.total() == pytest.approx(0.75, abs=0.02)
+    assert {source.name(i) for i in range(len(source))} == {
+        source.name(planner._stream[p]) for p in range(planner._stream.epoch)
+    }
+
+
+@pytest.mark.parametrize("batch", [{}, {"batch": "samples", "samples": 5, "rows": 2}])
+def test_a_run_resumes_at_every_step(batch: Any, mixture: Any) -> None:
+    config = mixture(WEIGHTS, **batch)
+    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    rows, consumer = all_rows(config.rows), Consumer(WORK, microbatches=2)
+
+    def planned(state: LoaderState | None) -> Any:
+        return Loader(source, processor, config, 3, rows, state, consumer)
+
+    def reading(state: LoaderState | None) -> Any:
+        return ReadingLoader(source, processor, config, 3, [rows], state, consumer, Alone())
+
+    with planned(None) as loader:
+        steps = [next(loader) for _ in range(6)]
+    for opened in (planned, reading):
+        for done in range(5):
+            state = LoaderState.from_json(steps[done].state.to_json())
+            with opened(state) as loader:
+                for step in steps[done + 1 :]:
+                    assert_same_step(next(loader), step)
+
+
+def test_workers_make_the_same_steps(mixture: Any) -> None:
+    config = mixture(WEIGHTS)
+    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    more = config.model_copy(update={"workers": 1})
+    with (
+        Loader(source, processor, config, 0, all_rows(1)) as first,
+        Loader(source, processor, more, 0, all_rows(1)) as second,
+    ):
+        for _ in range(3):
+            assert_same_step(next(first), next(second))
+
+
+def test_held_out_samples_are_of_all_members_that_have_some(mixture: Any) -> None:
+    config = mixture(WEIGHTS)
+    with pytest.raises(DataError, match="no member with the split 'heldout'"):
+        make_source(config, "heldout")
+    values = config.source.model_dump()
+    for name in ("json_list", "arrayrecord"):
+        values["members"][name]["source"]["heldout"] = values["members"][name]["source"]["path"]
+    source = make_source(
+        config.model_copy(update={"source": type(config.source)(**values)}), "heldout"
+    )
+    names = [source.name(index).split("/")[0] for index in range(len(source))]
+    assert Counter(names) == {"json_list": 2, "arrayrecord": 6}
+    assert set(names[:4]) == {"json_list", "arrayrecord"}
+
+
+def test_a_member_without_samples_is_named(mixture: Any, tmp_path: Path) -> None:
+    config = mixture(WEIGHTS)
+    (tmp_path / "json_list" / "train.json").write_text("[]")
+    with pytest.raises(DataError, match=r"data.source.members.json_list has no samples"):
+        make_source(config)
+    (tmp_path / "json_list" / "train.json").unlink()
+    with pytest.raises(DataError, match="cannot read"):
+        Mixture(config, "train")
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"json_list": 0.0}, "greater than 0"),
+        ({"json_list": float("inf")}, "finite number"),
+        ({"json_list": 1e-6, "webdataset": 1.0}, r"members.json_list.weight: 1e-06 is less than"),
+        ({}, "at least 1 item"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(weights: Any, message: str, mixture: Any) -> None:
+    with pytest.raises(ValidationError, match=message):
+        mixture(weights)
