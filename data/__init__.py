@@ -2,8 +2,10 @@
 
 Reading order: `sample.py` (what a sample is), `processor.py` (tokens, patches, log-mel frames),
 `lengths.py` (how long all samples are), `packing.py`, `balance.py` and `dealing.py` (which sample
-goes to which row), `plan.py` (the stream of step plans), `assemble.py` (plan -> arrays),
-`loader.py` (all of it as one Grain pipeline), `on_read.py` (where lengths are not known before).
+goes to which row), `order.py` (which sample is next), `plan.py` (the stream of step plans),
+`assemble.py` (plan -> arrays), `loader.py` (all of it as one Grain pipeline), `on_read.py` (where
+lengths are not known before). `sources/` has the formats: `record.py` says what a record of any of
+them is, `storage.py` where files are.
 """
 
 from data.config import DataConfig

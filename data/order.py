@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ONE = 1 << 32  # weights are whole numbers of this sum, so that counts are exact
+_SMALL = 1 << 14  # samples whose permutations fit into memory at no cost
 _SHORTEST = 64  # positions of a block
 
 
@@ -50,6 +51,30 @@ class Shuffled:
 
     def __getitem__(self, position: int) -> int:
         return int(self._indices[position])
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """As `Shuffled`, for few samples, with which Grain's shuffle takes milliseconds for each."""
+
+    size: int
+    seed: int
+
+    @property
+    def epoch(self) -> int:
+        """As of `Order`."""
+        return self.size
+
+    def __getitem__(self, position: int) -> int:
+        epoch, at = divmod(position, self.size)
+        return int(_permutation(self.seed, epoch, self.size)[at])
+
+
+@lru_cache(maxsize=32)
+def _permutation(seed: int, number: int, size: int) -> NDArray[np.int64]:
+    """One of the permutations of a seed; NumPy promises that they stay what they are."""
+    key = np.array([seed, number], np.uint64)
+    return np.argsort(np.random.Philox(key=key).random_raw(size), kind="stable")
 
 
 @dataclass(frozen=True)
@@ -92,8 +117,12 @@ class Mixed:
         return [end - start for start, end in pairwise((0, *self.bounds))]
 
     @cached_property
-    def _members(self) -> tuple[Shuffled, ...]:
-        return tuple(Shuffled(n, _seed(self.seed, i)) for i, n in enumerate(self.sizes))
+    def _members(self) -> tuple[Order, ...]:
+        seeds = [_seed(self.seed, member) for member in range(len(self.sizes))]
+        return tuple(
+            Permuted(size, seed) if size <= _SMALL else Shuffled(size, seed)
+            for size, seed in zip(self.sizes, seeds, strict=True)
+        )
 
     def place(self, position: int) -> tuple[int, int]:
         """The member at a position, and how many samples of it came up before."""
@@ -113,9 +142,7 @@ class Mixed:
 
     def slots(self, block: int) -> NDArray[np.int64]:
         """The numbers of the positions of a block, shuffled, `[block]`."""
-        # Grain's shuffle is slow for few numbers. NumPy promises these to stay what they are.
-        key = np.array([_seed(self.seed, "slots"), block], np.uint64)
-        return np.argsort(np.random.Philox(key=key).random_raw(self.block), kind="stable")
+        return _permutation(_seed(self.seed, "slots"), block, self.block)
 
 
 @lru_cache(maxsize=4)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from data.config import DataConfig
 from data.lengths import LengthTable, open_lengths
 from data.loader import Loader, StepLoader
 from data.on_read import ReadingLoader
@@ -31,7 +32,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
         DataError: the source, the budgets or the measured lengths cannot be used.
     """
     config = experiment.config
-    source = make_source(config.data, "train")
+    source = shared_source(config.data)
     common = source, experiment.processor, config.data, config.train.seed
     rows, own = process_rows(experiment.step, config.data.rows), consumer(experiment)
     if config.data.lengths == "on_read":
@@ -50,6 +51,14 @@ def consumer(experiment: Experiment) -> Consumer:
         config.budget_units,
         jax.process_count() if config.data.lengths == "on_read" else 1,
     )
+
+
+def shared_source(config: DataConfig) -> Source:
+    """The training split, whose index one process makes for all that see its folder."""
+    if jax.process_count() == 1:
+        return make_source(config, "train")
+    first = together(lambda: make_source(config, "train") if is_primary() else None)
+    return together(lambda: make_source(config, "train") if first is None else first)
 
 
 def shared_lengths(experiment: Experiment, source: Source) -> LengthTable:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.order import Mixed, Shuffled, _layout, interleaved
+from data.order import Mixed, Order, Permuted, Shuffled, _layout, _permutation, interleaved
 
 sizes = st.lists(st.integers(1, 20), min_size=1, max_size=5)
 weights = st.floats(0.1, 10)
@@ -54,7 +55,7 @@ def test_within_every_block_the_proportion_holds(order: Mixed) -> None:
 def test_a_member_sees_all_its_samples_before_it_sees_one_twice(order: Mixed) -> None:
     firsts = [sum(order.sizes[:member]) for member in range(len(order.sizes))]
     seen: dict[int, list[int]] = {member: [] for member in range(len(order.sizes))}
-    for position in range(200):
+    for position in range(600):
         member, number = order.place(position)
         assert number == len(seen[member])
         seen[member].append(order[position] - firsts[member])
@@ -67,7 +68,7 @@ def test_a_member_sees_all_its_samples_before_it_sees_one_twice(order: Mixed) ->
 @settings(max_examples=25, deadline=None)
 @given(mixtures())
 def test_every_sample_comes_up_in_an_epoch(order: Mixed) -> None:
-    if order.epoch < 600:
+    if order.epoch < 3000:
         assert {order[p] for p in range(order.epoch)} == set(range(sum(order.sizes)))
 
 
@@ -77,6 +78,7 @@ def test_any_place_is_the_same_at_any_time(order: Mixed, positions: list[int]) -
     again: Mixed = pickle.loads(pickle.dumps(order))
     found = [order[position] for position in positions]
     _layout.cache_clear()
+    _permutation.cache_clear()
     assert [again[p] for p in positions[::-1]] == found[::-1]
     assert all(0 <= index < sum(order.sizes) for index in found)
 
@@ -104,10 +106,17 @@ def test_a_member_of_little_weight_is_seen_whole() -> None:
 @settings(max_examples=25)
 @given(sizes, st.integers(0, 2**31))
 def test_a_plain_order_is_epochs_that_are_shuffled(own: list[int], seed: int) -> None:
-    order = Shuffled(own[0], seed)
-    for epoch in range(3):
+    orders: tuple[Order, ...] = (Permuted(own[0], seed), Shuffled(own[0], seed))
+    for order, epoch in product(orders, range(3)):
         positions = range(epoch * order.epoch, (epoch + 1) * order.epoch)
         assert sorted(order[p] for p in positions) == list(range(own[0]))
+
+
+def test_a_large_member_is_seen_whole_too() -> None:
+    order = Mixed((20_000, 10), (1.0, 0.01), 3)
+    own = [order[p] for p in range(500) if order.place(p)[0] == 0]
+    assert len(set(own)) == len(own) > 480
+    assert max(own) < 20_000
 
 
 @given(sizes)

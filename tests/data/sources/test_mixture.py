@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from data import DataConfig, DataError, Loader, LoaderState, make_processor, make_source
+from data import (
+    DataConfig,
+    DataError,
+    Loader,
+    LoaderState,
+    make_processor,
+    make_source,
+    suggest_budgets,
+)
 from data.lengths import open_lengths
 from data.on_read import Alone, ReadingLoader
 from data.plan import Consumer, Planner
@@ -96,6 +104,19 @@ def test_plans_have_the_members_in_proportion(mixture: Any) -> None:
     assert {source.name(i) for i in range(len(source))} == {
         source.name(planner._stream[p]) for p in range(planner._stream.epoch)
     }
+
+
+def test_budgets_are_those_of_what_comes_up(mixture: Any) -> None:
+    """Text alone in one member, images in the other: more of it, more patches to a token."""
+    ratios = []
+    for weight in (0.1, 1.0, 10.0):
+        config = mixture({"json_list": 1.0, "webdataset": weight})
+        source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+        lengths = open_lengths(source, processor, config)
+        encoders = list(processor.modalities.values())
+        budgets = suggest_budgets(lengths, encoders, 1, 64, order=source.order(0))  # type: ignore[attr-defined]
+        ratios.append(budgets["vision"] / budgets["tokens"])
+    assert ratios[0] < 0.9 * ratios[1] < 0.9 * ratios[2]
 
 
 @pytest.mark.parametrize("batch", [{}, {"batch": "samples", "samples": 5, "rows": 2}])
