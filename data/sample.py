@@ -21,6 +21,10 @@ class MediaError(Exception):
     """An image or clip that cannot be used; `Processor` turns it into a `SampleError`."""
 
 
+class ConversationError(Exception):
+    """A conversation that cannot be told; `Processor` turns it into a `SampleError`."""
+
+
 class SampleError(Exception):
     """One unusable sample: skipped and counted, or raised with `data.on_error: raise`."""
 

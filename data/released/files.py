@@ -193,6 +193,10 @@ class ReleasedFiles:
     most_tiles: int | None
     fingerprint: str
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # A worker process reads the folder itself.
+        return read_folder, (self.folder,)
+
 
 def read_folder(folder: Path) -> ReleasedFiles:
     """Read a processor's folder.

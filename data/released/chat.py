@@ -1,0 +1,316 @@
+"""Conversations to tokens by a released tokenizer and chat template.
+
+The template is asked once, when it is read, in which form it wants messages: their content as parts
+(`{"type": "text", "text": ...}`) or as a text, for each role; and whether it writes a placeholder
+for a part that is an image or a clip. For what it does not, the placeholder is put into the text.
+
+Learnt are the tokens that touch an answer's characters, and the special token right behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.chat import Told
+from data.modality import Kind
+from data.released.files import ReleasedFiles
+from data.released.marks import Found, Span, found_in, marked
+from data.released.template import ChatTemplate, Message, TemplateError
+from data.released.tokens import ReleasedTokenizer, Tokens
+from data.sample import ConversationError, DataError, Role, Turn
+
+_PROBES: dict[Role, str] = {"system": "Probe 1.", "user": "Probe 2.", "assistant": "Probe 3."}
+_UNREAD = "Probe 4."  # in a key that no template reads
+_ROLES = tuple(_PROBES)
+#: Roles whose messages have parts, the first choice first.
+_FORMS: tuple[frozenset[Role], ...] = (
+    frozenset(_ROLES),
+    frozenset(("user", "assistant")),
+    frozenset(("user",)),
+    frozenset(("system", "user")),
+    frozenset(),
+)
+
+
+@dataclass
+class _Texts:
+    """Texts of messages in their order, and whether each is an answer."""
+
+    marking: bool
+    texts: list[str] = field(default_factory=list)
+    answers: list[bool] = field(default_factory=list)
+
+    def add(self, text: str, role: Role) -> str:
+        """What a message has for `text`."""
+        if not text.strip():
+            return text
+        self.texts.append(text.strip())
+        self.answers.append(role == "assistant")
+        return marked(text, len(self.texts) - 1) if self.marking else text
+
+
+@dataclass(frozen=True)
+class _Rendering:
+    """A rendered conversation, and where samples speak in it."""
+
+    text: str
+    answers: tuple[Span, ...]
+    others: tuple[Span, ...]
+
+
+class ReleasedChat:
+    """See `data.chat.Chat`, and the module.
+
+    Args:
+        files: of the processor's folder.
+        marks: what stands for media in the text of samples.
+        today: see `ChatTemplate`.
+
+    Raises:
+        DataError: the tokenizer or the template cannot be used, or they do not fit each other.
+    """
+
+    def __init__(self, files: ReleasedFiles, marks: Mapping[Kind, str], today: date) -> None:
+        self._arguments = (files, marks, today)
+        self._folder, self._multimodal = files.folder, files.multimodal
+        given = {"image": files.image_token, "audio": files.audio_token}
+        self._written: dict[Kind, str] = {kind: given[kind] or marks[kind] for kind in marks}
+        self._tokenizer = ReleasedTokenizer(files, self._new_tokens(files))
+        self._kinds = {mark: kind for kind, mark in marks.items()}
+        self._split = re.compile("(" + ("|".join(map(re.escape, self._kinds)) or "(?!)") + ")")
+        self._placeholders = {kind: self._id(token) for kind, token in self._written.items()}
+        self._template = self._read_template(files, today)
+        self._roles, self._kinds_in_parts = self._probe()
+        self.end_id = self._end()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A worker process reads the files itself.
+        return ReleasedChat, self._arguments
+
+    # ---- of the folder ---------------------------------------------------------------------------
+
+    def _new_tokens(self, files: ReleasedFiles) -> list[str]:
+        """Placeholders that the folder does not name."""
+        named = (files.image_token, files.audio_token)
+        return [token for token in self._written.values() if token not in named]
+
+    def _id(self, token: str) -> int:
+        found = self._tokenizer.id_of(token)
+        if found is None:
+            raise DataError(
+                f"data.processor: {self._folder}: the placeholder {token!r} is no special token of "
+                "tokenizer.json"
+            )
+        return found
+
+    def _read_template(self, files: ReleasedFiles, today: date) -> ChatTemplate:
+        try:
+            return ChatTemplate(files.template, self._tokenizer.tokens, today)
+        except TemplateError as error:
+            raise DataError(f"data.processor: chat template of {self._folder}: {error}") from error
+
+    # ---- asking the template ---------------------------------------------------------------------
+
+    def _probe(self) -> tuple[frozenset[Role], frozenset[Kind]]:
+        """Roles whose messages have parts, and kinds of media that are parts."""
+        reasons: dict[str, None] = {}
+        for asked, roles in product((_ROLES, _ROLES[1:]), _FORMS):
+            reason = self._misread(asked, roles)
+            if reason is None:
+                return roles, frozenset(k for k in self._written if self._writes(k, roles))
+            reasons[reason] = None
+        raise self._unusable("; ".join(reasons))
+
+    def _misread(self, asked: Sequence[Role], roles: frozenset[Role]) -> str | None:
+        """Why messages of the roles `asked` cannot have parts in `roles` and a text in others."""
+        messages: list[Message] = []
+        for role in asked:
+            part = {"type": "text", "text": _PROBES[role], "probe": _UNREAD}
+            messages.append({"role": role, "content": [part] if role in roles else _PROBES[role]})
+        try:
+            text = self._template.render(messages)
+        except TemplateError as error:
+            return str(error)
+        if _UNREAD in text:
+            return "it writes parts as they are"
+        lost = [role for role in asked if text.count(_PROBES[role]) != 1]
+        return f"it does not write messages of {', '.join(lost)} once" if lost else None
+
+    def _writes(self, kind: Kind, roles: frozenset[Role]) -> bool:
+        """Whether a part that is a medium becomes a placeholder."""
+        if "user" not in roles:
+            return False
+        parts = [{"type": kind, kind: ""}, {"type": "text", "text": _PROBES["user"]}]
+        told: Any = _PROBES["assistant"]
+        if "assistant" in roles:
+            told = [{"type": "text", "text": told}]
+        messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": told}]
+        try:
+            return self._template.render(messages).count(self._written[kind]) == 1
+        except TemplateError:
+            return False
+
+    def _end(self) -> int:
+        """The token behind an answer, or else the one that ends a text."""
+        turns = (Turn("user", _PROBES["user"]), Turn("assistant", _PROBES["assistant"]))
+        try:
+            rendering = self._render(turns, opened=False)
+        except ConversationError as error:
+            raise self._unusable(str(error)) from error
+        tokens = self._tokens(rendering)
+        learnt = self._learnt(rendering, tokens)
+        if (learnt & tokens.special).any():
+            return int(tokens.ids[learnt & tokens.special][-1])
+        name = self._tokenizer.tokens.get("eos_token")
+        found = None if name is None else self._tokenizer.id_of(name)
+        if found is None:
+            raise self._unusable("nothing ends an answer, and there is no eos_token")
+        return found
+
+    def _unusable(self, reason: str) -> DataError:
+        return DataError(f"data.processor: chat template of {self._folder}: {reason}")
+
+    # ---- messages --------------------------------------------------------------------------------
+
+    def _message(self, turn: Turn, texts: _Texts) -> dict[str, Any]:
+        pieces = [piece for piece in self._split.split(turn.text) if piece]
+        if turn.role in self._roles:
+            content: Any = list(self._parts(pieces, turn.role, texts))
+        else:
+            content = "".join(self._piece(piece, turn.role, texts) for piece in pieces)
+        return {"role": turn.role, "content": content}
+
+    def _piece(self, piece: str, role: Role, texts: _Texts) -> str:
+        """A text, or a placeholder in its place."""
+        kind = self._kinds.get(piece)
+        return texts.add(piece, role) if kind is None else self._written[kind]
+
+    def _parts(self, pieces: list[str], role: Role, texts: _Texts) -> Iterator[dict[str, str]]:
+        """Content as parts. A line break beside a medium is the template's to write."""
+        for number, piece in enumerate(pieces):
+            kind = self._kinds.get(piece)
+            if kind in self._kinds_in_parts and kind is not None:
+                yield {"type": kind, kind: ""}
+            elif kind is not None:
+                yield {"type": "text", "text": self._written[kind]}
+            else:
+                text = piece.removeprefix("\n") if number else piece
+                text = text.removesuffix("\n") if number + 1 < len(pieces) else text
+                if text.strip() or len(pieces) == 1:
+                    yield {"type": "text", "text": texts.add(text, role)}
+
+    # ---- rendering -------------------------------------------------------------------------------
+
+    def _render(self, turns: Sequence[Turn], opened: bool) -> _Rendering:
+        """The text of a conversation. Raises ConversationError."""
+        plain, marking = _Texts(marking=False), _Texts(marking=True)
+        try:
+            text, with_marks = (
+                self._template.render([self._message(turn, texts) for turn in turns], opened)
+                for texts in (plain, marking)
+            )
+        except TemplateError as error:
+            raise ConversationError(f"chat template: {error}") from error
+        answers, others = [], []
+        found = found_in(text, with_marks, plain.texts)
+        for own, told, answer in zip(found, plain.texts, plain.answers, strict=True):
+            if answer:
+                answers.append(_answer(own, told, text))
+            else:
+                others += self._others(own, told, text)
+        return _Rendering(text, tuple(answers), tuple(others))
+
+    def _others(self, found: Found, told: str, text: str) -> list[Span]:
+        """Where a text that is no answer is; raise ConversationError only if that matters."""
+        spans = found.spans(told, text)
+        if spans is None and self._tokenizer.spells_special(told):
+            raise ConversationError(
+                "a text spells a special token, and cannot be found in what the chat template "
+                "writes"
+            )
+        return spans or []
+
+    def _tokens(self, rendering: _Rendering) -> Tokens:
+        first = self._tokenizer.tokens.get("bos_token")
+        begun = first is not None and rendering.text.startswith(first)
+        begins = self._multimodal and not begun
+        return self._tokenizer.encode(
+            rendering.text, begins, (*rendering.answers, *rendering.others)
+        )
+
+    def _learnt(self, rendering: _Rendering, tokens: Tokens) -> NDArray[np.bool_]:
+        """`[tokens]`, which of them are learnt."""
+        learnt = np.zeros(len(tokens.ids), bool)
+        for span in rendering.answers:
+            learnt |= tokens.touching(span)
+            behind = 1 + np.flatnonzero(tokens.touching(span))[-1:]
+            learnt[behind[behind < len(learnt)]] |= tokens.special[behind[behind < len(learnt)]]
+        return learnt & ~np.isin(tokens.ids, list(self._placeholders.values()))
+
+    # ---- what is asked of it ---------------------------------------------------------------------
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the folder's files and of what stands for media."""
+        files, marks, today = self._arguments
+        return f"{files.fingerprint} {sorted(marks.items())} {today}"
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the largest id, added special tokens included."""
+        return self._tokenizer.vocab_size
+
+    def placeholder_id(self, kind: Kind) -> int:
+        """The token at which outputs of the encoder of `kind` land."""
+        return self._placeholders[kind]
+
+    def tell(self, turns: Sequence[Turn], opened: bool = False) -> Told:
+        """Tokens of a conversation; with `opened`, an assistant's turn is begun at its end.
+
+        Raises:
+            ConversationError: the template refuses it, writes media otherwise than once, or changes
+                answers so that they cannot be found.
+        """
+        rendering = self._render(turns, opened)
+        tokens = self._tokens(rendering)
+        ids = tokens.ids.tolist()
+        kinds = {number: kind for kind, number in self._placeholders.items()}
+        media = [(at, kinds[number]) for at, number in enumerate(ids) if number in kinds]
+        self._check_media(turns, media)
+        return Told(ids, self._learnt(rendering, tokens).tolist(), media)
+
+    def _check_media(self, turns: Sequence[Turn], media: Sequence[tuple[int, Kind]]) -> None:
+        for mark, kind in self._kinds.items():
+            wanted = sum(turn.text.count(mark) for turn in turns)
+            found = sum(own == kind for _, own in media)
+            if found != wanted:
+                raise ConversationError(
+                    f"the chat template writes {found} placeholders {self._written[kind]!r} for "
+                    f"{wanted} media"
+                )
+
+    def encode(self, text: str) -> Sequence[int]:
+        """Tokens of a text, in which nothing is a special token."""
+        return self._tokenizer.plain(text)
+
+    def decode(self, ids: list[int]) -> str:
+        """Text of `ids` without special tokens."""
+        return self._tokenizer.decode(ids).strip()
+
+
+def _answer(found: Found, told: str, text: str) -> Span:
+    """Where an answer is. Raises ConversationError."""
+    span = found.span(told, text)
+    if span is None:
+        times = max(len(found.opened), len(found.closed))
+        what = "does not write" if not times else "changes" if times == 1 else "repeats"
+        raise ConversationError(f"the chat template {what} the answer {told!r:.60}")
+    return span

@@ -1,0 +1,173 @@
+"""Released tokenizers: from text to ids, with the places of tokens in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import AddedToken, Encoding, Tokenizer, processors
+
+from data.released.files import ReleasedFiles
+from data.released.marks import Span
+from data.sample import DataError
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A tokenized text.
+
+    Attributes:
+        ids: `[tokens]` int32.
+        spans: `[tokens, 2]`, first character of a token and one behind its last.
+        special: `[tokens]`, whether it is a special token.
+    """
+
+    ids: NDArray[np.int32]
+    spans: NDArray[np.int64]
+    special: NDArray[np.bool_]
+
+    def touching(self, span: Span) -> NDArray[np.bool_]:
+        """`[tokens]`, whether a token has characters of `span`."""
+        return (self.spans[:, 0] < span[1]) & (self.spans[:, 1] > span[0])
+
+
+class ReleasedTokenizer:
+    """tokenizer.json with the special tokens of tokenizer_config.json.
+
+    Args:
+        files: of the folder.
+        added: special tokens beside those of the files.
+
+    Raises:
+        DataError: tokenizer.json is none, or tokenizer_config.json contradicts it.
+    """
+
+    def __init__(self, files: ReleasedFiles, added: Sequence[str] = ()) -> None:
+        self._files, self._added = files, tuple(added)
+        self.tokens = {name: token.content for name, token in files.settings.tokens.items()}
+        self._tokenizer = self._load()
+        decoder = self._tokenizer.get_added_tokens_decoder()
+        self._special = np.array([n for n, token in decoder.items() if token.special], np.int32)
+        texts = [token.content for token in decoder.values() if token.special]
+        self._spelled = re.compile("|".join(map(re.escape, texts)) or "(?!)")
+
+    def _load(self) -> Tokenizer:
+        try:
+            tokenizer = Tokenizer.from_str(self._files.tokenizer.decode())
+        except Exception as error:  # the Rust binding raises plain Exception
+            path = self._files.folder / "tokenizer.json"
+            raise DataError(f"data.processor: {path} is not a tokenizer.json: {error}") from error
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._add(tokenizer)
+        self._set_ends(tokenizer)
+        return tokenizer
+
+    def _add(self, tokenizer: Tokenizer) -> None:
+        """Add tokens that the configuration has and tokenizer.json lacks, as transformers does."""
+        settings = self._files.settings
+        for number, token in sorted(settings.added_tokens_decoder.items()):
+            tokenizer.add_tokens([AddedToken(token.content, **token.flags)])
+            found = tokenizer.token_to_id(token.content)
+            if found != number:
+                raise DataError(
+                    f"data.processor: {self._files.folder}: tokenizer_config.json has "
+                    f"{token.content!r} as token {number}, tokenizer.json as {found}"
+                )
+        named = (*settings.tokens.values(), *settings.extra)
+        tokens = [AddedToken(t.content, **t.flags | {"special": True}) for t in named]
+        more = [AddedToken(text, special=True, normalized=False) for text in self._added]
+        tokenizer.add_special_tokens([*tokens, *more])
+
+    def _set_ends(self, tokenizer: Tokenizer) -> None:
+        """What is added in front and behind, where the configuration says so."""
+        settings = self._files.settings
+        if settings.add_bos_token is None and settings.add_eos_token is None:
+            return
+        front = self.tokens.get("bos_token") if settings.add_bos_token else None
+        behind = self.tokens.get("eos_token") if settings.add_eos_token else None
+        ends = [token for token in (front, behind) if token is not None]
+        single = [*([front] if front else []), "$A", *([behind] if behind else [])]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=single,
+            pair=[*single, "$B:1"],
+            special_tokens=[(token, tokenizer.token_to_id(token)) for token in ends],
+        )
+
+    @cached_property
+    def _plain(self) -> Tokenizer:
+        """The same tokenizer, for which no text is a special token."""
+        tokenizer = self._load()
+        tokenizer.encode_special_tokens = True
+        return tokenizer
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the largest id, added special tokens included."""
+        return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a special token."""
+        found: int | None = self._tokenizer.token_to_id(token)
+        return found if found is not None and (self._special == found).any() else None
+
+    def spells_special(self, text: str) -> bool:
+        """Whether a text has what would be a special token."""
+        return self._spelled.search(text) is not None
+
+    def plain(self, text: str) -> list[int]:
+        """Ids of a text in which nothing is a special token."""
+        ids: list[int] = self._plain.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of `ids` without special tokens."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def encode(self, text: str, begins: bool, told: Sequence[Span]) -> Tokens:
+        """Tokens of a rendered conversation.
+
+        Args:
+            text: of the conversation.
+            begins: whether to add what the tokenizer adds to a text (`<s>`).
+            told: where samples speak, and not the template: what they spell is no special token.
+        """
+        tokens = self._tokens(self._tokenizer.encode(text, add_special_tokens=begins))
+        spelled = np.zeros_like(tokens.special)
+        for span in told:
+            spelled |= tokens.special & tokens.touching(span)
+        return self._apart(text, tokens, spelled) if spelled.any() else tokens
+
+    def _tokens(self, encoding: Encoding, first: int = 0) -> Tokens:
+        """Tokens of a piece of text that begins at character `first`."""
+        ids = np.array(encoding.ids, np.int32)
+        spans = np.array(encoding.offsets, np.int64).reshape(-1, 2) + first
+        return Tokens(ids, spans, np.isin(ids, self._special))
+
+    def _apart(self, text: str, tokens: Tokens, spelled: NDArray[np.bool_]) -> Tokens:
+        """Tokens if those that are `spelled` are text: what is between the others, one by one."""
+        spans = tokens.spans.copy()
+        # What was added behind the text has no place in it.
+        spans[1 + np.flatnonzero(spans[:, 0] < spans[:, 1])[-1] :] = len(text)
+        parts, done = [], 0
+        for number in np.flatnonzero(tokens.special & ~spelled).tolist():
+            begin, end = spans[number].tolist()
+            own = slice(number, number + 1)
+            parts.append(self._piece(text, done, begin))
+            parts.append(Tokens(tokens.ids[own], spans[own], tokens.special[own]))
+            done = end
+        parts.append(self._piece(text, done, len(text)))
+        return Tokens(
+            np.concatenate([part.ids for part in parts]),
+            np.concatenate([part.spans for part in parts]),
+            np.concatenate([part.special for part in parts]),
+        )
+
+    def _piece(self, text: str, begin: int, end: int) -> Tokens:
+        encoding = self._plain.encode(text[begin:end], add_special_tokens=False)
+        found = self._tokens(encoding, begin)
+        return Tokens(found.ids, found.spans, np.zeros_like(found.special))

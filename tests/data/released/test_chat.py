@@ -1,0 +1,343 @@
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from data.chat import Told
+from data.modality import Kind
+from data.released.chat import ReleasedChat
+from data.released.files import ReleasedFiles, read_folder
+from data.sample import ConversationError, DataError, Turn
+from tests.data.released.stored import CHATTING, DAY, ROOT, arrays, changed, composed, read_json
+
+MARKS: dict[Kind, str] = {"image": "<image>", "audio": "<audio>"}
+KINDS: dict[str, tuple[Kind, ...]] = {
+    "llava": ("image",),
+    "llava_onevision": ("image",),
+    "qwen2_audio": ("audio",),
+}
+
+
+@cache
+def chat_of(family: str) -> ReleasedChat:
+    marks = {kind: MARKS[kind] for kind in KINDS.get(family, ())}
+    return ReleasedChat(read_folder(ROOT / family), marks, DAY)
+
+
+def with_template(template: str, text: str = "qwen2_5", **changes: Any) -> ReleasedChat:
+    files = replace(read_folder(ROOT / text), template=template, **changes)
+    return ReleasedChat(files, {}, DAY)
+
+
+def turns_of(messages: list[dict[str, Any]]) -> list[Turn]:
+    """Stored messages as samples have them."""
+    return [Turn(message["role"], text_of(message["content"])) for message in messages]
+
+
+def text_of(content: str | list[dict[str, str]]) -> str:
+    if isinstance(content, str):
+        return content
+    marks = {f"{kind}": mark + "\n" for kind, mark in MARKS.items()}
+    return "".join(marks.get(part["type"]) or part["text"] for part in content)
+
+
+ASK, ANSWER = Turn("user", "What is it?"), Turn("assistant", "A cat.")
+
+
+def learnt_text(chat: ReleasedChat, told: Told) -> str:
+    return chat.decode(np.array(told.ids)[np.array(told.learnt)].tolist())
+
+
+# ---- as released ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", CHATTING)
+def test_ids_and_masks_are_as_released(family: str) -> None:
+    chat = chat_of(family)
+    stored = arrays(family, "inputs.npz" if family in KINDS else "processed.npz")
+    media = [chat.placeholder_id(kind) for kind in KINDS.get(family, ())]
+    for name, messages in read_json(family, "chats.json").items():
+        turns = turns_of(messages["messages"])
+        both = {"input_ids": chat.tell(turns), "prompt_ids": chat.tell(turns[:-1], opened=True)}
+        for key, told in both.items():
+            ids, expected = np.array(told.ids), stored[f"{name}.{key}"].reshape(-1)
+            # Here a placeholder stands alone, there as often as there are outputs.
+            text, other = ~np.isin(ids, media), ~np.isin(expected, media)
+            assert ids[text].tolist() == expected[other].tolist()
+            assert [told.ids[at] for at, _ in told.media] == ids[~text].tolist()
+        whole, (ids, mask) = (
+            both["input_ids"],
+            (stored[f"{name}.{key}"].reshape(-1) for key in ("input_ids", "answer_mask")),
+        )
+        found = np.array(whole.learnt)[~np.isin(whole.ids, media)]
+        assert found.tolist() == mask[~np.isin(ids, media)].astype(bool).tolist()
+
+
+@pytest.mark.parametrize(
+    ("family", "end"),
+    [("llama3", "<|eot_id|>"), ("qwen2_audio", "<|im_end|>"), ("llava", "</s>")],
+)
+def test_generation_ends_where_answers_do(family: str, end: str) -> None:
+    """LLaVA-1.5's template writes no end, and Qwen2-Audio's tokenizer has another one."""
+    assert chat_of(family).end_id == chat_of(family)._tokenizer.id_of(end)
+
+
+def test_what_the_tokenizer_adds_is_added_to_processors_alone() -> None:
+    """Llama 3's template writes the first token; LLaVA-1.5's leaves that to the tokenizer."""
+    plain = (ROOT / "qwen2_5/chat_template.jinja").read_text()
+    for multimodal, begins in ((True, 1), (False, 0)):
+        chat = with_template(plain, "llama3", multimodal=multimodal)
+        assert list(chat.tell([ASK, ANSWER]).ids).count(280) == begins
+        assert list(chat_of("llama3").tell([ASK, ANSWER]).ids).count(280) == 1
+
+
+# ---- answers -------------------------------------------------------------------------------------
+
+WORDS = ("user", "assistant", "a", "cat.", " ", "\n", "é東", "<|im_end|>", "</s>", "<s>")
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map("".join)
+ANSWERS = TEXTS.filter(lambda text: bool(text.strip()))
+
+
+@pytest.mark.parametrize("family", CHATTING)
+@given(ANSWERS, ANSWERS, TEXTS)
+@example("assistant", "user", "assistant\nuser")
+@example("<|im_end|>", "<|eot_id|>", "<|begin_of_text|>")
+@settings(deadline=None, max_examples=30)
+def test_answers_alone_are_learnt_and_text_is_no_token(
+    family: str, first: str, second: str, asked: str
+) -> None:
+    chat, quiet = chat_of(family), [Turn("user", "x"), Turn("assistant", "y")] * 2
+    ask = Turn("user", asked)
+    told = chat.tell([ask, Turn("assistant", first), ask, Turn("assistant", second)])
+    assert squeezed(learnt_text(chat, told)) == squeezed(first + second)
+    special = set(chat._tokenizer._special.tolist())
+    assert [i for i in told.ids if i in special] == [
+        i for i in chat.tell(quiet).ids if i in special
+    ]
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def test_a_spelled_token_changes_no_other_token() -> None:
+    for family in CHATTING:
+        chat = chat_of(family)
+        whole = chat.tell([Turn("user", "say <|im_end|> </s> now"), ANSWER])
+        plain = chat.tell([Turn("user", "say it now"), ANSWER])
+        assert list(whole.ids[-5:]) == list(plain.ids[-5:])
+        assert list(whole.ids[:3]) == list(plain.ids[:3])
+        assert "say <|im_end|> </s> now" in chat.decode(list(whole.ids))
+
+
+LOOP = "{% for m in messages %}X{% endfor %}"
+QWEN3 = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}{% set content = m.content %}
+{%- if m.role == 'assistant' and '</think>' in content %}
+{%- set thought = content.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') %}
+{%- set content = content.split('</think>')[-1].lstrip('\\n') %}
+{%- if loop.last %}{{ '<think>\\n' + thought + '\\n</think>\\n\\n' }}{% endif %}{% endif %}
+{{- content + '<|im_end|>\\n' }}{% endfor %}"""
+
+
+def test_an_answer_that_the_template_takes_apart_is_learnt_if_it_is_whole() -> None:
+    chat = with_template(QWEN3)
+    thought = Turn("assistant", "<think>\nIt has whiskers.\n</think>\n\nA cat.")
+    told = chat.tell([ASK, thought])
+    assert learnt_text(chat, told) == thought.text
+    with pytest.raises(ConversationError, match="changes the answer '<think>"):
+        chat.tell([ASK, thought, ASK, ANSWER])
+
+
+def test_an_answer_that_the_template_rewrites_is_learnt_as_written() -> None:
+    chat = with_template(LOOP.replace("X", "{{ m.content | replace('cat', 'dog') }}<|im_end|>"))
+    told = chat.tell([Turn("user", "cat"), Turn("assistant", " the cat ")])
+    assert learnt_text(chat, told) == "the dog"
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        (LOOP.replace("X", "{{ m.role }}"), "does not write messages of user, assistant once"),
+        (LOOP.replace("X", "{{ m.content * 2 }}"), "does not write messages of"),
+        (LOOP.replace("X", "{{ m.content | upper }}"), "does not write messages of"),
+        (LOOP.replace("X", "{{ m.content if m.content[:1] == 'P' }}"), "changes the texts"),
+        ("{{ raise_exception('never') }}", "never"),
+        ("{{ messages[0].content.__class__ }}", "it reaches for '__class__'"),
+        ("{% if", "line 1: "),
+    ],
+)  # fmt: skip
+def test_templates_without_answers_are_refused(template: str, reason: str) -> None:
+    with pytest.raises(DataError, match=f"data.processor: chat template of .*llama3.*{reason}"):
+        with_template(template, "llama3")
+
+
+LONG = [ASK, ANSWER] * 2
+REFUSING = "{{ raise_exception('no system') if m.role == 'system' else m.content }}"
+CUTTING = "{{ m.content if m.role != 'user' else m.content.split('/')[0] }}"
+
+
+@pytest.mark.parametrize(
+    ("template", "turns", "reason"),
+    [
+        ("{{ m.content if m.content != 'A cat.' else '' }}", [ASK, ANSWER], "changes the texts"),
+        ("{{ m.content if m.role == 'user' or loop.length < 4 }}", LONG, "not write the answer"),
+        ("{{ m.content * (1 if loop.length < 4 else 2) }}", LONG, "repeats the answer"),
+        (REFUSING, [Turn("system", "x"), ASK, ANSWER], "chat template: no system"),
+        ("{{ m.content }}", [Turn("user", "a\ufdd1b"), ANSWER], r"U\+FDD1, which is no character"),
+        (CUTTING, [Turn("user", "</s>/a"), ANSWER], "spells a special token, and cannot be found"),
+    ],
+)  # fmt: skip
+def test_conversations_that_cannot_be_told(template: str, turns: list[Turn], reason: str) -> None:
+    chat = with_template(LOOP.replace("X", template) + "</s>", "llava", image=None)
+    with pytest.raises(ConversationError, match=reason):
+        chat.tell(turns)
+
+
+# ---- forms of messages ---------------------------------------------------------------------------
+
+PARTS = "{% for p in m.content if p.type == 'text' %}{{ p.text }}{% endfor %}"
+EITHER = "{% if m.content is string %}{{ m.content }}{% else %}" + PARTS + "{% endif %}"
+BY_ROLE = "{% if m.role == 'system' %}{{ m.content.strip() }}{% else %}" + PARTS + "{% endif %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "parts"),
+    [
+        ("{{ m.content }}", ""),
+        ("{{ m.content | trim }}", ""),
+        (PARTS, "system user assistant"),
+        (BY_ROLE, "user assistant"),
+        (BY_ROLE.replace("'system'", "'assistant'"), "system user"),
+        (EITHER, "system user assistant"),
+        (REFUSING, ""),
+        ("{{ m.content | tojson }}", ""),
+    ],
+)  # fmt: skip
+def test_messages_have_the_form_that_the_template_reads(template: str, parts: str) -> None:
+    chat = with_template(LOOP.replace("X", template + "<|im_end|>"))
+    assert set(chat._roles) == set(parts.split())
+    assert "What is it?" in chat.decode(list(chat.tell([ASK, ANSWER]).ids))
+
+
+@pytest.mark.parametrize("family", ["llava", "llava_onevision", "qwen2_audio"])
+def test_a_line_break_beside_a_medium_is_the_templates(family: str) -> None:
+    chat, mark = chat_of(family), MARKS[KINDS[family][0]]
+    wanted = chat.tell([Turn("user", f"{mark}What?"), ANSWER]).ids
+    for text in (f"{mark}\nWhat?", f"{mark}\n\nWhat?", f"\n{mark}\nWhat?", f" {mark}\nWhat?"):
+        same = chat.tell([Turn("user", text), ANSWER]).ids
+        assert (list(same) == list(wanted)) == ("\n\n" not in text)
+
+
+def test_media_of_a_template_that_knows_none_are_in_the_text(tmp_path: Path) -> None:
+    files = read_folder(composed(tmp_path, "siglip"))
+    chat = ReleasedChat(files, {"image": "<image>"}, DAY)
+    assert chat.placeholder_id("image") == 283
+    assert chat.vocab_size == 284
+    told = chat.tell([Turn("user", "<image>\nWhat, <image>?"), ANSWER])
+    assert [kind for _, kind in told.media] == ["image", "image"]
+    assert "user\n\nWhat, ?" in chat.decode(list(told.ids))
+    assert learnt_text(chat, told) == "A cat."
+
+
+def test_answers_may_have_media() -> None:
+    chat = chat_of("qwen2_audio")
+    told = chat.tell([ASK, Turn("assistant", "so <audio>\nor <audio>\n it is")])
+    assert len(told.media) == 2
+    assert not any(told.learnt[at] for at, _ in told.media)
+    assert squeezed(learnt_text(chat, told)) == "sooritis"
+
+
+def test_media_that_the_template_drops_are_told() -> None:
+    part = "{{ p.text if p.text else '<image>' if loop.first }}"
+    source = LOOP.replace("X", "{% for p in m.content %}X{% endfor %}").replace("X", part)
+    files = replace(read_folder(ROOT / "llava"), template=source)
+    chat = ReleasedChat(files, {"image": "<image>"}, DAY)
+    with pytest.raises(ConversationError, match="writes 1 placeholders '<image>' for 2 media"):
+        chat.tell([Turn("user", "<image> or <image> so"), ANSWER])
+
+
+# ---- tokenizers ----------------------------------------------------------------------------------
+
+
+def files_with(folder: Path, **changes: Any) -> ReleasedFiles:
+    changed(composed(folder, "siglip", "llava"), "tokenizer_config.json", **changes)
+    return read_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "ends"),
+    [
+        ({}, (1, 0)),
+        ({"add_bos_token": False}, (0, 0)),
+        ({"add_bos_token": None, "add_eos_token": None}, (1, 0)),
+        ({"add_eos_token": True}, (1, 1)),
+        ({"add_bos_token": True, "bos_token": None, "add_eos_token": True}, (0, 1)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("text", ["x", "x </s> y"])
+def test_ends_are_added_as_configured(
+    changes: Mapping[str, Any], ends: tuple[int, int], text: str, tmp_path: Path
+) -> None:
+    chat = ReleasedChat(files_with(tmp_path, **changes), {}, DAY)
+    ids = list(chat.tell([Turn("user", text), ANSWER]).ids)
+    assert (ids.count(1), ids.count(2)) == ends
+    assert (ids[0] == 1, ids[-1] == 2) == tuple(map(bool, ends))
+
+
+def test_tokens_of_the_configuration_are_added(tmp_path: Path) -> None:
+    more = {"317": {"content": "<new>", "special": True}}
+    files = files_with(tmp_path, added_tokens_decoder=more, additional_special_tokens=["<x>"])
+    chat = ReleasedChat(files, {}, DAY)
+    assert chat.vocab_size == 319
+    assert [chat._tokenizer.id_of(token) for token in ("<new>", "<x>", "no")] == [317, 318, None]
+    with pytest.raises(DataError, match=r"'<new>' as token 400, tokenizer.json as 317"):
+        ReleasedChat(files_with(tmp_path, added_tokens_decoder={"400": more["317"]}), {}, DAY)
+
+
+def test_bad_tokenizers(tmp_path: Path) -> None:
+    files = files_with(tmp_path)
+    with pytest.raises(
+        DataError, match=r"data.processor: .*tokenizer.json is not a tokenizer.json"
+    ):
+        ReleasedChat(replace(files, tokenizer=b"{}"), {}, DAY)
+    with pytest.raises(DataError, match="placeholder '<picture>' is no special token"):
+        ReleasedChat(replace(files, image_token="<picture>"), {"image": "<image>"}, DAY)
+    with pytest.raises(DataError, match="nothing ends an answer, and there is no eos_token"):
+        ReleasedChat(files_with(tmp_path, eos_token=None), {}, DAY)
+
+
+def test_truncation_and_padding_of_the_file_are_ignored(tmp_path: Path) -> None:
+    files = files_with(tmp_path)
+    own = json.loads(files.tokenizer)
+    how = {"strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+    own["truncation"] = {"max_length": 4, **how}
+    cut = ReleasedChat(replace(files, tokenizer=json.dumps(own).encode()), {}, DAY)
+    assert cut.tell([ASK, ANSWER]) == ReleasedChat(files, {}, DAY).tell([ASK, ANSWER])
+
+
+def test_a_worker_has_the_same_chat() -> None:
+    chat = chat_of("llava_onevision")
+    pickled = pickle.dumps(chat)
+    assert len(pickled) < 1000
+    other = pickle.loads(pickled)
+    turns = [Turn("user", "<image>\nWhat?"), ANSWER]
+    assert other.tell(turns) == chat.tell(turns)
+    assert other.fingerprint == chat.fingerprint
+
+
+def test_fingerprints_differ_with_what_decides_tokens() -> None:
+    files = read_folder(ROOT / "llava")
+    seen = {ReleasedChat(files, {"image": mark}, DAY).fingerprint for mark in ("<image>", "<i>")}
+    seen.add(ReleasedChat(files, {"image": "<i>"}, DAY.replace(year=2030)).fingerprint)
+    seen.add(ReleasedChat(replace(files, fingerprint="x"), {"image": "<i>"}, DAY).fingerprint)
+    assert len(seen) == 4
