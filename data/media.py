@@ -206,12 +206,32 @@ def log_mel(
     padded[half : half + len(wave)] = wave
     padded[:half] = padded[2 * half : half : -1]
     padded[half + whole :] = padded[half + whole - 2 : whole - 2 : -1]
+    return scaled(log_energies(padded, frames, mels, config.sample_rate, hop, window))
+
+
+def log_energies(
+    padded: NDArray[np.float32], frames: int, mels: int, rate: int, hop: int, window: int
+) -> NDArray[np.float32]:
+    """log10 of the energies in mel bands, at least 1e-10: [frames, mels].
+
+    Args:
+        padded: samples, from half a window before the first one.
+        frames: how many.
+        mels: bands.
+        rate: samples per second.
+        hop: samples from one frame to the next.
+        window: samples of a frame.
+    """
     at = hop * np.arange(frames)[:, None] + np.arange(window)
     spectrum = np.fft.rfft(padded[at] * _hann(window))
     power = spectrum.real**2 + spectrum.imag**2
     # A band has few of the bins; and BLAS would wake its threads for so small a product.
-    energy = (_bands(config.sample_rate, window, mels) @ power.T).T
-    log = np.log10(np.maximum(energy, np.float32(1e-10)))
+    energy = (_bands(rate, window, mels) @ power.T).T
+    return np.asarray(np.log10(np.maximum(energy, np.float32(1e-10))))
+
+
+def scaled(log: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Energies of a whole clip as Whisper scales them."""
     return (np.maximum(log, log.max() - np.float32(8)) + np.float32(4)) / np.float32(4)
 
 
@@ -222,8 +242,13 @@ def frames_medium(wave: NDArray[np.float32], modality: Modality, config: AudioCo
         MediaError: a zero-length clip, one that is too long, or samples that are not finite.
     """
     frames_of(len(wave), config.sample_rate, config, modality.longest)
+    check_finite(wave)
+    inputs = log_mel(wave, modality.mels, config, modality.lookahead)
+    return Medium(inputs, np.arange(len(inputs), dtype=np.int32))
+
+
+def check_finite(wave: NDArray[np.float32]) -> None:
+    """Raise MediaError for samples that are not finite."""
     bad = int(np.count_nonzero(~np.isfinite(wave)))
     if bad:
         raise MediaError(f"clip has {bad} samples that are NaN or infinite")
-    inputs = log_mel(wave, modality.mels, config, modality.lookahead)
-    return Medium(inputs, np.arange(len(inputs), dtype=np.int32))
