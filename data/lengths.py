@@ -256,8 +256,9 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
         with _keeping(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryDirectory(dir=folder.parent).cleanup()
-        logger.info("measuring %d samples, once, into %s", size, folder)
-        known = source.members.values() if isinstance(source, Mixture) else ()
+        known = list(source.members.values()) if isinstance(source, Mixture) else []
+        doing = "joining the lengths of" if known else "measuring"
+        logger.info("%s %d samples, once, into %s", doing, size, folder)
         table = measure(source, processor, [open_lengths(m, processor, config) for m in known])
     with _keeping(folder):
         _save(table, folder)

@@ -89,7 +89,7 @@ def test_lengths_are_those_of_the_members_and_weights_change_none(
         other = mixture(weights)
         open_lengths(make_source(other), processor, other)
     (message,) = caplog.messages  # members were measured, the smaller mixture is put together
-    assert message.startswith("measuring 4 samples")
+    assert message.startswith("joining the lengths of 4 samples")
 
 
 def test_plans_have_the_members_in_proportion(mixture: Any) -> None:
