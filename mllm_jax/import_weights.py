@@ -255,9 +255,13 @@ def configuration(
 
 
 def _budget(encoder: Any) -> int:
-    """Input positions of a row: some media of full size."""
+    """Input positions of a row: some media of full size, or one that is cut into most tiles."""
     if encoder.modality == "audio":
         most = encoder.longest or FRAMES
         return int(MEDIA * most // encoder.reduction * encoder.reduction)
+    if encoder.tiles:
+        area = max(height * width for height, width in encoder.tiles.pinpoints)
+        tiles = area // (encoder.tiles.pixels[0] * encoder.tiles.pixels[1])
+        return int((1 + tiles) * encoder.tile_inputs)
     patches = encoder.grid[0] * encoder.grid[1] + (encoder.class_tokens != "none")
     return int(MEDIA * -(-patches // encoder.reduction) * encoder.reduction)

@@ -437,9 +437,9 @@ class ModelConfig(Section):
             `full` a whole tower, or a pipeline stage's chunk of it, from its input.
         loss_chunk: tokens whose logits exist at a time.
         pretrained: where initial parameters come from, instead of at random: the folder of a
-            released checkpoint of the whole model; or by part (`decoder`, `<encoder>`,
-            `<encoder>.connector`) a folder, or null for random ones. What the section does not say
-            of these modules is then as their `config.json` says.
+            released checkpoint of the whole model; or by part (`decoder`, `decoder.extra` if there
+            are extra tokens, `<encoder>`, `<encoder>.connector`) a folder, or null for random ones.
+            What the section does not say of these modules is then as their `config.json` says.
     """
 
     decoder: DecoderConfig
@@ -470,9 +470,13 @@ class ModelConfig(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """`decoder`, and of every encoder `<encoder>` and `<encoder>.connector`."""
+        """`decoder`, its extra tokens if any, and of every encoder it and its connector.
+
+        They are called `decoder.extra`, `<encoder>` and `<encoder>.connector`.
+        """
+        extra = ("decoder.extra",) if self.decoder.extra_tokens else ()
         ends = (name + end for name in self.encoders for end in ("", ".connector"))
-        return ("decoder", *ends)
+        return ("decoder", *extra, *ends)
 
     @property
     def sources(self) -> dict[str, str | None]:

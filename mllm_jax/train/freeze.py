@@ -16,7 +16,8 @@ class Frozen:
     """Frozen parts of the model.
 
     Attributes:
-        names: `decoder`, `<encoder>` for an encoder without its connector, `<encoder>.connector`.
+        names: parts of the model, as `ModelConfig.parts` calls them; an encoder is without its
+            connector, the decoder without its extra tokens.
     """
 
     names: tuple[str, ...] = ()
@@ -44,15 +45,15 @@ class Frozen:
         return self.stop({"encoders": {name: params}})["encoders"][name]
 
     def stop_decoder(self, params: Any) -> Any:
-        """Parameters of the decoder, or of a part of it, as constants if it is frozen."""
-        return jax.tree.map(lax.stop_gradient, params) if self.trunk("decoder") else params
+        """Parameters of the decoder, or of one layer of it, the frozen ones as constants."""
+        return self.stop({"decoder": params})["decoder"]
 
 
 def group_of(path: tuple[Any, ...]) -> str:
-    """`decoder`, `<encoder>` or `<encoder>.connector`: what a leaf of the parameters is part of."""
+    """What a leaf of the parameters is part of, as `ModelConfig.parts` calls it."""
     keys = tuple(key.key for key in path)
     if keys[0] != "encoders":
-        return "decoder"
+        return "decoder.extra" if "extra_embedding" in keys else "decoder"
     _, encoder, block, *_ = keys
     return f"{encoder}.connector" if block == "connector" else str(encoder)
 

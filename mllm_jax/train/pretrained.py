@@ -19,6 +19,8 @@ from mllm_jax.train.freeze import group_of
 from mllm_jax.train.regroup import leaf_name
 
 GB = 1e9
+#: Parameters that a model may do without: a connector can read what comes before the last norm.
+LAST_NORM = "norm."
 
 
 def start_from(
@@ -42,7 +44,7 @@ def start_from(
         began, count = time.perf_counter(), 0
         for part in parts:
             own = {path: leaf for path, leaf in targets.items() if group_of(path) == part}
-            for path, rule in _places(release, part, own).items():
+            for path, rule in _places(release, part, own, tell).items():
                 found[path].delete()
                 name = rule.parameter
                 found[path] = load(release.tensors, [rule], {name: own[path]})[name]
@@ -83,9 +85,11 @@ def opened(
     return release
 
 
-def _places(release: Release, part: str, targets: Mapping[Any, Any]) -> dict[Any, Rule]:
+def _places(
+    release: Release, part: str, targets: Mapping[Any, Any], tell: Callable[[str], None]
+) -> dict[Any, Rule]:
     """Rules of a part by the paths of its leaves in the tree."""
-    skipped = 1 if part == "decoder" else 2
+    skipped = 1 if part.startswith("decoder") else 2
     paths = {leaf_name(path[skipped:]): path for path in targets}
     rules = {rule.parameter: rule for rule in release.part(part)}
     if missing := sorted(paths.keys() - rules.keys()):
@@ -94,7 +98,8 @@ def _places(release: Release, part: str, targets: Mapping[Any, Any]) -> dict[Any
             f"{part}: null makes them at random"
         )
     if extra := sorted(rules.keys() - paths.keys()):
-        raise PretrainedError(
-            f"{release.folder} has weights that {part} has no place for: {listed(extra)}"
-        )
-    return {paths[name]: rule for name, rule in rules.items()}
+        told = f"{release.folder} has weights that {part} has no place for: {listed(extra)}"
+        if not all(name.startswith(LAST_NORM) for name in extra):
+            raise PretrainedError(told)
+        tell(told)
+    return {path: rules[name] for name, path in paths.items()}

@@ -72,7 +72,13 @@ def begun(config: ExperimentConfig) -> tuple[Any, str]:
 
 @pytest.mark.parametrize(
     ("family", "plan"),
-    [("qwen2_5", PIPELINE), ("llama3", SHARDED), ("llava", SHARDED), ("qwen2_audio", PIPELINE)],
+    [
+        ("qwen2_5", PIPELINE),
+        ("llama3", SHARDED),
+        ("llava", SHARDED),
+        ("qwen2_audio", PIPELINE),
+        ("llava_onevision", PIPELINE),
+    ],
 )
 def test_what_is_imported_is_exported(family: str, plan: dict[str, Any], tmp_path: Path) -> None:
     """Every tensor bit by bit, from any plan, with `config.json` and the processor's files."""

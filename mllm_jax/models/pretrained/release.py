@@ -15,8 +15,9 @@ from mllm_jax.models.pretrained.family import Composition, Family, Values
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed, open_tensors
 from mllm_jax.models.pretrained.rules import Rule
 
-#: What a connector's parameters begin with in the tree of their encoder.
+#: Parts of a module, and what their parameters begin with in its tree.
 CONNECTOR = "connector"
+_ENDS = {"connector": f"{CONNECTOR}.", "extra": "extra_embedding."}
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,12 @@ class Release:
         raise PretrainedError(f"{self.folder} has no encoder {name}; it has {listed(encoders)}")
 
     def part(self, part: str) -> list[Rule]:
-        """Rules of `decoder`, `<encoder>` without its connector, or `<encoder>.connector`."""
+        """Rules of a part of the model, as `ModelConfig.parts` calls it."""
         name, _, end = part.partition(".")
         rules = self.rules[self.module(name)]
-        if name == "decoder":
-            return rules
-        return [own for own in rules if own.parameter.startswith(f"{CONNECTOR}.") == bool(end)]
+        if end:
+            return [own for own in rules if own.parameter.startswith(_ENDS[end])]
+        return [own for own in rules if not own.parameter.startswith((*_ENDS.values(),))]
 
 
 def composed(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
