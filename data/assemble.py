@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from data.chat import PAD_ID
 from data.config import DataConfig
 from data.modality import Modality
 from data.packing import Capacity
 from data.plan import Placement, Skip, runs_of_plan
-from data.processor import PAD_ID, Processor
+from data.processor import Processor
 from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError, Tiles
 from data.sources import Source
 from data.tiles import no_taps

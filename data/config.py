@@ -198,6 +198,7 @@ class DataConfig(_Section):
     workers: Annotated[int, Field(ge=0)] = 0  # 0: a thread of this process
     prefetch: PositiveInt = 2  # steps made ahead (per worker)
     on_error: Literal["skip", "raise"] = "skip"  # what to do with an unusable sample
+    processor: Path | None = None  # folder of a released tokenizer, template, media processor
     tokenizer: str = "demo"  # "demo", "bytes" or the path of a tokenizer.json
     chat: ChatConfig | None = None  # around turns; null: the tokenizer's own or ChatML
     image: ImageConfig = ImageConfig()
@@ -219,12 +220,23 @@ class DataConfig(_Section):
                 f"data.balancing.{tower} has no effect, as data.balance is {self.balance}; valid: "
                 "leave it out, or data.balance per_phase"
             )
+        if self.processor is not None:
+            self._check_idle_text()
         if self.lengths == "on_read" and self.lengths_folder is not None:
             raise ValueError(
                 f"data.lengths_folder: {self.lengths_folder} has no effect, as data.lengths is "
                 "on_read; valid: null, or data.lengths cached"
             )
         return self
+
+    def _check_idle_text(self) -> None:
+        for key in ("tokenizer", "chat"):
+            value = getattr(self, key)
+            if value != type(self).model_fields[key].default:
+                raise ValueError(
+                    f"data.{key}: {value} has no effect, as data.processor has its own; valid: "
+                    "leave it out, or data.processor null"
+                )
 
     @model_validator(mode="after")
     def _fixed_samples(self) -> DataConfig:

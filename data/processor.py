@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 
 import numpy as np
 
+from data.chat import PAD_ID, Chat, ConfiguredChat, marks_of
 from data.config import DataConfig
-from data.media import frames_medium, frames_of, grid_of, patches_of, with_class_token
 from data.modality import Kind, Modality
+from data.readers import AudioReader, ConfiguredClips, ConfiguredImages, ImageReader
+from data.released.audio import ReleasedAudio
+from data.released.chat import ReleasedChat
+from data.released.files import ReleasedFiles, read_folder
+from data.released.images import ReleasedImages
 from data.sample import (
+    ConversationError,
     DataError,
     Example,
     LengthError,
@@ -27,38 +34,35 @@ from data.sample import (
     Medium,
     Sample,
     SampleError,
-    Turn,
+    grids_of,
 )
-from data.tokenizer import ChatTokenizer
+from data.tiles import Size
 
 _VERSION = 1  # of what a sample becomes; raised when the same sample gets other lengths
-PAD_ID = 0  # what fills unused positions; never attended to, so any id would do
+#: What chat templates are told is today, so that runs can be repeated; as Llama's own have it.
+TODAY = date(2024, 7, 26)
 
 
-@dataclass
+#: By encoder, input positions of its media, or the tokens at which their outputs begin to land.
+Numbers = dict[str, tuple[int, ...]]
+Grids = dict[str, tuple[Size, ...]]
+
+
+@dataclass(frozen=True)
 class _Text:
-    """Tokens under construction: ids, whether each is learnt, and where media begin to land."""
+    """Tokens: ids, whether each is learnt, and by encoder where the outputs of media begin."""
 
-    ids: list[int]
-    learnt: list[bool]
-    starts: dict[str, list[int]]
-
-    def add(self, ids: Sequence[int], learnt: bool = False) -> None:
-        self.ids.extend(ids)
-        self.learnt.extend([learnt] * len(ids))
-
-    @property
-    def first(self) -> dict[str, tuple[int, ...]]:
-        """By encoder, the token at which the outputs of each medium begin to land."""
-        return {name: tuple(starts) for name, starts in self.starts.items()}
+    ids: tuple[int, ...]
+    learnt: tuple[bool, ...]
+    starts: Numbers
 
 
 class Processor:
     """Turns samples into examples for the given encoders.
 
     Raises:
-        DataError: a tokenizer that cannot be used, two encoders of one kind of media, or
-            normalisation constants that fit neither one nor all channels.
+        DataError: a tokenizer, chat template or processor that cannot be used or does not fit the
+            encoders, or two encoders of one kind of media.
     """
 
     def __init__(self, config: DataConfig, modalities: Sequence[Modality]) -> None:
@@ -67,27 +71,14 @@ class Processor:
         self._by_kind = {modality.kind: modality for modality in modalities}
         if len(self._by_kind) < len(modalities):
             raise DataError(f"two encoders take the same kind of media: {list(self.modalities)}")
-        self._check_normalisation()
-        marks: dict[Kind, str] = {
-            "image": config.image.placeholder,
-            "audio": config.audio.placeholder,
-        }
-        self._kind_of = {mark: kind for kind, mark in marks.items()}
-        if len(self._kind_of) < len(marks):
-            raise DataError(f"image and audio have the same placeholder {marks['image']!r}")
-        self._split = re.compile("(" + "|".join(map(re.escape, self._kind_of)) + ")")
-        self.tokenizer = ChatTokenizer(config.tokenizer, config.chat, tuple(self._kind_of))
-
-    def _check_normalisation(self) -> None:
-        image = self._by_kind.get("image")
-        if image is None:
-            return
-        for name in ("mean", "std"):
-            values = getattr(self.config.image, name)
-            if len(values) not in (1, image.channels):
-                raise DataError(
-                    f"data.image.{name} has {len(values)} values; valid: 1 or {image.channels}"
-                )
+        self._marks = marks_of(config)
+        if len(set(self._marks.values())) < len(self._marks):
+            raise DataError(f"image and audio have the same placeholder {self._marks['image']!r}")
+        files = read_files(config)
+        self.chat = make_chat(config, list(self._by_kind), files)
+        image, audio = self._by_kind.get("image"), self._by_kind.get("audio")
+        self._images = None if image is None else _image_reader(config, image, files)
+        self._clips = None if audio is None else _audio_reader(config, audio, files)
 
     @property
     def fingerprint(self) -> str:
@@ -95,19 +86,17 @@ class Processor:
         image = self.config.image.model_dump(mode="json", exclude={"mean", "std"})
         audio = self.config.audio.model_dump(mode="json")
         encoders = [asdict(modality) for modality in self.modalities.values()]
-        contents = [_VERSION, image, audio, self.tokenizer.fingerprint, encoders]
+        contents = [_VERSION, image, audio, self.chat.fingerprint, encoders]
         return hashlib.sha256(json.dumps(contents).encode()).hexdigest()
 
     @property
     def end_id(self) -> int:
         """The end-of-turn id, at which generation stops."""
-        return self.tokenizer.end_id
+        return self.chat.end_id
 
     def placeholder_id(self, encoder: str) -> int:
         """The id at positions where outputs of `encoder` land."""
-        kind = self.modalities[encoder].kind
-        marks = {kind: mark for mark, kind in self._kind_of.items()}
-        return self.tokenizer.placeholder_ids[marks[kind]]
+        return self.chat.placeholder_id(self.modalities[encoder].kind)
 
     # ------------------------------------------------------------------ lengths, examples
 
@@ -118,17 +107,18 @@ class Processor:
             SampleError: the sample cannot be used; the message says why.
         """
         self._check_turns(sample)
-        media = self._measure_media(sample)
-        text = self._text(sample, media)
+        media, grids = self._measure_media(sample)
+        text = self._text(sample, media, grids)
         # The last token is only ever a target, so it takes no position.
-        return Lengths(len(text.ids) - 1, media, text.first)
+        return Lengths(len(text.ids) - 1, media, text.starts, grids)
 
     def measure_prompt(self, sample: Sample) -> Lengths:
-        """As `measure`, without the last answer."""
+        """As `measure`, without the last answer and its media."""
         self._check_turns(sample)
-        media = self._measure_media(sample)
-        text = self._text(_without_answer(sample), media, opened=True)
-        return Lengths(len(text.ids), media, text.first)
+        prompt = self._without_answer(sample)
+        media, grids = self._measure_media(prompt)
+        text = self._text(prompt, media, grids, opened=True)
+        return Lengths(len(text.ids), media, text.starts, grids)
 
     def process(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """Read the media and build the example.
@@ -148,7 +138,7 @@ class Processor:
         """
         self._check_turns(sample)
         media = self._read_media(sample)
-        return _example(self._text(sample, _sizes(media)), media)
+        return _example(self._text(sample, _sizes(media), grids_of(media)), media)
 
     def prompt(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """The example up to where the last answer begins; nothing in it is learnt.
@@ -159,21 +149,27 @@ class Processor:
             SampleError: as `process`.
         """
         expected = expected or self.measure_prompt(sample)
-        media = self._read_media(sample)
-        text = self._text(_without_answer(sample), _sizes(media), opened=True)
-        text.add([PAD_ID])  # stands for the first generated token, which is not an input
-        example = _example(text, media)
+        prompt = self._without_answer(sample)
+        media = self._read_media(prompt)
+        text = self._text(prompt, _sizes(media), grids_of(media), opened=True)
+        # One more stands for the first generated token, which is not an input.
+        more = _Text((*text.ids, PAD_ID), (*text.learnt, False), text.starts)
+        example = _example(more, media)
         nothing = np.zeros_like(example.loss_weight)
         return _agreeing(sample, expected, replace(example, loss_weight=nothing))
 
     def answer(self, sample: Sample) -> str:
         """The last answer as `decode` would print it."""
-        return self.decode(self.tokenizer.encode(sample.turns[-1].text.strip()))
+        return self.decode(self.encode(sample.turns[-1].text.strip()))
+
+    def encode(self, text: str) -> Sequence[int]:
+        """Ids of a text, in which nothing is a special token."""
+        return self.chat.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of generated ids up to the first end-of-turn, without special tokens."""
         ids = [int(i) for i in ids]
-        return self.tokenizer.decode(ids[: ids.index(self.end_id)] if self.end_id in ids else ids)
+        return self.chat.decode(ids[: ids.index(self.end_id)] if self.end_id in ids else ids)
 
     def text(self, sample: Sample, expected: Lengths) -> Example:
         """As `process`, without reading the media, whose lengths are taken as expected.
@@ -181,8 +177,8 @@ class Processor:
         Raises:
             LengthError: the text is not that of `expected`.
         """
-        example = _example(self._text(sample, expected.media), {})
-        found = replace(example.lengths, media=expected.media)
+        example = _example(self._text(sample, expected.media, expected.grids), {})
+        found = replace(example.lengths, media=expected.media, grids=expected.grids)
         return _agreeing(sample, expected, example, found)
 
     def medium(self, sample: Sample, encoder: str, number: int, expected: Lengths) -> Medium:
@@ -192,17 +188,20 @@ class Processor:
             SampleError: it cannot be read.
             LengthError: it is not as long as `expected` says.
         """
-        modality = self.modalities[encoder]
-        try:
-            medium = self._read(sample, modality, number)
-        except MediaError as error:
-            raise SampleError(sample.name, str(error)) from error
+        with _naming(sample):
+            medium = self._read(sample, self.modalities[encoder], number)
         length = expected.media[encoder][number]
         if len(medium.inputs) != length:
             raise LengthError(
                 sample.name,
                 f"medium {number} of {encoder} was measured as {length} positions but holds "
                 f"{len(medium.inputs)}",
+            )
+        if medium.tiles is not None and medium.tiles.grid != expected.grids[encoder][number]:
+            raise LengthError(
+                sample.name,
+                f"medium {number} of {encoder} was measured as {expected.grids[encoder][number]} "
+                f"rows and columns of outputs but has {medium.tiles.grid}",
             )
         return medium
 
@@ -214,80 +213,82 @@ class Processor:
         for number, turn in enumerate(sample.turns):
             if turn.role == "assistant" and not turn.text.strip():
                 raise SampleError(sample.name, f"turn {number} is an empty answer")
-        for kind, media in (("image", sample.images), ("audio", sample.audios)):
-            marks = [m for m, k in self._kind_of.items() if k == kind]
-            count = sum(turn.text.count(mark) for turn in sample.turns for mark in marks)
-            if count != len(media):
+        counts = {"image": len(sample.images), "audio": len(sample.audios)}
+        for kind, mark in self._marks.items():
+            count = sum(turn.text.count(mark) for turn in sample.turns)
+            if count != counts[kind]:
                 raise SampleError(
-                    sample.name, f"{count} {marks[0]} placeholders for {len(media)} {kind} files"
+                    sample.name, f"{count} {mark} placeholders for {counts[kind]} {kind} files"
                 )
-            if media and kind not in self._by_kind:
+            if count and kind not in self._by_kind:
                 raise SampleError(sample.name, f"has {kind} media, but no encoder takes {kind}")
 
-    def _measure_media(self, sample: Sample) -> dict[str, tuple[int, ...]]:
-        image, audio = self._by_kind.get("image"), self._by_kind.get("audio")
-        lengths: dict[str, tuple[int, ...]] = {}
-        try:
-            if image and sample.images:
-                grids = [grid_of(i.size(), image, self.config.image) for i in sample.images]
-                lengths[image.name] = tuple(
-                    rows * cols + image.class_tokens for rows, cols in grids
-                )
-            if audio and sample.audios:
-                lengths[audio.name] = tuple(
-                    frames_of(*clip.info(), self.config.audio, audio.longest) + audio.lookahead
-                    for clip in sample.audios
-                )
-        except MediaError as error:
-            raise SampleError(sample.name, str(error)) from error
-        return lengths
+    def _without_answer(self, sample: Sample) -> Sample:
+        """The sample without its last turn, and the media of that."""
+        turns, last = sample.turns[:-1], sample.turns[-1].text
+        images = len(sample.images) - last.count(self._marks["image"])
+        audios = len(sample.audios) - last.count(self._marks["audio"])
+        return replace(
+            sample, turns=turns, images=sample.images[:images], audios=sample.audios[:audios]
+        )
+
+    def _measure_media(self, sample: Sample) -> tuple[Numbers, Grids]:
+        """Input positions of the media by encoder, and grids of tiled images."""
+        lengths: Numbers = {}
+        grids: Grids = {}
+        with _naming(sample):
+            if self._images and sample.images:
+                alone, name = len(sample.images) == 1, self._by_kind["image"].name
+                found = [self._images.measure(image.size(), alone) for image in sample.images]
+                lengths[name] = tuple(length for length, _ in found)
+                tiled = tuple(grid for _, grid in found if grid is not None)
+                grids |= {name: tiled} if tiled else {}
+            if self._clips and sample.audios:
+                clips = [self._clips.measure(*clip.info()) for clip in sample.audios]
+                lengths[self._by_kind["audio"].name] = tuple(clips)
+        return lengths, grids
 
     def _read_media(self, sample: Sample) -> dict[str, tuple[Medium, ...]]:
         media: dict[str, tuple[Medium, ...]] = {}
-        try:
+        with _naming(sample):
             for modality in self.modalities.values():
                 count = len(sample.images if modality.kind == "image" else sample.audios)
                 if count:
                     numbers = range(count)
                     media[modality.name] = tuple(self._read(sample, modality, n) for n in numbers)
-        except MediaError as error:
-            raise SampleError(sample.name, str(error)) from error
         return media
 
     def _read(self, sample: Sample, modality: Modality, number: int) -> Medium:
         """One medium as encoder input. Raises MediaError."""
-        if modality.kind == "image":
+        if modality.kind == "image" and self._images:
             pixels = sample.images[number].load(modality.channels)
-            return with_class_token(patches_of(pixels, modality, self.config.image), modality)
-        return frames_medium(sample.audios[number].load(), modality, self.config.audio)
+            return self._images.read(pixels, len(sample.images) == 1)
+        if self._clips is None:
+            raise MediaError(f"no encoder takes {modality.kind}")
+        return self._clips.read(sample.audios[number].load())
 
-    def _text(
-        self, sample: Sample, media: dict[str, tuple[int, ...]], opened: bool = False
-    ) -> _Text:
+    def _text(self, sample: Sample, media: Numbers, grids: Grids, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
-        text = _Text([], [], {name: [] for name in media})
-        remaining = {name: iter(lengths) for name, lengths in media.items()}
-        separator = self.tokenizer.mark("separator")
-        for number, turn in enumerate(sample.turns):
-            text.add(separator if number else ())
-            text.add(self.tokenizer.mark(turn.role))
-            self._add_turn(text, turn, remaining)
-            text.add([self.end_id], learnt=turn.role == "assistant")
-        if opened:
-            text.add(separator if sample.turns else ())
-            text.add(self.tokenizer.mark("assistant"))
-        return text
-
-    def _add_turn(self, text: _Text, turn: Turn, remaining: dict[str, Iterator[int]]) -> None:
-        for piece in self._split.split(turn.text.strip()):
-            kind = self._kind_of.get(piece)
-            if kind is None:
-                text.add(self.tokenizer.encode(piece), learnt=turn.role == "assistant")
-                continue
+        with _naming(sample):
+            told = self.chat.tell(sample.turns, opened)
+        own = Lengths(0, media, {}, grids)
+        sizes = {
+            name: zip(lengths, self.modalities[name].grids(own), strict=True)
+            for name, lengths in media.items()
+        }
+        ids: list[int] = []
+        learnt: list[bool] = []
+        starts: dict[str, list[int]] = {name: [] for name in media}
+        done = 0
+        for at, kind in told.media:
             modality = self._by_kind[kind]
-            outputs = modality.outputs(next(remaining[modality.name]))
-            text.starts[modality.name].append(len(text.ids))
-            text.add([self.tokenizer.placeholder_ids[piece]] * outputs)
+            ids += told.ids[done:at]
+            learnt += told.learnt[done:at]
+            starts[modality.name].append(len(ids))
+            ids += modality.in_text(*next(sizes[modality.name]), told.ids[at])
+            learnt += [False] * (len(ids) - len(learnt))
+            done = at + 1
+        return _Text((*ids, *told.ids[done:]), (*learnt, *told.learnt[done:]), _fixed(starts))
 
 
 def make_processor(config: DataConfig, modalities: Sequence[Modality]) -> Processor:
@@ -295,18 +296,76 @@ def make_processor(config: DataConfig, modalities: Sequence[Modality]) -> Proces
     return Processor(config, modalities)
 
 
-def _without_answer(sample: Sample) -> Sample:
-    return replace(sample, turns=sample.turns[:-1])
+def read_files(config: DataConfig) -> ReleasedFiles | None:
+    """What is read of the folder `data.processor`. Raises DataError."""
+    return None if config.processor is None else read_folder(config.processor)
 
 
-def _sizes(media: dict[str, tuple[Medium, ...]]) -> dict[str, tuple[int, ...]]:
+def make_chat(config: DataConfig, kinds: Sequence[Kind], files: ReleasedFiles | None) -> Chat:
+    """The configured tokenizer and chat template, for encoders of `kinds`. Raises DataError."""
+    marks = marks_of(config)
+    if files is None:
+        return ConfiguredChat(config, marks)
+    return ReleasedChat(files, {kind: marks[kind] for kind in kinds}, TODAY)
+
+
+def _image_reader(
+    config: DataConfig, modality: Modality, files: ReleasedFiles | None
+) -> ImageReader:
+    if files is None or files.image is None:
+        return ConfiguredImages(config.image, modality)
+    _check_idle(config, "image", ("height", "max_patches", "mean", "std"))
+    tiling, most = modality.tiling, files.most_tiles
+    if tiling is not None and most is not None and tiling.most != most:
+        raise DataError(
+            f"data.processor keeps the outputs of {most} tiles of an image "
+            f"(vision_aspect_ratio), the encoder {modality.name!r} of {tiling.most}"
+        )
+    return ReleasedImages(files.image, modality, config.image.max_pixels)
+
+
+def _audio_reader(
+    config: DataConfig, modality: Modality, files: ReleasedFiles | None
+) -> AudioReader:
+    if files is None or files.audio is None:
+        return ConfiguredClips(config.audio, modality)
+    _check_idle(config, "audio", ("sample_rate", "hop", "window"))
+    return ReleasedAudio(files.audio, modality)
+
+
+def _check_idle(config: DataConfig, section: str, keys: Sequence[str]) -> None:
+    """Raise DataError for keys that a released processor leaves without effect."""
+    given = getattr(config, section)
+    for key in keys:
+        value, default = getattr(given, key), type(given).model_fields[key].default
+        if value != default:
+            raise DataError(
+                f"data.{section}.{key}: {value} has no effect, as data.processor says how "
+                f"{section} inputs are made; valid: leave it out"
+            )
+
+
+@contextmanager
+def _naming(sample: Sample) -> Iterator[None]:
+    """Name the sample whose text or media cannot be used."""
+    try:
+        yield
+    except (ConversationError, MediaError) as error:
+        raise SampleError(sample.name, str(error)) from error
+
+
+def _fixed(starts: dict[str, list[int]]) -> Numbers:
+    return {name: tuple(own) for name, own in starts.items()}
+
+
+def _sizes(media: dict[str, tuple[Medium, ...]]) -> Numbers:
     return {name: tuple(len(m.inputs) for m in items) for name, items in media.items()}
 
 
 def _example(text: _Text, media: dict[str, tuple[Medium, ...]]) -> Example:
     ids = np.array(text.ids, np.int32)
     weight = np.array(text.learnt[1:], np.float32)
-    return Example(ids[:-1], ids[1:], weight, media, text.first)
+    return Example(ids[:-1], ids[1:], weight, media, text.starts)
 
 
 def _agreeing(

@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from data.config import DataConfig
+from data.processor import make_chat, read_files
 from data.sample import DataError
-from data.tokenizer import ChatTokenizer
 from mllm_jax.config_checks import check, check_unplanned
 from mllm_jax.config_keys import choices, nearest, siblings
 from mllm_jax.models.config import ModelConfig
@@ -333,8 +333,8 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
     """
     data, given = config.data, config.model.decoder.vocab
     try:
-        marks = (data.image.placeholder, data.audio.placeholder)
-        size = ChatTokenizer(data.tokenizer, data.chat, marks).vocab_size
+        kinds = [encoder.modality for encoder in config.model.encoders.values()]
+        size = make_chat(data, kinds, read_files(data)).vocab_size
     except DataError as error:
         return config, [str(error)]
     if given is not None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.chat import Told
+from data.chat import PAD_ID, Told
 from data.modality import Kind
 from data.released.files import ReleasedFiles
 from data.released.marks import Found, Span, found_in, marked
@@ -83,10 +83,14 @@ class ReleasedChat:
         self._folder, self._multimodal = files.folder, files.multimodal
         given = {"image": files.image_token, "audio": files.audio_token}
         self._written: dict[Kind, str] = {kind: given[kind] or marks[kind] for kind in marks}
-        self._tokenizer = ReleasedTokenizer(files, self._new_tokens(files))
+        new = [self._written[kind] for kind in marks if given[kind] is None]
+        self._tokenizer = ReleasedTokenizer(files, new)
         self._kinds = {mark: kind for kind, mark in marks.items()}
         self._split = re.compile("(" + ("|".join(map(re.escape, self._kinds)) or "(?!)") + ")")
         self._placeholders = {kind: self._id(token) for kind, token in self._written.items()}
+        # The model may have no room for tokens that its folder does not name.
+        named = [kind for kind in marks if given[kind] is not None]
+        self._shown = dict.fromkeys(marks, PAD_ID) | {k: self._placeholders[k] for k in named}
         self._template = self._read_template(files, today)
         self._roles, self._kinds_in_parts = self._probe()
         self.end_id = self._end()
@@ -96,11 +100,6 @@ class ReleasedChat:
         return ReleasedChat, self._arguments
 
     # ---- of the folder ---------------------------------------------------------------------------
-
-    def _new_tokens(self, files: ReleasedFiles) -> list[str]:
-        """Placeholders that the folder does not name."""
-        named = (files.image_token, files.audio_token)
-        return [token for token in self._written.values() if token not in named]
 
     def _id(self, token: str) -> int:
         found = self._tokenizer.id_of(token)
@@ -269,8 +268,11 @@ class ReleasedChat:
         return self._tokenizer.vocab_size
 
     def placeholder_id(self, kind: Kind) -> int:
-        """The token at which outputs of the encoder of `kind` land."""
-        return self._placeholders[kind]
+        """The token at which outputs of the encoder of `kind` land, whose embedding is not read.
+
+        That of the folder, or else, if it names none, any token.
+        """
+        return self._shown[kind]
 
     def tell(self, turns: Sequence[Turn], opened: bool = False) -> Told:
         """Tokens of a conversation; with `opened`, an assistant's turn is begun at its end.
@@ -285,6 +287,8 @@ class ReleasedChat:
         kinds = {number: kind for kind, number in self._placeholders.items()}
         media = [(at, kinds[number]) for at, number in enumerate(ids) if number in kinds]
         self._check_media(turns, media)
+        for at, kind in media:
+            ids[at] = self._shown[kind]
         return Told(ids, self._learnt(rendering, tokens).tolist(), media)
 
     def _check_media(self, turns: Sequence[Turn], media: Sequence[tuple[int, Kind]]) -> None:

@@ -40,16 +40,21 @@ class ReleasedTokenizer:
 
     Args:
         files: of the folder.
-        added: special tokens beside those of the files.
+        added: special tokens beside those of the files, for splitting texts alone.
 
     Raises:
         DataError: tokenizer.json is none, or tokenizer_config.json contradicts it.
     """
 
     def __init__(self, files: ReleasedFiles, added: Sequence[str] = ()) -> None:
-        self._files, self._added = files, tuple(added)
+        self._files = files
         self.tokens = {name: token.content for name, token in files.settings.tokens.items()}
         self._tokenizer = self._load()
+        #: One more than the largest id, added special tokens included.
+        self.vocab_size = 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+        self._tokenizer.add_special_tokens(
+            [AddedToken(text, special=True, normalized=False) for text in added]
+        )
         decoder = self._tokenizer.get_added_tokens_decoder()
         self._special = np.array([n for n, token in decoder.items() if token.special], np.int32)
         texts = [token.content for token in decoder.values() if token.special]
@@ -79,9 +84,9 @@ class ReleasedTokenizer:
                     f"{token.content!r} as token {number}, tokenizer.json as {found}"
                 )
         named = (*settings.tokens.values(), *settings.extra)
-        tokens = [AddedToken(t.content, **t.flags | {"special": True}) for t in named]
-        more = [AddedToken(text, special=True, normalized=False) for text in self._added]
-        tokenizer.add_special_tokens([*tokens, *more])
+        tokenizer.add_special_tokens(
+            [AddedToken(t.content, **t.flags | {"special": True}) for t in named]
+        )
 
     def _set_ends(self, tokenizer: Tokenizer) -> None:
         """What is added in front and behind, where the configuration says so."""
@@ -104,11 +109,6 @@ class ReleasedTokenizer:
         tokenizer = self._load()
         tokenizer.encode_special_tokens = True
         return tokenizer
-
-    @property
-    def vocab_size(self) -> int:
-        """One more than the largest id, added special tokens included."""
-        return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     def id_of(self, token: str) -> int | None:
         """The id of a special token."""

@@ -97,7 +97,7 @@ class Evaluator:
     def _expected(self, index: int) -> str:
         """The answer of a held-out sample, with a warning if it is too long to be generated."""
         answer = self._processor.answer(self._source[index])
-        needed = len(self._processor.tokenizer.encode(answer)) + 1
+        needed = len(self._processor.encode(answer)) + 1
         if needed > self._reserve:
             logger.warning(
                 "held-out sample %s needs %d tokens for its answer, evaluate.max_new_tokens is %d",

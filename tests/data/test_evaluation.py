@@ -56,7 +56,7 @@ def check_slots(batch: PromptBatch, source: Source, processor: Processor) -> Non
 
 def test_answers_of_the_demo_fit_the_reserve(heldout: Source, processor: Processor) -> None:
     for index in range(len(heldout)):
-        ids = processor.tokenizer.encode(processor.answer(heldout[index]))
+        ids = processor.encode(processor.answer(heldout[index]))
         assert len(ids) + 1 <= RESERVE
 
 

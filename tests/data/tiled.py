@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from data import Modality, Processor
+from data import DataConfig, Modality, Processor
 from data.sample import Example, Lengths, MediaError, Medium, Sample, SampleError, Tiles
 from data.tiles import WHOLE, Layout, Tiling, layout_of, taps_of
 from tests.data.samples import ListSource, Picture, make_sample
@@ -22,6 +23,11 @@ TILE = 16
 
 class TiledProcessor(Processor):
     """Images of a sample alone are cut into tiles, several are only seen whole."""
+
+    def __init__(self, config: DataConfig, modalities: Sequence[Modality]) -> None:
+        # Only released processors cut images.
+        super().__init__(config, [replace(m, tiling=None, newline=None) for m in modalities])
+        self.modalities = {modality.name: modality for modality in modalities}
 
     def measure(self, sample: Sample) -> Lengths:
         layouts = _layouts(sample, [image.size() for image in sample.images])
