@@ -249,10 +249,13 @@ class ReleasedChat:
         """`[tokens]`, which of them are learnt."""
         learnt = np.zeros(len(tokens.ids), bool)
         for span in rendering.answers:
-            learnt |= tokens.touching(span)
-            behind = 1 + np.flatnonzero(tokens.touching(span))[-1:]
+            touching = np.flatnonzero(tokens.touching(span))
+            learnt[touching] = True
+            behind = touching[-1:] + 1
             learnt[behind[behind < len(learnt)]] |= tokens.special[behind[behind < len(learnt)]]
-        return learnt & ~np.isin(tokens.ids, list(self._placeholders.values()))
+        for placeholder in self._placeholders.values():
+            learnt &= tokens.ids != placeholder
+        return learnt
 
     # ---- what is asked of it ---------------------------------------------------------------------
 

@@ -56,7 +56,9 @@ class ReleasedTokenizer:
             [AddedToken(text, special=True, normalized=False) for text in added]
         )
         decoder = self._tokenizer.get_added_tokens_decoder()
-        self._special = np.array([n for n, token in decoder.items() if token.special], np.int32)
+        #: Whether an id is that of a special token, `[ids]`.
+        self.is_special = np.zeros(1 + max([self.vocab_size, *decoder]), bool)
+        self.is_special[[number for number, token in decoder.items() if token.special]] = True
         texts = [token.content for token in decoder.values() if token.special]
         self._spelled = re.compile("|".join(map(re.escape, texts)) or "(?!)")
 
@@ -113,7 +115,7 @@ class ReleasedTokenizer:
     def id_of(self, token: str) -> int | None:
         """The id of a special token."""
         found: int | None = self._tokenizer.token_to_id(token)
-        return found if found is not None and (self._special == found).any() else None
+        return found if found is not None and self.is_special[found] else None
 
     def spells_special(self, text: str) -> bool:
         """Whether a text has what would be a special token."""
@@ -146,7 +148,7 @@ class ReleasedTokenizer:
         """Tokens of a piece of text that begins at character `first`."""
         ids = np.array(encoding.ids, np.int32)
         spans = np.array(encoding.offsets, np.int64).reshape(-1, 2) + first
-        return Tokens(ids, spans, np.isin(ids, self._special))
+        return Tokens(ids, spans, self.is_special[ids])
 
     def _apart(self, text: str, tokens: Tokens, spelled: NDArray[np.bool_]) -> Tokens:
         """Tokens if those that are `spelled` are text: what is between the others, one by one."""

@@ -121,7 +121,7 @@ def test_answers_alone_are_learnt_and_text_is_no_token(
     ask = Turn("user", asked)
     told = chat.tell([ask, Turn("assistant", first), ask, Turn("assistant", second)])
     assert squeezed(learnt_text(chat, told)) == squeezed(first + second)
-    special = set(chat._tokenizer._special.tolist())
+    special = set(np.flatnonzero(chat._tokenizer.is_special).tolist())
     assert [i for i in told.ids if i in special] == [
         i for i in chat.tell(quiet).ids if i in special
     ]
