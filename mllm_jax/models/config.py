@@ -475,8 +475,8 @@ class ModelConfig(Section):
         They are called `decoder.extra`, `<encoder>` and `<encoder>.connector`.
         """
         extra = ("decoder.extra",) if self.decoder.extra_tokens else ()
-        ends = (name + end for name in self.encoders for end in ("", ".connector"))
-        return ("decoder", *extra, *ends)
+        connectors = (f"{name}.connector" for name in self.encoders)
+        return ("decoder", *extra, *self.encoders, *connectors)
 
     @property
     def sources(self) -> dict[str, str | None]:
