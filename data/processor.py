@@ -265,7 +265,9 @@ class Processor:
             return self._images.read(pixels, len(sample.images) == 1)
         if self._clips is None:
             raise MediaError(f"no encoder takes {modality.kind}")
-        return self._clips.read(sample.audios[number].load())
+        clip = sample.audios[number]
+        self._clips.measure(*clip.info())  # refuses clips at another rate, or too long ones
+        return self._clips.read(clip.load())
 
     def _text(self, sample: Sample, media: Numbers, grids: Grids, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
