@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,10 @@ FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt")
 #: `organisation/name` of a hub, and perhaps `@revision`.
 _HUB = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 CONFIG = "config.yaml"
-RELEASED = "released"
+RELEASED, PROCESSOR = "released", "processor"
+#: Files of a decoder's tokenizer, and of an encoder's media.
+TEXTS = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "chat_template.json")
+MEDIA_FILES = ("preprocessor_config.json",)
 #: Values of tensors that are looked at together.
 _CHUNK = 2**22
 #: Budgets of a row to begin with: `launch.py budgets` finds those that fit the data.
@@ -125,8 +129,8 @@ def _write(
         size += examine(Release.open(folder), tell)
     seconds = time.perf_counter() - began
     final = _moved(pretrained, draft, out)
-    processor = _moved(str(folders["decoder"]), draft, out)
-    values = configuration(settings, final, str(processor), out, devices)
+    processor = _processor(folders, draft) if joined else folders["decoder"]
+    values = configuration(settings, final, _moved(str(processor), draft, out), out, devices)
     text = HEAD + yaml.safe_dump(values, sort_keys=False)
     (draft / CONFIG).write_text(text, encoding="utf-8")
     parts = settings.model_copy(update={"pretrained": final}).sources
@@ -140,6 +144,31 @@ def _pretrained(folders: Mapping[str, Path], joined: bool) -> str | dict[str, st
     encoders = [name for name in folders if name != "decoder"]
     connectors: dict[str, str | None] = {f"{name}.connector": None for name in encoders}
     return {name: str(folder) for name, folder in folders.items()} | connectors
+
+
+def _processor(folders: Mapping[str, Path], draft: Path) -> Path:
+    """A folder with the decoder's tokenizer, and how the encoder's media are made.
+
+    Raises:
+        PretrainedError: there is more than one encoder, for whose media there is no one file.
+    """
+    encoders = {name: folder for name, folder in folders.items() if name != "decoder"}
+    if len(encoders) > 1:
+        raise PretrainedError(
+            f"--encoder is given for {listed([*encoders])}: one processor cannot make the media of "
+            "several; valid: one encoder, or a configuration of your own with model.pretrained by "
+            "part, data.tokenizer, data.image and data.audio"
+        )
+    merged = draft / PROCESSOR
+    merged.mkdir()
+    for folder, names in (
+        (folders["decoder"], TEXTS),
+        *((own, MEDIA_FILES) for own in encoders.values()),
+    ):
+        for path in (folder / name for name in names):
+            if path.is_file():
+                shutil.copyfile(path, merged / path.name)
+    return merged
 
 
 def _moved(value: Any, draft: Path, out: Path) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loop import Progress, initial_state
 from tests.configs import ROOT
+from tests.train.llava_folder import write_folder
 
 PARITY = ROOT / "tests" / "parity"
 #: Stages whose layers are padded, and a plan of shards.
@@ -40,12 +43,12 @@ def tensors(folder: Path) -> dict[str, np.ndarray]:
 
 
 def imported(out: Path, source: Path, *options: str) -> dict[str, Any]:
-    """The configuration that `import` writes, with a tokenizer that needs no files."""
+    """The configuration that `import` writes, with data that need no files."""
     line = ["import", "--from", str(source), "--out", str(out), *options]
     assert launch.main(line) == launch.OK
     values: dict[str, Any] = yaml.safe_load((out / "config.yaml").read_text())
-    values["data"] |= {"source": {"kind": "synthetic"}, "tokenizer": "bytes"}
-    values["data"].pop("processor", None)
+    assert Path(values["data"]["processor"]).is_absolute()
+    values["data"] |= {"source": {"kind": "synthetic"}}
     return values | {"evaluate": {"enabled": False}}
 
 
@@ -105,6 +108,9 @@ def test_any_encoder_goes_with_any_decoder(tmp_path: Path, capsys: Any) -> None:
     run, vision = tmp_path / "run", PARITY / "siglip"
     values = imported(run, PARITY / "llama3", "--encoder", f"vision={vision}", "--devices", "4")
     assert "vision.connector  random values" in capsys.readouterr().out
+    files = {path.name: path.read_bytes() for path in (run / "processor").iterdir()}
+    for name, folder in (("tokenizer.json", "llama3"), ("preprocessor_config.json", "siglip")):
+        assert files[name] == (PARITY / folder / name).read_bytes()
     state, told = begun(planned(values, **SHARDED))
     assert "at random: vision.connector" in told
     patch = tensors(vision)["vision_model.embeddings.patch_embedding.bias"]
@@ -264,3 +270,38 @@ def test_training_begins_with_the_released_weights(tmp_path: Path) -> None:
     embedding = state["params"]["decoder"]["embed_tokens"]["embedding"]
     np.testing.assert_array_equal(np.asarray(embedding), given)
     assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(state["params"]))
+
+
+# ---- from one end to the other -------------------------------------------------------------------
+
+
+def test_a_release_is_trained_on_a_folder_of_images_and_exported(tmp_path: Path) -> None:
+    """LLaVA-OneVision: tiles, the encoder in the pipeline's bubbles, every phase balanced."""
+    run, out = tmp_path / "run", tmp_path / "out"
+    folder = write_folder(tmp_path / "data", bad=False)
+    records = json.loads((folder / "train.json").read_text())
+    images = [record for record in records if "image" in record and "audio" not in record]
+    (folder / "images.json").write_text(json.dumps(images))
+    imported(run, PARITY / "llava_onevision")
+    source = {"kind": "llava", "path": str(folder / "images.json"), "media": str(folder / "media")}
+    line = [
+        *("train", "--config", str(run / "config.yaml"), "parallel.platform=cpu"),
+        *("parallel.devices=4", "parallel.decoder={stage: 2, data: 2}"),
+        *("parallel.encoders={vision: {data: 4}}", f"data.source={json.dumps(source)}"),
+        *("data.rows=2", "train.accumulate=4", "data.balance=per_phase"),
+        *("data.budgets={tokens: 256, segments: 4, vision: 256}", "data.lookahead=8"),
+        *("train.steps=2", "train.learning_rate=0.01", "evaluate.enabled=false"),
+    ]
+    command = [sys.executable, "launch.py", *line]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["steps"], summary["skipped"]["samples"]) == (2, 0)
+    assert summary["pipeline"]["encoder_hidden"] > 0
+    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == launch.OK
+    given, found = tensors(PARITY / "llava_onevision"), tensors(out)
+    assert found.keys() == given.keys()
+    assert all(np.isfinite(tensor).all() for tensor in found.values())
+    same = {name for name, tensor in found.items() if (tensor == given[name]).all()}
+    assert same == {name for name in given if ".vision_model.post_layernorm." in name}
+    assert launch.main(["import", "--from", str(out), "--out", str(tmp_path / "next")]) == launch.OK
