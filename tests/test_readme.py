@@ -25,9 +25,11 @@ PYTHON = ".venv/bin/python launch.py "
 QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate"))
 SLOW = (
     *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace")),
-    *(PYTHON + name for name in ("calibrate", "plan", "compile")),
+    *(PYTHON + name for name in ("calibrate", "plan", "compile", "import", "export")),
     *("make " + name for name in ("train", "test", "test-all", "install")),
 )
+#: Runs that begin with released weights.
+RELEASED = ("runs/onevision", "runs/joined")
 #: Overrides that make training short.
 SHORT = ("train.steps=2", "evaluate.samples=8", "evaluate.max_new_tokens=2")
 
@@ -108,12 +110,25 @@ def install_line(command: str, folder: Path) -> list[str]:
     return ["sh", "-c", f"{shown.strip()} --dry-run"]
 
 
+def released_line(command: str, folder: Path) -> list[str]:
+    """A command about released weights, with its files in `folder`."""
+    mine = folder / "my_data"
+    if not mine.exists():
+        write_folder(mine)
+    for place in RELEASED:
+        command = command.replace(place, str(folder / place))
+    words = shlex.split(command.replace("my_data/", f"{mine}/"))
+    return [sys.executable, *words[1:], *(["train.steps=2"] if words[2] == "train" else [])]
+
+
 def lines_of(command: str, folder: Path) -> list[list[str]]:
     """What is started for `command`, all at the same time."""
     if command.startswith("make install"):
         return [install_line(command, folder)]
     if command.startswith("make "):
         return [make_line(command, folder)]
+    if any(place in command for place in RELEASED):
+        return [released_line(command, folder)]
     words = [*shlex.split(command), *overrides(command, folder)]
     words[0] = sys.executable
     if "--processes" not in words:
@@ -185,7 +200,9 @@ def test_a_slow_command_could_be_run(command: str, tmp_path: Path) -> None:
             subprocess.run(dry, cwd=ROOT, check=True, capture_output=True)
         else:
             args = parse(words[2:], launch.COMMANDS)
-            assert load(ROOT / args.config, args.overrides)
+            # What other commands have yet to make cannot be loaded.
+            if not any(place in command for place in RELEASED):
+                assert load(ROOT / args.config, args.overrides)
 
 
 @pytest.mark.parametrize("wrong", ["make tain", "make trainer", PYTHON + "fly", "ls"])
