@@ -329,9 +329,12 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
 def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:
     """`model.decoder.vocab: null` becomes the tokenizer's size, rounded up to a multiple of 64.
 
-    The rounding leaves room for tensor degrees up to 64; the ids added are never targets.
+    The rounding leaves room for tensor degrees up to 64; the ids added are never targets. With a
+    vocabulary that is given, `data.processor` may be missing yet: whatever reads data refuses that.
     """
     data, given = config.data, config.model.decoder.vocab
+    if given is not None and data.processor is not None and not data.processor.exists():
+        return config, []
     try:
         kinds = [encoder.modality for encoder in config.model.encoders.values()]
         size = make_chat(data, kinds, read_files(data)).vocab_size

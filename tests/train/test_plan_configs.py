@@ -15,7 +15,9 @@ CONFIGS = sorted(
     path for path in (ROOT / "configs").rglob("*.yaml") if path.parent.name != "hardware"
 )
 #: Planned in seconds.
-QUICK = {"demo", "demo_pipeline", "llava", "10b", "vit3b_gpt11b_8", "balance"}
+QUICK = {"demo", "demo_pipeline", "llava", "10b", "vit3b_gpt11b_8", "balance"} | {
+    path.stem for path in CONFIGS if path.parent.name == "recipes"
+}
 #: The paper's hardware where it is not H100.
 HARDWARE = {"vit3b_gpt11b_8": "a100"}
 

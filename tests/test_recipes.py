@@ -1,0 +1,121 @@
+"""configs/recipes: released models as they are, rows that hold their media, true heads."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+
+from data.processor import make_processor
+from data.sample import DataError
+from mllm_jax.config import ConfigError, ExperimentConfig, load
+from mllm_jax.models.config import AudioEncoderConfig, ImageEncoderConfig
+from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.predict import memory
+from mllm_jax.simulate import simulated_step
+from mllm_jax.train.experiment import modalities
+from mllm_jax.train.freeze import Frozen
+from scheduling.hardware import named
+from tests.configs import ROOT
+
+RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))
+#: Parameters of released checkpoints, by how the names of recipes begin.
+RELEASED = {"llava15": 7.06e9, "onevision": 8.03e9, "qwen2_audio": 8.40e9}
+#: LLaVA-1.5's connector: 1024 to 4096 to 4096, with biases.
+CONNECTOR = 1024 * 4096 + 4096 + 4096 * 4096 + 4096
+each_recipe = pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+
+
+def recipe(name: str) -> ExperimentConfig:
+    """By the name of its file."""
+    return load(ROOT / "configs" / "recipes" / f"{name}.yaml")
+
+
+def sizes(tree: Any) -> int:
+    """Parameters of a tree."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
+
+
+def trained(config: ExperimentConfig) -> int:
+    """Parameters that change."""
+    shapes, _ = abstract_parameters(config.model)
+    frozen = jax.tree.leaves(Frozen(config.train.freeze).mask(shapes))
+    leaves = jax.tree.leaves(shapes)
+    return sum(sizes(leaf) for leaf, own in zip(leaves, frozen, strict=True) if not own)
+
+
+@each_recipe
+def test_a_recipe_has_the_parameters_that_were_released(path: Path) -> None:
+    (released,) = [n for name, n in RELEASED.items() if path.stem.startswith(name)]
+    shapes, _ = abstract_parameters(load(path).model)
+    assert sizes(shapes) == pytest.approx(released, rel=0.01)
+
+
+def test_a_recipe_trains_what_it_says() -> None:
+    whole, _ = abstract_parameters(recipe("llava15_finetune").model)
+    vision = sizes(whole["encoders"]["vision"]) - CONNECTOR
+    assert trained(recipe("llava15_finetune")) == sizes(whole)
+    assert trained(recipe("llava15_frozen_encoder")) == sizes(whole) - vision
+    assert trained(recipe("llava15_align")) == CONNECTOR
+
+
+def test_alignment_begins_with_a_new_connector() -> None:
+    sources = recipe("llava15_align").model.sources
+    assert [part for part, folder in sources.items() if folder is None] == ["vision.connector"]
+
+
+def largest(encoder: Any) -> int:
+    """Input positions of the largest medium."""
+    if isinstance(encoder, AudioEncoderConfig):
+        assert encoder.longest
+        return encoder.longest + encoder.lookahead
+    assert isinstance(encoder, ImageEncoderConfig)
+    if encoder.tiles is None:
+        return math.prod(encoder.grid) + (encoder.class_tokens != "none")
+    area = max(math.prod(pinpoint) for pinpoint in encoder.tiles.pinpoints)
+    return (1 + area // math.prod(encoder.tiles.pixels)) * encoder.tile_inputs
+
+
+@each_recipe
+def test_a_row_holds_the_largest_medium(path: Path) -> None:
+    config = load(path)
+    for name, encoder in config.model.encoders.items():
+        assert largest(encoder) <= config.data.budgets[name]
+
+
+def test_onevision_has_an_image_of_37_tiles() -> None:
+    assert largest(recipe("onevision_8").model.encoders["vision"]) == 37 * 729
+
+
+@each_recipe
+def test_the_head_states_what_is_predicted(path: Path) -> None:
+    text = path.read_text()
+    said = re.search(r"predicted ([\d.]+) s a step, [\d.]+ % MFU and ([\d.]+) GiB", text)
+    config, h100 = load(path), named("h100")
+    assert said is not None
+    assert float(said[1]) == pytest.approx(simulated_step(config, h100).makespan, rel=0.01)
+    assert float(said[2]) == pytest.approx(memory(config, h100).total / 2**30, rel=0.01)
+
+
+QWEN2_AUDIO = ROOT / "configs" / "recipes" / "qwen2_audio.yaml"
+
+
+def test_a_recipe_loads_without_the_weights_and_cannot_read_data(tmp_path: Path) -> None:
+    config = load(QWEN2_AUDIO, [f"data.processor={tmp_path / 'missing'}"])
+    with pytest.raises(DataError, match=r"data\.processor: .*missing is not a folder"):
+        make_processor(config.data, modalities(config.model))
+
+
+def test_a_missing_processor_gives_no_vocabulary(tmp_path: Path) -> None:
+    missing = [f"data.processor={tmp_path / 'missing'}", "model.decoder.vocab=null"]
+    with pytest.raises(ConfigError, match=r"data\.processor: .*missing is not a folder"):
+        load(QWEN2_AUDIO, missing)
+
+
+def test_a_processor_that_is_there_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has no tokenizer\.json"):
+        load(QWEN2_AUDIO, [f"data.processor={tmp_path}"])
