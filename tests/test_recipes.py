@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ from data.sample import DataError
 from mllm_jax.config import ConfigError, ExperimentConfig, load
 from mllm_jax.models.config import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.models.pretrained.release import composed
 from mllm_jax.predict import memory
 from mllm_jax.simulate import simulated_step
 from mllm_jax.train.experiment import modalities
@@ -27,6 +29,31 @@ RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))
 RELEASED = {"llava15": 7.06e9, "onevision": 8.03e9, "qwen2_audio": 8.40e9}
 #: LLaVA-1.5's connector: 1024 to 4096 to 4096, with biases.
 CONNECTOR = 1024 * 4096 + 4096 + 4096 * 4096 + 4096
+#: What released `config.json`s say of shapes, less what their classes have by default.
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llava15_finetune": {
+        "model_type": "llava",
+        "text_config": {"model_type": "llama", "vocab_size": 32064, "rms_norm_eps": 1e-5}
+        | {"max_position_embeddings": 4096},
+        "vision_config": {"model_type": "clip_vision_model", "hidden_size": 1024}
+        | {"image_size": 336, "patch_size": 14, "intermediate_size": 4096}
+        | {"num_hidden_layers": 24, "num_attention_heads": 16},
+    },
+    "onevision_8": {
+        "model_type": "llava_onevision",
+        "text_config": {"model_type": "qwen2", "vocab_size": 152128, "rope_theta": 1e6}
+        | {"hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28}
+        | {"num_attention_heads": 28, "num_key_value_heads": 4},
+    },
+    "qwen2_audio": {
+        "model_type": "qwen2_audio",
+        "text_config": {"model_type": "qwen2", "vocab_size": 156032, "rms_norm_eps": 1e-5}
+        | {"intermediate_size": 11008, "max_position_embeddings": 8192},
+        "audio_config": {"model_type": "qwen2_audio_encoder", "num_mel_bins": 128}
+        | {"encoder_layers": 32, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120}
+        | {"d_model": 1280, "max_source_positions": 1500},
+    },
+}
 each_recipe = pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 
 
@@ -53,6 +80,13 @@ def test_a_recipe_has_the_parameters_that_were_released(path: Path) -> None:
     (released,) = [n for name, n in RELEASED.items() if path.stem.startswith(name)]
     shapes, _ = abstract_parameters(load(path).model)
     assert sizes(shapes) == pytest.approx(released, rel=0.01)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_recipe_is_what_import_reads(name: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS[name]))
+    model = recipe(name).model.model_dump(mode="json")
+    assert composed(str(tmp_path)) == {key: model[key] for key in ("decoder", "encoders")}
 
 
 def test_a_recipe_trains_what_it_says() -> None:
