@@ -171,6 +171,11 @@ def _found(parallel: ParallelConfig) -> list[jax.Device]:
         devices = jax.devices()
     except RuntimeError as error:
         raise DeviceError(f"parallel.platform {parallel.platform}: {error}") from error
+    except AssertionError as error:  # JAX's way to say that it sees no NVIDIA GPU
+        raise DeviceError(
+            f"parallel.platform {parallel.platform}: JAX finds no such device; valid: a machine "
+            "with its devices, and the extra that is for them (make install EXTRAS=cuda13)"
+        ) from error
     alone = jax.process_count() == 1
     if len(devices) < parallel.devices or (len(devices) > parallel.devices and not alone):
         raise DeviceError(

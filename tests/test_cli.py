@@ -277,6 +277,15 @@ def test_devices_are_chosen_before_jax_starts() -> None:
         start(config().parallel)
 
 
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_told(small: Path, tmp_path: Path) -> None:
+    gpus = ["parallel.platform=gpu", f"run.directory={tmp_path}"]
+    done = run("train", "--config", small, *gpus)
+    assert done.returncode == launch.BAD_INPUT, done.stderr
+    assert "parallel.platform gpu: JAX finds no such device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_calibration_that_could_not_be_read_again_is_refused(small: Path, tmp_path: Path) -> None:
     output = tmp_path / "hardware.txt"
     done = run("calibrate", "--config", small, "--output", output, "--json")
