@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from sharding.plan import divisors
 
 #: Rows and columns, or height and width.
 Size = tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
@@ -67,3 +69,30 @@ class TilesConfig(Section):
                     f"{list(self.pixels)} pixels"
                 )
         return self
+
+
+class Requirement(NamedTuple):
+    """`size`, known to the user as `name`, must be divisible by `axis` of the plan."""
+
+    name: str
+    size: int
+    axis: str
+
+
+def default_head_dim(values: dict[str, Any]) -> dict[str, Any]:
+    """Fill `head_dim` from `d_model / heads`.
+
+    Raises:
+        ValueError: the width does not divide into the heads.
+    """
+    width, heads = values.get("d_model"), values.get("heads")
+    if values.get("head_dim") is not None:
+        return values
+    if not isinstance(width, int) or not isinstance(heads, int) or width < 1 or heads < 1:
+        return values  # refused field by field
+    if width % heads:
+        raise ValueError(
+            f"d_model {width} is not divisible by heads {heads}; choose heads from "
+            f"{divisors(width)} or give head_dim"
+        )
+    return {**values, "head_dim": width // heads}
