@@ -18,6 +18,7 @@ from mllm_jax.bench_cost import bench_cost
 from mllm_jax.bench_import import bench_import
 from mllm_jax.bench_loader import bench_loader
 from mllm_jax.bench_overlap import bench_overlap
+from mllm_jax.bench_peers import bench_peers
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
 from mllm_jax.bench_step import bench_step
 from mllm_jax.config import ExperimentConfig
@@ -130,4 +131,5 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
     "cost": bench_cost,
     "loader": bench_loader,
     "import": bench_import,
+    "peers": bench_peers,
 }

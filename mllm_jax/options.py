@@ -28,6 +28,7 @@ BENCHMARK_CONFIGS = {
     "cost": "configs/bench/cost.yaml",
     "loader": "configs/bench/loader.yaml",
     "import": "configs/bench/import.yaml",
+    "peers": "configs/bench/peers.yaml",
 }
 #: Options that only one benchmark has.
 BENCHMARK_OPTIONS = {
