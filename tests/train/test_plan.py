@@ -378,7 +378,10 @@ def refused(file: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
     [
         (["data.budgets={tokens: 64, segments: 8}"], "data.budgets.vision: required"),
         (["evaluate.max_new_tokens=64"], "64 leaves no room for a prompt in data.budgets.tokens"),
-        (["train.freeze=[sight]"], "sight is no part of the model; valid: decoder, vision, vision.conn"),
+        (
+            ["train.freeze=[sight]"],
+            "sight is no part of the model; valid: decoder, vision, vision.conn",
+        ),
         (
             ["model.decoder.family=gpt", "model.decoder.max_positions=32"],
             "32 learned positions are fewer than data.budgets.tokens 64",
