@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -155,37 +156,38 @@ class Peer:
         options = json.loads((folder / "optimizer.json").read_text(encoding="utf-8"))
         self._optimizer = torch.optim.AdamW(model.parameters(), fused=True, **options)
         self._model = torch.compile(model, dynamic=True) if setting.compiled else model
-        self._epoch, self._tokens, self._positions = 0, 0, 0
+        epochs = (batches(self._samples.lengths, setting, seed) for seed in count())
+        self._batches = chain.from_iterable(epochs)
+        self._tokens, self._positions = 0, 0
 
     def loss(self, samples: Sequence[int]) -> float:
         """Mean loss of the learnt tokens of `samples`, one batch; nothing is learnt."""
         with self._torch.no_grad():
-            return float(self._loss(samples))
+            return float(self._loss(self._inputs(samples)))
 
-    def turn(self, most: int | None = None) -> dict[str, float]:
-        """Train an epoch, or `most` steps of one; its seconds and tokens."""
-        chosen = self._next()[:most]
-        begin = time.perf_counter()
-        for batch in chosen:
+    def turn(self, samples: int) -> dict[str, float]:
+        """Train on at least so many samples, epoch after epoch; seconds, and how many tokens."""
+        begin, done = time.perf_counter(), list[int]()
+        while len(done) < samples:
+            batch = next(self._batches)
             self._step(batch)
-        seconds = time.perf_counter() - begin
-        tokens = sum(self._samples.lengths[i] for batch in chosen for i in batch)
-        return {"seconds": seconds, "tokens": tokens}
-
-    def _next(self) -> list[list[int]]:
-        self._epoch += 1
-        return batches(self._samples.lengths, self._setting, self._epoch)
+            done += batch
+        tokens = sum(self._samples.lengths[i] for i in done)
+        return {"seconds": time.perf_counter() - begin, "tokens": tokens}
 
     def _step(self, batch: Sequence[int]) -> None:
-        self._loss(batch).backward()
+        inputs = self._inputs(batch)
+        self._loss(inputs).backward()
         self._optimizer.step()
         self._optimizer.zero_grad()
         self._tokens += sum(self._samples.lengths[i] for i in batch)
+        self._positions += inputs["input_ids"].numel()
 
-    def _loss(self, batch: Sequence[int]) -> Any:
+    def _inputs(self, batch: Sequence[int]) -> dict[str, Any]:
         arrays = collate(self._samples, batch, self._setting.packed)
-        self._positions += arrays["input_ids"].size
-        inputs = {name: self._torch.from_numpy(array) for name, array in arrays.items()}
+        return {name: self._torch.from_numpy(array) for name, array in arrays.items()}
+
+    def _loss(self, inputs: dict[str, Any]) -> Any:
         # With a cache for generation transformers would not see where packed samples begin.
         return self._model(**inputs, use_cache=False).loss
 

@@ -37,11 +37,11 @@ from mllm_jax.turns import Worker
 Tell = Callable[[str], None]
 
 #: Samples of an epoch, and how much shorter they are than those of the distribution.
-SAMPLES, SCALE = 64, 1 / 8
-#: Timed turns of every way, one after the other; each is an epoch.
-TURNS = 3
-#: Steps that warm up a way.
-WARM_UP = 2
+SAMPLES, SCALE = 128, 1 / 8
+#: Timed turns of every way, one after the other; together an epoch.
+TURNS = 4
+#: Samples that warm up a way.
+WARM_UP = 16
 #: As a user of transformers who looks at nothing trains.
 DEFAULT = Setting(batch=8)
 #: What one who looks tries; the fastest of them is the best setting.
@@ -55,6 +55,8 @@ CANDIDATES = (
 LIMIT = 1e-4
 EXTRA = "parity"
 OURS, PEER = "mllm_jax.bench_ours", "mllm_jax.bench_peer"
+#: Of transformers: all is in the folder, and loading it is no news.
+QUIET = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
@@ -63,7 +65,9 @@ def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
     A folder is written with `SAMPLES` conversations as long as `data.distributions.web` says times
     `SCALE`, and with the initial parameters in LLaVA's released form. Every way reads them in a
     process of its own; their losses on the same samples are compared before anything is timed.
-    Our time has the reading of files and the packing in it; transformers gets arrays to pad.
+    A turn is a part of an epoch, as long for all: `SAMPLES` are enough for batches of similar
+    lengths to have little padding. Our time has the reading of files and the packing in it;
+    transformers gets arrays to pad.
 
     Returns:
         `ours`, `transformers_default` and `transformers_best`, each with `tokens_per_second`
@@ -87,10 +91,7 @@ def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
         settings = {"transformers_default": DEFAULT, "transformers_best": best}
         with ExitStack() as stack:
             ours = stack.enter_context(Worker(OURS, name, str(SAMPLES)))
-            peers = {
-                key: stack.enter_context(Worker(PEER, name, own.to_json()))
-                for key, own in settings.items()
-            }
+            peers = {key: stack.enter_context(_peer(folder, own)) for key, own in settings.items()}
             losses = compared(ours, peers, tell)
             rates = in_turns({"ours": ours, **peers}, sum(samples.lengths), tell)
             figures = {key: way.ask("figures") for key, way in {"ours": ours, **peers}.items()}
@@ -247,12 +248,16 @@ def _pixels(media: Sequence[Medium], vision: ClipConfig) -> NDArray[np.float32]:
 
 
 def _tried(folder: Path, setting: Setting, tell: Tell) -> float:
-    """Tokens per second of an epoch with `setting`."""
-    with Worker(PEER, str(folder), setting.to_json()) as peer:
-        peer.ask("turn", most=WARM_UP)
-        rate = _rate(peer.ask("turn"))
+    """Tokens per second of a turn with `setting`."""
+    with _peer(folder, setting) as peer:
+        peer.ask("turn", samples=WARM_UP)
+        rate = _rate(peer.ask("turn", samples=SAMPLES // TURNS))
     tell(f"transformers, {setting}: {rate:.0f} tokens/s")
     return rate
+
+
+def _peer(folder: Path, setting: Setting) -> Worker:
+    return Worker(PEER, str(folder), setting.to_json(), environment=QUIET)
 
 
 def _rate(turn: Mapping[str, float]) -> float:
@@ -283,12 +288,13 @@ def in_turns(ways: Mapping[str, Worker], tokens: int, tell: Tell) -> dict[str, l
 
     Args:
         ways: by name, `ours` among them.
-        tokens: of an epoch, which is a turn.
+        tokens: of an epoch.
         tell: shows a line of progress.
     """
-    options = {key: {"tokens": tokens} if key == "ours" else {} for key in ways}
+    peers = {"samples": SAMPLES // TURNS}
+    options = {key: {"tokens": tokens // TURNS} if key == "ours" else peers for key in ways}
     for key, way in ways.items():
-        way.ask("turn", **({"tokens": 1} if key == "ours" else {"most": WARM_UP}))
+        way.ask("turn", **({"tokens": 1} if key == "ours" else {"samples": WARM_UP}))
     rates: dict[str, list[float]] = {key: [] for key in ways}
     for turn in range(TURNS):
         for key, way in ways.items():

@@ -178,13 +178,16 @@ class Faked:
         return answers[action]
 
 
-def test_ways_take_turns_and_medians_count():
+def test_ways_take_turns_and_medians_count(monkeypatch):
+    monkeypatch.setattr(bench_peers, "TURNS", 3)
     ways = {"ours": Faked(1.0, 2, 1, 4), "transformers_default": Faked(1.00001, 8, 4, 10)}
     peers = {"transformers_default": ways["transformers_default"]}
     losses = bench_peers.compared(ways["ours"], peers, told)
     rates = bench_peers.in_turns(ways, 900, told)
     assert rates == {"ours": [500, 1000, 250], "transformers_default": [125, 250, 100]}
-    assert ways["ours"].turns == [{"tokens": 1}, *[{"tokens": 900}] * 3]
+    assert ways["ours"].turns == [{"tokens": 1}, *[{"tokens": 300}] * 3]
+    part = {"samples": bench_peers.SAMPLES // 3}
+    assert ways["transformers_default"].turns == [{"samples": bench_peers.WARM_UP}, *[part] * 3]
     figures = {key: way.ask("figures") for key, way in ways.items()}
     found = bench_peers.report(
         figures, rates, losses, {"transformers_default": bench_peers.DEFAULT}
