@@ -3,6 +3,8 @@
 CONFIG ?= configs/demo.yaml
 ARGS ?=
 EXTRAS ?= demo
+# Each takes about 2 GiB.
+WORKERS ?= 2
 # The first Python that is new enough and can make environments; override with PYTHON=...
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -30,16 +32,17 @@ help: ## Show this list
 	@echo
 	@echo "  PYTHON=python3.12       the Python of a new .venv"
 	@echo "  CONFIG=configs/my.yaml  the experiment of train, bench data and bench sharding"
+	@echo "  WORKERS=4               the processes that run tests (0: none beside pytest)"
 	@echo "  ARGS='train.steps=10'   more arguments for those (overrides) and for test (pytest)"
 
 train: $(DEMO) ## Train the demo and evaluate it: text, images and speech on 4 emulated devices
 	$(BIN)/python launch.py train --config $(CONFIG) $(ARGS)
 
 test: $(TEST) ## Run the tests that take minutes
-	$(BIN)/python -m pytest -m "not slow and not gpu" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not gpu" $(ARGS)
 
 test-all: $(TEST) ## Run every test, the slow ones too
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 install: $(CREATED) ## Install only: EXTRAS=cuda13 (NVIDIA), tpu, demo, test, ...
 	$(INSTALL) ".[$(EXTRAS)]"

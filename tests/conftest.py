@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 
 import jax
 import pytest
 from hypothesis import settings
+
+from mllm_jax.console import OWN_PACKAGES
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,3 +29,14 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # Compiling makes the first example slow, which is no flakiness; the same examples on every run.
 settings.register_profile("mllm_jax", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("mllm_jax")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Commands set up logging, which goes on in the process that runs the next test."""
+    loggers = [logging.getLogger(name) for name in ("", *OWN_PACKAGES)]
+    levels, handlers = [each.level for each in loggers], loggers[0].handlers[:]
+    yield
+    loggers[0].handlers[:] = handlers
+    for each, level in zip(loggers, levels, strict=True):
+        each.setLevel(level)

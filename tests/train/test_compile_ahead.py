@@ -249,9 +249,10 @@ def test_a_small_pipelined_step_is_compiled_for_a_tpu(
     assert result["fits"] is True
     assert result["bytes_per_device"] == sum(result["bytes_by_kind"].values())
     assert result["bytes_per_device"] < result["limit_bytes"] < 102e9
-    assert result["predicted_bytes"] == pytest.approx(result["bytes_per_device"], rel=0.5)
     # AdamW keeps two numbers for each of the parameters, and three counts of steps.
     kinds = result["bytes_by_kind"]
+    # A TPU pads arrays to tiles of 8 x 128, which is little only where dimensions are large.
+    assert 3 * kinds["parameters"] < result["predicted_bytes"] < result["bytes_per_device"]
     assert kinds["optimizer state"] == pytest.approx(2 * kinds["parameters"], abs=64)
     found = result["collectives"]
     assert {"all-gather", "reduce-scatter", "collective-permute"} <= set(found)
