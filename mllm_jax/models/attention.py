@@ -4,6 +4,7 @@
 backend     platform  needs
 ==========  ========  ======================================================================
 reference   any       nothing
+windowed    any       nothing; time grows with segments, not rows; `auto` never takes it
 cudnn       gpu       16-bit floats; head_dim a multiple of 8, at most 128
 pallas_gpu  gpu       16-bit floats; tokens a multiple of 128; head_dim 16 to 128
 splash      tpu       tokens a multiple of 128
@@ -18,13 +19,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 
 from mllm_jax.models import attention_kernels as kernels
 from mllm_jax.models.config import Backend
 from mllm_jax.models.flash import flash
 from mllm_jax.models.platform import traced_platform
+from mllm_jax.models.reference import block, reference
 from mllm_jax.models.varying import vary_like
+from mllm_jax.models.windowed import windowed
 
 Kernel = Callable[..., jax.Array]
 
@@ -41,9 +43,6 @@ STAND_IN = "flash"
 
 #: Queries, and keys, of a block of the flash attention kernels.
 FLASH_BLOCK = 128
-
-#: Finite, so that a row without any visible key would still give finite weights.
-_MASKED = -1e30
 
 
 class AttentionError(ValueError):
@@ -87,6 +86,7 @@ class Limits:
 
 LIMITS = {
     "reference": Limits(("cpu", "gpu", "tpu")),
+    "windowed": Limits(("cpu", "gpu", "tpu")),
     "cudnn": Limits(("gpu",), width=8, narrowest=8, widest=128, half_only=True),
     "pallas_gpu": Limits(("gpu",), tokens=128, narrowest=16, widest=128, half_only=True),
     "splash": Limits(("tpu",), tokens=128),
@@ -157,31 +157,6 @@ def attention(
     return BACKENDS[backend](*vary_like((q, k, v), (q, k, v, segment_ids)), segment_ids, causal)
 
 
-def reference(
-    q: jax.Array, k: jax.Array, v: jax.Array, segment_ids: jax.Array, causal: bool
-) -> jax.Array:
-    """Plain softmax attention with float32 scores; the other backends are tested against it.
-
-    A causal row is cut into blocks of queries that look only at the keys up to their end, which
-    saves up to half of the work: on two CPU cores 2.3 times faster at 512 tokens.
-    """
-    tokens = q.shape[1]
-    q, k, v = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
-    step = _block(tokens) if causal else tokens
-    parts = []
-    for start in range(0, tokens, step):
-        queries = slice(start, min(start + step, tokens))
-        seen = slice(0, queries.stop if causal else tokens)
-        mask = visible(segment_ids[:, queries], segment_ids[:, seen], start if causal else None)
-        parts.append(_attend(q[:, :, queries], k[:, :, seen], v[:, :, seen], mask))
-    return jnp.concatenate(parts, axis=2).swapaxes(1, 2)
-
-
-def _block(tokens: int) -> int:
-    """Queries of a block of `reference` where it is causal."""
-    return max(64, tokens // 8)
-
-
 def causal_share(backend: str, tokens: int) -> float:
     """Share of all pairs of a causal row that `backend` computes.
 
@@ -191,53 +166,15 @@ def causal_share(backend: str, tokens: int) -> float:
     Args:
         tokens: of the row.
     """
-    step = min(tokens, _block(tokens) if backend == "reference" else FLASH_BLOCK)
+    step = min(tokens, block(tokens) if backend == "reference" else FLASH_BLOCK)
     ends = [min(start + step, tokens) for start in range(0, tokens, step)]
     begins = [0, *ends[:-1]]
     return sum((end - begin) * end for begin, end in zip(begins, ends, strict=True)) / tokens**2
 
 
-def visible(queries: jax.Array, keys: jax.Array, start: int | None) -> jax.Array:
-    """Which keys a query sees, `[rows, queries, keys]` bool.
-
-    With segment ids `1 1 2` in causal order::
-
-        1 . .
-        1 1 .
-        . . 1
-
-    Args:
-        queries, keys: `[rows, queries]` and `[rows, keys]` segment ids.
-        start: position of the first query among the keys, for causal attention; None = not causal.
-    """
-    mask = queries[:, :, None] == keys[:, None, :]
-    if start is None:
-        return mask
-    return mask & jnp.tril(jnp.ones(mask.shape[1:], bool), k=start)[None]
-
-
-def _attend(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array) -> jax.Array:
-    """`[rows, heads, queries, head_dim]` from q (scaled), k and v in the same order.
-
-    Heads of one group share their keys in one batched product, and the division by the softmax's
-    sum comes after the product with v: both measured faster than the textbook order on CPU.
-    """
-    rows, heads, queries, width = q.shape
-    groups, keys = k.shape[1:3]
-    grouped = q.reshape(rows, groups, -1, width)
-    scores = jnp.einsum("rgqd,rgkd->rgqk", grouped, k, preferred_element_type=jnp.float32)
-    scores = scores.reshape(rows, heads, queries, keys)
-    scores = jnp.where(mask[:, None], scores, _MASKED)
-    top = jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True))
-    weights = jnp.exp(scores - top)
-    shared = weights.astype(v.dtype).reshape(rows, groups, -1, keys)
-    out = jnp.einsum("rgqk,rgkd->rgqd", shared, v, preferred_element_type=jnp.float32)
-    out = out.reshape(rows, heads, queries, width)
-    return (out / weights.sum(axis=-1, keepdims=True)).astype(q.dtype)
-
-
 BACKENDS: dict[str, Kernel] = {
     "reference": reference,
+    "windowed": windowed,
     "cudnn": kernels.cudnn,
     "pallas_gpu": kernels.pallas_gpu,
     "splash": kernels.splash,

@@ -31,7 +31,7 @@ __all__ = [
     "WhisperConfig",
 ]
 
-Backend = Literal["auto", "reference", "cudnn", "pallas_gpu", "splash"]
+Backend = Literal["auto", "reference", "windowed", "cudnn", "pallas_gpu", "splash"]
 #: GELU by its tanh approximation, exactly, or as `x * sigmoid(1.702 x)`.
 Activation = Literal["gelu_tanh", "gelu", "quick_gelu"]
 

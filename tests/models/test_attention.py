@@ -20,9 +20,10 @@ from mllm_jax.models.attention import (
     AttentionError,
     attention,
     check_backend,
-    reference,
 )
 from mllm_jax.models.flash import flash
+from mllm_jax.models.reference import reference
+from mllm_jax.models.windowed import widths, windowed, windows
 from sharding.collectives import psum
 from tests.models.towers import quick
 
@@ -30,11 +31,19 @@ Attend = Callable[..., jax.Array]
 
 RUNNABLE: dict[str, Attend] = {
     "reference": reference,
+    "windowed": windowed,
     "pallas_gpu": partial(kernels.pallas_gpu, interpret=True),
     "splash": partial(kernels.splash, interpret=True),
     STAND_IN: flash,
 }
 TOKENS = 128
+GRADIENTS = {
+    name: jax.jit(
+        jax.grad(lambda *inputs, attend=attend: jnp.sin(attend(*inputs)).sum(), argnums=(0, 1, 2)),
+        static_argnums=4,
+    )
+    for name, attend in {"windowed": partial(windowed, block=8), "reference": reference}.items()
+}
 REFERENCE = jax.jit(reference, static_argnums=4)
 
 
@@ -94,7 +103,35 @@ def test_a_segment_does_not_reach_others(backend: str, causal: bool) -> None:
         np.testing.assert_array_equal(same, ids != segment)
 
 
-@pytest.mark.parametrize("backend", ["pallas_gpu", "splash", STAND_IN])
+@settings(max_examples=10)
+@given(cuts=st.lists(st.integers(1, 67), min_size=1, max_size=8), apart=st.booleans())
+@pytest.mark.parametrize("causal", [True, False])
+def test_windows_hide_no_key(causal: bool, cuts: list[int], apart: bool) -> None:
+    """Gradients too; in rows that are no whole blocks, with segments in pieces."""
+    q, k, v = inputs(70)
+    ids = segments(cuts, 70)
+    if apart:
+        ids %= 3
+    for ours, theirs in zip(
+        GRADIENTS["windowed"](q, k, v, ids, causal),
+        GRADIENTS["reference"](q, k, v, ids, causal),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def test_windows_are_as_wide_as_segments_need() -> None:
+    ids = np.repeat([1, 2, 3, 4], [8, 40, 8, 8])[None]
+    found = windows(jnp.asarray(ids), causal=True, block=8)
+    assert widths(64, 8) == [16, 32, 64]
+    # Ends of blocks: 8, 16, ..., 64; the first of 2 lies at 8.
+    assert found.width.tolist() == [0, 0, 0, 1, 1, 2, 0, 0]
+    assert found.key.tolist() == [0, 8, 8, 8, 8, 0, 48, 48]
+    found = windows(jnp.asarray(ids), causal=False, block=8)
+    assert found.width.tolist() == [0, *[2] * 5, 0, 0]
+
+
+@pytest.mark.parametrize("backend", ["windowed", "pallas_gpu", "splash", STAND_IN])
 def test_kernels_equal_the_reference_inside_shard_map(backend: str) -> None:
     """Heads on two devices, in a scan with recomputation, with checked types; gradients too."""
     arrays = inputs(TOKENS)
@@ -151,9 +188,9 @@ def test_kernels_trace_inside_shard_map(backend: str) -> None:
     [
         ("splash", "cpu", {}, "it runs on tpu, not on cpu; valid here: reference"),
         ("splash", "tpu", {"tokens": 100}, "100 tokens.* multiple of 128; valid here: reference"),
-        ("cudnn", "gpu", {"head_dim": 20}, "head_dim 20.*; valid here: reference, pallas_gpu"),
+        ("cudnn", "gpu", {"head_dim": 20}, "head_dim 20.*; valid here: .*pallas_gpu"),
         ("pallas_gpu", "gpu", {"dtype": "float32"}, "float32.*; valid here: reference"),
-        ("flash", "gpu", {}, "not one of reference, cudnn, pallas_gpu, splash"),
+        ("flash", "gpu", {}, "not one of reference, windowed, cudnn, pallas_gpu, splash"),
     ],
 )
 def test_what_a_backend_cannot_do_is_refused(
