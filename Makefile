@@ -3,7 +3,7 @@
 CONFIG ?= configs/demo.yaml
 ARGS ?=
 EXTRAS ?= demo
-# Each takes about 2 GiB.
+# Each takes up to 4 GiB.
 WORKERS ?= 2
 # The first Python that is new enough and can make environments; override with PYTHON=...
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
