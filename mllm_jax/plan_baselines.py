@@ -167,19 +167,24 @@ def smallest(planner: Planner, found: Search) -> str:
         why = "; ".join(found.refused) or "no degrees divide the devices, the rows and the model"
         return f"{why}; change parallel.devices or data.rows x train.accumulate"
     strategy, memory = found.smallest
+    ways = _devices(planner)
+    if memory <= planner.hardware.memory:
+        ways.append(f"--memory {gib(memory)}")
+    advice = (
+        f"fits with {', or with '.join(ways)}" if ways else f"{MOST_TIMES}x the devices do not do"
+    )
     return (
         f"the leanest, {describe(strategy)}, needs {gib(memory)} GiB of "
-        f"{planner.space.memory / GIB:.3g}; fits with {_devices(planner)}"
-        f"--memory {gib(memory)}"
+        f"{planner.space.memory / GIB:.3g}; {advice}"
     )
 
 
-def _devices(planner: Planner) -> str:
+def _devices(planner: Planner) -> list[str]:
     """How many times the devices would do, twice as many at a time; not for far too many."""
     times = 2
     while times <= MOST_TIMES:
         more = planner.with_devices(times * planner.space.devices)
         if found := fitting(more.space, more.workload, more.hardware, more.schedule):
-            return f"{found[0].decoder.devices} devices, or with "
+            return [f"{found[0].decoder.devices} devices"]
         times *= 2
-    return ""
+    return []

@@ -417,9 +417,14 @@ def test_devices_too_few_for_the_model_are_refused_with_more_that_would_do(
         "data__rows": 2,
         "train__accumulate": 1,
     }
-    told = refused(written(tmp_path, small(**changes)), capsys)
+    file = written(tmp_path, small(**changes))
+    told = refused(file, capsys)
     assert "no plan for 2 x NVIDIA H100 SXM 80 GB within 72.5 GiB a device" in told
-    assert "GiB of 72.5; fits with 16 devices, or with --memory " in told
+    assert "GiB of 72.5; fits with 16 devices" in told
+    # More memory than a device has is no advice.
+    assert "--memory" not in told
+    told = refused(file, capsys, "--memory", "3")
+    assert told.endswith("GiB of 3; 8x the devices do not do")
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "nan", "inf", "much"])
