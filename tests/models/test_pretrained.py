@@ -193,6 +193,7 @@ def test_missing_extra_and_misshapen_tensors_are_listed(whole: tuple[Path, list[
     ("file", "content", "told"),
     [
         (files.INDEX, b"{", "is no index"),
+        (files.INDEX, b"[" * 100_000, "is no index of safetensors"),
         (files.INDEX, b'{"weight_map": {"a": 1}}', "does not map tensors to files"),
         (files.INDEX, b'{"weight_map": {"a": "../model.safetensors"}}', "is no name of"),
         (files.INDEX, b'{"weight_map": {"a": "/etc/passwd"}}', "is no name of"),

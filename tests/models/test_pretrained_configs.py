@@ -89,7 +89,10 @@ def test_a_family_without_a_released_format_is_refused() -> None:
         released_decoder(config)
 
 
-@pytest.mark.parametrize(("content", "told"), [(None, "cannot be read"), ("[]", "not an object")])
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "cannot be read"), ("[]", "not an object"), ("[" * 100_000, "cannot be read")],
+)
 def test_files_that_are_no_configuration_are_refused(
     content: str | None, told: str, tmp_path: Any
 ) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from mllm_jax.import_weights import examine
 from mllm_jax.models.config import ClipConfig, WhisperConfig
 from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.configs import read_config
 from mllm_jax.models.pretrained.families import FAMILIES, family_named
 from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
 from mllm_jax.models.pretrained.load import check
+from mllm_jax.models.pretrained.release import Release
 from tests.models.stored import ROOT, by_name, composition, imported, written
 
 FOLDERS = [
@@ -193,6 +198,26 @@ def test_a_kept_class_token_lands() -> None:
 def test_what_llava_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(PretrainedError, match=told):
         FAMILIES["llava"].read(llava(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"model_type": ["llava"]}, r"model_type \['llava'\] is not supported; valid: llama"),
+        ({"text_config": {"hidden_size": "wide"}}, "config.json: d_model: .*integer.*, got 'wide'"),
+        ({"text_config": "llama"}, "config.json holds a value of a wrong kind"),
+        ({"vision_config": {"patch_size": 0}}, "config.json holds a value of a wrong kind"),
+        ({"text_config": {"num_hidden_layers": 10**15}}, f"released tensors for {10**15} layers"),
+    ],
+    ids=str,
+)
+def test_values_of_a_wrong_kind_are_refused(
+    changes: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    shutil.copytree(ROOT / "llava", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "config.json").write_text(json.dumps(llava(**changes)))
+    with pytest.raises(PretrainedError, match=told):
+        examine(Release.open(tmp_path), print)
 
 
 def test_what_has_no_released_form_is_refused() -> None:

@@ -84,7 +84,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise PretrainedError(f"{path} cannot be read: {error}") from error
     if not isinstance(values, dict):
         raise PretrainedError(f"{path} holds a {type(values).__name__}, not an object")

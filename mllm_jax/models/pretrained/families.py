@@ -130,7 +130,7 @@ def family_named(name: Any) -> Family:
     Raises:
         PretrainedError: there is none.
     """
-    if name not in FAMILIES:
+    if not isinstance(name, str) or name not in FAMILIES:
         raise PretrainedError(
             f"model_type {name!r} is not supported; valid: {listed(list(FAMILIES), len(FAMILIES))}"
         )

@@ -107,7 +107,7 @@ def _weight_map(index: Path) -> dict[str, str]:
     """Tensor to file, as the index says."""
     try:
         found = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise PretrainedError(f"{index} is no index of safetensors: {error!r}") from error
     if not isinstance(found, dict) or not all(isinstance(file, str) for file in found.values()):
         raise PretrainedError(f"{index}: weight_map does not map tensors to files")

@@ -33,6 +33,10 @@ def check(tensors: Mapping[str, Stored], rules: Iterable[Rule], unused: Sequence
     Raises:
         PretrainedError: lists the tensors that are missing, misshapen, or of no parameter.
     """
+    rules = list(rules)
+    layers = max((rule.layers or 0 for rule in rules), default=0)
+    if layers > len(tensors):  # before so many names are made
+        raise PretrainedError(f"there are {len(tensors)} released tensors for {layers} layers")
     shapes = {name: rule.form.released for rule in rules for name in rule.names}
     missing = sorted(shapes.keys() - tensors.keys())
     extra = sorted(tensors.keys() - shapes.keys() - {*unused})

@@ -8,8 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from mllm_jax.models.config import ModelConfig
-from mllm_jax.models.pretrained.configs import read_config
+from mllm_jax.models.pretrained.configs import CONFIG, read_config
 from mllm_jax.models.pretrained.families import family_named
 from mllm_jax.models.pretrained.family import Composition, Family, Values
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed, open_tensors
@@ -48,8 +50,19 @@ class Release:
 
     @cached_property
     def composition(self) -> Composition:
-        """What the configuration says."""
-        return self.family.read(self.values)
+        """What the configuration says.
+
+        Raises:
+            PretrainedError: it is of another model, or a value is none that it can have.
+        """
+        path = self.folder / CONFIG
+        try:
+            return self.family.read(self.values)
+        except ValidationError as error:
+            raise PretrainedError(f"{path}: {_told(error)}") from error
+        except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+            # What is read with no type of its own: a text for an object, a patch of no pixels.
+            raise PretrainedError(f"{path} holds a value of a wrong kind: {error}") from error
 
     @cached_property
     def tensors(self) -> Mapping[str, Stored]:
@@ -92,6 +105,13 @@ class Release:
         if end:
             return [own for own in rules if own.parameter.startswith(_ENDS[end])]
         return [own for own in rules if not own.parameter.startswith((*_ENDS.values(),))]
+
+
+def _told(error: ValidationError) -> str:
+    """The first problem of a configuration; its keys are those that they have here."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(map(str, first["loc"]))
+    return f"{key}: {first['msg']}, got {first['input']!r:.80}"
 
 
 def composed(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
