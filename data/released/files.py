@@ -282,18 +282,28 @@ class _Reader:
     def _settings(self) -> TokenizerSettings:
         name = "tokenizer_config.json"
         both = self._contents.get("special_tokens_map.json", {}) | self._contents.get(name, {})
+        listed = self._list("additional_special_tokens", both)
         extra = both.get("extra_special_tokens", {})
         tokens = {k: v for k, v in both.items() if k.endswith("_token") and not _is_flag(v)}
-        listed = [*both.get("additional_special_tokens", ())]
         if isinstance(extra, dict):
             tokens |= extra
         else:
-            listed += extra
+            listed += self._list("extra_special_tokens", both)
         own = {
             "tokens": {k: _token(v) for k, v in tokens.items() if v is not None},
             "extra": [_token(value) for value in listed],
         }
         return self._checked(TokenizerSettings, name, both | own)
+
+    def _list(self, key: str, values: Mapping[str, Any]) -> list[Any]:
+        """The tokens under `key`."""
+        found = values.get(key, [])
+        if not isinstance(found, list):
+            raise DataError(
+                f"data.processor: {self._folder}: {key} {found!r:.80} of the tokenizer; valid: a "
+                "list of tokens"
+            )
+        return [*found]
 
     def _template(self) -> str:
         """The first template that there is; of several in one file that named `default`."""

@@ -218,6 +218,8 @@ def write(name: str, text: bytes) -> Callable[[Path], object]:
         (write("tokenizer_config.json", b"[" * 100_000), "tokenizer_config.json is not JSON"),
         (write("tokenizer_config.json", b"[1]"), "_config.json holds a list, not an object"),
         (write("tokenizer_config.json", b'{"eos_token": 5}'), "tokens.eos_token: .*, got 5"),
+        (write("tokenizer_config.json", b'{"extra_special_tokens": 5}'), "extra_.* 5 .* list"),
+        (write("tokenizer_config.json", b'{"additional_special_tokens": 5}'), "5 .* list"),
         (write("tokenizer_config.json", b'{"add_bos_token": "yes, please"}'), "add_bos_token"),
         (write(PREPROCESSOR, b"\xff\xfe"), "preprocessor_config.json is not JSON"),
         (write("chat_template.jinja", b"\xff"), "chat_template.jinja is not UTF-8"),
