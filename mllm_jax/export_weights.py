@@ -131,10 +131,10 @@ class Export:
         """
         if self.source and {*self.source.rules} == {*self._modules}:
             return self.source.family
-        reasons = {}
+        reasons, composition = {}, self.composition
         for family in FAMILIES.values():
             try:
-                family.release(self.composition)
+                family.release(composition)
             except PretrainedError as error:
                 reasons[family.name] = str(error)
             else:

@@ -185,7 +185,10 @@ def _simulate(sub: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("--hardware", metavar="NAME", help=help_text)
     sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
-    help_text = "compute of this stage of one replica takes FACTOR times as long; may be repeated"
+    help_text = (
+        "compute of this stage of one replica takes FACTOR times as long; may be repeated for "
+        "others (of one stage the last counts)"
+    )
     sub.add_argument(
         "--slow", action="append", default=[], type=_slow, metavar="STAGE=FACTOR", help=help_text
     )

@@ -166,6 +166,6 @@ def test_sixty_thousand_nodes_take_less_than_a_second() -> None:
         Node(draw.randrange(16), draw.random(), tuple(draw.randrange(i) for _ in range(min(i, 2))))
         for i in range(60_000)
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     run(nodes)
-    assert time.perf_counter() - start < 1.5
+    assert time.process_time() - start < 1.5

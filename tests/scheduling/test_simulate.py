@@ -409,7 +409,7 @@ def test_thousands_of_devices_take_seconds() -> None:
     )
     cut = EncoderPieces("vision", pieces=12, backward=12)
     schedule = place_encoders(interleaved(8, 12, 16), [cut], times.costs)
-    start = time.perf_counter()
+    start = time.process_time()
     made = simulate(schedule, times, Options(replicas=48))
-    assert time.perf_counter() - start < 4
+    assert time.process_time() - start < 2
     assert len(made.stages) == 8

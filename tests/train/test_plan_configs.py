@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+import launch
 from mllm_jax.config import load, resolve
 from mllm_jax.planning import Planner
 from scheduling.hardware import named
@@ -38,3 +40,15 @@ def test_every_config_has_a_plan(path: Path) -> None:
     assert 0 < best.memory.total <= planner.space.memory
     # What is written of it is a configuration that trains.
     resolve(planner.configured(best.strategy).model_dump(mode="json"), source=path.name)
+
+
+@pytest.mark.slow
+def test_the_best_plan_on_3072_devices_beats_optimus(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ROOT / "configs" / "optimus" / "vit22b_gpt175b_3072.yaml"
+    words = ["plan", "--config", str(path), "--json", "--output", str(tmp_path / "plan.yaml")]
+    assert launch.main(words) == launch.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["best"]["encoder_hidden"] >= 0.95
+    assert found["baselines"]["optimus"]["step_seconds"] > 1.1 * found["best"]["step_seconds"]

@@ -127,6 +127,10 @@ def test_any_encoder_goes_with_any_decoder(tmp_path: Path, capsys: Any) -> None:
     told = capsys.readouterr().err
     assert "the model has no released form" in told
     assert "--part decoder, vision" in told
+    words = ["export", "--run", str(run), "--out", str(tmp_path / "all"), "--part", "audio"]
+    assert launch.main(words) == 2
+    told = capsys.readouterr().err
+    assert told.count("--part audio is none of the model; valid: decoder, vision") == 1
     assert not (tmp_path / "all").exists()
 
 
