@@ -2,8 +2,8 @@
 
 jinja2 keeps templates from Python's insides, but of what a program could waste it bounds nothing
 but `range`. Here what a rendering does is counted (`Budget`), and what could be large at one stroke
-is measured beforehand: products, powers, formats, replacements. Methods and filters without a use
-in chat templates are not there.
+is measured beforehand: products, powers, formats, replacements, comparisons of nested values.
+Methods and filters without a use in chat templates are not there.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _FILTERS = (
     "abs count d default dictsort first float groupby int items last length list map max min "
     "reject rejectattr reverse round select selectattr sort sum unique"
 )
+#: Of these, what compares whole items.
+_COMPARING = "dictsort groupby max min sort unique"
 _TEXT_FILTERS = "capitalize lower safe string title trim upper wordcount"
 _STRING_METHODS = (
     "capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit "
@@ -109,7 +111,14 @@ def _text(value: object) -> str:
 
 
 def _weigh(value: object) -> None:
-    """Spend what `value` holds, however often it holds the same."""
+    """Spend what `value`, which is to be written, holds."""
+    for item in _held(value):
+        if not isinstance(item, str | int | float | range | Undefined | None):
+            raise SecurityError(f"it writes a {type(item).__name__}; valid: JSON's types")
+
+
+def _held(value: object) -> Iterator[object]:
+    """Spend what `value` holds, however often it holds the same; what holds nothing itself."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -119,8 +128,15 @@ def _weigh(value: object) -> None:
             waiting += [*item, *item.values()]
         elif isinstance(item, list | tuple):
             waiting += item
-        elif not isinstance(item, str | int | float | range | Undefined | None):
-            raise SecurityError(f"it writes a {type(item).__name__}; valid: JSON's types")
+        else:
+            yield item
+
+
+def _whole(value: Any) -> Any:
+    """`value`, of which all is looked at."""
+    for _ in _held(value):
+        pass
+    return value
 
 
 # ---- what templates may call ---------------------------------------------------------------------
@@ -138,6 +154,18 @@ def _charged(function: Callable[..., Any]) -> Callable[..., Any]:
         return _bounded(function(*values, **keywords))
 
     return charged
+
+
+def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter or method that compares what it is given, and may nest it."""
+
+    @wraps(function)
+    def comparing(*values: Any, **keywords: Any) -> Any:
+        for value in (*values, *keywords.values()):
+            _whole(value)
+        return _whole(function(*values, **keywords))
+
+    return comparing
 
 
 def _textual(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -250,6 +278,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             finalize=lambda value: budget.get().write(value),
         )
         kept = {name: _charged(self.filters[name]) for name in _FILTERS.split()}
+        kept |= {name: _comparing(kept[name]) for name in _COMPARING.split()}
         kept |= {name: _textual(self.filters[name]) for name in _TEXT_FILTERS.split()}
         own = {"format": _format, "join": _join, "replace": _replace, "tojson": _tojson}
         self.filters = kept | own
@@ -290,6 +319,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
             own.spend(own.turn)
             yield item
 
+    def whole(self, value: Any) -> Any:
+        """What a template puts together of other values, or compares."""
+        return _whole(value)
+
     def joined(self, items: Sequence[object]) -> str:
         """What `~` joins."""
         return _join(items)
@@ -308,4 +341,7 @@ def _allowed(function: Any) -> Any:
     _bounded(owner)
     if isinstance(owner, str) and name in ("join", "replace"):
         return lambda *args: _join(args[0], owner) if name == "join" else _replace(owner, *args)
+    if isinstance(owner, list | tuple):
+        _whole(owner)
+        return _comparing(function)
     return function

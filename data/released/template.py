@@ -132,10 +132,10 @@ def _reached(node: nodes.Node) -> object:
 
 
 def _count(tree: nodes.Template) -> None:
-    """Let the sandbox count turns of loops, and what `~` joins."""
+    """Let the sandbox count turns of loops, what `~` joins, and what is nested and compared."""
     for loop in tree.find_all(nodes.For):
         loop.iter = _through("counted", cast(nodes.Expr, loop.iter))
-    _join_measured(tree)
+    _measure(tree)
 
 
 def _through(method: str, value: nodes.Expr) -> nodes.Expr:
@@ -144,11 +144,11 @@ def _through(method: str, value: nodes.Expr) -> nodes.Expr:
     return nodes.Call(function, [value], [], None, None, lineno=value.lineno)
 
 
-def _join_measured(node: nodes.Node) -> None:
+def _measure(node: nodes.Node) -> None:
     for field, value in list(node.iter_fields()):
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, nodes.Node):
-                _join_measured(child)
+                _measure(child)
         if isinstance(value, list):
             setattr(node, field, [_measured(child) for child in value])
         else:
@@ -156,6 +156,13 @@ def _join_measured(node: nodes.Node) -> None:
 
 
 def _measured(node: Any) -> Any:
-    if not isinstance(node, nodes.Concat):
-        return node
-    return _through("joined", nodes.List(node.nodes, lineno=node.lineno))
+    match node:
+        case nodes.Concat():
+            return _through("joined", nodes.List(node.nodes, lineno=node.lineno))
+        case nodes.List() | nodes.Dict() | nodes.Tuple(ctx="load"):
+            return _through("whole", node)
+        case nodes.Compare():
+            node.expr = _through("whole", node.expr)
+        case nodes.Operand():
+            node.expr = _through("whole", node.expr)
+    return node
