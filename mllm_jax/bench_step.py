@@ -100,7 +100,7 @@ class _Run:
         """Columns of the table, beside the `first` run."""
         records, grid = self.records, self._experiment.grid
         peak = peak_flops(self._experiment.mesh.devices.flat[0])
-        flops = sum(record.flops for record in records) / self._seconds
+        flops = sum(record.model_flops for record in records) / self._seconds
         used, capacity = (
             sum(sum(own.values()) for own in (getattr(record, kind) for record in records))
             for kind in ("used", "capacity")

@@ -110,13 +110,14 @@ def tower_compute(
     tower, again = timing.tower, 0 if remat == "none" else 1
     start, layer, end = map(timing.compute, (tower.start, tower.layer, tower.end))
     if name == "decoder" and name in workload.frozen:
-        return tower.layers * (2 + again) * layer + 3 * end
+        return tower.layers * (2 + again) * layer + 2 * end
     if name in workload.frozen & workload.frozen_connectors:
         return start + tower.layers * layer + end
     if name in workload.frozen:
         return start + (tower.layers + again) * layer + 4 * end
-    starts = 0 if name == "decoder" else 3
-    return starts * start + tower.layers * (3 + again) * layer + 4 * end
+    # A head has its gradients with its forward, a connector's forward is computed again.
+    starts, ends = (0, 3) if name == "decoder" else (3, 4)
+    return starts * start + tower.layers * (3 + again) * layer + ends * end
 
 
 def least_compute(

@@ -423,7 +423,7 @@ class Timing:
 
     def head(self) -> TaskTime:
         """Head and loss of a microbatch with their backward, on all stages at once."""
-        compute = (4 if self.trains else 3) * self.compute(self.tower.end, 1 / self.plan.stage)
+        compute = (3 if self.trains else 2) * self.compute(self.tower.end, 1 / self.plan.stage)
         share = self.activation / self.plan.sequence
         # The last stage's output to all, and its gradient's sum.
         moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows

@@ -155,10 +155,17 @@ def test_a_loss_on_the_device_is_read_when_reported() -> None:
 
     meter = Meter(4, every=4)
     for step in (1, 2, 3):
-        meter.add(record(step, loss=Lazy(step)))
+        meter.add(record(step, loss=Lazy(step), targets=Lazy(step)))
     assert read == []
-    meter.add(record(4, loss=Lazy(4)))
-    assert read == [1, 2, 3, 4]
+    meter.add(record(4, loss=Lazy(4), targets=Lazy(4)))
+    assert sorted(set(read)) == [1, 2, 3, 4]
+
+
+def test_mfu_counts_the_head_of_targets_alone() -> None:
+    meter = Meter(2, peak_flops=1e12, every=2)
+    (report,) = reports(meter, [record(i, head_flops=1e8, targets=30 * i) for i in (1, 2)])
+    assert report.mfu == pytest.approx((1e9 + 60 * 1e8) / 0.5 / 1e12)
+    assert meter.totals()["mfu"] == pytest.approx(report.mfu)
 
 
 def open_metrics(folder: Path, text: io.StringIO, **changes: Any) -> Metrics:

@@ -2,11 +2,13 @@
 
 Every rank of `View.vocab` (stages and tensor ranks) holds a run of the vocabulary, so that all
 stages of a pipeline share the work of its ends (Yeung et al., arXiv 2411.05288). Logits exist for
-one chunk of tokens at a time and are recomputed in the backward.
+one chunk of tokens at a time, and only of tokens that have a loss.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import jax
@@ -14,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from mllm_jax.models.varying import vary_like
-from sharding.collectives import axis_index, pmax, psum, reduce_scatter, shard_slice
+from sharding.collectives import axis_index, pmax, psum, reduce_scatter, shard_slice, vary
 from sharding.grid import View
 
 Tree = TypeVar("Tree")
@@ -49,20 +51,125 @@ def cross_entropy(
 ) -> jax.Array:
     """Weighted sum of cross entropies over all tokens given; float32 scalar.
 
+    Tokens that have a weight are taken first, and no logits are made behind the last of them.
+    Gradients are made with the loss, while the logits are there.
+
     Args:
         hidden: `[tokens, d_model]`, whole on every rank of the vocabulary.
         kernel: `[d_model, vocab / ranks]`.
-        targets, weights: `[tokens]`.
+        targets, weights: `[tokens]`; weights have no gradient.
         chunk: tokens whose logits exist at a time.
     """
-    kernel = vary_like(kernel.astype(hidden.dtype), hidden)
+    hidden = vary(hidden, view.vocab)
+    return _sum_of_losses(hidden, vary_like(kernel, hidden), targets, weights, chunk, view)
 
-    def one(part: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
-        x, target, weight = part
-        return jnp.sum(weight * _losses(_logits(x, kernel), target, view))
 
-    parts = _chunks((hidden, targets, weights), chunk)
-    return jnp.sum(lax.map(jax.checkpoint(one, prevent_cse=False), parts))
+@partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+def _sum_of_losses(
+    hidden: jax.Array,
+    kernel: jax.Array,
+    targets: jax.Array,
+    weights: jax.Array,
+    chunk: int,
+    view: View,
+) -> jax.Array:
+    cast = kernel.astype(hidden.dtype)
+
+    def add(total: jax.Array, x: jax.Array, target: jax.Array, weight: jax.Array) -> jax.Array:
+        loss, _ = _losses(_logits(x, cast), target, view)
+        return total + jnp.sum(weight * loss)
+
+    parts = _Weighted(hidden, targets, weights, chunk)
+    return parts.loop(lambda _, total, *own: add(total, *own), _zero(hidden, kernel, parts, view))
+
+
+def _forward(
+    hidden: jax.Array,
+    kernel: jax.Array,
+    targets: jax.Array,
+    weights: jax.Array,
+    chunk: int,
+    view: View,
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    """The loss, and its gradients by `hidden` and `kernel`."""
+    cast = kernel.astype(hidden.dtype)
+
+    def add(
+        start: jax.Array, sums: Sums, x: jax.Array, target: jax.Array, weight: jax.Array
+    ) -> Sums:
+        total, d_hidden, d_kernel = sums
+        loss, d_logits = _losses(_logits(x, cast), target, view)
+        d_logits = (weight[:, None] * d_logits).astype(x.dtype)
+        d_x = _product(d_logits, cast, 1, 1).astype(x.dtype)
+        return (
+            total + jnp.sum(weight * loss),
+            lax.dynamic_update_slice_in_dim(d_hidden, d_x, start, 0),
+            d_kernel + _product(x, d_logits, 0, 0),
+        )
+
+    parts = _Weighted(hidden, targets, weights, chunk)
+    zeros = jnp.zeros((parts.index.size, hidden.shape[1]), hidden.dtype), jnp.zeros_like(kernel)
+    zeros = vary_like(zeros, (hidden, kernel, parts.targets, parts.weights))
+    total, d_hidden, d_kernel = parts.loop(add, (_zero(hidden, kernel, parts, view), *zeros))
+    return total, (_taken(d_hidden, parts.place), d_kernel)
+
+
+def _backward(
+    chunk: int, view: View, kept: tuple[jax.Array, jax.Array], gradient: jax.Array
+) -> tuple[jax.Array | None, ...]:
+    del chunk, view
+    return *((gradient * own).astype(own.dtype) for own in kept), None, None
+
+
+_sum_of_losses.defvjp(_forward, _backward)
+
+Sums = tuple[jax.Array, jax.Array, jax.Array]
+
+
+class _Weighted:
+    """Tokens in chunks, those with a weight first.
+
+    Attributes:
+        index: of the token at every place, `[chunks * chunk]`; behind the last token any.
+        place: of every token, `[tokens]`.
+        targets, weights: at every place; behind the last token nothing.
+    """
+
+    def __init__(
+        self, hidden: jax.Array, targets: jax.Array, weights: jax.Array, chunk: int
+    ) -> None:
+        self.hidden, self.chunk = hidden, min(chunk, weights.size)
+        order = jnp.argsort(weights == 0, stable=True)
+        fill = (0, -weights.size % self.chunk)
+        self.index = jnp.pad(order, fill)
+        self.targets, self.weights = (jnp.pad(_taken(x, order), fill) for x in (targets, weights))
+        self.place = jnp.argsort(order)
+
+    def loop(self, add: Callable[..., Tree], sums: Tree) -> Tree:
+        """`add(start, sums, hidden, targets, weights)` for every chunk that has a weight."""
+
+        def body(number: jax.Array, sums: Tree) -> Tree:
+            start = number * self.chunk
+            index, target, weight = (
+                lax.dynamic_slice_in_dim(x, start, self.chunk)
+                for x in (self.index, self.targets, self.weights)
+            )
+            return add(start, sums, _taken(self.hidden, index), target, weight)
+
+        chunks = -(-jnp.count_nonzero(self.weights) // self.chunk)
+        return lax.fori_loop(0, chunks, body, sums)
+
+
+def _taken(x: jax.Array, index: jax.Array) -> jax.Array:
+    """Entries of the first dimension; all exist."""
+    return jnp.take(x, index, axis=0, mode="clip")
+
+
+def _zero(hidden: jax.Array, kernel: jax.Array, parts: _Weighted, view: View) -> jax.Array:
+    """Where a sum of losses starts: equal on the ranks of the vocabulary, if the weights are."""
+    varying = {axis for x in (hidden, kernel, parts.targets) for axis in jax.typeof(x).mat.varying}
+    axes = varying - set(view.vocab) | jax.typeof(parts.weights).mat.varying
+    return vary(jnp.zeros(()), tuple(sorted(axes)))
 
 
 def argmax(hidden: jax.Array, kernel: jax.Array, chunk: int, view: View) -> jax.Array:
@@ -76,14 +183,22 @@ def _logits(hidden: jax.Array, kernel: jax.Array) -> jax.Array:
     return jnp.matmul(hidden, kernel, preferred_element_type=jnp.float32)
 
 
-def _losses(logits: jax.Array, targets: jax.Array, view: View) -> jax.Array:
-    """Cross entropy `[tokens]` of logits `[tokens, vocab / ranks]`."""
-    # The maximum only guards against overflow: its gradient cancels, and pmax has none.
-    top = pmax(lax.stop_gradient(logits.max(axis=-1)), view.vocab)
-    total = psum(jnp.exp(logits - top[:, None]).sum(axis=-1), view.vocab)
+def _losses(logits: jax.Array, targets: jax.Array, view: View) -> tuple[jax.Array, jax.Array]:
+    """Cross entropy `[tokens]` of logits `[tokens, vocab / ranks]`, and its gradient by these."""
+    top = pmax(logits.max(axis=-1), view.vocab)
+    powers = jnp.exp(logits - top[:, None])
+    total = psum(powers.sum(axis=-1), view.vocab)
     local, mine = _local(targets, logits.shape[1], view)
     picked = jnp.take_along_axis(logits, local[:, None], axis=1)[:, 0]
-    return jnp.log(total) + top - psum(jnp.where(mine, picked, 0), view.vocab)
+    loss = jnp.log(total) + top - psum(jnp.where(mine, picked, 0), view.vocab)
+    is_target = (jnp.arange(logits.shape[1])[None] == local[:, None]) & mine[:, None]
+    return loss, powers / total[:, None] - is_target
+
+
+def _product(a: jax.Array, b: jax.Array, of_a: int, of_b: int) -> jax.Array:
+    """Float32 product of two matrices over dimension `of_a` of one and `of_b` of the other."""
+    dims = (((of_a,), (of_b,)), ((), ()))
+    return lax.dot_general(a, b, dims, preferred_element_type=jnp.float32)
 
 
 def _best(logits: jax.Array, view: View) -> jax.Array:

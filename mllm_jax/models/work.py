@@ -25,27 +25,39 @@ def tower_works(config: ModelConfig) -> dict[str, TowerWork]:
 
 
 def model_flops(
-    config: ModelConfig, lengths: Mapping[str, ArrayLike], frozen: Collection[str] = ()
+    config: ModelConfig,
+    lengths: Mapping[str, ArrayLike],
+    frozen: Collection[str] = (),
+    targets: float = 0,
 ) -> float:
     """FLOPs of one training step, forward and backward, without recomputation.
 
     Args:
+        config: of the model.
         lengths: segment lengths of every module in input positions, e.g. `{"decoder": [90, 38],
             "vision": [64]}`.
         frozen: what does not train, by the names of `train.freeze`; gradients go through a frozen
             decoder to its inputs, and into a frozen encoder not at all.
+        targets: tokens that have a loss: the head is computed for these.
     """
-    return sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
+    towers = sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
+    return towers + targets * work_parts(config, "decoder").end.linear * _products(frozen)
+
+
+def _products(frozen: Collection[str]) -> int:
+    """Of the decoder: the forward, and one for each gradient of inputs and of parameters."""
+    return 2 if "decoder" in frozen else TRAINING_FACTOR
 
 
 def _trained_flops(
     config: ModelConfig, name: str, lengths: ArrayLike, frozen: Collection[str]
 ) -> float:
-    """Of one tower: the forward, and a product for each gradient of inputs and of parameters."""
+    """Of one tower, and of an encoder's connector; without the decoder's head."""
+    if name == "decoder":
+        layers = config.decoder.layers * work_parts(config, name).layer.flops(lengths)
+        return _products(frozen) * layers
     if name not in frozen:
         return TRAINING_FACTOR * tower_work(config, name).flops(lengths)
-    if name == "decoder":
-        return 2 * tower_work(config, name).flops(lengths)
     connector = 0 if f"{name}.connector" in frozen else 2
     whole = tower_work(config, name).flops(lengths)
     return whole + connector * work_parts(config, name).end.flops(lengths)
@@ -74,7 +86,7 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
 
 
 def decoder_work(config: DecoderConfig) -> TowerWork:
-    """Work per token, embeddings free, the head on every token."""
+    """Work per token, embeddings free, the head on every token, as if all had a loss."""
     return _total(_decoder_parts(config), config.layers)
 
 

@@ -144,7 +144,6 @@ def _run(
     with StopSignal() as stop:
         for state, record in steps(experiment, state, progress):  # noqa: B020 - the old is donated
             report = meter.add(record)
-            progress.figures = meter.sums
             if report:
                 metrics.write(report)
                 progress.loss = report.loss
@@ -155,6 +154,7 @@ def _run(
             if report or saving:
                 _check_finite(record, report)
             if saving and config.checkpoint.enabled:
+                progress.figures = meter.sums
                 _save(checkpoints, experiment, state, progress)
             if stopping and not last:
                 checkpoints.wait()
@@ -320,6 +320,8 @@ def _record(
         flops=sum(
             model_flops(config.model, m.stats.lengths, config.train.freeze) for m in microbatches
         ),
+        head_flops=model_flops(config.model, {}, config.train.freeze, targets=1),
+        targets=scalars["targets"],
         skipped=progress.skipped.total(),
         loads=_loads(experiment, microbatches),
         moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),

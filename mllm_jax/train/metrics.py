@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, SupportsFloat
@@ -37,7 +38,10 @@ class StepRecord:
         wait_seconds: part of `seconds` spent waiting for data.
         used: positions that hold samples, by budget (`tokens`, encoder names).
         capacity: positions computed, by budget; padding is `capacity - used`.
-        flops: model FLOPs of the step, forward and backward, all devices.
+        flops: model FLOPs of the step but for the decoder's head, forward and backward, all
+            devices.
+        head_flops: of the head, for each target.
+        targets: tokens that have a loss; may stay on the device until reported.
         skipped: samples refused so far in the run.
         loads: work of the data-parallel ranks by phase.
         moved_bytes: between hosts: encoder outputs, there and as gradients back, and samples that
@@ -54,10 +58,17 @@ class StepRecord:
     used: Mapping[str, int]
     capacity: Mapping[str, int]
     flops: float
+    head_flops: float = 0.0
+    targets: SupportsFloat = 0.0
     skipped: int = 0
     loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
     moved_bytes: float = 0.0
     planning_seconds: float = 0.0
+
+    @property
+    def model_flops(self) -> float:
+        """FLOPs of the step; waits for its targets."""
+        return self.flops + self.head_flops * float(self.targets)
 
 
 @dataclass(frozen=True)
@@ -173,7 +184,7 @@ class Sums:
             steps=self.steps + 1,
             seconds=self.seconds + record.seconds,
             wait_seconds=self.wait_seconds + record.wait_seconds,
-            flops=self.flops + record.flops,
+            flops=self.flops + record.model_flops,
             used=_added(self.used, record.used),
             capacity=_added(self.capacity, record.capacity),
             loads=_added(self.loads, record.loads, PhaseLoad()),
@@ -207,13 +218,13 @@ class Meter:
         steps: steps of the whole run.
         peak_flops: peak FLOP/s of all devices together, or None where it is not known.
         every: steps between two reports.
-        sums: of all steps but the first of each process, those before a resumption included.
+        total: what `sums` was at the last report.
     """
 
     steps: int
     peak_flops: float | None = None
     every: int = 10
-    sums: Sums = field(default_factory=Sums)
+    total: Sums = field(default_factory=Sums)
     _window: list[StepRecord] = field(default_factory=list, init=False)
     _first: int | None = field(default=None, init=False)
 
@@ -222,8 +233,6 @@ class Meter:
         self._window.append(record)
         if self._first is None:
             self._first = record.step
-        else:
-            self.sums = self.sums.plus(record)
         due = record.step % self.every == 0 or record.step >= self.steps
         return self.flush() if due else None
 
@@ -231,13 +240,23 @@ class Meter:
         """Report of the steps since the last one, or None if there are none."""
         if not self._window:
             return None
+        everything = reduce(Sums.plus, self._window, Sums())
+        timed = reduce(Sums.plus, self._timed, Sums())
+        self.total = self.sums
         window, self._window = self._window, []
-        everything, timed = Sums(), Sums()
-        for record in window:
-            everything = everything.plus(record)
-            if record.step != self._first:
-                timed = timed.plus(record)
         return self._report(window, everything, timed)
+
+    @property
+    def sums(self) -> Sums:
+        """Of all steps but the first of each process, those before a resumption included.
+
+        Waits for the last step.
+        """
+        return reduce(Sums.plus, self._timed, self.total)
+
+    @property
+    def _timed(self) -> list[StepRecord]:
+        return [record for record in self._window if record.step != self._first]
 
     def totals(self) -> dict[str, object]:
         """Figures of `sums` in the words of `summary.json`."""

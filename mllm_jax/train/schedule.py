@@ -98,8 +98,7 @@ def task_costs(config: ExperimentConfig, cuts: tuple[EncoderPieces, ...]) -> Tas
     return TaskCosts(
         forward,
         _backward(config.model, forward),
-        # The head's logits are made again in its backward.
-        4 * head,
+        3 * head,
         {cut.name: _encoder_costs(config, cut) for cut in cuts},
     )
 

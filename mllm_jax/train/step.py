@@ -153,7 +153,7 @@ class TrainStep:
         self.state_specs = self._state_specs()
         params = self.state_specs["params"]
         scalar, carried = PartitionSpec(), self._carried_specs
-        scalars = {"loss": scalar, "grad_norm": scalar, "carried": carried}
+        scalars = {"loss": scalar, "grad_norm": scalar, "targets": scalar, "carried": carried}
         self.step = jax.jit(
             self.shard(self._step, self.state_specs, (self.state_specs, scalars)), donate_argnums=0
         )
@@ -281,7 +281,15 @@ class TrainStep:
         params = optax.apply_updates(state["params"], updates)
         new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
         norm = global_norm(grads, self.layout)
-        return new, {"loss": loss, "grad_norm": norm, "carried": carried}
+        scalars = {"loss": loss, "grad_norm": norm, "targets": self._targets(batch)}
+        return new, scalars | {"carried": carried}
+
+    def _targets(self, batch: Any) -> jax.Array:
+        """Tokens of the step that have a loss."""
+        own = batch["decoder"]["loss_weight"]
+        if self.pipeline is not None:
+            own = own[: self.pipeline.schedule.microbatches]
+        return psum(jnp.count_nonzero(own), self.grid.decoder.batch)
 
     def _gradients(self, params: Any, batch: Any) -> tuple[Any, jax.Array]:
         loss, grads, _ = self._loss_and_gradients(params, batch)

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
@@ -23,7 +25,8 @@ def case() -> tuple[Any, Any, Any, Any]:
     hidden = rng.normal(size=(TOKENS, WIDTH)).astype(np.float32)
     kernel = (10 * rng.normal(size=(WIDTH, VOCAB))).astype(np.float32)
     targets = rng.integers(0, VOCAB, TOKENS).astype(np.int32)
-    return hidden, kernel, targets, rng.random(TOKENS).astype(np.float32)
+    weights = rng.random(TOKENS) * rng.integers(0, 2, TOKENS)
+    return hidden, kernel, targets, weights.astype(np.float32)
 
 
 def split(function: Any, inputs: tuple[P, ...], outputs: Any) -> Any:
@@ -58,6 +61,40 @@ def test_split_cross_entropy_and_its_gradients() -> None:
     assert float(actual) == pytest.approx(float(expected), rel=1e-5)
     for a, b in zip(gradients, wanted, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=TOKENS), st.integers(1, 4))
+def test_gradients_whichever_tokens_have_a_loss(weights: list[float], chunk: int) -> None:
+    count = len(weights)
+    hidden, kernel, targets, _ = case()
+    inputs = hidden[:count], kernel, targets[:count], np.array(weights, np.float32)
+    expected, wanted = jax.value_and_grad(plain_loss, argnums=(0, 1))(*inputs)
+    loss = jax.value_and_grad(vocabulary.cross_entropy, argnums=(0, 1))
+    actual, gradients = loss(*inputs, chunk, View())
+    assert float(actual) == pytest.approx(float(expected), rel=1e-5, abs=1e-6)
+    for a, b in zip(gradients, wanted, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_nothing_is_computed_of_tokens_without_a_loss() -> None:
+    """But for those in a chunk with others: here there are none."""
+    hidden, kernel, targets, _ = case()
+    weights = np.array([0, 1, 0, 1, 1, 0, 0, 1, 0, 0], np.float32)
+    hidden[weights == 0] = np.nan
+    loss = jax.value_and_grad(vocabulary.cross_entropy, argnums=(0, 1))
+    actual, gradients = loss(hidden, kernel, targets, weights, 2, View())
+    assert np.isfinite(actual)
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
+
+
+def test_a_kernel_that_does_not_train_costs_no_gradient() -> None:
+    loss = jax.grad(vocabulary.cross_entropy)
+    both = jax.grad(vocabulary.cross_entropy, argnums=(0, 1))
+    products = [
+        jax.jit(own, static_argnums=(4, 5)).lower(*case(), 4, View()).compile().as_text()
+        for own in (loss, both)
+    ]
+    assert [text.count(" dot(") for text in products] == [2, 3]
 
 
 def test_the_loss_is_float32_for_bfloat16_activations() -> None:

@@ -90,7 +90,7 @@ def test_a_step_costs_three_forwards_of_every_segment() -> None:
     config = towers.model(encoder="siglip")
     lengths = {"decoder": np.array([9, 4]), "media": np.array([12])}
     forward = sum(tower_work(config, name).flops(n) for name, n in lengths.items())
-    assert model_flops(config, lengths) == TRAINING_FACTOR * forward
+    assert model_flops(config, lengths, targets=9 + 4) == TRAINING_FACTOR * forward
     work = TowerWork(linear=2.0, quadratic=1.0)
     assert work.flops([3, 4]) == 2 * 7 + 9 + 16
 
