@@ -57,6 +57,9 @@ EXTRA = "parity"
 OURS, PEER = "mllm_jax.bench_ours", "mllm_jax.bench_peer"
 #: Of transformers: all is in the folder, and loading it is no news.
 QUIET = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+#: Of all: arrays of a step are made anew in every step, and with small pages the kernel's part in
+#: that is a tenth of the time.
+LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
@@ -90,7 +93,9 @@ def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
         best = max(CANDIDATES, key=lambda own: tried[str(own)])
         settings = {"transformers_default": DEFAULT, "transformers_best": best}
         with ExitStack() as stack:
-            ours = stack.enter_context(Worker(OURS, name, str(SAMPLES)))
+            ours = stack.enter_context(
+                Worker(OURS, name, str(SAMPLES), environment=LARGE_PAGES)
+            )
             peers = {key: stack.enter_context(_peer(folder, own)) for key, own in settings.items()}
             losses = compared(ours, peers, tell)
             rates = in_turns({"ours": ours, **peers}, sum(samples.lengths), tell)
@@ -257,7 +262,7 @@ def _tried(folder: Path, setting: Setting, tell: Tell) -> float:
 
 
 def _peer(folder: Path, setting: Setting) -> Worker:
-    return Worker(PEER, str(folder), setting.to_json(), environment=QUIET)
+    return Worker(PEER, str(folder), setting.to_json(), environment=QUIET | LARGE_PAGES)
 
 
 def _rate(turn: Mapping[str, float]) -> float:
