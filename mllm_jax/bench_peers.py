@@ -93,9 +93,7 @@ def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
         best = max(CANDIDATES, key=lambda own: tried[str(own)])
         settings = {"transformers_default": DEFAULT, "transformers_best": best}
         with ExitStack() as stack:
-            ours = stack.enter_context(
-                Worker(OURS, name, str(SAMPLES), environment=LARGE_PAGES)
-            )
+            ours = stack.enter_context(Worker(OURS, name, str(SAMPLES), environment=LARGE_PAGES))
             peers = {key: stack.enter_context(_peer(folder, own)) for key, own in settings.items()}
             losses = compared(ours, peers, tell)
             rates = in_turns({"ours": ours, **peers}, sum(samples.lengths), tell)
