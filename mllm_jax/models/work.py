@@ -44,7 +44,7 @@ def model_flops(
     return towers + targets * work_parts(config, "decoder").end.linear * _products(frozen)
 
 
-def _products(frozen: Collection[str]) -> int:
+def _products(frozen: Collection[str]) -> float:
     """Of the decoder: the forward, and one for each gradient of inputs and of parameters."""
     return 2 if "decoder" in frozen else TRAINING_FACTOR
 
