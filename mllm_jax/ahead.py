@@ -87,8 +87,10 @@ COMPILERS = {
         "jax_plugins.xla_cuda13",
         "cuda13",
         {
-            # Kernels cannot be timed without a GPU.
+            # Kernels cannot be timed without a GPU: of Triton's the first tiling would be taken, of
+            # which some products have none. cuBLAS has them all.
             "xla_gpu_autotune_level": "0",
+            "xla_gpu_enable_triton_gemm": False,
             "xla_gpu_enable_latency_hiding_scheduler": True,
             # As above, nothing is combined.
             "xla_gpu_all_gather_combine_threshold_bytes": "0",

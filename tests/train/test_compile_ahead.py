@@ -17,13 +17,13 @@ from data.plan import LoaderState
 from mllm_jax import ahead
 from mllm_jax.ahead import COMPILERS, Target, check_installed, for_target, training_batch
 from mllm_jax.compile_ahead import GIB, TEMPORARIES, advice, compile_ahead, exhausted
-from mllm_jax.config import ConfigError
+from mllm_jax.config import ConfigError, load
 from mllm_jax.devices import DeviceError
 from mllm_jax.train.batch import place
 from mllm_jax.train.experiment import Experiment, train_step
 from mllm_jax.train.feed import open_loader
 from scheduling.hardware import HardwareError
-from tests.configs import config, values
+from tests.configs import ROOT, config, values
 from tests.train.test_pipeline_run import MODEL, PIPELINED, Make
 
 FROZEN: dict[str, Any] = {
@@ -286,6 +286,17 @@ def test_a_small_pipelined_step_is_compiled_for_a_gpu() -> None:
     assert report.fits
     assert {"all-gather", "reduce-scatter", "collective-permute"} <= set(report.collectives)
     assert "fits gpu:h100:1x4" in report.summary
+
+
+@pytest.mark.slow
+@pytest.mark.gpu_compile
+def test_a_recipe_is_compiled_for_the_gpus_it_names() -> None:
+    """Of Triton's tilings there is none for one of its products: cuBLAS must take it."""
+    pytest.importorskip("jax_plugins.xla_cuda13")
+    recipe = load(ROOT / "configs/recipes/onevision_8.yaml")
+    report = compile_ahead(recipe, Target.parse("gpu:h100:1x8"))
+    assert report.fits
+    assert report.total == pytest.approx(report.predicted, rel=0.1)
 
 
 @pytest.mark.tpu_compile
