@@ -22,7 +22,6 @@ import json
 import logging
 import multiprocessing
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import DataConfig
+from data.folders import put_folder
 from data.processor import Processor
 from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
@@ -299,28 +299,14 @@ def lengths_folder(source: Source, processor: Processor, config: DataConfig) -> 
 
 
 def _save(table: LengthTable, folder: Path) -> None:
-    """Write a folder whole or not at all."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix="draft-", dir=folder.parent))
-    old = Path(tempfile.mkdtemp(prefix="old-", dir=folder.parent))
-    try:
+    def write(draft: Path) -> None:
         np.save(draft / "tokens.npy", table.tokens)
         for name, own in table.media.items():
             for part, values in own.parts.items():
                 np.save(draft / f"{name}.{part}.npy", values)
         (draft / _UNUSABLE).write_text(json.dumps(table.unusable))
-        draft.chmod(0o755)
-        if folder.is_dir():
-            # Who has mapped its files keeps them.
-            folder.rename(old)
-        draft.rename(folder)
-    except OSError:
-        # Another process may have put the same contents there first.
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+
+    put_folder(folder, write, replace=True)
 
 
 def _load(

@@ -1,0 +1,55 @@
+"""Folders are whole or not there, and nothing is left beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from data.folders import put_folder
+
+
+def writer(text: str) -> Callable[[Path], None]:
+    def write(draft: Path) -> None:
+        (draft / "part").write_text(text)
+
+    return write
+
+
+def fail(draft: Path) -> None:
+    (draft / "part").write_text("half")
+    raise OSError("disk full")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "parent" / "folder"
+
+
+def read(folder: Path) -> str:
+    """What is in the only folder of its parent."""
+    assert list(folder.parent.iterdir()) == [folder]
+    assert [path.name for path in folder.iterdir()] == ["part"]
+    return (folder / "part").read_text()
+
+
+@pytest.mark.parametrize(("replace", "kept"), [(False, "first"), (True, "second")])
+def test_the_first_wins_unless_it_is_replaced(folder: Path, replace: bool, kept: str) -> None:
+    put_folder(folder, writer("first"), replace=replace)
+    put_folder(folder, writer("second"), replace=replace)
+    assert read(folder) == kept
+
+
+def test_what_fails_leaves_nothing(folder: Path) -> None:
+    with pytest.raises(OSError, match="disk full"):
+        put_folder(folder, fail)
+    assert list(folder.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_what_fails_beside_an_old_folder_is_told(folder: Path, replace: bool) -> None:
+    put_folder(folder, writer("first"))
+    with pytest.raises(OSError, match="disk full"):
+        put_folder(folder, fail, replace=replace)
+    assert read(folder) == "first"
