@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractMesh, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 
 from mllm_jax.models.attention import traceable
 from mllm_jax.models.config import ModelConfig
@@ -51,7 +51,8 @@ def kept_bytes(config: ModelConfig, module: str, tensor: int, positions: int) ->
     if tensor == 1:
         jax.eval_shape(trace, stack, batch)
     else:
-        mesh, whole = AbstractMesh((tensor,), ("tensor",)), PartitionSpec()
+        mesh = AbstractMesh((tensor,), ("tensor",), axis_types=(AxisType.Auto,))
+        whole = PartitionSpec()
         jax.eval_shape(
             jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, batch
         )
