@@ -65,7 +65,10 @@ def workload(config: ExperimentConfig, tensors: Sequence[int] = ()) -> Workload:
         frozen_connectors=frozenset(name for name in model.encoders if frozen.connector(name)),
         loss_chunk=model.loss_chunk,
         pairs={"decoder": causal_share(model.attention, positions["decoder"])},
-        kept={(n, t): kept_bytes(model, n, t, positions[n]) for n, t in sorted(asked)},
+        kept={
+            (n, t): kept_bytes(model, n, t, positions[n], trains=not frozen.trunk(n))
+            for n, t in sorted(asked)
+        },
     )
 
 

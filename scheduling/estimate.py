@@ -276,9 +276,17 @@ class Timing:
     @cached_property
     def layer_gather(self) -> float:
         """Seconds in which fsdp ranks gather a layer's parameters, if they do so layer by layer."""
+        return self._by_layer(self.workload.size)
+
+    @cached_property
+    def layer_scatter(self) -> float:
+        """Seconds in which they sum its gradients, in float32."""
+        return self._by_layer(WIDE)
+
+    def _by_layer(self, size: int) -> float:
         if not self.strategy.by_layer:
             return 0.0
-        whole = WIDE * elements(self.tower.layer_parameters, self.plan, fsdp=False)
+        whole = size * elements(self.tower.layer_parameters, self.plan, fsdp=False)
         return self.group(whole, "fsdp")
 
     # ---- compute ---------------------------------------------------------------------------------
@@ -337,7 +345,7 @@ class Timing:
         block = (Segment(0.0, self.gathered_rows), Segment(products * half, scatter))
         gather = self.layer_gather if self.strategy.remat == "none" else 0.0
         beside = products * half - min(self.gathered_rows, half)
-        fsdp = self.hidden(gather + self.layer_gather, self.tower.blocks * beside)
+        fsdp = self.hidden(gather + self.layer_scatter, self.tower.blocks * beside)
         alone = _collectives(self.exchanged_heads, fsdp)
         whole = TaskTime((*block * self.tower.blocks, *alone))
         # Accelerators add to the sums in the epilogue of the products that make the gradients.

@@ -1,7 +1,7 @@
 """What the executor is made of: runs of layers, traced alone or side by side, and ring buffers.
 
 A layer's backward is written out as a call of `jax.vjp`, from what the rematerialisation policy has
-kept of its forward.
+kept of its forward. `apply_layers` is the same without a pipeline.
 """
 
 from __future__ import annotations
@@ -176,6 +176,22 @@ class LayerRun:
         # What was kept is read where it lies: turned around, it would be copied as a whole.
         return Loop(body, (gradient, sums), self._indices(jnp.int32(0))[::-1])
 
+    def gradients(self, kept: Tree, gradient: jax.Array, context: Tree) -> tuple[Tree, jax.Array]:
+        """Gradients of the parameters and of the run's input, the run being the whole stack.
+
+        Args:
+            kept: as for `backward`.
+        """
+
+        def body(g: jax.Array, own: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
+            i, kept = own
+            d_params, g = self._pull(i, kept, g, context)(g)
+            return g, d_params
+
+        places = self._indices(jnp.int32(0))
+        d_x, d_params = lax.scan(body, gradient, (places, kept), reverse=True)
+        return d_params, d_x
+
     def _params(self, i: jax.Array) -> Tree:
         return read(self.stack, i)
 
@@ -215,6 +231,34 @@ class LayerRun:
             return jax.tree.leaves(self._vjp(i, x, context)[1])
 
         return depends_on_first(residuals, x, (i, context))
+
+
+def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> jax.Array:
+    """All layers of `run` in order, outside a pipeline.
+
+    Derivatives are those of `run`: of the forward is kept what `run.remat` says, and in no case
+    what depends on parameters alone. There are none with respect to `context`.
+    """
+    start = jnp.int32(0)
+
+    @jax.custom_vjp
+    def apply(stack: Tree, x: jax.Array, context: Tree) -> jax.Array:
+        return replace(run, stack=stack, remat="full").forward(start, x, context).run()[0]
+
+    def forward(stack: Tree, x: jax.Array, context: Tree) -> tuple[jax.Array, Tree]:
+        own = replace(run, stack=stack)
+        y, kept = own.forward(start, x, context).run()
+        return y, (stack, x if run.remat == "full" else kept, context)
+
+    def backward(residuals: Tree, gradient: jax.Array) -> tuple[Tree, jax.Array, None]:
+        stack, kept, context = residuals
+        own = replace(run, stack=stack)
+        if run.remat == "full":
+            _, kept = own.recompute(start, kept, context).run()
+        return (*own.gradients(kept, gradient, context), None)
+
+    apply.defvjp(forward, backward)
+    return apply(run.stack, x, context)
 
 
 def depends_on_first(function: Callable[..., Any], first: jax.Array, rest: Tree) -> list[bool]:

@@ -66,15 +66,19 @@ def step_memory(
     """
     towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
     stored = sum(WIDE * tower.stored for tower in towers.values())
-    trained = sum(WIDE * t.stored for n, t in towers.items() if n not in workload.frozen)
     common = {
         "parameters": stored,
-        "optimizer": workload.moments * trained,
+        "optimizer": workload.moments * _trained(towers),
         "batch": sum(_batch(tower) for tower in towers.values()),
     }
     if sizes is None:
         return Memory(**common, **_plain(towers))
     return Memory(**common, **_pipelined(towers, *sizes))
+
+
+def _trained(towers: Mapping[str, Timing]) -> float:
+    """Bytes of the stored parameters of towers that train, in float32."""
+    return sum(WIDE * tower.stored for tower in towers.values() if tower.trains)
 
 
 def _batch(tower: Timing) -> float:
@@ -136,12 +140,15 @@ def logits(tower: Timing) -> float:
 
 
 def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
-    """Without a pipeline: layer by layer, encoders first, all of a microbatch's kept at once."""
+    """Without a pipeline: layer by layer, encoders first, all of a microbatch's kept at once.
+
+    A frozen encoder keeps nothing, and what is frozen has no gradients.
+    """
     decoder = towers["decoder"]
-    encoders = [tower for name, tower in towers.items() if name != "decoder"]
+    encoders = [tower for name, tower in towers.items() if name != "decoder" and tower.trains]
     work = max(_layer_work(tower) for tower in towers.values()) + logits(decoder)
     return {
-        "gradients": sum(2 * WIDE * tower.stored for tower in towers.values()),
+        "gradients": 2 * _trained(towers),
         "decoder": _kept_by_tower(decoder),
         "encoders": sum(_kept_by_tower(tower) for tower in encoders),
         "work": work,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import jax
@@ -25,6 +26,31 @@ def all_gather(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
         return lax.all_gather(x, axes, axis=dim, tiled=True)
 
     return _without_leading_ones(gather, x, dim) if axes else x
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
+def all_gather_as(x: jax.Array, axes: Axes, dim: int, dtype: jnp.dtype) -> jax.Array:
+    """`all_gather` of a float32 `x` in `dtype`, half the bytes if that is bfloat16.
+
+    Its gradient is that of `all_gather(x, ..).astype(dtype)`: summed over `axes` in float32.
+    """
+    return all_gather(x.astype(dtype), axes, dim)
+
+
+def _all_gather_as_forward(
+    x: jax.Array, axes: Axes, dim: int, dtype: jnp.dtype
+) -> tuple[jax.Array, None]:
+    return all_gather_as(x, axes, dim, dtype), None
+
+
+def _all_gather_as_backward(
+    axes: Axes, dim: int, dtype: jnp.dtype, kept: None, gradient: jax.Array
+) -> tuple[jax.Array]:
+    del dtype, kept
+    return (reduce_scatter(gradient.astype(jnp.float32), axes, dim),)
+
+
+all_gather_as.defvjp(_all_gather_as_forward, _all_gather_as_backward)
 
 
 def reduce_scatter(x: jax.Array, axes: Axes, dim: int) -> jax.Array:

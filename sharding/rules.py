@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from sharding.collectives import all_gather
+from sharding.collectives import all_gather_as
 from sharding.grid import Axes, View
 
 RULES: Mapping[str, str | None] = {
@@ -99,16 +100,20 @@ def layouts(axes: Any, view: View) -> Any:
     return jax.tree.map(lambda leaf: Layout(leaf, view), axes, is_leaf=is_axes)
 
 
-def gather_parameters(params: Any, axes: Any, view: View) -> Any:
+def gather_parameters(params: Any, axes: Any, view: View, dtype: jnp.dtype | None = None) -> Any:
     """Local shards to shards that are whole along fsdp.
 
     Args:
         params: tree of local arrays.
         axes: tree of logical axes, one tuple a leaf, without `"layers"` where a scan has taken it.
         view: view of the module that owns the parameters.
+        dtype: in which what is sharded goes over the network and is returned, as it is used; None
+            for its own. Gradients are summed in float32 all the same.
     """
 
     def leaf(names: LogicalAxes, x: jax.Array) -> jax.Array:
-        return all_gather(x, view.fsdp, names.index("embed")) if "embed" in names else x
+        if "embed" not in names:
+            return x
+        return all_gather_as(x, view.fsdp, names.index("embed"), dtype or x.dtype)
 
     return jax.tree.map(leaf, axes, params, is_leaf=is_axes) if view.fsdp else params

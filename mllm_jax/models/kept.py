@@ -20,7 +20,9 @@ from sharding.rules import layouts
 Shape = jax.ShapeDtypeStruct
 
 
-def kept_bytes(config: ModelConfig, module: str, tensor: int, positions: int) -> float:
+def kept_bytes(
+    config: ModelConfig, module: str, tensor: int, positions: int, trains: bool = True
+) -> float:
     """Bytes that a layer's backward reads of its forward on one tensor rank, for one row.
 
     Values that no input of the layer changes (parameters, masks) do not count. No
@@ -31,6 +33,7 @@ def kept_bytes(config: ModelConfig, module: str, tensor: int, positions: int) ->
         module: `"decoder"` or an encoder's name.
         tensor: ranks of the tensor group.
         positions: input positions of the row.
+        trains: whether the backward makes gradients of parameters, or of the layer's input alone.
     """
     config = config.model_copy(update={"attention": traceable(config.attention)})
     view = View(tensor=("tensor",), sizes=(("tensor", tensor),)) if tensor > 1 else View()
@@ -38,9 +41,12 @@ def kept_bytes(config: ModelConfig, module: str, tensor: int, positions: int) ->
     stack, specs = _layer(config, module, view)
     found: list[int] = []
 
+    def layer(params: Any, x: jax.Array, context: Any) -> jax.Array:
+        return tower.layer(params if trains else jax.lax.stop_gradient(params), x, context)
+
     def trace(stack: Any, batch: Any) -> jax.Array:
         axes = view.all
-        run = LayerRun(tower.layer, vary(stack, axes), 1, "none", axes)
+        run = LayerRun(layer, vary(stack, axes), 1, "none", axes)
         context = vary(tower.context(batch), axes)
         x = vary(jnp.zeros(between(config, module, 1, positions, tensor), tower.dtype), axes)
         _, kept = run.forward(jnp.int32(0), x, context).run()

@@ -92,7 +92,7 @@ class Encoder:
 
     def layer(self, params: Params, x: jax.Array, context: Segments) -> jax.Array:
         """One layer, `[rows, positions / shards, d_model]` to the same."""
-        return self.tower["layers"].bind(params, self.view)(x, context, self.view)
+        return self.tower["layers"].bind(params, self.view, x.dtype)(x, context, self.view)
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
         """The norm behind the layers, of the families that have one."""
@@ -138,7 +138,7 @@ class Decoder:
 
     def layer(self, params: Params, x: jax.Array, context: Segments) -> jax.Array:
         """One layer, `[rows, tokens / shards, d_model]` to the same."""
-        return self.tower["layers"].bind(params, self.view)(x, context, self.view)
+        return self.tower["layers"].bind(params, self.view, x.dtype)(x, context, self.view)
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
         """The norm before the head."""

@@ -2,8 +2,8 @@
 
 A `Block` is a module of a tower, perhaps stacked: its parameters live outside as a nested dict of
 arrays, with a leading `layers` dimension when stacked, and come back as a module only inside the
-computation, once their fsdp shards have been gathered. With rematerialisation the gather is
-repeated in the backward, which is ZeRO-3::
+computation, once their fsdp shards have been gathered. The gather is repeated in the backward,
+whatever else is kept for it, which is ZeRO-3::
 
     scan over layers:  shards -> all-gather -> module(x) -> forget
 """
@@ -17,9 +17,11 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.varying import vary_like
+from scheduling.layers import LayerRun, apply_layers
 from sharding.grid import View
 from sharding.rules import gather_parameters
 
@@ -71,9 +73,13 @@ class Block:
             lambda names: ("layers", *names), self.axes, is_leaf=lambda x: isinstance(x, tuple)
         )
 
-    def bind(self, params: Params, view: View) -> Any:
-        """The module with the local shards `params` of one copy, whole along fsdp."""
-        return nnx.merge(self._abstract[0], gather_parameters(params, self.axes, view))
+    def bind(self, params: Params, view: View, dtype: jnp.dtype | None = None) -> Any:
+        """The module with the local shards `params` of one copy, whole along fsdp.
+
+        Args:
+            dtype: in which they are gathered, if the module uses them so; None for their own.
+        """
+        return nnx.merge(self._abstract[0], gather_parameters(params, self.axes, view, dtype))
 
 
 Tower = Mapping[str, Block]
@@ -105,12 +111,9 @@ def run_layers(
         remat: `full`, `layer` or `none`, see `ModelConfig`.
     """
 
-    def body(x: jax.Array, layer: Params) -> tuple[jax.Array, None]:
-        return block.bind(layer, view)(x, segments, view), None
+    def layer(params: Params, x: jax.Array, segments: Any) -> jax.Array:
+        return block.bind(params, view, x.dtype)(x, segments, view)
 
-    def run(x: jax.Array, params: Params) -> jax.Array:
-        return jax.lax.scan(body, vary_like(x, (x, params)), params)[0]
-
-    if remat == "layer":
-        body = jax.checkpoint(body, prevent_cse=False)
-    return (jax.checkpoint(run) if remat == "full" else run)(x, params)
+    count = jax.tree.leaves(params)[0].shape[0]
+    run = LayerRun(layer, params, count, remat, ())
+    return apply_layers(run, vary_like(x, (x, params)), segments)

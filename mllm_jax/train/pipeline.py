@@ -316,13 +316,10 @@ def _gather(params: Any, layout: Any, view: View, dtype: jnp.dtype) -> Any:
     Gradients of all else, such as embeddings, are added up in the type of the parameter.
     """
     axes = jax.tree.map(lambda leaf: leaf.axes, layout)
-
-    def narrow(leaf: jax.Array, own: Layout) -> jax.Array:
-        return leaf.astype(dtype) if "embed" in own.axes else leaf
-
-    if view.fsdp:
-        params = params | {"layers": jax.tree.map(narrow, params["layers"], layout["layers"])}
-    return gather_parameters(params, axes, view)
+    return {
+        name: gather_parameters(own, axes[name], view, dtype if name == "layers" else None)
+        for name, own in params.items()
+    }
 
 
 def _modules(tree: Any) -> dict[str, Any]:

@@ -131,3 +131,36 @@ def test_recomputation_changes_no_gradient() -> None:
 
     error, leaf = towers.worst_error(gradients("none"), gradients("layer"))
     assert error < 1e-5, leaf
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
+    """With fsdp a rank keeps what one device keeps of the same rows, and its shards: ZeRO-3."""
+    config = towers.model("llama", remat="none").model_copy(update={"dtype": dtype})
+    params, axes = towers.parameters(config)["decoder"], multimodal.parameter_axes(config)
+
+    def kept(plan: ParallelPlan) -> int:
+        """Bytes of all that the backward reads."""
+        rows = towers.lay([[5, 9]] * plan.fsdp, 16)
+        batch = towers.text_batch(rows, towers.texts([5, 9] * plan.fsdp))
+        grid = JointGrid.build({"decoder": plan})
+        view = grid.decoder
+        found: list[Any] = []
+
+        def residuals(params: Any, batch: Any) -> Any:
+            def hidden(params: Any) -> Any:
+                return multimodal.decode_hidden(params, batch, None, config, view)
+
+            found.extend(jax.tree.leaves(jax.vjp(hidden, params)[1]))
+            return jnp.zeros(())
+
+        specs = jax.tree.map(lambda layout: layout.spec, layouts(axes["decoder"], view))
+        mesh = grid.mesh(jax.devices()[: grid.devices])
+        run = jax.shard_map(
+            residuals, mesh=mesh, in_specs=(specs, P(view.batch)), out_specs=P(), check_vma=True
+        )
+        jax.eval_shape(run, params, batch)
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in found)
+
+    kernels = sum(leaf.size * 4 for leaf in jax.tree.leaves(params["layers"]) if leaf.ndim > 2)
+    assert kept(ParallelPlan()) - kept(ParallelPlan(fsdp=2)) == kernels / 2

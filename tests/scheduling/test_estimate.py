@@ -127,6 +127,15 @@ def test_layers_that_are_gathered_one_by_one_hide_that_beside_compute() -> None:
     assert added == pytest.approx(own.layer_gather)
 
 
+def test_parameters_go_over_the_network_as_they_are_used_and_gradients_in_float32() -> None:
+    narrow = timing(decoder=ParallelPlan(fsdp=4), vision=ParallelPlan(fsdp=4))
+    wide = replace(narrow, workload=replace(WORKLOAD, dtype="float32"))
+    no_latency = HARDWARE.model_copy(update={"link": Link(bandwidth=1e6, latency=0)})
+    narrow, wide = (replace(own, hardware=no_latency) for own in (narrow, wide))
+    assert narrow.layer_gather == pytest.approx(wide.layer_gather / 2)
+    assert narrow.layer_scatter == wide.layer_scatter == wide.layer_gather
+
+
 def test_the_ends_of_a_step() -> None:
     plan = ParallelPlan(data=2, fsdp=2, stage=2)
     own = timing(decoder=plan, vision=ParallelPlan(data=8), microbatches=2)
@@ -199,7 +208,7 @@ def test_compute_hides_one_collective_at_a_time() -> None:
     slow = small.hardware(domain=8, link=Link(bandwidth=2e6, latency=0))
     own = timing(hardware=slow, decoder=plan, vision=plan, remat="none")
     backward = own.backward(1)
-    collectives = 4 * own.gathered_rows + 2 * own.layer_gather
+    collectives = 4 * own.gathered_rows + own.layer_gather + own.layer_scatter
     # All compute has something beside it, and none of it two things.
     assert min(own.gathered_rows, own.layer_gather) > own.block
     assert backward.collective == pytest.approx(collectives - backward.compute)

@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.ahead import Target
-from sharding.collectives import all_gather, reduce_scatter
+from sharding.collectives import all_gather, all_gather_as, reduce_scatter
 
 AXES = ("outer", "tensor")
 
@@ -48,6 +48,26 @@ def test_shards_are_joined_and_sums_dealt_with_their_gradients(shape, dim):
 
     gradient = jax.grad(total)(x)
     np.testing.assert_array_equal(gradient, np.full(shape, 20.0))
+
+
+def test_gradients_of_what_is_gathered_in_bfloat16_are_added_in_float32():
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), AXES)
+    # 256, 1, -256 and 1 of the ranks: in bfloat16, 257 is 256 and their sum depends on the order.
+    weights = jnp.array([256.0, 1.0, -256.0, 1.0]).reshape(4, 1)
+
+    def local(x: jax.Array, own: jax.Array) -> jax.Array:
+        whole = all_gather_as(x, AXES, 0, jnp.dtype("bfloat16"))
+        assert whole.dtype == jnp.bfloat16
+        return jnp.sum(whole * own[0, 0].astype(whole.dtype))[None].astype(jnp.float32)
+
+    run = jax.shard_map(local, mesh=mesh, in_specs=(P(AXES), P(AXES)), out_specs=P(AXES))
+    x = 1 + 2.0**-9 * jnp.arange(8.0)
+    gradient = jax.jit(jax.grad(lambda x: jnp.sum(run(x, weights))))(x)
+    assert gradient.dtype == jnp.float32
+    np.testing.assert_array_equal(gradient, np.full(8, 2.0))
+    rounded = x.astype(jnp.bfloat16).astype(jnp.float32)
+    whole = jax.jit(run)(x, jnp.array([1.0, 0.0, 0.0, 0.0]).reshape(4, 1))[0]
+    assert float(whole) == float(jnp.sum(rounded).astype(jnp.bfloat16))
 
 
 @pytest.mark.slow
