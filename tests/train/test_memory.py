@@ -79,6 +79,17 @@ def test_state_and_batch_take_what_is_predicted(own: ExperimentConfig) -> None:
     assert memory.batch == pytest.approx(local(batch(experiment)), rel=0.07)
 
 
+def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
+    def memory(*freeze: str) -> Memory:
+        own = on_platform(config(train__freeze=list(freeze), model__remat="none"), "cpu")
+        return step_memory(workload(own, [1, 2]), strategy(own, {}), named("h100"))
+
+    whole, encoders, decoder = memory(), memory("vision", "audio"), memory("decoder")
+    assert encoders.encoders == 0 < whole.encoders == decoder.encoders
+    assert 0 < decoder.decoder < whole.decoder == encoders.decoder
+    assert encoders.gradients + decoder.gradients == whole.gradients
+
+
 @pytest.mark.slow
 def test_the_demo_takes_the_memory_that_is_predicted() -> None:
     experiment = Experiment.build(load(ROOT / "configs" / "demo.yaml"))
