@@ -3,25 +3,27 @@
 jinja2 keeps templates from Python's insides, but of what a program could waste it bounds nothing
 but `range`. Here what a rendering does is counted (`Budget`), and what could be large at one stroke
 is measured beforehand: products, powers, formats, replacements, comparisons of nested values.
-Methods and filters without a use in chat templates are not there.
+What is called must be on a list: functions, methods, filters and tests without a use in chat
+templates are not there. No text is `Markup`, whose methods are Python's.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import wraps
-from types import BuiltinMethodType
+from functools import partial, wraps
+from types import BuiltinMethodType, MethodType
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, loopcontrols
+from jinja2.filters import do_round
 from jinja2.parser import Parser
-from jinja2.runtime import Context, Undefined
+from jinja2.runtime import Context, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 #: Characters of a value that a template computes, and of all that it writes; items of a list.
@@ -32,11 +34,16 @@ _LARGEST = 1 << 63  # of integers
 _ITEM = 1 << 10  # work of looking at an item
 _FILTERS = (
     "abs count d default dictsort first float groupby int items last length list map max min "
-    "reject rejectattr reverse round select selectattr sort sum unique"
+    "reject rejectattr reverse select selectattr sort unique"
 )
 #: Of these, what compares whole items.
 _COMPARING = "dictsort groupby max min sort unique"
-_TEXT_FILTERS = "capitalize lower safe string title trim upper wordcount"
+_TEXT_FILTERS = "capitalize lower string title trim upper wordcount"
+_TESTS = (
+    "boolean defined divisibleby even false float integer iterable mapping none number odd sameas "
+    "sequence string true undefined"
+)
+_COMPARING_TESTS = "!= < <= == > >= eq equalto ge greaterthan gt in le lessthan lt ne"
 _STRING_METHODS = (
     "capitalize casefold count endswith find index isalnum isalpha isascii isdecimal isdigit "
     "islower isnumeric isspace istitle isupper join lower lstrip partition removeprefix "
@@ -168,12 +175,26 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
     return comparing
 
 
+def _strips(text: str, *rest: Any) -> None:
+    """Spend what it takes to strip other characters than white space."""
+    for characters in rest:
+        if isinstance(characters, str):
+            budget.get().spend(len(text) * len(characters))
+
+
+def _stripped(text: str, function: Callable[..., str], *characters: Any) -> str:
+    _strips(text, *characters)
+    return function(*characters)
+
+
 def _textual(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter that takes a text."""
 
     @wraps(function)
     def textual(value: object, *rest: Any) -> Any:
-        return function(value if isinstance(value, str) else _text(value), *rest)
+        text = _text(value)
+        _strips(text, *rest)
+        return _bounded(function(text, *rest))
 
     return textual
 
@@ -200,6 +221,8 @@ def _tojson(
     _weigh(value)
     if indent is not None and not (isinstance(indent, int) and 0 <= indent <= 16):
         raise SecurityError(f"tojson indents by {indent!r}; valid: 0 to 16")
+    if separators is not None and max(map(len, separators)) > 16:
+        raise SecurityError("tojson separates by more than 16 characters")
     return json.dumps(
         value,
         ensure_ascii=ensure_ascii,
@@ -207,6 +230,20 @@ def _tojson(
         separators=separators,
         sort_keys=sort_keys,
     )
+
+
+def _round(value: Any, precision: int = 0, method: str = "common") -> Any:
+    if not (isinstance(precision, int) and 0 <= precision <= 16):
+        raise SecurityError(f"it rounds to {precision!r} places; valid: 0 to 16")
+    return do_round(value, precision, method)  # type: ignore[arg-type]
+
+
+def _sum(items: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
+    values = [item[attribute] for item in items] if attribute else list(items)
+    for value in (start, *values):
+        if not isinstance(value, int | float):
+            raise SecurityError(f"it adds up a {type(value).__name__}; valid: numbers")
+    return sum(values, start)
 
 
 def _format(text: object, *values: object) -> str:
@@ -249,6 +286,14 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 # ---- the environment -----------------------------------------------------------------------------
 
 
+#: Methods of `Sandbox` that templates are compiled to call.
+_OWN = ("counted", "joined", "whole")
+
+
+def _dict(**items: Any) -> dict[str, Any]:
+    return items
+
+
 class _Generation(Extension):
     """`{% generation %}` around an answer, which some templates have: what is inside, as it is."""
 
@@ -281,9 +326,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
         kept |= {name: _comparing(kept[name]) for name in _COMPARING.split()}
         kept |= {name: _textual(self.filters[name]) for name in _TEXT_FILTERS.split()}
         own = {"format": _format, "join": _join, "replace": _replace, "tojson": _tojson}
+        own |= {"round": _round, "safe": _text, "sum": _charged(_sum)}
         self.filters = kept | own
+        tests: Mapping[str, Any] = self.tests
+        compared = {name: _comparing(tests[name]) for name in _COMPARING_TESTS.split()}
+        self.tests = {name: tests[name] for name in _TESTS.split()} | compared
         self.globals = {
-            "dict": lambda **items: items,
+            "dict": _dict,
             "namespace": self.globals["namespace"],
             "raise_exception": _raise_exception,
             "range": self.globals["range"],
@@ -308,9 +357,21 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Any call that a template makes."""
         own = budget.get()
         own.spend(own.turn)
-        for value in (*args, *kwargs.values()):
-            _bounded(value)
-        return _bounded(super().call(__context, _allowed(__obj), *args, **kwargs))
+        if _is_method(__obj, Sandbox, _OWN):
+            return super().call(__context, __obj, *args)
+        _whole((args, kwargs))
+        return _bounded(super().call(__context, __self._allowed(__obj), *args, **kwargs))
+
+    def _allowed(self, function: Any) -> Any:
+        """What is called in the place of `function`."""
+        if isinstance(function, BuiltinMethodType):
+            return _method(function)
+        known = any(function is own for own in self.globals.values())
+        if known or isinstance(function, Macro | Undefined):
+            return function
+        if _is_method(function, LoopContext, ("changed", "cycle")):
+            return function
+        raise SecurityError(f"it calls a {type(function).__name__}, which has no use here")
 
     def counted(self, items: Iterable[Any]) -> Iterator[Any]:
         """What a loop goes over."""
@@ -328,19 +389,25 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return _join(items)
 
 
-def _allowed(function: Any) -> Any:
-    """What is called in the place of `function`."""
-    if not isinstance(function, BuiltinMethodType):
-        return function
+def _is_method(function: Any, kind: type, names: Sequence[str]) -> bool:
+    """Whether `function` is a method of an instance of `kind`, by one of `names`."""
+    return (
+        isinstance(function, MethodType)
+        and isinstance(function.__self__, kind)
+        and function.__name__ in names
+    )
+
+
+def _method(function: BuiltinMethodType) -> Any:
+    """What is called in the place of a method of a value."""
     owner, name = function.__self__, function.__name__
-    for kind, names in _METHODS.items():
-        if isinstance(owner, kind) and name in names:
-            break
-    else:
+    if name not in _METHODS.get(type(owner), frozenset()):
         raise SecurityError(f"it calls {type(owner).__name__}.{name}, which has no use here")
     _bounded(owner)
     if isinstance(owner, str) and name in ("join", "replace"):
         return lambda *args: _join(args[0], owner) if name == "join" else _replace(owner, *args)
+    if isinstance(owner, str) and name.endswith("strip"):
+        return partial(_stripped, owner, function)
     if isinstance(owner, list | tuple):
         _whole(owner)
         return _comparing(function)

@@ -112,6 +112,8 @@ def _check(tree: nodes.Template) -> None:
     """Raise TemplateError for what needs no run to be seen."""
     for other in tree.find_all(_OTHER_FILES):
         raise TemplateError(f"line {other.lineno}: it reads another file, of which there are none")
+    for other in tree.find_all(nodes.EvalContextModifier):
+        raise TemplateError(f"line {other.lineno}: it escapes what it writes, which is no HTML")
     for loop in tree.find_all(nodes.For):
         if loop.recursive:
             raise TemplateError(f"line {loop.lineno}: recursive loops are refused")
