@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
+from numpy.typing import NDArray
 
 from data.folders import put_folder
-from mllm_jax.models.config import ModelConfig
+from mllm_jax.export_processor import (
+    FILES,
+    GENERATION,
+    PREPROCESSOR,
+    TEXTS,
+    TOKENIZER,
+    TrainedProcessor,
+    ends,
+)
+from mllm_jax.models.config import EncoderConfig, ModelConfig
 from mllm_jax.models.pretrained.configs import CONFIG
 from mllm_jax.models.pretrained.families import FAMILIES
-from mllm_jax.models.pretrained.family import Composition, Family
-from mllm_jax.models.pretrained.files import PretrainedError, listed
+from mllm_jax.models.pretrained.family import Composition, Connector, Family
+from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError, listed
 from mllm_jax.models.pretrained.release import Release
 from mllm_jax.models.pretrained.rules import Rule
 from mllm_jax.models.pretrained.write import Draft
@@ -25,13 +36,12 @@ from mllm_jax.train.checkpoint import SavedParameters
 
 #: Types of exported tensors, as safetensors and as `config.json` name them.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
-#: What of a processor goes along; weights and configurations of models do not.
-COPIED = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json"),
-    *("preprocessor_config.json", "processor_config.json", "generation_config.json"),
-)
 CARD = "README.md"
+#: How the name of a part ends that is a connector.
+_CONNECTOR = ".connector"
+#: Of an encoder, what only configurations of whole models say.
+_OF_WHOLE = ("connector", "tiles", "class_token", "lookahead")
+_VIDEO = ("video_token_index", "video_token_id")
 
 
 @dataclass(frozen=True)
@@ -93,78 +103,121 @@ class Export:
         return ModelConfig.model_validate(self.config["model"])
 
     @cached_property
+    def releases(self) -> dict[str, Release]:
+        """What parts of the model come from, by part, as far as it is still there."""
+        sources = self.model.sources
+        there = {folder for folder in sources.values() if folder and Path(folder).is_dir()}
+        opened = {folder: Release.open(Path(folder)) for folder in sorted(there)}
+        return {part: opened[own] for part, own in sources.items() if own in opened}
+
+    @cached_property
     def source(self) -> Release | None:
-        """The release that the exported modules come from, if it is one, and still there."""
+        """The one release of all that is exported, but for parts that began at random."""
         parts = [self.part] if self.part else self.model.parts
-        folders = {self.model.sources.get(name) for name in parts}
-        folder = folders.pop() if len(folders) == 1 else None
-        if folder is None or not Path(folder).is_dir():
+        folders = {folder for part in parts if (folder := self.model.sources.get(part))}
+        if len(folders) != 1:
             return None
-        return Release.open(Path(folder))
+        return next((own for part, own in self.releases.items() if part in parts), None)
+
+    @cached_property
+    def processor(self) -> TrainedProcessor | None:
+        """That the run was trained with, if it is a released one."""
+        return TrainedProcessor.of(self.config["data"])
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Of every module under its name in the checkpoint, where its parameters are in the run."""
+        if self.part and self.part.endswith(_CONNECTOR):
+            return {"connector": f"encoders.{self.part.removesuffix(_CONNECTOR)}"}
+        encoders = [self.part] if self.part else [*self.model.encoders]
+        decoder = {"decoder": "decoder"} if self.part in (None, "decoder") else {}
+        return decoder | {
+            encoder_name(self.model.encoders[name].modality): f"encoders.{name}"
+            for name in encoders
+            if name != "decoder"
+        }
+
+    @property
+    def valid_parts(self) -> list[str]:
+        """What `part` can be."""
+        encoders = [*self.model.encoders]
+        return ["decoder", *encoders, *(f"{name}{_CONNECTOR}" for name in encoders)]
 
     @cached_property
     def composition(self) -> Composition:
         """What is exported.
 
         Raises:
-            PretrainedError: the model has no such part.
+            PretrainedError: the model has no such part, or a placeholder no token.
         """
-        valid = ["decoder", *self.model.encoders]
+        decoder, encoders = self.model.decoder, self.model.encoders
         if self.part is None:
-            placeholders = self.source.composition.placeholders if self.source else {}
-            return Composition(self.model.decoder, self.model.encoders, placeholders)
-        if self.part not in valid:
+            named = {encoder_name(own.modality): own for own in encoders.values()}
+            return Composition(decoder, named, self._placeholders())
+        if self.part not in self.valid_parts:
             raise PretrainedError(
-                f"--part {self.part} is none of the model; valid: {listed(valid)}"
+                f"--part {self.part} is none of the model; valid: {listed(self.valid_parts)}"
             )
         if self.part == "decoder":
-            return Composition(self.model.decoder)
-        encoder = self.model.encoders[self.part]
-        return Composition(encoders={encoder_name(encoder.modality): encoder})
+            return Composition(decoder.model_copy(update={"extra_tokens": 0}))
+        own = encoders[self.part.removesuffix(_CONNECTOR)]
+        if self.part.endswith(_CONNECTOR):
+            return Composition(connector=Connector(own.connector, own.connected, decoder.d_model))
+        return Composition(encoders={encoder_name(own.modality): alone(own)})
+
+    def _placeholders(self) -> Mapping[str, int]:
+        """Where outputs of encoders land: as the processor says, or else the release."""
+        if self.processor is None:
+            return self.source.composition.placeholders if self.source else {}
+        vocab = self.model.decoder.vocab_size
+        kinds = {own.modality for own in self.model.encoders.values()}
+        return {encoder_name(kind): self.processor.id_of(kind, vocab) for kind in sorted(kinds)}
 
     @cached_property
     def family(self) -> Family:
         """The form: that of the release, or the first that takes the modules.
 
         Raises:
-            PretrainedError: there is none; lists why.
+            PretrainedError: there is none; says why not those of the same modules.
         """
-        if self.source and {*self.source.rules} == {*self._modules}:
-            return self.source.family
-        reasons, composition = {}, self.composition
-        for family in FAMILIES.values():
+        composition, reasons = self.composition, dict[str, str]()
+        own = self.source.family if self.source else None
+        if self.unchanged and own:
+            return own
+        for family in dict.fromkeys([*([own] if own else []), *FAMILIES.values()]):
             try:
                 family.release(composition)
+            except OtherModulesError:
+                continue
             except PretrainedError as error:
-                reasons[family.name] = str(error)
+                reasons.setdefault(str(error), family.name)
             else:
                 return family
-        told = "; ".join(f"{name}: {why}" for name, why in reasons.items())
-        raise PretrainedError(
-            f"the model has no released form ({told}); export its parts: --part "
-            f"{', '.join(['decoder', *self.model.encoders])}"
-        )
+        whole = f"--part {self.part}" if self.part else "the model"
+        told = "; ".join(f"{name}: {reason}" for reason, name in reasons.items())
+        why = f" ({told})" if told else ""
+        raise PretrainedError(f"{whole} has no released form{why}{self._advice()}")
 
-    @property
-    def _modules(self) -> list[str]:
-        decoder = ["decoder"] if self.composition.decoder else []
-        return [*decoder, *self.composition.encoders]
+    def _advice(self) -> str:
+        if self.part:
+            return ""
+        parts = [Export(self.saved, part) for part in self.valid_parts]
+        return f"; export parts of it, each by itself: --part {' or '.join(_released(parts))}"
 
     @cached_property
     def rules(self) -> list[tuple[str, Rule]]:
         """Every rule with the dotted name of its parameter in the checkpoint."""
-        found = []
-        for module, rules in self.family.rules(self.composition).items():
-            own = self.part if self.part and module != "decoder" else module
-            where = "decoder" if module == "decoder" else f"encoders.{own}"
-            found += [(f"{where}.{rule.parameter}", rule) for rule in rules]
-        return found
+        modules = self.family.rules(self.composition)
+        return [
+            (f"{self.names[module]}.{rule.parameter}", rule)
+            for module, rules in modules.items()
+            for rule in rules
+        ]
 
     @property
     def unchanged(self) -> bool:
         """Whether the model is still what the release's configuration says."""
-        own = self.source
-        return own is not None and (own.family, own.composition) == (self.family, self.composition)
+        return self.source is not None and self.source.composition == self.composition
 
     @cached_property
     def kept(self) -> list[str]:
@@ -174,28 +227,119 @@ class Export:
         return self.family.kept(self.source.values, self.source.tensors)
 
     @cached_property
+    def idle(self) -> dict[str, NDArray[Any]]:
+        """Tensors of the form that nothing uses: the release's if it has them."""
+        stored = self.source.tensors if self.source else {}
+        found: dict[str, NDArray[Any]] = {}
+        for name, tensor in self.family.idle(self.composition).items():
+            same = (own for at, own in stored.items() if at.endswith(name))
+            own = next((own for own in same if own.shape == tensor.shape), None)
+            found[name] = own.view() if own else tensor
+        return {name: tensor for name, tensor in found.items() if name not in self.kept}
+
+    @property
+    def model_type(self) -> str:
+        """As `config.json` says."""
+        return str(self.values["model_type"])
+
+    @cached_property
     def values(self) -> dict[str, Any]:
         """`config.json`."""
-        source = self.source.values if self.source and self.unchanged else None
-        values = self.family.released(self.composition, source)
+        if self.source and self.unchanged:
+            values = dict(self.source.values)
+        else:
+            values = {**self._videos(), **self.family.release(self.composition), **self._ends()}
+            values["torch_dtype"] = next(name for name, own in DTYPES.items() if own == self._most)
+            if "text_config" in values:
+                values["text_config"] = {**values["text_config"], **self._ends()}
         name = "dtype" if "dtype" in values else "torch_dtype"
         return values | ({name: self.dtype} if self.dtype else {})
+
+    def _videos(self) -> dict[str, Any]:
+        """The placeholder of videos, which nothing here reads."""
+        same = self.source is not None and self.source.family == self.family
+        told = self.source.values if self.source and same else {}
+        return {key: told[key] for key in _VIDEO if key in told}
+
+    def _ends(self) -> dict[str, Any]:
+        """What ends, begins and pads texts, as the decoder's release says, or the tokenizer."""
+        if self.composition.decoder is None:
+            return {}
+        release = self.releases.get("decoder")
+        said = ends(release.folder, release.values) if release else {}
+        return (self.processor.ends if self.processor else {}) | said
 
     def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and type of every tensor that is written."""
         specs = dict[str, tuple[tuple[int, ...], str]]()
-        for _, rule in self.rules:
-            specs |= {name: (rule.form.released, self._type(name)) for name in rule.names}
+        for name, rule in self.rules:
+            specs |= {own: (rule.form.released, self._type(name)) for own in rule.names}
+        specs |= {name: (tensor.shape, self._type(name)) for name, tensor in self.idle.items()}
         if self.source:
             stored = self.source.tensors
             specs |= {name: (stored[name].shape, stored[name].dtype) for name in self.kept}
         return specs
 
     def _type(self, name: str) -> str:
+        """Of a parameter, by its dotted name in the checkpoint."""
         if self.dtype:
             return DTYPES[self.dtype]
-        stored = self.source.tensors.get(name) if self.source else None
-        return stored.dtype if stored else DTYPES["bfloat16"]
+        return self._types.get(name, self._most)
+
+    @cached_property
+    def _most(self) -> str:
+        """The type of the first released tensor, and of those that no release has."""
+        found = (self._types[name] for name, _ in self.rules if name in self._types)
+        return DTYPES[self.dtype] if self.dtype else next(found, DTYPES["bfloat16"])
+
+    @cached_property
+    def _types(self) -> dict[str, str]:
+        """Types of released tensors by the parameter that they became."""
+        found: dict[str, str] = {}
+        for part, release in self.releases.items():
+            name, _, _ = part.partition(".")
+            where = "decoder" if name == "decoder" else f"encoders.{name}"
+            for rule in release.part(part):
+                if stored := release.tensors.get(rule.names[0]):
+                    found[f"{where}.{rule.parameter}"] = stored.dtype
+        return found
+
+    @cached_property
+    def files(self) -> dict[str, Path | str]:
+        """Files of tokenizer and processor by name: where they are copied from, or what they say.
+
+        Raises:
+            PretrainedError: the run's processor is none that other programs have.
+        """
+        if self.composition.connector:
+            return {}
+        source = self.source.folder if self.source else None
+        trained = self.processor.folder if self.processor else None
+        decoder = self.releases.get("decoder")
+        if self.composition.decoder is None:
+            whole = there([*FILES, GENERATION], source) if self.unchanged else {}
+            return whole | there([PREPROCESSOR], source, trained)
+        found = there([GENERATION], decoder.folder if decoder else None)
+        found |= there(TEXTS if self.part else FILES, trained, source)
+        tokenizer = self.config["data"].get("tokenizer")
+        if TOKENIZER not in found and tokenizer and Path(tokenizer).is_file():
+            found[TOKENIZER] = Path(tokenizer)
+        return found | self._made()
+
+    def _made(self) -> dict[str, str]:
+        """Files of the processor of a model that is not the one that was released."""
+        if self.family.processor is None or self.unchanged:
+            return {}
+        if self.processor is None:
+            raise PretrainedError(
+                "data.processor: null, so texts and media of the run were made as no released "
+                "processor makes them; export parts, each by itself: --part "
+                f"{' or '.join(self.valid_parts)}"
+            )
+        kinds = [own.modality for own in self.model.encoders.values()]
+        for kind in kinds:
+            self.processor.check_media(kind)
+        return self.processor.written(self.family.processor(self.composition), kinds)
 
     def write(self, folder: Path) -> None:
         """Tensors and `config.json`."""
@@ -209,9 +353,11 @@ class Export:
             layers = leaf.reshape(-1, *rule.form.shape)
             for number, released in enumerate(rule.names):
                 draft.put(released, rule.form.released_from(layers[number]))
+        for name, tensor in self.idle.items():
+            draft.put(name, tensor)
         for name in self.kept:
             assert self.source is not None
-            draft.put(name, self.source.tensors[name].view())
+            draft.put(name, self.source.tensors[name].copied())
         text = json.dumps(self.values, indent=2) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
 
@@ -245,35 +391,50 @@ def export(
         raise PretrainedError(f"{out} is there already; choose another --out")
     own = Export(SavedParameters(run / "checkpoints"), part, dtype)
     specs = own.specs()
-    tell(f"step {own.saved.step} of {run} as {own.family.name}: {len(specs)} tensors")
-    files = dict(_processor_files(own))
+    files = [*own.files]  # before anything is written
+    tell(f"step {own.saved.step} of {run} as {own.model_type}: {len(specs)} tensors")
 
     def write(folder: Path) -> None:
         own.write(folder)
-        for name, path in files.items():
-            shutil.copyfile(path, folder / name)
+        for name, own_file in own.files.items():
+            if isinstance(own_file, Path):
+                shutil.copyfile(own_file, folder / name)
+            else:
+                (folder / name).write_text(own_file, encoding="utf-8")
         (folder / CARD).write_text(card(own), encoding="utf-8")
 
     put_folder(out, write)
     size = sum(path.stat().st_size for path in out.glob("*.safetensors"))
     return Exported(
-        out, own.family.name, own.saved.step, len(specs), size, len(own.kept), tuple(files)
+        out, own.model_type, own.saved.step, len(specs), size, len(own.kept), tuple(files)
     )
 
 
-def _processor_files(own: Export) -> Iterator[tuple[str, Path]]:
-    """Files of the tokenizer and the processor, by name."""
-    data: Mapping[str, Any] = own.config["data"]
-    folders = [data.get("processor"), own.source.folder if own.source else None]
-    found: dict[str, Path] = {}
-    for folder in filter(None, folders):
-        for name in COPIED:
-            if (path := Path(folder) / name).is_file():
-                found.setdefault(name, path)
-    tokenizer = Path(data["tokenizer"])
-    if "tokenizer.json" not in found and tokenizer.is_file():
-        found["tokenizer.json"] = tokenizer
-    yield from found.items()
+def alone(encoder: EncoderConfig) -> EncoderConfig:
+    """An encoder without what is said in configurations of whole models only."""
+    fields = type(encoder).model_fields
+    whole = [key for key in _OF_WHOLE if key in fields]
+    return encoder.model_copy(
+        update={key: fields[key].get_default(call_default_factory=True) for key in whole}
+    )
+
+
+def there(names: Iterable[str], *folders: Path | None) -> dict[str, Path | str]:
+    """Files of these names, from the first folder that has one."""
+    found: dict[str, Path | str] = {}
+    for name in names:
+        paths = (folder / name for folder in folders if folder)
+        if path := next((own for own in paths if own.is_file()), None):
+            found[name] = path
+    return found
+
+
+def _released(exports: list[Export]) -> Iterator[str]:
+    """Parts that have a form."""
+    for own in exports:
+        with suppress(PretrainedError):
+            assert own.family
+            yield str(own.part)
 
 
 def card(own: Export) -> str:
@@ -284,7 +445,7 @@ def card(own: Export) -> str:
     return (
         f"---\nlibrary_name: transformers\ntags: [mllm_jax]\n---\n\n"
         f"# {own.config['run']['name']}\n\n"
-        f"A model of type `{own.family.name}` after {own.saved.step} training steps with "
+        f"A model of type `{own.model_type}` after {own.saved.step} training steps with "
         f"mllm_jax.\n\n## What it began with\n\n{began or 'Random values.'}\n\n"
         f"## Configuration of the training\n\n```yaml\n{text}```\n"
     )

@@ -257,8 +257,8 @@ def _export(sub: argparse.ArgumentParser) -> None:
     help_text = "folder of the run, whose newest checkpoint is exported"
     sub.add_argument("--run", required=True, metavar="DIR", help=help_text)
     sub.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
-    help_text = "only this module: decoder, or the name of an encoder"
-    sub.add_argument("--part", metavar="MODULE", help=help_text)
+    help_text = "only this part: decoder, an encoder, or a connector, e.g. vision.connector"
+    sub.add_argument("--part", metavar="PART", help=help_text)
     help_text = "type of the tensors (default: as the run began with, or bfloat16)"
     sub.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help=help_text)
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mllm_jax.models.config import SiglipConfig
+from mllm_jax.models.config import ConnectorConfig, SiglipConfig
 from mllm_jax.models.pretrained.configs import read_config, released_decoder
-from mllm_jax.models.pretrained.encoder_configs import released_siglip
+from mllm_jax.models.pretrained.encoder_configs import released_siglip, siglip_config
 from mllm_jax.models.pretrained.family import Composition
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, open_tensors
 from mllm_jax.models.pretrained.llava_onevision import LLAVA_ONEVISION as FAMILY
@@ -186,13 +186,14 @@ def test_what_cannot_be_released_is_refused(changes: dict[str, Any], told: str) 
         FAMILY.release(changed)
 
 
-def test_extra_tokens_and_tiles_have_no_place_in_a_tower_alone() -> None:
+def test_what_is_only_of_the_whole_has_no_place_in_a_module_alone() -> None:
     decoder, vision = parts(RELEASED)
     with pytest.raises(PretrainedError, match=r"extra_tokens: 1 have no place .* valid: 0"):
         released_decoder(decoder)
-    for changes in ({"tiles": None}, {"final_norm": True}):
-        with pytest.raises(PretrainedError, match="has no released format of its own"):
-            released_siglip(vision.model_copy(update=changes))
+    alone = released_siglip(vision)
+    assert siglip_config(alone).model_copy(update={"final_norm": False}) == vision.model_copy(
+        update={"tiles": None, "connector": ConnectorConfig()}
+    )
 
 
 def test_a_composition_of_other_modules_is_refused() -> None:

@@ -79,7 +79,7 @@ def test_a_checkpoint_is_written_back_bit_for_bit(folder: str) -> None:
         np.testing.assert_array_equal(tensor.astype(source[name].dtype), source[name], name)
 
 
-@pytest.mark.parametrize("folder", ["clip", "llava"])
+@pytest.mark.parametrize("folder", ["clip", "llava", "llava_onevision"])
 def test_a_norm_that_is_not_used_is_written_all_the_same(folder: str) -> None:
     values = read_config(ROOT / folder)
     family = family_named(values["model_type"])

@@ -182,14 +182,12 @@ def _whole(own: Mapping[str, Any], key: str) -> int:
 def released_siglip(config: SiglipConfig) -> dict[str, Any]:
     """The inverse of `siglip_config`: a vision tower alone, without pooling head.
 
+    A released tower has a last norm; of one without, the features come before that norm. How
+    images become tiles is the processor's to say.
+
     Raises:
-        PretrainedError: patches or positions that no released tower has, tiles, or no last norm.
+        PretrainedError: patches or positions that no released tower has.
     """
-    if config.tiles is not None or not config.final_norm:
-        raise PretrainedError(
-            f"an encoder with tiles {config.tiles} and final_norm {config.final_norm} has no "
-            "released format of its own; valid: null, true"
-        )
     kind = "siglip2_vision_model" if config.antialias else "siglip_vision_model"
     head = {"hidden_act": "gelu_pytorch_tanh", "vision_use_head": False}
     return {**_released_patches(config, kind), **head}

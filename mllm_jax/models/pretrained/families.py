@@ -7,11 +7,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from mllm_jax.models.config import EncoderConfig
+import numpy as np
+from numpy.typing import NDArray
+
+from mllm_jax.models.config import ClipConfig, EncoderConfig, SiglipConfig, WhisperConfig
 from mllm_jax.models.pretrained import encoder_configs as encoders
 from mllm_jax.models.pretrained.configs import DECODERS, decoder_config, released_decoder
+from mllm_jax.models.pretrained.connector import CONNECTOR_ALONE
 from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
-from mllm_jax.models.pretrained.files import PretrainedError, listed
+from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError, listed
 from mllm_jax.models.pretrained.llava import LLAVA
 from mllm_jax.models.pretrained.llava_onevision import LLAVA_ONEVISION
 from mllm_jax.models.pretrained.qwen2_audio import QWEN2_AUDIO
@@ -33,7 +37,9 @@ def _decoder(name: str) -> Family:
 
     def release(composition: Composition) -> dict[str, Any]:
         if composition.decoder is None or composition.encoders:
-            raise PretrainedError(f"{name} is a decoder alone; {_what(composition)}")
+            raise OtherModulesError(f"{name} is a decoder alone; {_what(composition)}")
+        if composition.decoder.family in {*DECODERS} - {name}:
+            raise OtherModulesError(f"{name} is no decoder of family {composition.decoder.family}")
         return released_decoder(composition.decoder)
 
     return Family(name, lambda values: Composition(decoder_config(values)), rules, release)
@@ -42,6 +48,7 @@ def _decoder(name: str) -> Family:
 def _encoder(
     name: str,
     module: str,
+    kind: type[Any],
     read: Callable[[Values], EncoderConfig],
     rules: Callable[[Any], list[Rule]],
     release: Callable[[Any], dict[str, Any]],
@@ -49,16 +56,24 @@ def _encoder(
     renames: tuple[tuple[str, str], ...],
     norm: str | None = None,
 ) -> Family:
-    """An encoder alone, which is called `module` here.
+    """An encoder alone, of class `kind`, which is called `module` here.
 
     Args:
-        norm: one behind the layers that is released with it and not used.
+        norm: one behind the layers that is released with it; some models have none there.
     """
 
     def released(composition: Composition) -> dict[str, Any]:
-        if composition.decoder is not None or [*composition.encoders] != [module]:
-            raise PretrainedError(f"{name} is an encoder {module!r} alone; {_what(composition)}")
-        return release(composition.encoders[module])
+        encoder = composition.encoders.get(module)
+        if composition.decoder is not None or len(composition.encoders) != 1 or encoder is None:
+            raise OtherModulesError(f"{name} is an encoder {module!r} alone; {_what(composition)}")
+        if not isinstance(encoder, kind):
+            raise OtherModulesError(f"{name} is no encoder of family {encoder.family}")
+        return release(encoder)
+
+    def idle(composition: Composition) -> Mapping[str, NDArray[np.float32]]:
+        encoder = composition.encoders[module]
+        used = isinstance(encoder, SiglipConfig) and encoder.final_norm
+        return {} if norm is None or used else idle_norm(norm, encoder)
 
     return Family(
         name,
@@ -67,13 +82,12 @@ def _encoder(
         released,
         lambda values: unused,
         renames,
-        lambda composition: idle_norm(norm, composition.encoders[module]) if norm else {},
+        idle,
     )
 
 
 def _what(composition: Composition) -> str:
-    has = ["a decoder"] * (composition.decoder is not None) + [*composition.encoders]
-    return f"this is {listed(has)}"
+    return f"this is {listed(composition.modules)}"
 
 
 #: Everything of CLIP and SigLIP but their vision towers.
@@ -82,15 +96,18 @@ _BARE = ((r"^(embeddings|encoder|pre_layrnorm|post_layernorm|head)\.", r"vision_
 _siglip = partial(
     _encoder,
     module="vision",
+    kind=SiglipConfig,
     read=encoders.siglip_config,
     rules=siglip_rules,
     release=encoders.released_siglip,
     unused=(*_TEXT, r"vision_model\.head\..*"),
     renames=_BARE,
+    norm="vision_model.post_layernorm",
 )
 _clip = partial(
     _encoder,
     module="vision",
+    kind=ClipConfig,
     read=encoders.clip_config,
     rules=clip_rules,
     release=encoders.released_clip,
@@ -101,6 +118,7 @@ _clip = partial(
 _whisper = partial(
     _encoder,
     module="audio",
+    kind=WhisperConfig,
     read=encoders.whisper_config,
     rules=whisper_rules,
     release=encoders.released_whisper,
@@ -119,6 +137,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             LLAVA,
             LLAVA_ONEVISION,
             QWEN2_AUDIO,
+            CONNECTOR_ALONE,
         )
     }
 )

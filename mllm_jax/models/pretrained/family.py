@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.config import DecoderConfig, EncoderConfig
+from mllm_jax.models.config import ConnectorConfig, DecoderConfig, EncoderConfig
 from mllm_jax.models.pretrained.files import PretrainedError, listed
 from mllm_jax.models.pretrained.rules import Rule
 
@@ -24,6 +24,21 @@ _HEAD = r"(.*\.)?lm_head\.weight"
 
 
 @dataclass(frozen=True)
+class Connector:
+    """A connector without its encoder.
+
+    Attributes:
+        config: its kind.
+        inputs: width of what its first layer multiplies.
+        outputs: width of the decoder.
+    """
+
+    config: ConnectorConfig
+    inputs: int
+    outputs: int
+
+
+@dataclass(frozen=True)
 class Composition:
     """Modules of a model, with what a released configuration says of them.
 
@@ -31,11 +46,19 @@ class Composition:
         decoder: None in a checkpoint of an encoder alone.
         encoders: by the name that they have here, `vision` or `audio`.
         placeholders: id of the token at which outputs of an encoder land, of whole models.
+        connector: one that is released alone.
     """
 
     decoder: DecoderConfig | None = None
     encoders: Mapping[str, EncoderConfig] = field(default_factory=dict)
     placeholders: Mapping[str, int] = field(default_factory=dict)
+    connector: Connector | None = None
+
+    @property
+    def modules(self) -> list[str]:
+        """What there is, in words."""
+        decoder = ["a decoder"] if self.decoder else []
+        return [*decoder, *self.encoders, *(["a connector"] if self.connector else [])]
 
 
 @dataclass(frozen=True)
@@ -53,6 +76,8 @@ class Family:
             the released ones.
         idle: tensors of a composition that the public implementation has and does not use, so that
             an exported checkpoint that takes none from another one is whole.
+        processor: `processor_config.json` for a composition, but for its placeholders; None if
+            nothing but a tokenizer, or what makes media, goes with the form.
     """
 
     name: str
@@ -62,6 +87,7 @@ class Family:
     unused: Callable[[Values], tuple[str, ...]] = lambda values: ()
     renames: tuple[tuple[str, str], ...] = ()
     idle: Callable[[Composition], Mapping[str, NDArray[np.float32]]] = lambda composition: {}
+    processor: Callable[[Composition], dict[str, Any]] | None = None
 
     def released(self, composition: Composition, source: Values | None = None) -> dict[str, Any]:
         """`config.json` for a composition.

@@ -30,8 +30,23 @@ TYPES: Mapping[str, np.dtype] = MappingProxyType(
 )
 
 
+#: Types that tensors have which are only copied, such as the numbers of positions in CLIP.
+STORED: Mapping[str, np.dtype] = MappingProxyType(
+    {
+        **TYPES,
+        **{f"I{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
+        **{f"U{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
+        "BOOL": np.dtype(np.bool_),
+    }
+)
+
+
 class PretrainedError(ValueError):
     """Released weights, or their configuration, that cannot be used."""
+
+
+class OtherModulesError(PretrainedError):
+    """A model of other modules than those of a released form."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +70,22 @@ class Stored:
         Raises:
             PretrainedError: of a type that weights do not have.
         """
-        if self.dtype not in TYPES:
+        return self._mapped(TYPES)
+
+    def copied(self) -> NDArray:
+        """As `view`, of a tensor that may be no weights.
+
+        Raises:
+            PretrainedError: of a type that is not known.
+        """
+        return self._mapped(STORED)
+
+    def _mapped(self, types: Mapping[str, np.dtype]) -> NDArray:
+        if self.dtype not in types:
             raise PretrainedError(
-                f"{self.path}: a tensor is of type {self.dtype}; valid: {', '.join(TYPES)}"
+                f"{self.path}: a tensor is of type {self.dtype}; valid: {', '.join(types)}"
             )
-        return np.memmap(self.path, TYPES[self.dtype], "r", self.offset, self.shape)
+        return np.memmap(self.path, types[self.dtype], "r", self.offset, self.shape)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from mllm_jax.models.pretrained.encoder_configs import (
     released_clip,
 )
 from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
-from mllm_jax.models.pretrained.files import PretrainedError
-from mllm_jax.models.pretrained.rules import Rule, clip_rules, decoder_rules, mlp_rules
+from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
+from mllm_jax.models.pretrained.rules import Rule, clip_rules, connector_rules, decoder_rules
 
 _VISION = "vision_tower.vision_model."
 _PROJECTOR = "multi_modal_projector.linear_"
@@ -74,7 +74,8 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
     decoder, vision = composition.decoder, composition.encoders["vision"]
     assert decoder is not None
     assert isinstance(vision, ClipConfig)
-    connector = mlp_rules(vision, decoder.d_model, f"{_PROJECTOR}1", f"{_PROJECTOR}2")
+    names = f"{_PROJECTOR}1", f"{_PROJECTOR}2"
+    connector = connector_rules(vision.connector, vision.connected, decoder.d_model, *names)
     return {
         "decoder": decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
         "vision": [*clip_rules(vision, _VISION), *connector],
@@ -84,7 +85,7 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
 def _release(composition: Composition) -> dict[str, Any]:
     decoder, vision = composition.decoder, composition.encoders.get("vision")
     if decoder is None or not isinstance(vision, ClipConfig) or len(composition.encoders) > 1:
-        raise PretrainedError("LLaVA is a decoder and an encoder `vision` of family clip alone")
+        raise OtherModulesError("LLaVA is a decoder and an encoder `vision` of family clip alone")
     check_connector(vision, decoder.d_model, "LLaVA")
     return {
         "architectures": ["LlavaForConditionalGeneration"],
@@ -97,8 +98,23 @@ def _release(composition: Composition) -> dict[str, Any]:
         "tie_word_embeddings": decoder.tie_embeddings,
         "vision_config": released_clip(vision),
         "vision_feature_layer": -1,
-        "vision_feature_select_strategy": "full" if vision.class_token == "kept" else "default",
+        "vision_feature_select_strategy": _strategy(vision),
     }
+
+
+def _processor(composition: Composition) -> dict[str, Any]:
+    vision = composition.encoders["vision"]
+    assert isinstance(vision, ClipConfig)
+    return {
+        "processor_class": "LlavaProcessor",
+        "num_additional_image_tokens": 1,
+        "patch_size": vision.patch[0],
+        "vision_feature_select_strategy": _strategy(vision),
+    }
+
+
+def _strategy(vision: ClipConfig) -> str:
+    return "full" if vision.class_token == "kept" else "default"
 
 
 def check_connector(vision: EncoderConfig, d_decoder: int, name: str) -> None:
@@ -137,4 +153,5 @@ LLAVA = Family(
         (r"^vision_tower\.(?!vision_model\.)", _VISION),
     ),
     idle=lambda composition: idle_norm(f"{_VISION}post_layernorm", composition.encoders["vision"]),
+    processor=_processor,
 )

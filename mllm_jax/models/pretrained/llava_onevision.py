@@ -14,11 +14,11 @@ from mllm_jax.models.pretrained.encoder_configs import (
     released_siglip,
     siglip_config,
 )
-from mllm_jax.models.pretrained.family import Composition, Family, Values
-from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
+from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
 from mllm_jax.models.pretrained.forms import Form
 from mllm_jax.models.pretrained.llava import check_connector, feature_layers
-from mllm_jax.models.pretrained.rules import Rule, decoder_rules, mlp_rules, siglip_rules
+from mllm_jax.models.pretrained.rules import Rule, connector_rules, decoder_rules, siglip_rules
 
 _VISION = "vision_tower.vision_model."
 _PROJECTOR = "multi_modal_projector.linear_"
@@ -93,7 +93,8 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
     decoder, vision = composition.decoder, composition.encoders["vision"]
     assert decoder is not None
     assert isinstance(vision, SiglipConfig)
-    connector = mlp_rules(vision, decoder.d_model, f"{_PROJECTOR}1", f"{_PROJECTOR}2")
+    names = f"{_PROJECTOR}1", f"{_PROJECTOR}2"
+    connector = connector_rules(vision.connector, vision.connected, decoder.d_model, *names)
     return {
         "decoder": [
             *decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
@@ -112,14 +113,12 @@ def _newline(width: int) -> Rule:
 def _release(composition: Composition) -> dict[str, Any]:
     decoder, vision = composition.decoder, composition.encoders.get("vision")
     if decoder is None or not isinstance(vision, SiglipConfig) or len(composition.encoders) > 1:
-        raise PretrainedError(
+        raise OtherModulesError(
             "LLaVA-OneVision is a decoder and an encoder `vision` of family siglip alone"
         )
     check_connector(vision, decoder.d_model, "LLaVA-OneVision")
     tiles = _released_tiles(decoder, vision)
     text = released_decoder(decoder.model_copy(update={"extra_tokens": 0}))
-    # The norm is stored, although nothing uses it.
-    tower = vision.model_copy(update={"final_norm": True, "tiles": None})
     return {
         "architectures": ["LlavaOnevisionForConditionalGeneration"],
         "model_type": "llava_onevision",
@@ -131,8 +130,20 @@ def _release(composition: Composition) -> dict[str, Any]:
         "tie_word_embeddings": decoder.tie_embeddings,
         "use_image_newline_parameter": True,
         "vision_aspect_ratio": f"anyres_max_{tiles.most}",
-        "vision_config": {**released_siglip(tower), "image_size": tiles.pixels[0]},
+        "vision_config": {**released_siglip(vision), "image_size": tiles.pixels[0]},
         "vision_feature_layer": -1,
+        "vision_feature_select_strategy": "full",
+    }
+
+
+def _processor(composition: Composition) -> dict[str, Any]:
+    vision = composition.encoders["vision"]
+    assert isinstance(vision, SiglipConfig)
+    assert vision.tiles is not None
+    return {
+        "processor_class": "LlavaOnevisionProcessor",
+        "num_image_tokens": vision.grid[0] * vision.grid[1],
+        "vision_aspect_ratio": f"anyres_max_{vision.tiles.most}",
         "vision_feature_select_strategy": "full",
     }
 
@@ -184,4 +195,6 @@ LLAVA_ONEVISION = Family(
         (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
         (r"^vision_tower\.(?!vision_model\.)", _VISION),
     ),
+    idle=lambda composition: idle_norm(f"{_VISION}post_layernorm", composition.encoders["vision"]),
+    processor=_processor,
 )

@@ -8,8 +8,8 @@ from mllm_jax.models.config import EncoderConfig, WhisperConfig
 from mllm_jax.models.pretrained.configs import released_decoder, text_config
 from mllm_jax.models.pretrained.encoder_configs import released_whisper, whisper_config
 from mllm_jax.models.pretrained.family import Composition, Family, Values
-from mllm_jax.models.pretrained.files import PretrainedError
-from mllm_jax.models.pretrained.rules import Rule, decoder_rules, linear_rules, whisper_rules
+from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
+from mllm_jax.models.pretrained.rules import Rule, connector_rules, decoder_rules, whisper_rules
 
 _TOKEN = 151646  # where a configuration does not say
 #: Frames behind a clip that its last position hears.
@@ -29,7 +29,8 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
     decoder, audio = composition.decoder, composition.encoders["audio"]
     assert decoder is not None
     assert isinstance(audio, WhisperConfig)
-    connector = linear_rules(audio, decoder.d_model, "multi_modal_projector.linear")
+    name = "multi_modal_projector.linear"
+    connector = connector_rules(audio.connector, audio.connected, decoder.d_model, name)
     return {
         "decoder": decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
         "audio": [*whisper_rules(audio, "audio_tower."), *connector],
@@ -39,7 +40,7 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
 def _release(composition: Composition) -> dict[str, Any]:
     decoder, audio = composition.decoder, composition.encoders.get("audio")
     if decoder is None or not isinstance(audio, WhisperConfig) or len(composition.encoders) > 1:
-        raise PretrainedError(
+        raise OtherModulesError(
             "Qwen2-Audio is a decoder and an encoder `audio` of family whisper alone"
         )
     _check_encoder(audio)
@@ -73,4 +74,5 @@ QWEN2_AUDIO = Family(
         (r"^lm_head\.", "language_model.lm_head."),
         (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
     ),
+    processor=lambda composition: {"processor_class": "Qwen2AudioProcessor"},
 )

@@ -89,18 +89,20 @@ class Release:
         Raises:
             PretrainedError: there is none of that name, and more than one.
         """
-        encoders = [*self.composition.encoders]
+        encoders, has = [*self.composition.encoders], listed(self.composition.modules)
         if name == "decoder":
             if self.composition.decoder is None:
-                raise PretrainedError(f"{self.folder} has no decoder; it has {listed(encoders)}")
+                raise PretrainedError(f"{self.folder} has no decoder; it has {has}")
             return name
         if name in encoders or len(encoders) == 1:
             return name if name in encoders else encoders[0]
-        raise PretrainedError(f"{self.folder} has no encoder {name}; it has {listed(encoders)}")
+        raise PretrainedError(f"{self.folder} has no encoder {name}; it has {has}")
 
     def part(self, part: str) -> list[Rule]:
         """Rules of a part of the model, as `ModelConfig.parts` calls it."""
         name, _, end = part.partition(".")
+        if end == CONNECTOR and self.composition.connector:
+            return self.rules[CONNECTOR]
         rules = self.rules[self.module(name)]
         if end:
             return [own for own in rules if own.parameter.startswith(_ENDS[end])]
@@ -128,29 +130,41 @@ def composed(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
     else:
         names = {name: Path(at) for name, at in pretrained.items() if at and "." not in name}
     found = {name: _settings(Release.open(folder), name) for name, folder in names.items()}
+    if not isinstance(pretrained, str):
+        for part, folder in pretrained.items():
+            name, _, end = part.partition(".")
+            if folder and end == CONNECTOR:
+                own = _settings(Release.open(Path(folder)), part)
+                found[name] = found.get(name, {}) | {CONNECTOR: own}
     decoder = found.pop("decoder", None)
     return ({"decoder": decoder} if decoder else {}) | {"encoders": found}
 
 
-def _settings(release: Release, name: str) -> dict[str, Any]:
-    """Of one module."""
-    module, whole = release.module(name), release.composition
+def _settings(release: Release, part: str) -> dict[str, Any]:
+    """Of one module, or of the connector of one."""
+    whole, (name, _, end) = release.composition, part.partition(".")
+    if end == CONNECTOR and whole.connector:
+        return whole.connector.config.model_dump(mode="json")
+    module = release.module(name)
     config = whole.decoder if module == "decoder" else whole.encoders[module]
     assert config is not None
-    return config.model_dump(mode="json")
+    values: dict[str, Any] = config.model_dump(mode="json")
+    return values[CONNECTOR] if end == CONNECTOR else values
 
 
-def differences(release: Release, model: ModelConfig, module: str) -> Iterator[str]:
-    """What the configuration of a module says otherwise than the release.
+def differences(release: Release, model: ModelConfig, part: str) -> Iterator[str]:
+    """What the configuration of a module, or of its connector, says otherwise than the release.
 
     Shapes that differ are found with the tensors.
     """
-    released = _settings(release, module)
-    config = model.decoder if module == "decoder" else model.encoders[module]
-    own, where = config.model_dump(mode="json"), module
-    if module != "decoder":
+    name, _, end = part.partition(".")
+    released = _settings(release, part)
+    config = model.decoder if name == "decoder" else model.encoders[name]
+    own, where = config.model_dump(mode="json"), "decoder"
+    if name != "decoder":
+        own, where = own[CONNECTOR] if end else own, f"encoders.{part}"
+    if not end:
         released, own = ({**values, CONNECTOR: None} for values in (released, own))
-        where = f"encoders.{module}"
     for key, value in own.items():
         if released.get(key) != value:
             yield f"model.{where}.{key}: {value}, released with {released.get(key)}"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from mllm_jax.models.config import (
     ClipConfig,
+    ConnectorConfig,
     DecoderConfig,
-    EncoderConfig,
     SiglipConfig,
     WhisperConfig,
 )
@@ -120,25 +120,23 @@ def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Ru
     ]
 
 
-def mlp_rules(config: EncoderConfig, d_decoder: int, first: str, second: str) -> list[Rule]:
-    """Of a connector of two linear layers.
+def connector_rules(
+    own: ConnectorConfig, inputs: int, d_decoder: int, *released: str
+) -> list[Rule]:
+    """Of a connector.
 
     Args:
+        inputs: width of what its first layer multiplies.
         d_decoder: width of the decoder.
-        first, second: names of the released layers.
+        released: names of its linear layers, one or two of them.
     """
-    own, inputs = config.connector, (config.connected,)
-    hidden = (own.hidden or d_decoder,)
-    return [
-        *_linear("connector.fc1", first, inputs, hidden, bias=own.bias),
-        *_linear("connector.fc2", second, hidden, (d_decoder,), bias=own.bias),
-    ]
-
-
-def linear_rules(config: EncoderConfig, d_decoder: int, released: str) -> list[Rule]:
-    """Of a connector of one linear layer, which is called `released`."""
-    bias = config.connector.bias
-    return list(_linear("connector.linear", released, (config.connected,), (d_decoder,), bias=bias))
+    layers, widths = ["linear"], [inputs, d_decoder]
+    if own.kind == "mlp":
+        layers, widths = ["fc1", "fc2"], [inputs, own.hidden or d_decoder, d_decoder]
+    rules: list[Rule] = []
+    for layer, name, wide, out in zip(layers, released, widths[:-1], widths[1:], strict=True):
+        rules += _linear(f"connector.{layer}", name, (wide,), (out,), bias=own.bias)
+    return rules
 
 
 def clip_rules(config: ClipConfig, prefix: str = "vision_model.") -> list[Rule]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.pretrained.files import INDEX, SINGLE, TYPES, Stored
+from mllm_jax.models.pretrained.files import INDEX, SINGLE, STORED, Stored
 
 #: Bytes of a file above which another one is begun.
 FILE_BYTES = 5 * 10**9
@@ -64,13 +64,13 @@ class Draft:
         """Write one tensor, rounded to its type."""
         place = self.places[name]
         assert tensor.shape == place.shape, name
-        target = np.memmap(place.path, TYPES[place.dtype], "r+", place.offset, place.shape)
+        target = np.memmap(place.path, STORED[place.dtype], "r+", place.offset, place.shape)
         target[...] = tensor.astype(target.dtype)
         target.flush()
 
 
 def _bytes(shape: Shape, dtype: str) -> int:
-    return math.prod(shape) * TYPES[dtype].itemsize
+    return math.prod(shape) * STORED[dtype].itemsize
 
 
 def _grouped(tensors: Mapping[str, tuple[Shape, str]], most: int) -> list[list[str]]:

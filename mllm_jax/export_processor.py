@@ -1,0 +1,150 @@
+"""The processor of an exported model: tokenizer, placeholders, and how media are made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer
+
+from data.released.files import ReleasedFiles, read_folder
+from data.released.tokens import ReleasedTokenizer
+from mllm_jax.models.pretrained.files import PretrainedError
+
+TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"
+PROCESSOR, PREPROCESSOR = "processor_config.json", "preprocessor_config.json"
+GENERATION = "generation_config.json"
+#: Files of texts, and of whole processors.
+TEXTS = (
+    *(TOKENIZER, SETTINGS, "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json"),
+)
+FILES = (*TEXTS, PREPROCESSOR, PROCESSOR)
+#: What ends, begins and pads a text: in `config.json`, and of the tokenizer.
+ENDS = {f"{name}_token_id": f"{name}_token" for name in ("bos", "eos", "pad")}
+
+
+@dataclass(frozen=True)
+class TrainedProcessor:
+    """The processor that a run was trained with.
+
+    Attributes:
+        files: of the folder `data.processor`.
+        marks: by kind of medium, what stands for one in the texts of samples.
+    """
+
+    files: ReleasedFiles
+    marks: Mapping[str, str]
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> TrainedProcessor | None:
+        """That of the section `data`; None if its tokenizer is no released one.
+
+        Raises:
+            DataError: its folder cannot be read.
+        """
+        if data.get("processor") is None:
+            return None
+        marks = {kind: data[kind]["placeholder"] for kind in ("image", "audio")}
+        return cls(read_folder(Path(data["processor"])), marks)
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self.files.folder
+
+    def token(self, kind: str) -> str:
+        """The placeholder of a kind of media."""
+        named = self.files.image_token if kind == "image" else self.files.audio_token
+        return named or self.marks[kind]
+
+    def id_of(self, kind: str, vocab: int) -> int:
+        """The id of the placeholder; one that the tokenizer lacks gets the next that is free.
+
+        Raises:
+            PretrainedError: none is, of the `vocab` ids that the decoder knows.
+        """
+        token = self.token(kind)
+        found = ReleasedTokenizer(self.files, [token]).id_of(token)
+        if found is None or found >= vocab:
+            raise PretrainedError(
+                f"{self.folder / TOKENIZER} has no special token {token!r}, where an {kind} lands, "
+                f"and model.decoder.vocab {vocab} no room for one; write "
+                f'"{kind}_token": "TOKEN" into {SETTINGS}, with a special token of it that no text '
+                "has"
+            )
+        return found
+
+    @cached_property
+    def ends(self) -> dict[str, int]:
+        """Ids of the tokenizer's `ENDS`."""
+        tokenizer = ReleasedTokenizer(self.files)
+        named = {key: tokenizer.tokens.get(name) for key, name in ENDS.items()}
+        found = {key: tokenizer.id_of(token) for key, token in named.items() if token}
+        return {key: number for key, number in found.items() if number is not None}
+
+    def check_media(self, kind: str) -> None:
+        """See that the folder says how media are made.
+
+        Raises:
+            PretrainedError: it does not.
+        """
+        if (self.files.image if kind == "image" else self.files.audio) is None:
+            raise PretrainedError(
+                f"data.processor: {self.folder} has no {PREPROCESSOR} for what the run took in by "
+                f"data.{kind}; put that of the encoder's release there, or export parts (--part)"
+            )
+
+    def written(self, values: Mapping[str, Any], kinds: Sequence[str]) -> dict[str, str]:
+        """Files that are not copied.
+
+        Args:
+            values: of processor_config.json, without placeholders.
+            kinds: of media.
+        """
+        tokens = {kind: self.token(kind) for kind in kinds}
+        placeholders = {f"{kind}_token": token for kind, token in tokens.items()}
+        files = {PROCESSOR: _text(self._json(PROCESSOR) | dict(values) | placeholders)}
+        if made := self._json(PREPROCESSOR):
+            files[PREPROCESSOR] = _text(made | {"processor_class": values["processor_class"]})
+        return files | {TOKENIZER: self._with([*tokens.values()])}
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self.folder / name
+        found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+        return found
+
+    def _with(self, added: list[str]) -> str:
+        """tokenizer.json with more tokens, behind those of its configuration as in training."""
+        text = self.files.tokenizer.decode()
+        tokenizer, settings = Tokenizer.from_str(text), self.files.settings
+        if all(tokenizer.token_to_id(token) is not None for token in added):
+            return text
+        listed = [own for _, own in sorted(settings.added_tokens_decoder.items())]
+        named = [*settings.tokens.values(), *settings.extra]
+        tokenizer.add_tokens([AddedToken(own.content, **own.flags) for own in listed])
+        tokenizer.add_special_tokens(
+            [AddedToken(own.content, **own.flags | {"special": True}) for own in named]
+        )
+        tokenizer.add_special_tokens([AddedToken(own, normalized=False) for own in added])
+        return str(tokenizer.to_str(pretty=True))
+
+
+def ends(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """`ENDS` as a release says in `config.json`, of which `values` are, or how texts are made."""
+    path = folder / GENERATION
+    generation = json.loads(path.read_bytes()) if path.is_file() else {}
+    found: dict[str, Any] = {}
+    for said in (generation, values, values.get("text_config") or {}):
+        for key in ENDS:
+            if said.get(key) is not None:
+                found.setdefault(key, said[key])
+    return found
+
+
+def _text(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
