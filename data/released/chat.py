@@ -4,8 +4,7 @@ The template is asked once, when it is read, in which form it wants messages: th
 (`{"type": "text", "text": ...}`) or as a text, for each role; and whether it writes a placeholder
 for a part that is an image or a clip. For what it does not, the placeholder is put into the text.
 
-Learnt are the tokens that touch an answer's characters, with the white space around it that the
-template keeps, and the special token right behind it.
+Learnt are the tokens that touch an answer's characters, and the special token right behind it.
 """
 
 from __future__ import annotations
@@ -43,15 +42,10 @@ _FORMS: tuple[frozenset[Role], ...] = (
 
 @dataclass
 class _Texts:
-    """Texts of messages in their order, and whether each is an answer.
-
-    Attributes:
-        around: white space in front of each text, and behind it.
-    """
+    """Texts of messages in their order, and whether each is an answer."""
 
     marking: bool
     texts: list[str] = field(default_factory=list)
-    around: list[tuple[str, str]] = field(default_factory=list)
     answers: list[bool] = field(default_factory=list)
 
     def add(self, text: str, role: Role) -> str:
@@ -59,7 +53,6 @@ class _Texts:
         if not text.strip():
             return text
         self.texts.append(text.strip())
-        self.around.append((text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]))
         self.answers.append(role == "assistant")
         return marked(text, len(self.texts) - 1) if self.marking else text
 
@@ -100,7 +93,6 @@ class ReleasedChat:
         self._shown = dict.fromkeys(marks, PAD_ID) | {k: self._placeholders[k] for k in named}
         self._template = self._read_template(files, today)
         self._roles, self._kinds_in_parts = self._probe()
-        self._kept: dict[tuple[str, bool], bool] = {}
         self.end_id = self._end()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -182,19 +174,6 @@ class ReleasedChat:
             raise self._unusable("nothing ends an answer, and there is no eos_token")
         return found
 
-    def _keeps(self, character: str, front: bool) -> bool:
-        """Whether the template writes this white space in front of an answer, or behind it."""
-        if (character, front) not in self._kept:
-            told = _PROBES["assistant"]
-            spaced = character + told if front else told + character
-            self._kept[character, front] = self._written_for(spaced) != self._written_for(told)
-        return self._kept[character, front]
-
-    def _written_for(self, told: str) -> str:
-        texts = _Texts(marking=False)
-        turns = Turn("user", _PROBES["user"]), Turn("assistant", told)
-        return self._template.render([self._message(turn, texts) for turn in turns])
-
     def _unusable(self, reason: str) -> DataError:
         return DataError(f"data.processor: chat template of {self._folder}: {reason}")
 
@@ -241,26 +220,12 @@ class ReleasedChat:
             raise ConversationError(f"chat template: {error}") from error
         answers, others = [], []
         found = found_in(text, with_marks, plain.texts)
-        parts = zip(found, plain.texts, plain.answers, plain.around, strict=True)
-        for own, told, answer, around in parts:
+        for own, told, answer in zip(found, plain.texts, plain.answers, strict=True):
             if answer:
-                answers.append(self._spaced(_answer(own, told, text), around, text))
+                answers.append(_answer(own, told, text))
             else:
                 others += self._others(own, told, text)
         return _Rendering(text, tuple(answers), tuple(others))
-
-    def _spaced(self, span: Span, around: tuple[str, str], text: str) -> Span:
-        """`span` with the white space `around` it that the template keeps."""
-        (begin, end), (front, behind) = span, around
-        for character in reversed(front):
-            if text[begin - 1 : begin] != character or not self._keeps(character, front=True):
-                break
-            begin -= 1
-        for character in behind:
-            if text[end : end + 1] != character or not self._keeps(character, front=False):
-                break
-            end += 1
-        return begin, end
 
     def _others(self, found: Found, told: str, text: str) -> list[Span]:
         """Where a text that is no answer is; raise ConversationError only if that matters."""

@@ -127,25 +127,6 @@ def test_answers_alone_are_learnt_and_text_is_no_token(
     ]
 
 
-@pytest.mark.parametrize("family", CHATTING)
-@pytest.mark.parametrize(
-    ("front", "behind"), [("", " "), ("", "\n"), ("", " \n\n"), (" ", "\t"), ("\n", "\u3000")]
-)
-def test_white_space_around_an_answer_hides_no_end(family: str, front: str, behind: str) -> None:
-    chat = chat_of(family)
-
-    def learnt(answer: str) -> list[int]:
-        told = chat.tell([ASK, Turn("assistant", answer)])
-        return [token for token, own in zip(told.ids, told.learnt, strict=True) if own]
-
-    usual, spaced = learnt("A cat."), learnt(front + "A cat." + behind)
-    # Some templates write no end.
-    assert (spaced[-1] == chat.end_id) == (usual[-1] == chat.end_id)
-    # Templates trim, or they do not; then what they write is learnt.
-    keeps = chat._written_for(front + "x" + behind) != chat._written_for("x")
-    assert (spaced != usual) == keeps
-
-
 def squeezed(text: str) -> str:
     return "".join(text.split())
 
