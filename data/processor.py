@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -38,7 +39,8 @@ from data.sample import (
 )
 from data.tiles import Size
 
-_VERSION = 1  # of what a sample becomes; raised when the same sample gets other lengths
+_VERSION = 2  # of what a sample becomes; raised when the same sample gets other lengths
+_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may have them alone; no tokenizer takes them
 #: What chat templates are told is today, so that runs can be repeated; as Llama's own have it.
 TODAY = date(2024, 7, 26)
 
@@ -211,6 +213,13 @@ class Processor:
         if not sample.turns or sample.turns[-1].role != "assistant":
             raise SampleError(sample.name, "the conversation does not end with an answer")
         for number, turn in enumerate(sample.turns):
+            broken = _SURROGATES.search(turn.text)
+            if broken:
+                raise SampleError(
+                    sample.name,
+                    f"turn {number} has U+{ord(broken[0]):04X}, half of a character (a surrogate), "
+                    f"at {broken.start()}",
+                )
             if turn.role == "assistant" and not turn.text.strip():
                 raise SampleError(sample.name, f"turn {number} is an empty answer")
         counts = {"image": len(sample.images), "audio": len(sample.audios)}

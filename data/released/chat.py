@@ -4,7 +4,8 @@ The template is asked once, when it is read, in which form it wants messages: th
 (`{"type": "text", "text": ...}`) or as a text, for each role; and whether it writes a placeholder
 for a part that is an image or a clip. For what it does not, the placeholder is put into the text.
 
-Learnt are the tokens that touch an answer's characters, and the special token right behind it.
+Learnt are the tokens that touch an answer's characters, with the white space around them that the
+template writes, and the special token right behind it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from data.chat import PAD_ID, Told
 from data.modality import Kind
 from data.released.files import ReleasedFiles
-from data.released.marks import Found, Span, found_in, marked
+from data.released.marks import Found, Span, found_in, marked, white_space, written
 from data.released.template import ChatTemplate, Message, TemplateError
 from data.released.tokens import ReleasedTokenizer, Tokens
 from data.sample import ConversationError, DataError, Role, Turn
@@ -42,28 +43,47 @@ _FORMS: tuple[frozenset[Role], ...] = (
 
 @dataclass
 class _Texts:
-    """Texts of messages in their order, and whether each is an answer."""
+    """Texts of messages in their order.
+
+    Attributes:
+        marking: whether messages have them with marks.
+        bare: whether answers have no white space around them there.
+        texts: without white space around them.
+        answers: whether each is an answer.
+        spaces: of answers, as `marks.white_space`; of others none.
+    """
 
     marking: bool
+    bare: bool = False
     texts: list[str] = field(default_factory=list)
     answers: list[bool] = field(default_factory=list)
+    spaces: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, text: str, role: Role) -> str:
         """What a message has for `text`."""
         if not text.strip():
             return text
+        answer = role == "assistant"
         self.texts.append(text.strip())
-        self.answers.append(role == "assistant")
+        self.answers.append(answer)
+        self.spaces.append(white_space(text) if answer else ("", ""))
+        text = text.strip() if answer and self.bare else text
         return marked(text, len(self.texts) - 1) if self.marking else text
 
 
 @dataclass(frozen=True)
 class _Rendering:
-    """A rendered conversation, and where samples speak in it."""
+    """A rendered conversation, and where samples speak in it.
+
+    Attributes:
+        text: of it.
+        told: texts, without white space around them.
+        answers: those that are learnt, with the white space around them.
+    """
 
     text: str
+    told: tuple[Span, ...]
     answers: tuple[Span, ...]
-    others: tuple[Span, ...]
 
 
 class ReleasedChat:
@@ -211,21 +231,29 @@ class ReleasedChat:
     def _render(self, turns: Sequence[Turn], opened: bool) -> _Rendering:
         """The text of a conversation. Raises ConversationError."""
         plain, marking = _Texts(marking=False), _Texts(marking=True)
+        text, with_marks = (self._rendered(turns, opened, texts) for texts in (plain, marking))
+        kept = [(0, 0)] * len(plain.texts)
+        if any(front or behind for front, behind in plain.spaces):
+            bare = self._rendered(turns, opened, _Texts(marking=True, bare=True))
+            kept = written(with_marks, bare, plain.spaces)
+        told, answers = [], []
+        for number, own in enumerate(found_in(text, with_marks, plain.texts)):
+            if plain.answers[number]:
+                begin, end = _answer(own, plain.texts[number], text)
+                front, behind = kept[number]
+                told.append((begin, end))
+                answers.append((begin - front, end + behind))
+            else:
+                told += self._others(own, plain.texts[number], text)
+        return _Rendering(text, tuple(told), tuple(answers))
+
+    def _rendered(self, turns: Sequence[Turn], opened: bool, texts: _Texts) -> str:
+        """What the template writes. Raises ConversationError."""
+        messages = [self._message(turn, texts) for turn in turns]
         try:
-            text, with_marks = (
-                self._template.render([self._message(turn, texts) for turn in turns], opened)
-                for texts in (plain, marking)
-            )
+            return self._template.render(messages, opened)
         except TemplateError as error:
             raise ConversationError(f"chat template: {error}") from error
-        answers, others = [], []
-        found = found_in(text, with_marks, plain.texts)
-        for own, told, answer in zip(found, plain.texts, plain.answers, strict=True):
-            if answer:
-                answers.append(_answer(own, told, text))
-            else:
-                others += self._others(own, told, text)
-        return _Rendering(text, tuple(answers), tuple(others))
 
     def _others(self, found: Found, told: str, text: str) -> list[Span]:
         """Where a text that is no answer is; raise ConversationError only if that matters."""
@@ -241,15 +269,14 @@ class ReleasedChat:
         first = self._tokenizer.tokens.get("bos_token")
         begun = first is not None and rendering.text.startswith(first)
         begins = self._multimodal and not begun
-        return self._tokenizer.encode(
-            rendering.text, begins, (*rendering.answers, *rendering.others)
-        )
+        return self._tokenizer.encode(rendering.text, begins, rendering.told)
 
     def _learnt(self, rendering: _Rendering, tokens: Tokens) -> NDArray[np.bool_]:
         """`[tokens]`, which of them are learnt."""
         learnt = np.zeros(len(tokens.ids), bool)
         for span in rendering.answers:
-            touching = np.flatnonzero(tokens.touching(span))
+            # A special token may take in the white space beside it.
+            touching = np.flatnonzero(tokens.touching(span) & ~tokens.special)
             learnt[touching] = True
             behind = touching[-1:] + 1
             learnt[behind[behind < len(learnt)]] |= tokens.special[behind[behind < len(learnt)]]

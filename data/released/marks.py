@@ -6,6 +6,10 @@ marks around every text; where marks are in that rendering the texts are, and wi
 must be the rendering itself.
 
     ⟨0 Hi 0⟩ -> <|user|>⟨0 Hi 0⟩<|end|>      text 0 is at 8 to 10 of <|user|>Hi<|end|>
+
+Marks are inside of the white space around a text, so that a template that trims it still does. How
+much of that white space is written is seen from a rendering of texts that have none: what is more
+beside the marks is the text's, and the rest the template's.
 """
 
 from __future__ import annotations
@@ -41,9 +45,15 @@ def marked(text: str, number: int) -> str:
     core = text.strip()
     if not core:
         return text
+    front, behind = white_space(text)
+    return f"{front}{_OPEN}{_number(number)}{core}{_CLOSE}{_number(number)}{behind}"
+
+
+def white_space(text: str) -> tuple[str, str]:
+    """What is in front of and behind the characters of `text`, which has some."""
+    core = text.strip()
     begin = text.index(core)
-    around = f"{_OPEN}{_number(number)}{core}{_CLOSE}{_number(number)}"
-    return text[:begin] + around + text[begin + len(core) :]
+    return text[:begin], text[begin + len(core) :]
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,19 @@ class Found:
         return pairs if all(begin <= end for begin, end in pairs) else None
 
 
+_Mark = tuple[str, int]
+
+
+def _split(with_marks: str) -> tuple[list[str], list[_Mark]]:
+    """Marks, and what is in front of each and behind the last."""
+    pieces, marks, done = [], [], 0
+    for mark in _MARK.finditer(with_marks):
+        pieces.append(with_marks[done : mark.start()])
+        marks.append((mark[1], int("".join(str(ord(digit) - ord(_DIGITS)) for digit in mark[2]))))
+        done = mark.end()
+    return [*pieces, with_marks[done:]], marks
+
+
 def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found]:
     """Where the marks of `texts`, numbered in their order, are.
 
@@ -89,14 +112,12 @@ def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found
     Raises:
         ConversationError: the template makes something else of texts with marks.
     """
-    pieces, at, done = [], 0, 0
-    places: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for mark in _MARK.finditer(with_marks):
-        pieces.append(with_marks[done : mark.start()])
-        at, done = at + len(pieces[-1]), mark.end()
-        number = int("".join(str(ord(digit) - ord(_DIGITS)) for digit in mark[2]))
-        places[mark[1], number].append(at)
-    pieces.append(with_marks[done:])
+    pieces, marks = _split(with_marks)
+    at = 0
+    places: dict[_Mark, list[int]] = defaultdict(list)
+    for piece, mark in zip(pieces, marks, strict=False):
+        at += len(piece)
+        places[mark].append(at)
     if "".join(pieces) != rendered:
         raise ConversationError(
             "the chat template changes the texts of this conversation, so that its answers cannot "
@@ -104,3 +125,38 @@ def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found
         )
     numbers = range(len(texts))
     return [Found(tuple(places[_OPEN, n]), tuple(places[_CLOSE, n])) for n in numbers]
+
+
+def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+    """By text, how much of the white space in front of it and behind it a rendering has.
+
+    Args:
+        with_marks: the rendering.
+        bare: that of texts without white space around them.
+        spaces: of the texts, as `white_space`; empty where it is in `bare`, too.
+    """
+    (pieces, marks), (others, same) = _split(with_marks), _split(bare)
+    kept = [[0, 0] for _ in spaces]
+    if marks != same:
+        return [(0, 0)] * len(spaces)
+    for number, (piece, other) in enumerate(zip(pieces, others, strict=True)):
+        closed = [n for mark, n in marks[max(number - 1, 0) : number] if mark == _CLOSE]
+        opened = [n for mark, n in marks[number : number + 1] if mark == _OPEN]
+        trailing = "".join(spaces[n][1] for n in closed)
+        leading = "".join(spaces[n][0] for n in opened)
+        behind, front = _more(piece, other, trailing, leading)
+        for n in opened:
+            kept[n][0] = front
+        for n in closed:
+            kept[n][1] = behind
+    return [(front, behind) for front, behind in kept]
+
+
+def _more(piece: str, other: str, trailing: str, leading: str) -> tuple[int, int]:
+    """How much of `trailing` begins `piece` and of `leading` ends it, around `other`."""
+    more = len(piece) - len(other)
+    for behind in range(min(more, len(trailing)), -1, -1):
+        front = more - behind
+        if piece == trailing[:behind] + other + leading[max(len(leading) - front, 0) :]:
+            return behind, front
+    return 0, 0

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
+import PIL.ExifTags
 import PIL.Image
+import PIL.ImageOps
 import soundfile
 from numpy.typing import NDArray
 
@@ -25,6 +28,12 @@ _MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 _SOUND_ERRORS = (soundfile.SoundFileError, RuntimeError, OSError, TypeError, ValueError)
 _HEADER = 1 << 16  # bytes fetched at once where only the header is wanted
 _BLOCK = 1 << 16  # samples decoded at once
+#: Orientations of EXIF for which height and width change places.
+_TURNED = (5, 6, 7, 8)
+#: First bytes of WAV files, and the order of bytes in their numbers.
+_WAVES = {b"RIFF": "<", b"RIFX": ">"}
+_UNKNOWN = 0xFFFFFFFF  # what programs write that do not know a size yet
+_CHUNKS = 1 << 10  # of a WAV file, looked at for the samples
 
 
 @contextmanager
@@ -43,9 +52,23 @@ def _open_image(file: BinaryIO, name: str) -> Iterator[PIL.Image.Image]:
         yield image
 
 
+def _is_turned(image: PIL.Image.Image, name: str) -> bool:
+    """Whether its upright height is the width in its header; nothing is decoded."""
+    if image.format == "TIFF":
+        return False  # PIL has turned it already
+    try:
+        # As of all images: PNG's own would decode it, for what comes behind the pixels.
+        return PIL.Image.Image.getexif(image).get(PIL.ExifTags.Base.Orientation) in _TURNED
+    except Exception as error:  # as in `_open_image`
+        raise MediaError(f"{name!r} has EXIF that cannot be read: {error}") from error
+
+
 @dataclass(frozen=True)
 class EncodedImage(Image):
-    """An image in one of the common formats; `max_pixels` bounds what is decoded."""
+    """An image in one of the common formats, upright as its EXIF orientation says.
+
+    `max_pixels` bounds what is decoded.
+    """
 
     blob: Blob
     max_pixels: int
@@ -54,7 +77,8 @@ class EncodedImage(Image):
         """(height, width) from the header."""
         name = self.blob.name
         with self.blob.open(_HEADER) as file, _open_image(file, name) as image:
-            return image.height, image.width
+            size = image.height, image.width
+            return size[::-1] if _is_turned(image, name) else size
 
     def load(self, channels: int) -> NDArray[np.uint8]:
         """Pixels [height, width, channels], converted to grey or RGB."""
@@ -63,6 +87,7 @@ class EncodedImage(Image):
             if image.height * image.width > self.max_pixels:
                 raise MediaError(f"{name!r} is above data.image.max_pixels {self.max_pixels}")
             try:
+                PIL.ImageOps.exif_transpose(image, in_place=True)
                 pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
             except Exception as error:  # as above; truncated data is an OSError
                 raise MediaError(f"{name!r} cannot be decoded: {error}") from error
@@ -118,6 +143,7 @@ class EncodedAudio(Audio):
     @contextmanager
     def _open(self, file: BinaryIO) -> Iterator[Any]:
         name = self.blob.name
+        self._check_whole(file)
         try:
             clip = soundfile.SoundFile(_Seekable(file))
         except _SOUND_ERRORS as error:
@@ -129,3 +155,31 @@ class EncodedAudio(Audio):
                     f"{self.max_samples} samples"
                 )
             yield clip
+
+    def _check_whole(self, file: BinaryIO) -> None:
+        """Refuse a WAV file that is cut off, of which libsndfile would read what there is."""
+        end = file.seek(0, os.SEEK_END)
+        for name, begin, size in _chunks(file):
+            if name == b"data" and size != _UNKNOWN and begin + size > end:
+                raise MediaError(
+                    f"{self.blob.name!r} is cut off: its header says {size} bytes of samples, and "
+                    f"there are {end - begin}"
+                )
+        file.seek(0)
+
+
+def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:
+    """Chunks of a WAV file up to that of its samples: name, first byte and size."""
+    file.seek(0)
+    head, at = file.read(12), 12
+    order = _WAVES.get(head[:4]) if head[8:] == b"WAVE" else None
+    for _ in range(_CHUNKS if order else 0):
+        file.seek(at)
+        head = file.read(8)
+        if len(head) < 8:
+            return
+        name, size = struct.unpack(f"{order}4sI", head)
+        yield name, at + 8, size
+        at += 8 + size + size % 2
+        if name == b"data":
+            return

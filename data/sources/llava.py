@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -89,8 +90,9 @@ def _lines(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
     with file.open(STREAM) as stream:
         for line in stream:
             note(line)
-            if line.strip():
-                yield at, at + len(line)
+            mark = 0 if at else _mark_of(line)
+            if line[mark:].strip():
+                yield at + mark, at + len(line)
             at += len(line)
 
 
@@ -98,14 +100,20 @@ def _elements(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
     """Elements of a list."""
     data = file.read(0, file.size)
     note(data)
+    begin = _mark_of(data)
     try:
-        text = data.decode()
+        text = data[begin:].decode()
         if not text.lstrip(_SPACE).startswith("["):
             kind = type(json.loads(text)).__name__
             raise DataError(f"{file.name} holds a {kind}, not a list of records")
-        yield from _in_bytes(text, _element_spans(text))
+        yield from _in_bytes(text, _element_spans(text), begin)
     except (ValueError, RecursionError) as error:
         raise DataError(f"data.source: cannot read {file.path}: {error}") from error
+
+
+def _mark_of(data: bytes) -> int:
+    """Bytes of the mark of encoding with which some programs begin files."""
+    return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
 
 
 def _element_spans(text: str) -> Iterator[Span]:
@@ -132,9 +140,9 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def _in_bytes(text: str, spans: Iterator[Span]) -> Iterator[Span]:
-    """Spans of characters as spans of bytes in UTF-8."""
-    done = offset = 0
+def _in_bytes(text: str, spans: Iterator[Span], begin: int) -> Iterator[Span]:
+    """Spans of characters as spans of bytes in UTF-8, of which the text's begin at `begin`."""
+    done, offset = 0, begin
     for start, end in spans:
         first = offset + len(text[done:start].encode())
         done, offset = end, first + len(text[start:end].encode())

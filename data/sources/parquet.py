@@ -287,11 +287,18 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
+def _value(kind: pa.DataType) -> pa.DataType:
+    """The type of what is read: of values that are kept once, in a dictionary, theirs."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _is_text(kind: pa.DataType) -> bool:
+    kind = _value(kind)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_binary(kind: pa.DataType) -> bool:
+    kind = _value(kind)
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 

@@ -72,6 +72,7 @@ def test_a_prompt_and_its_answer_make_the_example(processor: Processor) -> None:
     ("sample", "message"),
     [
         (make_sample("s", answer=" "), "turn 1 is an empty answer"),
+        (make_sample("s", answer="so \ud83d"), r"turn 1 has U\+D83D, half of a character .* at 3"),
         (replace(make_sample("s", [9]), images=()), "1 <image> placeholders for 0 image files"),
         (replace(make_sample("s"), images=(Picture(16, 9),)), "0 <image> placeholders for 1"),
         (Sample("s", (Turn("user", "hi"),)), "does not end with an answer"),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from data.chat import Told
 from data.modality import Kind
 from data.released.chat import ReleasedChat
-from data.released.files import ReleasedFiles, read_folder
+from data.released.files import AddedToken, ReleasedFiles, read_folder
 from data.sample import ConversationError, DataError, Turn
 from tests.data.released.stored import CHATTING, DAY, ROOT, arrays, changed, composed, read_json
 
@@ -125,6 +125,70 @@ def test_answers_alone_are_learnt_and_text_is_no_token(
     assert [i for i in told.ids if i in special] == [
         i for i in chat.tell(quiet).ids if i in special
     ]
+
+
+SPACES = st.text(" \n\t\r\u3000", max_size=4)
+TRIMMING = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}
+{%- if m.role == 'assistant' %}{{ m.content.rstrip('\n') }}{% else %}{{ m.content }}{% endif %}
+{{- '\n<|im_end|>\n' }}{% endfor %}"""
+
+
+def learnt_pieces(chat: ReleasedChat, told: Told) -> list[str]:
+    """Learnt texts, each with the special token that ends it."""
+    pieces: list[list[int]] = []
+    done = False
+    for number, learnt in zip(told.ids, told.learnt, strict=True):
+        if learnt:
+            pieces += [] if done else [[]]
+            pieces[-1].append(number)
+        done = learnt
+    return [chat._tokenizer._tokenizer.decode(own, skip_special_tokens=False) for own in pieces]
+
+
+@pytest.mark.parametrize("family", [*CHATTING, "trimming"])
+@given(SPACES, ANSWERS, SPACES, TEXTS)
+@example("", "Yes.", " ", "x")
+@example("\n ", "Yes.", "\n", "x \n")
+@settings(deadline=None, max_examples=30)
+def test_the_white_space_of_an_answer_is_learnt_as_it_is_written(
+    family: str, front: str, answer: str, behind: str, asked: str
+) -> None:
+    """And the token that ends the turn, if it is right behind."""
+    chat = with_template(TRIMMING) if family == "trimming" else chat_of(family)
+    text = front + answer + behind
+    told = chat.tell([Turn("user", asked), Turn("assistant", text), ASK, Turn("assistant", text)])
+    for piece in learnt_pieces(chat, told):
+        match family:
+            case "llama3":
+                assert piece == text.strip() + "<|eot_id|>"
+            case "llava" | "trimming":
+                # Tokens may have white space of the template, too; LLaVA-1.5's drop the first one.
+                assert (text.removeprefix(" ") if family == "llava" else text.rstrip("\n")) in piece
+                assert piece.strip() == text.strip()
+            case _:
+                assert piece == text + "<|im_end|>"
+
+
+def test_white_space_of_the_template_is_not_learnt() -> None:
+    chat = with_template(TRIMMING)
+    for text, learnt in (("Yes.\n", "Yes."), ("Yes. \n\n", "Yes. "), ("\n Yes.", "\n Yes.")):
+        assert learnt_pieces(chat, chat.tell([ASK, Turn("assistant", text)])) == [learnt]
+    twice = chat.tell([ASK, Turn("assistant", " a\n"), ASK, Turn("assistant", "\nb ")])
+    assert learnt_pieces(chat, twice) == [" a", "\nb "]
+
+
+def test_special_tokens_may_take_in_white_space() -> None:
+    files = read_folder(ROOT / "qwen2_5")
+    end = AddedToken(content="<|im_end|>", lstrip=True, rstrip=True)
+    named = {"tokens": files.settings.tokens | {"eos_token": end}, "added_tokens_decoder": {}}
+    settings = files.settings.model_copy(update=named)
+    own = json.loads(files.tokenizer)
+    for token in own["added_tokens"]:
+        token["lstrip"] = token["rstrip"] = token["content"] == end.content
+    changed = replace(files, settings=settings, tokenizer=json.dumps(own).encode())
+    chat = ReleasedChat(changed, {}, DAY)
+    told = chat.tell([ASK, Turn("assistant", "Yes. \n")])
+    assert learnt_pieces(chat, told) == ["Yes.<|im_end|>"]
 
 
 def squeezed(text: str) -> str:

@@ -11,6 +11,10 @@ from typing import Any
 
 import fsspec
 import numpy as np
+import PIL.ExifTags
+import PIL.Image
+import PIL.ImageFile
+import PIL.ImageOps
 import pytest
 import soundfile
 
@@ -51,6 +55,25 @@ def test_an_image_is_the_same_wherever_its_bytes_are(form: str, tmp_path: Path) 
         np.testing.assert_array_equal(image.load(3), expected)
 
 
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_images_are_upright(form: str, orientation: int) -> None:
+    exif = PIL.Image.Exif()
+    exif[PIL.ExifTags.Base.Orientation] = orientation
+    file = io.BytesIO()
+    PIL.Image.open(io.BytesIO(encoded_image(form=form))).save(file, form, exif=exif)
+    image = EncodedImage(Bytes("x", file.getvalue()), 10**6)
+    upright = PIL.ImageOps.exif_transpose(PIL.Image.open(file)).convert("RGB")
+    np.testing.assert_array_equal(image.load(3), np.asarray(upright))
+    assert image.size() == ((40, 16) if orientation > 4 else (16, 40))
+
+
+def test_the_size_of_an_image_needs_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", None)
+    for form in ("PNG", "JPEG", "WEBP", "TIFF"):
+        assert EncodedImage(Bytes("x", encoded_image(form=form)), 10**6).size() == (16, 40)
+
+
 @pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "MP3"])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_a_clip_is_the_same_wherever_its_bytes_are(
@@ -82,6 +105,22 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_is_decoded() -
             read()
     with pytest.raises(MediaError, match=r"above data.image.max_pixels 600"):
         EncodedImage(Bytes("x.png", PNG), 600).load(3)
+
+
+@pytest.mark.parametrize("order", ["LITTLE", "BIG"])
+def test_a_wave_that_is_cut_off_is_refused(order: str) -> None:
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(8000), 16_000, format="WAV", endian=order)
+    whole = file.getvalue()
+    assert len(EncodedAudio(Bytes("x", whole), LONGEST).load()) == 8000
+    assert len(EncodedAudio(Bytes("x", whole + b"LIST"), LONGEST).load()) == 8000
+    clip = EncodedAudio(Bytes("x.wav", whole[:5000]), LONGEST)
+    for read in (clip.info, clip.load):
+        with pytest.raises(MediaError, match=r"'x.wav' is cut off: .* 16000 bytes .* are 4956"):
+            read()
+    size = whole.index(b"data") + 4
+    streamed = whole[:size] + b"\xff" * 4 + whole[size + 4 :]
+    assert len(EncodedAudio(Bytes("x", streamed), LONGEST).load()) == 8000
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")

@@ -30,16 +30,21 @@ values = st.recursive(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-@given(records=st.lists(values, max_size=6), indent=st.sampled_from([None, 1]), plain=st.booleans())
+@given(
+    records=st.lists(values, max_size=6),
+    indent=st.sampled_from([None, 1]),
+    plain=st.booleans(),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig"]),
+)
 def test_every_record_of_a_list_and_of_lines_is_found(
-    records: list[object], indent: int | None, plain: bool, tmp_path: Path
+    records: list[object], indent: int | None, plain: bool, encoding: str, tmp_path: Path
 ) -> None:
     shutil.rmtree(tmp_path)
     tmp_path.mkdir()
     text = json.dumps(records, indent=indent, ensure_ascii=plain)
-    (tmp_path / "a.json").write_text(f" \n{text}\n", "utf-8")
+    (tmp_path / "a.json").write_text(f" \n{text}\n", encoding)
     lines = [json.dumps(record, ensure_ascii=plain) for record in records]
-    (tmp_path / "b.jsonl").write_text("\n \n".join(lines), "utf-8")
+    (tmp_path / "b.jsonl").write_text("\n \n".join(lines), encoding)
     files = find_files(str(tmp_path), (".json", ".jsonl"))
     index = open_index(tmp_path, "x", ("spans", "ends", "digest"), lambda: index_of(files))
     found = pickle.loads(pickle.dumps(JsonRecords(files, index, None)))

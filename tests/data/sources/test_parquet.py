@@ -52,6 +52,18 @@ def test_a_question_and_an_answer_in_columns(opened: Any) -> None:
     assert [turn.text for turn in source[1].turns] == ["Why?", "So."]
 
 
+def test_texts_may_be_kept_in_a_dictionary(opened: Any) -> None:
+    def kept(*values: str) -> pa.Array:
+        return pa.array(values).dictionary_encode()
+
+    texts = {"q": kept("What?", "What?"), "a": kept("A cat.", "So."), "conversations": None}
+    source, _ = opened(
+        table(2, **texts, image=kept("a.png", "a.png")), fields={"question": "q", "answer": "a"}
+    )
+    assert [turn.text for turn in source[0].turns] == ["<image>\nWhat?", "A cat."]
+    assert [turn.text for turn in source[1].turns] == ["<image>\nWhat?", "So."]
+
+
 def test_a_text_is_read_without_its_images(
     opened: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
