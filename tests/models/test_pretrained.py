@@ -12,7 +12,7 @@ import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.multimodal import abstract_parameters, init_parameters
@@ -223,4 +223,20 @@ def test_an_index_lists_what_its_files_hold(whole: tuple[Path, list[Rule]]) -> N
     index["weight_map"].pop("model.norm.weight")
     (folder / files.INDEX).write_text(json.dumps(index))
     with pytest.raises(PretrainedError, match=r"do not hold the same tensors: model\.norm\.weight"):
+        open_tensors(folder)
+
+
+def test_a_tensor_is_in_the_file_that_the_index_names(whole: tuple[Path, list[Rule]]) -> None:
+    """And in no other one, which might hold other values of it."""
+    folder, _ = whole
+    places = json.loads((folder / files.INDEX).read_text())["weight_map"]
+    name, own = next(iter(places.items()))
+    other = next(file for file in places.values() if file != own)
+    twice = {**load_file(folder / other), name: load_file(folder / own)[name] + 1}
+    save_file(twice, folder / other)
+    with pytest.raises(PretrainedError, match=rf"{other} holds {name}, which is in {own} by"):
+        open_tensors(folder)
+    places[name] = other
+    (folder / files.INDEX).write_text(json.dumps({"weight_map": places}))
+    with pytest.raises(PretrainedError, match=rf"{own} holds {name}, which is in {other} by"):
         open_tensors(folder)

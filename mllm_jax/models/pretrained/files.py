@@ -147,7 +147,10 @@ def _indexed(folder: Path, files: Mapping[str, str]) -> dict[str, Stored]:
             raise PretrainedError(
                 f"{folder / INDEX}: {file!r} is no name of a safetensors file in that folder"
             )
-        found |= _read(folder / file)
+        own = _read(folder / file)
+        for name in own:
+            _check_place(folder, name, file, files.get(name, file))
+        found |= own
     differing = sorted(files.keys() ^ found.keys())
     if differing:
         raise PretrainedError(
@@ -155,6 +158,15 @@ def _indexed(folder: Path, files: Mapping[str, str]) -> dict[str, Stored]:
             f"{listed(differing)}"
         )
     return found
+
+
+def _check_place(folder: Path, name: str, file: str, listed: str) -> None:
+    """Raise PretrainedError for a tensor in another file than the index says."""
+    if file != listed:
+        raise PretrainedError(
+            f"{folder / file} holds {name}, which is in {listed} by {INDEX}; valid: every tensor "
+            "once, in the file that the index names"
+        )
 
 
 def _read(path: Path) -> dict[str, Stored]:
