@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import time
@@ -12,12 +14,18 @@ from typing import Any
 
 import numpy as np
 import yaml
+from pydantic import ValidationError
 
+from data.config import DataConfig
 from data.folders import put_folder
+from data.processor import make_processor
+from data.sample import DataError
+from mllm_jax.config import resolve
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed
 from mllm_jax.models.pretrained.load import check
 from mllm_jax.models.pretrained.release import Release, composed
+from mllm_jax.train.experiment import modalities
 
 #: What is fetched from a hub: weights as safetensors, configurations, tokenizers; no program.
 FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt")
@@ -26,8 +34,15 @@ _HUB = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 CONFIG = "config.yaml"
 RELEASED, PROCESSOR = "released", "processor"
 #: Files of a decoder's tokenizer, and of an encoder's media.
-TEXTS = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "chat_template.json")
-MEDIA_FILES = ("preprocessor_config.json",)
+TEXTS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "chat_template.json",
+)
+#: Keys of its media in the file of a whole model's processor.
+MEDIA_KEYS = ("image_processor", "feature_extractor", "vision_aspect_ratio")
 #: Values of tensors that are looked at together.
 _CHUNK = 2**22
 #: Budgets of a row to begin with: `launch.py budgets` finds those that fit the data.
@@ -94,6 +109,8 @@ def import_release(
 
     Raises:
         PretrainedError: a checkpoint cannot be had, or is not what it should be; `out` is there.
+        ConfigError: the configuration could not be used: `out` is no name of a run, or the model
+            cannot be shared among so many devices.
         OSError: `out` cannot be written.
     """
     if out.exists():
@@ -121,9 +138,8 @@ def _write(
     devices: int,
     tell: Callable[[str], None],
 ) -> Imported:
-    pretrained = _pretrained(folders, joined)
-    model = composed(pretrained)
-    settings = ModelConfig.model_validate({**model, "pretrained": pretrained, "dtype": dtype})
+    settings = _settings(folders, joined, dtype)
+    pretrained = settings.pretrained
     began, size = time.perf_counter(), 0
     for folder in dict.fromkeys(folders.values()):
         size += examine(Release.open(folder), tell)
@@ -131,10 +147,43 @@ def _write(
     final = _moved(pretrained, draft, out)
     processor = _processor(folders, draft) if joined else folders["decoder"]
     values = configuration(settings, final, _moved(str(processor), draft, out), out, devices)
+    resolve(values, str(out / CONFIG))
+    if joined:
+        _check_processor(settings, values["data"] | {"processor": str(processor)}, draft, out)
     text = HEAD + yaml.safe_dump(values, sort_keys=False)
     (draft / CONFIG).write_text(text, encoding="utf-8")
     parts = settings.model_copy(update={"pretrained": final}).sources
     return Imported(out, out / CONFIG, parts, _parameters(folders), size, seconds)
+
+
+def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelConfig:
+    """The model, and where its parts come from.
+
+    Raises:
+        PretrainedError: a release cannot be read, has no decoder, or the parts make no model.
+    """
+    first = Release.open(folders["decoder"])
+    if first.composition.decoder is None:
+        names = listed([*first.composition.encoders])
+        raise PretrainedError(
+            f"{first.folder} has no decoder; it has {names}. To join that to a decoder give "
+            f"the decoder with --from, and --encoder {names}={first.folder}"
+        )
+    pretrained = _pretrained(folders, joined)
+    model = composed(pretrained)
+    if isinstance(pretrained, dict):
+        decoder = model["decoder"]
+        extra = str(folders["decoder"]) if decoder["extra_tokens"] else None
+        if any(encoder.get("tiles") for encoder in model["encoders"].values()):
+            # The newline behind a row of tiles.
+            decoder["extra_tokens"] = max(1, decoder["extra_tokens"])
+        if decoder["extra_tokens"]:
+            pretrained["decoder.extra"] = extra
+    try:
+        return ModelConfig.model_validate({**model, "pretrained": pretrained, "dtype": dtype})
+    except ValidationError as error:
+        told = "; ".join(own["msg"] for own in error.errors(include_url=False))
+        raise PretrainedError(f"{listed([*map(str, folders.values())])}: {told}") from error
 
 
 def _pretrained(folders: Mapping[str, Path], joined: bool) -> str | dict[str, str | None]:
@@ -150,7 +199,8 @@ def _processor(folders: Mapping[str, Path], draft: Path) -> Path:
     """A folder with the decoder's tokenizer, and how the encoder's media are made.
 
     Raises:
-        PretrainedError: there is more than one encoder, for whose media there is no one file.
+        PretrainedError: there is no tokenizer, or more than one encoder, for whose media there is
+            no one file.
     """
     encoders = {name: folder for name, folder in folders.items() if name != "decoder"}
     if len(encoders) > 1:
@@ -159,16 +209,60 @@ def _processor(folders: Mapping[str, Path], draft: Path) -> Path:
             "several; valid: one encoder, or a configuration of your own with model.pretrained by "
             "part, data.tokenizer, data.image and data.audio"
         )
+    if not (folders["decoder"] / TEXTS[0]).is_file():
+        raise PretrainedError(
+            f"{folders['decoder']} has no {TEXTS[0]}, which an encoder is joined to; valid: a "
+            "decoder's folder with its tokenizer and chat template"
+        )
     merged = draft / PROCESSOR
     merged.mkdir()
-    for folder, names in (
-        (folders["decoder"], TEXTS),
-        *((own, MEDIA_FILES) for own in encoders.values()),
-    ):
-        for path in (folder / name for name in names):
-            if path.is_file():
-                shutil.copyfile(path, merged / path.name)
+    for path in (folders["decoder"] / name for name in TEXTS):
+        if path.is_file():
+            shutil.copyfile(path, merged / path.name)
+    for folder in encoders.values():
+        _put_media(folder, merged)
     return merged
+
+
+def _put_media(folder: Path, merged: Path) -> None:
+    """How the media of an encoder are made; of a whole model's processor nothing else.
+
+    Its placeholders are tokens of another tokenizer. Raises PretrainedError.
+    """
+    own, whole = (folder / f"{name}_config.json" for name in ("preprocessor", "processor"))
+    if own.is_file() and Release.open(folder).composition.decoder is None:
+        shutil.copyfile(own, merged / own.name)
+    elif own.is_file():
+        values = {key: value for key, value in _json(own).items() if key != "processor_class"}
+        (merged / own.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+    if whole.is_file():
+        values = {key: value for key, value in _json(whole).items() if key in MEDIA_KEYS}
+        (merged / whole.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise PretrainedError(f"{path} is not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise PretrainedError(f"{path} holds a {type(values).__name__}, not an object")
+    return values
+
+
+def _check_processor(model: ModelConfig, data: Mapping[str, Any], draft: Path, out: Path) -> None:
+    """See that text and media of different releases make samples of the model.
+
+    Raises:
+        PretrainedError: they do not.
+    """
+    try:
+        make_processor(DataConfig.model_validate(data), modalities(model))
+    except DataError as error:
+        told = str(error).replace(str(draft), str(out))
+        raise PretrainedError(
+            f"the decoder's tokenizer and the encoder's media make no processor: {told}"
+        ) from error
 
 
 def _moved(value: Any, draft: Path, out: Path) -> Any:
@@ -181,7 +275,9 @@ def _moved(value: Any, draft: Path, out: Path) -> Any:
 
 
 def fetched(source: str, folder: Path, tell: Callable[[str], None]) -> Path:
-    """The local folder of a checkpoint; one of a hub is fetched into `folder`.
+    """The local folder of a checkpoint; one of a hub is fetched, and put into `folder`.
+
+    It is fetched into the hub's cache, so that a second try goes on where the first one failed.
 
     Raises:
         PretrainedError: there is none.
@@ -199,18 +295,29 @@ def fetched(source: str, folder: Path, tell: Callable[[str], None]) -> Path:
 
     tell(f"fetching {source}")
     try:
-        snapshot_download(
-            match["id"],
-            revision=match["revision"],
-            local_dir=folder,
-            allow_patterns=list(FETCHED),
+        snapshot = snapshot_download(
+            match["id"], revision=match["revision"], allow_patterns=list(FETCHED)
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise PretrainedError(
             f"{source} is no folder, and cannot be fetched from the hub: {reason}"
         ) from error
+    _link(Path(snapshot), folder)
     return folder
+
+
+def _link(snapshot: Path, folder: Path) -> None:
+    """Put what a snapshot of the cache holds into `folder`, without a copy where that can be."""
+    for path in snapshot.rglob("*"):
+        if not any(path.match(pattern) for pattern in FETCHED) or not path.is_file():
+            continue
+        place = folder / path.relative_to(snapshot)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(path.resolve(), place)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(path, place)
 
 
 def examine(release: Release, tell: Callable[[str], None]) -> int:
@@ -246,8 +353,9 @@ def _parameters(folders: Mapping[str, Path]) -> int:
     total = 0
     for name, folder in folders.items():
         release = Release.open(folder)
-        wanted = release.rules if len(folders) == 1 else [release.module(name)]
-        rules = [rule for module in wanted for rule in release.rules[module]]
+        rules = [rule for own in release.rules.values() for rule in own]
+        if len(folders) > 1:
+            rules = release.part(name)
         total += sum(release.tensors[own].view().size for rule in rules for own in rule.names)
     return total
 

@@ -19,6 +19,7 @@ from safetensors.numpy import load_file, save_file
 
 import launch
 from data.plan import LoaderState
+from data.released.files import read_folder
 from mllm_jax import import_weights
 from mllm_jax.config import ConfigError, ExperimentConfig, resolve
 from mllm_jax.models.pretrained.files import PretrainedError
@@ -135,6 +136,26 @@ def test_any_encoder_goes_with_any_decoder(tmp_path: Path, capsys: Any) -> None:
     assert not (tmp_path / "all").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [("vision", "llava"), ("vision", "llava_onevision"), ("audio", "qwen2_audio")],
+)
+def test_encoders_of_whole_models_go_with_any_decoder(
+    name: str, family: str, tmp_path: Path
+) -> None:
+    """As those that are released alone: nothing else of their model comes with them."""
+    run = tmp_path / "run"
+    values = imported(run, PARITY / "llama3", "--encoder", f"{name}={PARITY / family}")
+    tiled = family == "llava_onevision"
+    assert values["model"]["decoder"]["extra_tokens"] == tiled
+    state, told = begun(planned(values, **SHARDED))
+    assert f"at random: {name}.connector{', decoder.extra' if tiled else ''}" in told
+    assert [*state["params"]["encoders"]] == [name]
+    files = read_folder(run / "processor")
+    assert (files.image_token, files.audio_token) == (None, None)
+    assert (files.audio is None) == (name == "vision")
+
+
 def test_types_of_exported_tensors_can_be_chosen(tmp_path: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
     begun(planned(imported(run, PARITY / "qwen2_5"), **SHARDED))
@@ -217,8 +238,18 @@ def test_every_part_has_a_place_it_comes_from(tmp_path: Path) -> None:
     ("line", "reason"),
     [
         (["import", "--from", "nowhere", "--out", "{out}"], "nowhere is no folder; valid: one, or"),
-        (["import", "--from", "{siglip}", "--out", "{out}"], "has no decoder; it has vision"),
+        (["import", "--from", "{siglip}", "--out", "{out}"], "has no decoder; it has vision. To"),
+        (["import", "--from", "{siglip}", "--out", "{out}"], "--from, and --encoder vision=/"),
+        (
+            ["import", "--from", "{qwen3}", "--encoder", "vision={siglip}", "--out", "{out}"],
+            "has no tokenizer.json, which an encoder is joined to; valid: a decoder's folder",
+        ),
+        (
+            ["import", "--from", "{bare}", "--encoder", "vision={siglip}", "--out", "{out}"],
+            "out/processor has no chat template",
+        ),
         (["import", "--from", "{siglip}", "--out", "{tmp}"], "is there already"),
+        (["import", "--from", "{bare}", "--out", "{out}=1"], 'run.name: "out=1" is refused'),
         (["import", "--from", "{tmp}", "--out", "{out}"], "config.json cannot be read"),
         (["export", "--run", "{tmp}", "--out", "{out}"], "has no checkpoint; train the run first"),
         (["export", "--run", "{tmp}", "--out", "{tmp}"], "is there already"),
@@ -227,7 +258,10 @@ def test_every_part_has_a_place_it_comes_from(tmp_path: Path) -> None:
 def test_bad_requests_are_told(
     line: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    places = {"out": tmp_path / "out", "tmp": tmp_path, "siglip": PARITY / "siglip"}
+    places = {"out": tmp_path / "out", "tmp": tmp_path, "bare": tmp_path / "bare"}
+    places |= {name: PARITY / name for name in ("siglip", "qwen3")}
+    shutil.copytree(PARITY / "llama3", places["bare"])
+    (places["bare"] / "chat_template.jinja").unlink()
     assert launch.main([word.format(**places) for word in line]) == launch.BAD_INPUT
     assert reason in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -238,9 +272,15 @@ def test_a_release_of_a_hub_is_fetched_without_its_programs(
 ) -> None:
     asked: dict[str, Any] = {}
 
-    def download(name: str, *, local_dir: Path, **options: Any) -> None:
+    def download(name: str, **options: Any) -> str:
         asked.update(options, name=name)
-        shutil.copytree(PARITY / "qwen2_5", local_dir)
+        # As the hub's cache keeps them; a snapshot may have more files than were asked for.
+        shutil.copytree(PARITY / "qwen2_5", tmp_path / "cache/blobs")
+        (tmp_path / "cache/snapshot").mkdir()
+        for path in (tmp_path / "cache/blobs").iterdir():
+            (tmp_path / "cache/snapshot" / path.name).symlink_to(path)
+        (tmp_path / "cache/snapshot/program.py").write_text("no")
+        return str(tmp_path / "cache/snapshot")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     values = imported(tmp_path / "run", Path("Qwen/Qwen2-0.5B@main"))
@@ -249,6 +289,9 @@ def test_a_release_of_a_hub_is_fetched_without_its_programs(
     folder = Path(values["model"]["pretrained"])
     assert folder.is_relative_to(tmp_path / "run")
     assert (folder / "config.json").is_file()
+    shutil.rmtree(tmp_path / "cache")
+    assert (folder / "model.safetensors").is_file()
+    assert not (folder / "program.py").exists()
     assert planned(values, **SHARDED).model.decoder.family == "qwen2"
 
 
