@@ -115,7 +115,8 @@ def layout_of(size: Size, tiling: Tiling) -> Layout:
     """What becomes of an image of `size` pixels.
 
     Raises:
-        MediaError: the image is empty, or so long and thin that nothing of it is left.
+        MediaError: the image is empty, or so long and thin that nothing is left of outputs that
+            are shrunk.
     """
     if min(size) < 1:
         raise MediaError(f"image of {size[0]} x {size[1]} pixels is empty")
@@ -130,13 +131,11 @@ def layout_of(size: Size, tiling: Tiling) -> Layout:
 
 
 def _resolution(size: Size, tiling: Tiling) -> Size:
-    """The pinpoint with most pixels of the image; of equals the smallest, of those the first."""
+    """The pinpoint with most pixels of the image; of equals the smallest, of those the first.
+
+    Of an image so long and thin that none shows a whole pixel it is the smallest of all.
+    """
     effective = [_effective(size, pinpoint) for pinpoint in tiling.pinpoints]
-    if not any(effective):
-        raise MediaError(
-            f"image of {size[0]} x {size[1]} pixels is too long and thin: at no resolution would "
-            "a pixel of it be left"
-        )
     areas = [-math.prod(pinpoint) for pinpoint in tiling.pinpoints]
     ranks = list(zip(effective, areas, strict=True))
     return tiling.pinpoints[ranks.index(max(ranks))]

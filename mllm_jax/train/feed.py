@@ -16,6 +16,7 @@ from data.on_read import ReadingLoader
 from data.plan import Consumer, LoaderState
 from data.sample import DataError
 from data.sources import Source, make_source
+from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary
 from mllm_jax.models.work import tower_works
 from mllm_jax.train.batch import everywhere, process_rows, row_hosts
@@ -39,6 +40,17 @@ def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
         return together(lambda: ReadingLoader(*common, rows, state, own, ProcessCluster()))
     here, lengths = rows[jax.process_index()], shared_lengths(experiment, source)
     return together(lambda: Loader(*common, here, state, own, lengths))
+
+
+def check_sources(config: ExperimentConfig) -> None:
+    """See that there are the samples that a run wants; before what takes long.
+
+    Raises:
+        DataError: a source cannot be used.
+    """
+    shared_source(config.data)
+    if config.evaluate.enabled:
+        together(lambda: make_source(config.data, "heldout"))
 
 
 def consumer(experiment: Experiment) -> Consumer:

@@ -23,7 +23,7 @@ from mllm_jax.train.batch import place
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
-from mllm_jax.train.feed import open_loader
+from mllm_jax.train.feed import check_sources, open_loader
 from mllm_jax.train.metrics import (
     Meter,
     Metrics,
@@ -98,6 +98,7 @@ def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
 
     Raises:
         RunError: the folder cannot be written, or the loss is no longer finite.
+        DataError: the data cannot be used.
         CheckpointError: no checkpoint of the run can be read, or they are of another model.
         KeyboardInterrupt: SIGINT or SIGTERM came; a checkpoint has been saved.
     """
@@ -105,6 +106,7 @@ def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     prepare_folder(config.run.path, kept * experiment.state_bytes())
     _announce(experiment, console)
+    check_sources(config)
     checkpoints = Checkpoints(
         config.run.path / "checkpoints", config.checkpoint, experiment.step.regrouping
     )

@@ -20,12 +20,13 @@ from safetensors.numpy import load_file, save_file
 import launch
 from data.plan import LoaderState
 from data.released.files import read_folder
+from data.sample import DataError
 from mllm_jax import import_weights
 from mllm_jax.config import ConfigError, ExperimentConfig, resolve
 from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import Progress, initial_state
+from mllm_jax.train.loop import Progress, initial_state, train
 from tests.configs import ROOT
 from tests.train.llava_folder import write_folder
 
@@ -318,6 +319,16 @@ def test_training_begins_with_the_released_weights(tmp_path: Path) -> None:
     embedding = state["params"]["decoder"]["embed_tokens"]["embedding"]
     np.testing.assert_array_equal(np.asarray(embedding), given)
     assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(state["params"]))
+
+
+def test_data_are_looked_at_before_weights_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = imported(tmp_path / "run", PARITY / "qwen2_5")
+    values["data"]["source"] = {"kind": "llava", "path": str(tmp_path / "gone.json")}
+    monkeypatch.setattr("mllm_jax.train.loop.initial_state", None)
+    with pytest.raises(DataError, match=r"gone\.json"):
+        train(planned(values, **SHARDED), Console(quiet=True))
 
 
 # ---- from one end to the other -------------------------------------------------------------------
