@@ -92,7 +92,7 @@ class Dense(nnx.Module):
 
     def product(self, x: jax.Array) -> jax.Array:
         """The product without the bias."""
-        return jnp.tensordot(x, self.kernel[...].astype(x.dtype), self.contracted)
+        return _product(x, self.kernel[...].astype(x.dtype), self.contracted)
 
     def add_bias(self, x: jax.Array) -> jax.Array:
         """Add the bias, if there is one."""
@@ -121,11 +121,23 @@ Operands = tuple[tuple[jax.Array, jax.Array], ...]
 
 def _products(operands: Operands, contracted: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
     """Sum of `x @ kernel`, accumulated and returned in `dtype`."""
-    products = [
-        jnp.tensordot(x, kernel, n, preferred_element_type=dtype)
-        for (x, kernel), n in zip(operands, contracted, strict=True)
-    ]
+    pairs = zip(operands, contracted, strict=True)
+    products = [_product(x, kernel, n, dtype) for (x, kernel), n in pairs]
     return sum(products[1:], products[0])
+
+
+def _product(
+    x: jax.Array, kernel: jax.Array, contracted: int, dtype: jnp.dtype | None = None
+) -> jax.Array:
+    """Product over the last dimensions of `x` and as many first ones of `kernel`.
+
+    It is one of matrices: gradients of kernels that are sums over rows and over tokens are
+    otherwise made of transposed copies by XLA on CPUs.
+    """
+    inputs = math.prod(kernel.shape[:contracted])
+    shape = *x.shape[: x.ndim - contracted], *kernel.shape[contracted:]
+    matrices = x.reshape(-1, inputs), kernel.reshape(inputs, -1)
+    return jnp.matmul(*matrices, preferred_element_type=dtype).reshape(shape)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))

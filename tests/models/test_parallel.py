@@ -1,5 +1,6 @@
 """Tensor, sequence, context and fsdp parallel layers equal a single device, for every family."""
 
+import re
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
-from mllm_jax.models.layers import Dense
+from mllm_jax.models.layers import Dense, Dims
 from sharding.collectives import psum
 from sharding.grid import JointGrid, View
 from sharding.plan import ParallelPlan
@@ -119,6 +120,32 @@ def test_partial_sums_of_bfloat16_are_added_in_float32() -> None:
     np.testing.assert_array_equal(out.astype(jnp.float32), np.ones((1, 2, 1)))
     np.testing.assert_array_equal(kernel["kernel"][:, 0], [512, 2, 512, 0])
     np.testing.assert_array_equal(inputs[0, 0].astype(jnp.float32), [1, 1, -1, 0])
+
+
+HEADS = (("heads", 2), ("head", 8))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        ((("embed", 16),), (("mlp", 32),)),
+        ((("embed", 16),), HEADS),
+        (HEADS, (("embed", 16),)),
+    ],
+)
+def test_gradients_of_products_are_made_without_transposed_copies(
+    inputs: Dims, outputs: Dims
+) -> None:
+    # XLA writes such copies on CPUs where a gradient is a sum over rows and over tokens.
+    graph, state = nnx.split(Dense(inputs, outputs, nnx.Rngs(0)))
+    x = jnp.ones((2, 24, *(size for _, size in inputs)))
+
+    def total(state: Any, x: Any) -> Any:
+        return jnp.sum(nnx.merge(graph, state)(x) ** 2)
+
+    text = jax.jit(jax.grad(total, argnums=(0, 1))).lower(state, x).compile().as_text() or ""
+    assert " fusion(" in text or " dot(" in text
+    assert not re.findall(r"= \S+ (?:copy|transpose)\(", text)
 
 
 def test_recomputation_changes_no_gradient() -> None:
