@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from data.sample import DataError
 from mllm_jax.config import resolve
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed
-from mllm_jax.models.pretrained.load import check
 from mllm_jax.models.pretrained.release import Release, composed
 from mllm_jax.train.experiment import modalities
 
@@ -43,8 +42,6 @@ TEXTS = (
 )
 #: Keys of its media in the file of a whole model's processor.
 MEDIA_KEYS = ("image_processor", "feature_extractor", "vision_aspect_ratio")
-#: Values of tensors that are looked at together.
-_CHUNK = 2**22
 #: Budgets of a row to begin with: `launch.py budgets` finds those that fit the data.
 TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
 #: Frames of half a minute.
@@ -326,9 +323,8 @@ def examine(release: Release, tell: Callable[[str], None]) -> int:
     Raises:
         PretrainedError: tensors are missing, too many or misshapen, or hold what is no number.
     """
-    rules = [rule for own in release.rules.values() for rule in own]
-    check(release.tensors, rules, release.left_over)
-    used = {name for rule in rules for name in rule.names}
+    release.check()
+    used = {name for rule in release.every_rule for name in rule.names}
     bad = [name for name in sorted(used) if not _finite(release.tensors[name])]
     if bad:
         raise PretrainedError(
@@ -343,9 +339,7 @@ def examine(release: Release, tell: Callable[[str], None]) -> int:
 
 
 def _finite(stored: Stored) -> bool:
-    flat = stored.view().reshape(-1)
-    starts: Iterable[int] = range(0, max(flat.size, 1), _CHUNK)
-    return all(bool(np.isfinite(flat[at : at + _CHUNK].astype(np.float32)).all()) for at in starts)
+    return all(bool(np.isfinite(own.astype(np.float32)).all()) for own in stored.chunks())
 
 
 def _parameters(folders: Mapping[str, Path]) -> int:

@@ -12,7 +12,7 @@ import jax
 
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.pretrained.files import PretrainedError, listed
-from mllm_jax.models.pretrained.load import check, load
+from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.release import Release, differences
 from mllm_jax.models.pretrained.rules import Rule
 from mllm_jax.train.freeze import group_of
@@ -76,8 +76,7 @@ def opened(
         PretrainedError: it cannot be read, or has others.
     """
     release = Release.open(folder)
-    every = [rule for own in release.rules.values() for rule in own]
-    check(release.tensors, every, release.left_over)
+    release.check()
     for part in parts:
         if part != "decoder.extra":
             for text in differences(release, model, part):

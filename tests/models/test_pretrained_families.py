@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from mllm_jax.import_weights import examine
 from mllm_jax.models.config import ClipConfig, WhisperConfig
@@ -340,3 +340,17 @@ def test_a_tied_head_is_not_kept() -> None:
     assert FAMILIES["qwen3"].kept(values, ["lm_head.weight"]) == []
     untied = values | {"tie_word_embeddings": False}
     assert FAMILIES["qwen3"].left_over(untied, ["lm_head.weight"]) == []
+
+
+def test_a_tied_head_is_the_embedding(tmp_path: Path) -> None:
+    folder = tmp_path / "qwen3"
+    shutil.copytree(ROOT / "qwen3", folder)
+    (file,) = folder.glob("*.safetensors")
+    tensors = load_file(file)
+    head = tensors["model.embed_tokens.weight"].copy()
+    save_file({**tensors, "lm_head.weight": head}, file)
+    Release.open(folder).check()
+    head[-1, -1] += 1
+    save_file({**tensors, "lm_head.weight": head}, file)
+    with pytest.raises(PretrainedError, match=r"lm_head\.weight is another tensor; valid: tie_"):
+        Release.open(folder).check()

@@ -145,9 +145,8 @@ def _own(values: Mapping[str, Any], key: str, valid: tuple[str, ...]) -> dict[st
     own = values.get(key) or values
     kind = own.get("model_type")
     if kind not in valid:
-        raise PretrainedError(
-            f"model_type {kind!r} is not the encoder's; valid: {listed(list(valid))}"
-        )
+        where = f"{key}.model_type" if values.get(key) else f"no {key} is there, and model_type"
+        raise PretrainedError(f"{where} {kind!r} is not the encoder's; valid: {listed([*valid])}")
     return {**_DEFAULTS[kind], **own}
 
 

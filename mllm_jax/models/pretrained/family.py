@@ -20,7 +20,7 @@ T = TypeVar("T")
 #: Buffers of old checkpoints that hold no weights.
 _BUFFERS = r"(.*\.)?(position_ids|rotary_emb\.inv_freq)"
 #: The head of a decoder, which some checkpoints hold although it is tied to the embedding.
-_HEAD = r"(.*\.)?lm_head\.weight"
+HEAD = r"(.*\.)?lm_head\.weight"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Family:
         patterns = [_BUFFERS, *self.unused(values)]
         decoder = self.read(values).decoder
         if decoder is not None and decoder.tie_embeddings:
-            patterns.append(_HEAD)
+            patterns.append(HEAD)
         return [name for name in names if any(re.fullmatch(p, name) for p in patterns)]
 
     def kept(self, values: Values, names: Iterable[str]) -> list[str]:
@@ -117,7 +117,7 @@ class Family:
 
         A tied head is not: the embedding is written, and has been trained.
         """
-        return [name for name in self.left_over(values, names) if not re.fullmatch(_HEAD, name)]
+        return [name for name in self.left_over(values, names) if not re.fullmatch(HEAD, name)]
 
     def canonical(self, tensors: Mapping[str, T]) -> dict[str, T]:
         """Tensors under their released names.

@@ -39,6 +39,8 @@ STORED: Mapping[str, np.dtype] = MappingProxyType(
         "BOOL": np.dtype(np.bool_),
     }
 )
+#: Values that are looked at together.
+_CHUNK = 1 << 22
 
 
 class PretrainedError(ValueError):
@@ -71,6 +73,15 @@ class Stored:
             PretrainedError: of a type that weights do not have.
         """
         return self._mapped(TYPES)
+
+    def chunks(self) -> Iterator[NDArray]:
+        """Its values in a row, as many at a time as take little memory.
+
+        Raises:
+            PretrainedError: as in `view`.
+        """
+        flat = self.view().reshape(-1)
+        return (flat[at : at + _CHUNK] for at in range(0, flat.size, _CHUNK))
 
     def copied(self) -> NDArray:
         """As `view`, of a tensor that may be no weights.
@@ -108,6 +119,12 @@ class Tensors(Mapping[str, Stored]):
     def files(self) -> tuple[Path, ...]:
         """Files that hold them."""
         return tuple(sorted({stored.path for stored in self.by_name.values()}))
+
+
+def equal(one: Stored, other: Stored) -> bool:
+    """Whether two tensors hold the same values."""
+    pairs = zip(one.chunks(), other.chunks(), strict=True)
+    return one.shape == other.shape and all(np.array_equal(*pair) for pair in pairs)
 
 
 def open_tensors(folder: Path) -> Tensors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +14,10 @@ from pydantic import ValidationError
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.pretrained.configs import CONFIG, read_config
 from mllm_jax.models.pretrained.families import family_named
-from mllm_jax.models.pretrained.family import Composition, Family, Values
-from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed, open_tensors
-from mllm_jax.models.pretrained.rules import Rule
+from mllm_jax.models.pretrained.family import HEAD, Composition, Family, Values
+from mllm_jax.models.pretrained.files import PretrainedError, Stored, equal, listed, open_tensors
+from mllm_jax.models.pretrained.load import check
+from mllm_jax.models.pretrained.rules import EMBEDDING, Rule
 
 #: Parts of a module, and what their parameters begin with in its tree.
 CONNECTOR = "connector"
@@ -79,9 +81,34 @@ class Release:
         return self.family.rules(self.composition)
 
     @property
+    def every_rule(self) -> list[Rule]:
+        """Of all modules."""
+        return [rule for own in self.rules.values() for rule in own]
+
+    @property
     def left_over(self) -> list[str]:
         """Tensors that no parameter comes from, and that are known to be there."""
         return self.family.left_over(self.values, self.tensors)
+
+    def check(self) -> None:
+        """See that the tensors are those that the configuration says.
+
+        Raises:
+            PretrainedError: lists what is missing, misshapen, or of no parameter; or a head that
+                is tied has other values than the embedding.
+        """
+        check(self.tensors, self.every_rule, self.left_over)
+        for head in self.left_over:
+            if re.fullmatch(HEAD, head) and not equal(self.tensors[head], self._embedding):
+                raise PretrainedError(
+                    f"{self.folder / CONFIG} ties the embeddings, but {head} is another tensor; "
+                    "valid: tie_word_embeddings: false, or a head that is the embedding"
+                )
+
+    @property
+    def _embedding(self) -> Stored:
+        rules = {rule.parameter: rule for rule in self.rules["decoder"]}
+        return self.tensors[rules[EMBEDDING].released]
 
     def module(self, name: str) -> str:
         """What an encoder that a configuration calls `name` is called in the release.

@@ -19,6 +19,9 @@ from mllm_jax.models.config import (
 from mllm_jax.models.parameters import FIXED
 from mllm_jax.models.pretrained.forms import Form, Shape, convolution, dense, flat, patches, same
 
+#: The parameter that a tied head is.
+EMBEDDING = "embed_tokens.embedding"
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -55,7 +58,7 @@ def decoder_rules(
     width = (config.d_model,)
     rules = [
         Rule(
-            "embed_tokens.embedding",
+            EMBEDDING,
             f"{body}embed_tokens.weight",
             same((config.vocab_size, config.d_model)),
         ),
