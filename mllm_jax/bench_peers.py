@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -53,6 +52,8 @@ CANDIDATES = (
 )
 #: Largest difference of two losses that is summation order and not a mistake.
 LIMIT = 1e-4
+#: `tokens` and `seconds` of a part of an epoch.
+Turn = Mapping[str, float]
 EXTRA = "parity"
 OURS, PEER = "mllm_jax.bench_ours", "mllm_jax.bench_peer"
 #: Of transformers: all is in the folder, and loading it is no news.
@@ -74,7 +75,7 @@ def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
 
     Returns:
         `ours`, `transformers_default` and `transformers_best`, each with `tokens_per_second`
-        (median over turns, of tokens and media's outputs in the decoder, without padding),
+        (of all turns: tokens and media's outputs in the decoder, without padding),
         `peak_bytes` of its process, `padding` (share of the decoder's positions) and `loss` on the
         samples compared; transformers' with their `setting`, and how much faster `ours` is as
         `speedup`. `best_of`: tokens per second of all settings tried.
@@ -96,9 +97,9 @@ def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
             ours = stack.enter_context(Worker(OURS, name, str(SAMPLES), environment=LARGE_PAGES))
             peers = {key: stack.enter_context(_peer(folder, own)) for key, own in settings.items()}
             losses = compared(ours, peers, tell)
-            rates = in_turns({"ours": ours, **peers}, sum(samples.lengths), tell)
+            turns = in_turns({"ours": ours, **peers}, sum(samples.lengths), tell)
             figures = {key: way.ask("figures") for key, way in {"ours": ours, **peers}.items()}
-    return report(figures, rates, losses, settings) | {"best_of": tried}
+    return report(figures, turns, losses, settings) | {"best_of": tried}
 
 
 def check(config: ExperimentConfig) -> None:
@@ -254,7 +255,7 @@ def _tried(folder: Path, setting: Setting, tell: Tell) -> float:
     """Tokens per second of a turn with `setting`."""
     with _peer(folder, setting) as peer:
         peer.ask("turn", samples=WARM_UP)
-        rate = _rate(peer.ask("turn", samples=SAMPLES // TURNS))
+        rate = _rate([peer.ask("turn", samples=SAMPLES // TURNS)])
     tell(f"transformers, {setting}: {rate:.0f} tokens/s")
     return rate
 
@@ -263,8 +264,10 @@ def _peer(folder: Path, setting: Setting) -> Worker:
     return Worker(PEER, str(folder), setting.to_json(), environment=QUIET | LARGE_PAGES)
 
 
-def _rate(turn: Mapping[str, float]) -> float:
-    return turn["tokens"] / turn["seconds"]
+def _rate(turns: Sequence[Turn]) -> float:
+    """Tokens per second of all: turns have batches of other lengths."""
+    tokens, seconds = (sum(own[key] for own in turns) for key in ("tokens", "seconds"))
+    return tokens / seconds
 
 
 def compared(ours: Worker, peers: Mapping[str, Worker], tell: Tell) -> dict[str, float]:
@@ -286,8 +289,8 @@ def compared(ours: Worker, peers: Mapping[str, Worker], tell: Tell) -> dict[str,
     return losses
 
 
-def in_turns(ways: Mapping[str, Worker], tokens: int, tell: Tell) -> dict[str, list[float]]:
-    """Tokens per second of every turn of every way.
+def in_turns(ways: Mapping[str, Worker], tokens: int, tell: Tell) -> dict[str, list[Turn]]:
+    """Tokens and seconds of every turn of every way.
 
     Args:
         ways: by name, `ours` among them.
@@ -298,25 +301,25 @@ def in_turns(ways: Mapping[str, Worker], tokens: int, tell: Tell) -> dict[str, l
     options = {key: {"tokens": tokens // TURNS} if key == "ours" else peers for key in ways}
     for key, way in ways.items():
         way.ask("turn", **({"tokens": 1} if key == "ours" else {"samples": WARM_UP}))
-    rates: dict[str, list[float]] = {key: [] for key in ways}
+    turns: dict[str, list[Turn]] = {key: [] for key in ways}
     for turn in range(TURNS):
         for key, way in ways.items():
-            rates[key].append(_rate(way.ask("turn", **options[key])))
-        told = ", ".join(f"{key} {own[-1]:.0f}" for key, own in rates.items())
+            turns[key].append(way.ask("turn", **options[key]))
+        told = ", ".join(f"{key} {_rate(own[-1:]):.0f}" for key, own in turns.items())
         tell(f"turn {turn + 1} of {TURNS}, tokens/s: {told}")
-    return rates
+    return turns
 
 
 def report(
     figures: Mapping[str, Mapping[str, float]],
-    rates: Mapping[str, Sequence[float]],
+    turns: Mapping[str, Sequence[Turn]],
     losses: Mapping[str, float],
     settings: Mapping[str, Setting],
 ) -> dict[str, Any]:
     """What `bench_peers` gives, without the settings tried."""
     found: dict[str, Any] = {
-        key: {"tokens_per_second": median(own), **figures[key], "loss": losses[key]}
-        for key, own in rates.items()
+        key: {"tokens_per_second": _rate(own), **figures[key], "loss": losses[key]}
+        for key, own in turns.items()
     }
     for key, setting in settings.items():
         speedup = found["ours"]["tokens_per_second"] / found[key]["tokens_per_second"]

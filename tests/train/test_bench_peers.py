@@ -178,27 +178,27 @@ class Faked:
         return answers[action]
 
 
-def test_ways_take_turns_and_medians_count(monkeypatch):
+def test_ways_take_turns_and_all_count(monkeypatch):
     monkeypatch.setattr(bench_peers, "TURNS", 3)
-    ways = {"ours": Faked(1.0, 2, 1, 4), "transformers_default": Faked(1.00001, 8, 4, 10)}
+    ways = {"ours": Faked(1.0, 2, 1, 5), "transformers_default": Faked(1.00001, 8, 4, 12)}
     peers = {"transformers_default": ways["transformers_default"]}
     losses = bench_peers.compared(ways["ours"], peers, told)
-    rates = bench_peers.in_turns(ways, 900, told)
-    assert rates == {"ours": [500, 1000, 250], "transformers_default": [125, 250, 100]}
+    turns = bench_peers.in_turns(ways, 900, told)
+    assert [own["seconds"] for own in turns["ours"]] == [2, 1, 5]
     assert ways["ours"].turns == [{"tokens": 1}, *[{"tokens": 300}] * 3]
     part = {"samples": bench_peers.SAMPLES // 3}
     assert ways["transformers_default"].turns == [{"samples": bench_peers.WARM_UP}, *[part] * 3]
     figures = {key: way.ask("figures") for key, way in ways.items()}
     found = bench_peers.report(
-        figures, rates, losses, {"transformers_default": bench_peers.DEFAULT}
+        figures, turns, losses, {"transformers_default": bench_peers.DEFAULT}
     )
     assert found["ours"] == {
-        "tokens_per_second": 500,
+        "tokens_per_second": 375,
         "peak_bytes": 7,
         "padding": 0.25,
         "loss": 1.0,
     }
-    assert found["transformers_default"]["speedup"] == 4
+    assert found["transformers_default"]["speedup"] == 3
     assert found["transformers_default"]["setting"] == "batches of 8, sdpa"
     json.dumps(found, allow_nan=False)
 
