@@ -132,12 +132,17 @@ def _product(
     """Product over the last dimensions of `x` and as many first ones of `kernel`.
 
     It is one of matrices: gradients of kernels that are sums over rows and over tokens are
-    otherwise made of transposed copies by XLA on CPUs.
+    otherwise made of transposed copies by XLA on CPUs. For a backward `x` is kept as it came, once
+    for all products that it goes into.
     """
     inputs = math.prod(kernel.shape[:contracted])
     shape = *x.shape[: x.ndim - contracted], *kernel.shape[contracted:]
-    matrices = x.reshape(-1, inputs), kernel.reshape(inputs, -1)
-    return jnp.matmul(*matrices, preferred_element_type=dtype).reshape(shape)
+
+    def product(x: jax.Array, kernel: jax.Array) -> jax.Array:
+        matrices = x.reshape(-1, inputs), kernel.reshape(inputs, -1)
+        return jnp.matmul(*matrices, preferred_element_type=dtype).reshape(shape)
+
+    return cheap(product)(x, kernel)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
