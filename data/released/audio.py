@@ -30,7 +30,8 @@ def log_mel(
     half, frames = window // 2, -(-len(wave) // hop)
     heard = -(-(len(wave) + half) // hop)  # frames that the clip is in, and so its loudest
     count = min(whole // hop, max(frames + behind, heard))
-    padded = np.zeros(max((count - 1) * hop + window, window + 1), np.float32)
+    read = max((count - 1) * hop + window, window + 1, half + len(wave))
+    padded = np.zeros(read, np.float32)
     padded[half : half + len(wave)] = wave
     padded[:half] = padded[2 * half : half : -1]
     end = half + whole

@@ -1,6 +1,6 @@
 """What is read of a released processor's folder: JSON and text, typed and checked, nothing run.
 
-    tokenizer.json, tokenizer_config.json, special_tokens_map.json
+    tokenizer.json, tokenizer_config.json, special_tokens_map.json, added_tokens.json
     chat_template.jinja, or chat_template.json, or in processor_config.json or tokenizer_config.json
     preprocessor_config.json, or in processor_config.json (`image_processor`, `feature_extractor`)
 
@@ -32,6 +32,7 @@ _NAMES = (
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
+    "added_tokens.json",
     "chat_template.jinja",
     "chat_template.json",
     "processor_config.json",
@@ -60,6 +61,8 @@ _IMAGES: dict[str, dict[str, Any]] = {
         "image_grid_pinpoints": [[high, wide] for high in _SIDES for wide in _SIDES],
     },
 }
+#: Those that pad; others could pad to a size of their own.
+_PADDED = ("LlavaImageProcessor", "LlavaOnevisionImageProcessor")
 #: Placeholders that processors have if their files name none.
 _PLACEHOLDERS = {
     "LlavaProcessor": {"image_token": "<image>"},
@@ -95,11 +98,15 @@ class _Named(_File):
 
 
 class TokenizerSettings(_File):
-    """tokenizer_config.json; special tokens by name are in `tokens`."""
+    """tokenizer_config.json; special tokens by name are in `tokens`.
+
+    What added_tokens.json says is in `added_tokens`, if `added_tokens_decoder` is not there.
+    """
 
     tokens: dict[str, AddedToken] = {}
     extra: tuple[AddedToken, ...] = ()
     added_tokens_decoder: dict[int, AddedToken] = {}
+    added_tokens: dict[str, int] = {}
     add_bos_token: bool | None = None
     add_eos_token: bool | None = None
     chat_template: str | list[_Named] | None = None
@@ -125,6 +132,7 @@ _Sides = PositiveInt | tuple[PositiveInt, PositiveInt] | dict[str, PositiveInt |
 class _Images(_File):
     do_resize: bool = True
     size: _Sides = {}
+    default_to_square: bool = False
     resample: Literal[0, 1, 2, 3, 4, 5] = 3
     do_center_crop: bool = False
     crop_size: _Sides = {}
@@ -152,9 +160,10 @@ class AudioSettings(_File):
     feature_size: PositiveInt = 80
     sampling_rate: Literal[16000] = 16000
     hop_length: PositiveInt = 160
-    n_fft: Annotated[int, Field(ge=2)] = 400
+    n_fft: Annotated[int, Field(ge=2, multiple_of=2)] = 400
     chunk_length: PositiveInt = 30
     padding_value: Literal[0] = 0
+    padding_side: Literal["right"] = "right"
     dither: Literal[0] = 0
 
     @property
@@ -226,14 +235,20 @@ def _bytes(path: Path) -> bytes:
 
 
 def _parsed(path: Path, text: bytes) -> dict[str, Any]:
-    """A JSON object, without keys that are null."""
+    """A JSON object as `_said` gives it."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(f"data.processor: {path} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise DataError(f"data.processor: {path} holds a {type(value).__name__}, not an object")
-    return {key: item for key, item in value.items() if item is not None}
+    return _said(value)
+
+
+def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without keys that are null, which have their defaults; a step that is null is not done."""
+    given = {k: False if v is None and k.startswith("do_") else v for k, v in values.items()}
+    return {key: value for key, value in given.items() if value is not None}
 
 
 class _Reader:
@@ -292,7 +307,10 @@ class _Reader:
         own = {
             "tokens": {k: _token(v) for k, v in tokens.items() if v is not None},
             "extra": [_token(value) for value in listed],
+            "added_tokens": {},
         }
+        if "added_tokens_decoder" not in both:
+            own["added_tokens"] = self._contents.get("added_tokens.json", {})
         return self._checked(TokenizerSettings, name, both | own)
 
     def _list(self, key: str, values: Mapping[str, Any]) -> list[Any]:
@@ -350,7 +368,7 @@ class _Reader:
 
     def _part(self, nested: str, kinds: tuple[str, ...]) -> tuple[str, dict[str, Any]] | None:
         """The class of an image or audio processor, without `Fast`, and its settings."""
-        own = self._contents.get("preprocessor_config.json", {})
+        own = self._contents.get(_NAMES[-1], {})
         for values in (self._contents.get("processor_config.json", {}).get(nested), own):
             if not isinstance(values, dict):
                 continue
@@ -362,6 +380,8 @@ class _Reader:
 
     def _image(self) -> ImageSteps | None:
         part = self._part("image_processor", ("image_processor_type", "feature_extractor_type"))
+        if part is None:
+            self._check_classless()
         if part is None or part[0] == "WhisperFeatureExtractor":
             return None
         name, values = part
@@ -369,14 +389,28 @@ class _Reader:
             raise DataError(
                 f"data.processor: {self._folder} has images by {name}; valid: {', '.join(_IMAGES)}"
             )
-        given = {key: value for key, value in values.items() if value is not None}
-        return self._steps(name, self._checked(_Images, _NAMES[-1], _IMAGES[name] | given))
+        given = self._checked(_Images, _NAMES[-1], _IMAGES[name] | _said(values))
+        return self._steps(name, given)
+
+    def _check_classless(self) -> None:
+        """Raise DataError for settings of images or clips that do not say of which class."""
+        own = self._contents.get(_NAMES[-1], {})
+        if known := sorted(own.keys() & (_Images.model_fields | AudioSettings.model_fields).keys()):
+            raise DataError(
+                f"data.processor: {self._folder / _NAMES[-1]} has {', '.join(known)}, but no "
+                f"image_processor_type or feature_extractor_type; valid: {', '.join(_IMAGES)} or "
+                "WhisperFeatureExtractor"
+            )
 
     def _steps(self, name: str, images: _Images) -> ImageSteps:
-        tiled = name == "LlavaOnevisionImageProcessor"
+        tiled, patches = name == "LlavaOnevisionImageProcessor", name == "Siglip2ImageProcessor"
         resize = self._resize(name, images) if images.do_resize else None
+        if tiled and images.do_center_crop:
+            raise self._refused("do_center_crop", True, "false, where images become tiles")
         if tiled and not isinstance(resize, Exactly):
             raise self._refused("size", images.size, "{height, width}, with do_resize, of a tile")
+        if images.do_pad and name not in _PADDED:
+            raise self._refused("do_pad", True, f"false, by {name}")
         mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         if images.do_normalize:
             mean, std = images.image_mean, images.image_std
@@ -384,17 +418,18 @@ class _Reader:
             square=name == "LlavaImageProcessor" and images.do_pad,
             resize=resize,
             resample=images.resample,
-            crop=self._crop(images) if images.do_center_crop and not tiled else None,
+            crop=self._crop(images) if images.do_center_crop and not patches else None,
             scale=images.rescale_factor if images.do_rescale else 1.0,
             mean=mean,
             std=std,
             pinpoints=images.image_grid_pinpoints if tiled else None,
+            border=tuple(int(value * 255) for value in images.image_mean),
         )
 
     def _resize(self, name: str, images: _Images) -> Resize:
         if name == "Siglip2ImageProcessor":
             return PatchBudget(images.patch_size, images.max_num_patches)
-        match _sides(images.size):
+        match _sides(images.size, images.default_to_square):
             case {"shortest_edge": int(edge), **rest} if not rest:
                 return ShortestEdge(edge)
             case {"height": int(height), "width": int(width), **rest} if not rest:
@@ -416,8 +451,7 @@ class _Reader:
         part = self._part("feature_extractor", ("feature_extractor_type",))
         if part is None or part[0] != "WhisperFeatureExtractor":
             return None
-        given = {key: value for key, value in part[1].items() if value is not None}
-        found: AudioSettings = self._checked(AudioSettings, _NAMES[-1], given)
+        found: AudioSettings = self._checked(AudioSettings, _NAMES[-1], _said(part[1]))
         if found.samples % found.hop_length:
             raise DataError(
                 f"data.processor: {self._folder}: hop_length {found.hop_length} does not divide "
@@ -435,10 +469,10 @@ def _token(value: object) -> object:
     return {"content": value} if isinstance(value, str) else value
 
 
-def _sides(size: Any) -> dict[str, int]:
-    """`size` of images as a mapping, without what is null."""
+def _sides(size: Any, square: bool) -> dict[str, int]:
+    """`size` of images as a mapping, without what is null; one number may be that of a square."""
     if isinstance(size, int):
-        return {"shortest_edge": size}
+        return {"height": size, "width": size} if square else {"shortest_edge": size}
     if isinstance(size, tuple):
         return {"height": size[0], "width": size[1]}
     return {key: value for key, value in size.items() if value is not None}

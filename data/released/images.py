@@ -89,7 +89,7 @@ class ImageSteps:
     """What is done to an image.
 
     Attributes:
-        square: whether it is first padded to a square with the mean's colour.
+        square: whether it is first padded to a square.
         resize: None to leave its size.
         resample: PIL's number of the filter.
         crop: the centre that is kept, (height, width); None to keep everything. What is smaller is
@@ -99,6 +99,7 @@ class ImageSteps:
         std: by channel.
         pinpoints: resolutions of which one is cut into tiles, if an image is the only one of its
             conversation; the tiles are as large as `resize` says. None: images are seen whole.
+        border: what is padded, by channel in 8 bits.
     """
 
     square: bool
@@ -109,6 +110,7 @@ class ImageSteps:
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     pinpoints: tuple[Size, ...] | None = None
+    border: tuple[int, ...] = (0, 0, 0)
 
     def size_of(self, size: Size, most: int) -> Size:
         """What an image of `size` becomes, from metadata alone.
@@ -134,18 +136,13 @@ class ImageSteps:
     def pixels(self, pixels: Pixels) -> NDArray[np.float32]:
         """The normalised pixels [height, width, channels] of an image."""
         if self.square:
-            pixels = padded_to_square(pixels, self.colour)
+            pixels = padded_to_square(pixels, self.border)
         if self.resize is not None:
             high, wide = self.resize.of((pixels.shape[0], pixels.shape[1]))
             pixels = resized(pixels, (high, wide), self.resample)
         if self.crop is not None:
             pixels = cropped(pixels, self.crop)
         return self.normalised(pixels)
-
-    @property
-    def colour(self) -> tuple[int, ...]:
-        """The mean in 8 bits."""
-        return tuple(int(value * 255) for value in self.mean)
 
     def normalised(self, pixels: Pixels) -> NDArray[np.float32]:
         """Scaled, less the mean, by the standard deviation."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,18 +78,26 @@ class ReleasedTokenizer:
     def _add(self, tokenizer: Tokenizer) -> None:
         """Add tokens that the configuration has and tokenizer.json lacks, as transformers does."""
         settings = self._files.settings
+        named = (*settings.tokens.values(), *settings.extra)
         for number, token in sorted(settings.added_tokens_decoder.items()):
             tokenizer.add_tokens([AddedToken(token.content, **token.flags)])
-            found = tokenizer.token_to_id(token.content)
-            if found != number:
-                raise DataError(
-                    f"data.processor: {self._files.folder}: tokenizer_config.json has "
-                    f"{token.content!r} as token {number}, tokenizer.json as {found}"
-                )
-        named = (*settings.tokens.values(), *settings.extra)
+            self._check_number(tokenizer, token.content, number, "tokenizer_config.json")
+        known = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+        for text, number in sorted(settings.added_tokens.items(), key=itemgetter(1)):
+            if text not in known:
+                special = text in {token.content for token in named}
+                tokenizer.add_tokens([AddedToken(text, special=special, normalized=not special)])
+            self._check_number(tokenizer, text, number, "added_tokens.json")
         tokenizer.add_special_tokens(
             [AddedToken(t.content, **t.flags | {"special": True}) for t in named]
         )
+
+    def _check_number(self, tokenizer: Tokenizer, text: str, number: int, file: str) -> None:
+        if (found := tokenizer.token_to_id(text)) != number:
+            raise DataError(
+                f"data.processor: {self._files.folder}: {file} has {text!r} as token {number}, "
+                f"tokenizer.json as {found}"
+            )
 
     def _set_ends(self, tokenizer: Tokenizer) -> None:
         """What is added in front and behind, where the configuration says so."""

@@ -32,7 +32,7 @@ _BLOCK = 1 << 16  # samples decoded at once
 _TURNED = (5, 6, 7, 8)
 #: First bytes of WAV files, and the order of bytes in their numbers.
 _WAVES = {b"RIFF": "<", b"RIFX": ">"}
-_UNKNOWN = 0xFFFFFFFF  # what programs write that do not know a size yet
+_UNKNOWN = 0x7FF00000  # from here on are sizes of programs that did not know them yet
 _CHUNKS = 1 << 10  # of a WAV file, looked at for the samples
 
 
@@ -131,13 +131,17 @@ class EncodedAudio(Audio):
         """Waveform [samples]."""
         with self.blob.open(STREAM) as file, self._open(file) as clip:
             try:
-                # Block by block: a header may claim thousands of channels.
-                blocks = clip.blocks(_BLOCK // clip.channels + 1, dtype="float32", always_2d=True)
                 # What is not finite is refused by who takes the clip.
                 with np.errstate(all="ignore"):
-                    waves = [block.mean(axis=1) for block in blocks]
+                    waves = [block.mean(axis=1) for block in _blocks(clip)]
             except _SOUND_ERRORS as error:
                 raise MediaError(f"{self.blob.name!r} cannot be decoded: {error}") from error
+            found = sum(map(len, waves))
+            if found != clip.frames:
+                raise MediaError(
+                    f"{self.blob.name!r} is cut off, or has a header that is wrong: it says "
+                    f"{clip.frames} samples, and there are {found}"
+                )
         return np.concatenate(waves) if waves else np.zeros(0, np.float32)
 
     @contextmanager
@@ -160,12 +164,23 @@ class EncodedAudio(Audio):
         """Refuse a WAV file that is cut off, of which libsndfile would read what there is."""
         end = file.seek(0, os.SEEK_END)
         for name, begin, size in _chunks(file):
-            if name == b"data" and size != _UNKNOWN and begin + size > end:
+            if name == b"data" and size < _UNKNOWN and begin + size > end:
                 raise MediaError(
                     f"{self.blob.name!r} is cut off: its header says {size} bytes of samples, and "
                     f"there are {end - begin}"
                 )
         file.seek(0)
+
+
+def _blocks(clip: soundfile.SoundFile) -> Iterator[NDArray[np.float32]]:
+    """Samples [samples, channels], few at a time: a header may claim thousands of channels."""
+    left = clip.frames
+    while left:
+        block = clip.read(min(left, _BLOCK // clip.channels + 1), dtype="float32", always_2d=True)
+        if not len(block):
+            return
+        left -= len(block)
+        yield block
 
 
 def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:

@@ -11,7 +11,8 @@
     {"question": "What is this?", "answer": "A cat.", "image": "a.png"}
 
 Media are in the fields `image` or `images` and `audio` or `audios` (one or a list) and belong to
-the placeholders in order, or they are in the parts of a message. Each is a path, a data URI, bytes,
+the placeholders in order, or to the parts of messages by their `index`; or they are in the parts
+of a message. Each is a path, a data URI, bytes,
 or `{"bytes", "path"}` as hubs have it. Other fields are ignored.
 """
 
@@ -75,6 +76,7 @@ class _Part(_Shape):
     input_audio: _Spoken | None = None
     path: str | None = None
     url: str | None = None
+    index: int | None = None  # among the media beside the messages
 
     @property
     def kind(self) -> Kind | None:
@@ -104,6 +106,8 @@ _MESSAGES: TypeAdapter[list[_Message]] = TypeAdapter(list[_Message])
 _REFERENCES: TypeAdapter[list[Reference]] = TypeAdapter(list[Reference], config=_STRICT)
 
 Media = Mapping[Kind, Sequence[Reference]]
+#: What parts of messages say of the places of media beside these.
+Places = Mapping[Kind, list[int | None]]
 
 
 @dataclass(frozen=True)
@@ -177,11 +181,14 @@ class RecordForm:
         if self.fields.answer is not None:
             media = {kind: listed[kind] or beside.get(kind, ()) for kind in MEDIA}
             return Conversation(self._asked(record, self.fields.answer, media), media)
-        turns, inner = self._told(record)
+        turns, inner, places = self._told(record)
         for kind in MEDIA:
             if inner[kind] and listed[kind]:
                 raise _ShapeError(f"{kind} media are both in the messages and beside them")
-        media = {kind: inner[kind] or listed[kind] or beside.get(kind, ()) for kind in MEDIA}
+        media = {
+            kind: inner[kind] or _picked(kind, listed[kind] or beside.get(kind, ()), places[kind])
+            for kind in MEDIA
+        }
         return Conversation(turns, media)
 
     def _listed(self, record: Mapping[str, Any], kind: Kind) -> Sequence[Reference]:
@@ -207,14 +214,15 @@ class RecordForm:
         turns = [Turn("user", asked)] if asked else []
         return (*turns, Turn("assistant", told))
 
-    def _told(self, record: Mapping[str, Any]) -> tuple[tuple[Turn, ...], Media]:
-        """Turns of a conversation, and media in its parts."""
+    def _told(self, record: Mapping[str, Any]) -> tuple[tuple[Turn, ...], Media, Places]:
+        """Turns of a conversation, media in its parts, and places of media beside it."""
         field, value = _chosen(record, self.text_fields)
         if value is None:
             names = " or ".join(self.text_fields)
             raise _ShapeError(f"{names}: Field required; it has {', '.join(map(str, record))}")
         turns = _from_json(field, value) if isinstance(value, str) else value
         media: dict[Kind, list[Reference]] = {kind: [] for kind in MEDIA}
+        places: Places = {kind: [] for kind in MEDIA}
         if (
             isinstance(turns, list)
             and turns
@@ -222,11 +230,14 @@ class RecordForm:
             and "role" in turns[0]
         ):
             messages = _validated(_MESSAGES, field, turns)
-            return tuple(Turn(m.role, self._joined(m.content, media)) for m in messages), media
+            told = [Turn(m.role, self._joined(m.content, media, places)) for m in messages]
+            return tuple(told), media, places
         utterances = _validated(_UTTERANCES, field, turns)
-        return tuple(Turn(_ROLES[u.speaker], u.value) for u in utterances), media
+        return tuple(Turn(_ROLES[u.speaker], u.value) for u in utterances), media, places
 
-    def _joined(self, content: str | list[_Part], media: dict[Kind, list[Reference]]) -> str:
+    def _joined(
+        self, content: str | list[_Part], media: dict[Kind, list[Reference]], places: Places
+    ) -> str:
         """Text of a message, with a placeholder for every part that is an image or clip."""
         if isinstance(content, str):
             return content
@@ -237,9 +248,26 @@ class RecordForm:
                 pieces.append(part.text or "")
                 continue
             pieces.append(self.marks[kind])
-            if medium is not None:
+            if medium is None:
+                places[kind].append(part.index)
+            else:
                 media[kind].append(medium)
         return "".join(pieces)
+
+
+def _picked(
+    kind: Kind, items: Sequence[Reference], places: Sequence[int | None]
+) -> Sequence[Reference]:
+    """Media beside messages in the order in which their parts name them."""
+    named = [place for place in places if place is not None]
+    if not named:
+        return items
+    if len(named) < len(places) or {*named} != {*range(len(items))}:
+        raise _ShapeError(
+            f"{kind} parts have the indices {[*places]!r:.80} of {len(items)} beside the messages; "
+            "valid: all of these from 0, or none"
+        )
+    return [items[place] for place in named]
 
 
 def _whole(media: Media) -> Media:

@@ -1,7 +1,7 @@
 """Records in WebDataset shards: tar files whose members with one key make one sample.
 
     000017.json   the record, or 000017.txt, a caption
-    000017.jpg    its image; several are 000017.0.jpg, 000017.1.jpg
+    000017.jpg    its image; several are 000017.0.jpg, 000017.1.jpg, in the order of their numbers
     000017.flac   its clip
 
 The key is a member's path up to the first dot in its name. An index, made by reading the headers
@@ -43,6 +43,7 @@ _PICKLES = ("pickle", "pkl", "pyd", "pth", "pt", "joblib")
 _CAPTION, _RECORD = "txt", "json"
 _HEADERS = 1 << 18  # bytes fetched at once where headers are looked for
 _BLOCK = 512
+_MOST_DIGITS = 19  # of the number of a member
 _MOST_PADDING = 1 << 20  # zeros at the end of an archive
 _SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -69,6 +70,12 @@ class _Member:
     def type(self) -> str:
         """What is behind the last dot."""
         return self.ending.rpartition(".")[2]
+
+    @property
+    def number(self) -> int:
+        """What is between the key and the type; -1 if that is no number."""
+        text = self.ending.rpartition(".")[0]
+        return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
 
 
 def open_webdataset(config: DataConfig, options: WebDatasetSource, path: str) -> ConversationSet:
@@ -103,7 +110,7 @@ class TarRecords(Records):
         """As of `Records`."""
         file, members = self.place(index)[0], self._members(index)
         beside: dict[Kind, list[Blob]] = {
-            kind: [self._part(file, m) for m in members if m.type in endings]
+            kind: [self._part(file, m) for m in _in_order(members) if m.type in endings]
             for kind, endings in _ENDINGS.items()
         }
         texts = {m.ending: m for m in members}
@@ -140,7 +147,7 @@ class TarRecords(Records):
 
     def _text(self, index: int, file: File, member: _Member) -> str:
         try:
-            return file.read(member.offset, member.size).decode()
+            return file.read(member.offset, member.size).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             message = f"{member.name!r} is not UTF-8: {error}"
             raise SampleError(self.name(index), message) from error
@@ -151,6 +158,11 @@ class TarRecords(Records):
         except (ValueError, RecursionError) as error:
             message = f"{member.name!r} is not JSON: {error}"
             raise SampleError(self.name(index), message) from error
+
+
+def _in_order(members: Sequence[_Member]) -> list[_Member]:
+    """Those without a number in the order of the archive, and then those with one."""
+    return sorted(members, key=lambda member: member.number)
 
 
 # ---- the index -----------------------------------------------------------------------------------

@@ -131,6 +131,12 @@ def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path:
             np.testing.assert_array_equal(leaf, wanted[name], err_msg=f"{plan}: {name}")
 
 
+def test_a_file_of_all_tensors_comes_before_an_index(tmp_path: Path) -> None:
+    sharded(tmp_path, {"a": np.zeros(2, np.float32), "b": np.zeros(2, np.float32)})
+    save_file({"a": np.ones(2, np.float32)}, tmp_path / files.SINGLE)
+    assert [*open_tensors(tmp_path)] == ["a"]
+
+
 def test_halves_are_widened(tmp_path: Path) -> None:
     half = np.arange(8, dtype=files.TYPES["BF16"]).reshape(2, 4)
     save_file({"a": half}, tmp_path / files.SINGLE)

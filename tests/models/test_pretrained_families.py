@@ -132,10 +132,17 @@ def llava(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("chosen", "layers", "unused"),
-    [(-2, 2, {"2"}), (-1, 3, set()), (1, 1, {"1", "2"}), (-3, 1, {"1", "2"}), (3, 3, set())],
+    [
+        (-2, 2, {"2"}),
+        (-1, 3, set()),
+        (1, 1, {"1", "2"}),
+        (-3, 1, {"1", "2"}),
+        (3, 3, set()),
+        ([-2], 2, {"2"}),
+    ],
 )
 def test_layers_behind_the_features_are_not_there(
-    chosen: int, layers: int, unused: set[str]
+    chosen: int | list[int], layers: int, unused: set[str]
 ) -> None:
     family, values = FAMILIES["llava"], llava(vision_feature_layer=chosen)
     assert family.read(values).encoders["vision"].layers == layers
@@ -245,6 +252,15 @@ def test_what_has_no_released_form_is_refused() -> None:
 
 
 # ---- Qwen2-Audio, Whisper ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["llava", "llava_onevision", "qwen2_audio"])
+def test_placeholders_have_two_names(kind: str) -> None:
+    values, name = read_config(ROOT / kind), "audio" if "audio" in kind else "image"
+    rest = {key: value for key, value in values.items() if not key.startswith(f"{name}_token_")}
+    for key in ("index", "id"):
+        found = FAMILIES[kind].read({**rest, f"{name}_token_{key}": 11})
+        assert [*found.placeholders.values()] == [11]
 
 
 def test_qwen2_audios_keys_that_are_left_out() -> None:

@@ -108,7 +108,7 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
     return DecoderConfig(
         family=family,
         kv_heads=values.get("num_key_value_heads"),
-        head_dim=values.get("head_dim"),
+        head_dim=values.get("head_dim", _DEFAULTS[str(family)].get("head_dim")),
         tie_embeddings=values.get("tie_word_embeddings", False),
         **_rope(values),
         **{ours: values[theirs] for ours, theirs in _SAME.items()},
@@ -142,19 +142,39 @@ def _check_fixed(values: Mapping[str, Any]) -> None:
 
 
 def _rope(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Base and scaling; newer configurations have both in `rope_parameters`."""
-    given = values.get("rope_parameters") or values.get("rope_scaling") or {}
+    """Base and scaling; newer configurations have both in `rope_parameters`.
+
+    Where a configuration says one thing twice, what the public implementation goes by counts.
+    """
+    given = values.get("rope_scaling") or values.get("rope_parameters") or {}
     theta = given.get("rope_theta", values.get("rope_theta", 10_000.0))
     kind = given.get("rope_type", given.get("type", "default"))
+    _check_rope(given, kind)
     if kind == "default":
         return {"rope_theta": theta, "rope_scaling": None}
-    if kind != "llama3":
-        raise PretrainedError(f"rope_type {kind!r} is not supported; valid: 'default', 'llama3'")
+    trained = {"original_max_position_embeddings": values["max_position_embeddings"]}
+    own = {key: values[key] for key in trained if values.get(key) is not None}
+    given = {**trained, **given, **own}
     try:
         scaling = RopeScaling(**{ours: given[theirs] for ours, theirs in _ROPE.items()})
     except KeyError as error:
         raise PretrainedError(f"the rope of type llama3 lacks {error}") from error
     return {"rope_theta": theta, "rope_scaling": scaling}
+
+
+def _check_rope(given: Mapping[str, Any], kind: Any) -> None:
+    """Raise PretrainedError for what rotary positions here are not."""
+    if kind not in ("default", "llama3"):
+        raise PretrainedError(f"rope_type {kind!r} is not supported; valid: 'default', 'llama3'")
+    nested = [key for key, value in given.items() if isinstance(value, Mapping)]
+    if nested:
+        raise PretrainedError(
+            f"rope_parameters of {listed(nested)} are not supported; valid: the same for all layers"
+        )
+    if given.get("partial_rotary_factor", 1) not in (1, None):
+        raise PretrainedError(
+            f"partial_rotary_factor: {given['partial_rotary_factor']} is not supported; valid: 1"
+        )
 
 
 def released_decoder(config: DecoderConfig) -> dict[str, Any]:

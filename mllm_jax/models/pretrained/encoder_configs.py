@@ -98,7 +98,7 @@ def clip_config(values: Mapping[str, Any]) -> ClipConfig:
     Raises:
         PretrainedError: as in `siglip_config`.
     """
-    own = _own(values, "vision_config", ("clip_vision_model",))
+    own = _own(_as_one(values), "vision_config", ("clip_vision_model",))
     activation = activation_of(own["hidden_act"], "hidden_act")
     return ClipConfig.model_validate(
         {**_of_patches(own), "family": "clip", "activation": activation}
@@ -117,6 +117,8 @@ def whisper_config(values: Mapping[str, Any]) -> WhisperConfig:
     missing = [key for key in _WHISPER.values() if own.get(key) is None]
     if missing:
         raise PretrainedError(f"the configuration of {own['model_type']} lacks {listed(missing)}")
+    if own.get("num_hidden_layers") is not None:  # another name of the same
+        _check_value(own, "num_hidden_layers", own["encoder_layers"])
     return WhisperConfig.model_validate(
         {"family": "whisper", **{ours: own[theirs] for ours, theirs in _WHISPER.items()}}
     )
@@ -140,14 +142,32 @@ def released_activation(activation: Activation) -> str:
     return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == activation)
 
 
+def _as_one(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Old releases of CLIP have a tower twice; what counts is `vision_config_dict`, all of it."""
+    whole = values.get("vision_config_dict")
+    if not whole:
+        return values
+    tower = {**(values.get("vision_config") or {}), **_DEFAULTS["clip_vision_model"], **whole}
+    return {**values, "vision_config": tower}
+
+
 def _own(values: Mapping[str, Any], key: str, valid: tuple[str, ...]) -> dict[str, Any]:
-    """The part under `key`, or `values` if there is none, with the defaults of its class."""
-    own = values.get(key) or values
+    """The part under `key`, or `values` if there is none, with the defaults of its class.
+
+    A part that does not say its kind is of the whole's, or else of the first one.
+    """
+    part = values.get(key)
+    own = {"model_type": _part_of(values, valid), **part} if part else values
     kind = own.get("model_type")
     if kind not in valid:
-        where = f"{key}.model_type" if values.get(key) else f"no {key} is there, and model_type"
+        where = f"{key}.model_type" if part else f"no {key} is there, and model_type"
         raise PretrainedError(f"{where} {kind!r} is not the encoder's; valid: {listed([*valid])}")
     return {**_DEFAULTS[kind], **own}
+
+
+def _part_of(values: Mapping[str, Any], valid: tuple[str, ...]) -> str:
+    kind = f"{values.get('model_type')}_vision_model"
+    return kind if kind in valid else valid[0]
 
 
 def _check_value(values: Mapping[str, Any], key: str, valid: Any) -> None:

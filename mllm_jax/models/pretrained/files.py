@@ -128,22 +128,21 @@ def equal(one: Stored, other: Stored) -> bool:
 
 
 def open_tensors(folder: Path) -> Tensors:
-    """The tensors of `model.safetensors`, or of all files that its index lists.
+    """The tensors of `model.safetensors`, or, without it, of all files that its index lists.
 
     Raises:
         PretrainedError: neither is there, or one is damaged, or leaves the folder, or they do not
             hold what the index says.
     """
-    index = folder / INDEX
-    if index.is_file():
-        return Tensors(folder, MappingProxyType(_indexed(folder, _weight_map(index))))
-    single = folder / SINGLE
-    if not single.is_file():
+    single, index = folder / SINGLE, folder / INDEX
+    if single.is_file():
+        return Tensors(folder, MappingProxyType(_read(single)))
+    if not index.is_file():
         raise PretrainedError(
             f"{folder} holds neither {SINGLE} nor {INDEX}; only safetensors are read, so save the "
             "weights in that format"
         )
-    return Tensors(folder, MappingProxyType(_read(single)))
+    return Tensors(folder, MappingProxyType(_indexed(folder, _weight_map(index))))
 
 
 def _weight_map(index: Path) -> dict[str, str]:

@@ -32,9 +32,14 @@ def _read(values: Values) -> Composition:
         "connector": connector,
     }
     vision = ClipConfig.model_validate({**whole.model_dump(), **own})
-    return Composition(
-        decoder, {"vision": vision}, {"vision": values.get("image_token_index", _TOKEN)}
-    )
+    token = placeholder(values, "image", _TOKEN)
+    return Composition(decoder, {"vision": vision}, {"vision": token})
+
+
+def placeholder(values: Values, kind: str, default: int) -> int:
+    """Id of the token of an image or clip, under either of its names."""
+    index, number = (values.get(f"{kind}_token_{name}") for name in ("index", "id"))
+    return next((own for own in (index, number) if own is not None), default)
 
 
 def feature_layers(values: Values, released: int, default: int) -> int:
@@ -49,6 +54,8 @@ def feature_layers(values: Values, released: int, default: int) -> int:
         PretrainedError: features of several layers, or of one that there is not.
     """
     chosen = values.get("vision_feature_layer", default)
+    if isinstance(chosen, list) and len(chosen) == 1:
+        (chosen,) = chosen
     if not isinstance(chosen, int):
         raise PretrainedError(f"vision_feature_layer: {chosen} is not supported; valid: one layer")
     layers = chosen if chosen >= 0 else released + 1 + chosen

@@ -17,7 +17,7 @@ from mllm_jax.models.pretrained.encoder_configs import (
 from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
 from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
 from mllm_jax.models.pretrained.forms import Form
-from mllm_jax.models.pretrained.llava import check_connector, feature_layers
+from mllm_jax.models.pretrained.llava import check_connector, feature_layers, placeholder
 from mllm_jax.models.pretrained.rules import Rule, connector_rules, decoder_rules, siglip_rules
 
 _VISION = "vision_tower.vision_model."
@@ -55,7 +55,7 @@ def _read(values: Values) -> Composition:
         },
     }
     vision = SiglipConfig.model_validate({**whole.model_dump(), **own})
-    token = values.get("image_token_index", values.get("image_token_id", _TOKEN))
+    token = placeholder(values, "image", _TOKEN)
     return Composition(decoder, {"vision": vision}, {"vision": token})
 
 

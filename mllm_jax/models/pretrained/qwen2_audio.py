@@ -9,6 +9,7 @@ from mllm_jax.models.pretrained.configs import released_decoder, text_config
 from mllm_jax.models.pretrained.encoder_configs import released_whisper, whisper_config
 from mllm_jax.models.pretrained.family import Composition, Family, Values
 from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
+from mllm_jax.models.pretrained.llava import placeholder
 from mllm_jax.models.pretrained.rules import Rule, connector_rules, decoder_rules, whisper_rules
 
 _TOKEN = 151646  # where a configuration does not say
@@ -21,7 +22,7 @@ def _read(values: Values) -> Composition:
     whole = whisper_config({"model_type": "qwen2_audio_encoder", **encoder})
     own = {"lookahead": _LOOKAHEAD, "connector": {"kind": "average", "stack": 2}}
     audio = WhisperConfig.model_validate({**whole.model_dump(), **own})
-    token = values.get("audio_token_index", _TOKEN)
+    token = placeholder(values, "audio", _TOKEN)
     return Composition(text_config(values, "qwen2"), {"audio": audio}, {"audio": token})
 
 

@@ -372,6 +372,20 @@ def test_tokens_of_the_configuration_are_added(tmp_path: Path) -> None:
         ReleasedChat(files_with(tmp_path, added_tokens_decoder={"400": more["317"]}), {}, DAY)
 
 
+def test_tokens_of_a_file_of_their_own_are_added(tmp_path: Path) -> None:
+    folder = composed(tmp_path, "siglip", "llava")
+    changed(folder, "tokenizer_config.json", added_tokens_decoder=None)
+    text = "<new>"
+    (folder / "added_tokens.json").write_text(json.dumps({text: 317, "</s>": 2}))
+    chat = ReleasedChat(read_folder(folder), {}, DAY)
+    assert [*chat._tokenizer.encode(f"x {text}", begins=False, told=()).ids].count(317) == 1
+    (folder / "added_tokens.json").write_text(json.dumps({text: 400}))
+    with pytest.raises(DataError, match=r"added_tokens.json has '<new>' as token 400, .* as 317"):
+        ReleasedChat(read_folder(folder), {}, DAY)
+    changed(folder, "tokenizer_config.json", added_tokens_decoder={})
+    assert ReleasedChat(read_folder(folder), {}, DAY).vocab_size == 317
+
+
 def test_bad_tokenizers(tmp_path: Path) -> None:
     files = files_with(tmp_path)
     with pytest.raises(

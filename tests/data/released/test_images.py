@@ -189,6 +189,16 @@ def test_flags_leave_steps_out(tmp_path: Path) -> None:
     close(steps_of(tmp_path).pixels(pixels), pixels.astype(np.float32))
 
 
+def test_borders_have_the_colour_of_the_mean_even_where_nothing_is_normalised(
+    tmp_path: Path,
+) -> None:
+    own = {"image_processor_type": "LlavaImageProcessor", "do_pad": True, "do_normalize": False}
+    changed(composed(tmp_path, "clip"), "preprocessor_config.json", **own, image_mean=[1, 0.5, 0])
+    assert steps_of(tmp_path).border == (255, 127, 0)
+    found = replace(steps_of(tmp_path), resize=None, crop=None).pixels(image("wide"))
+    close(found[0, 0], np.array([1, 127 / 255, 0], np.float32))
+
+
 def test_every_resampling_filter_is_pils() -> None:
     for kind in PIL.Image.Resampling:
         steps = replace(PLAIN, resize=Exactly((8, 8)), resample=int(kind))

@@ -119,8 +119,20 @@ def test_a_wave_that_is_cut_off_is_refused(order: str) -> None:
         with pytest.raises(MediaError, match=r"'x.wav' is cut off: .* 16000 bytes .* are 4956"):
             read()
     size = whole.index(b"data") + 4
-    streamed = whole[:size] + b"\xff" * 4 + whole[size + 4 :]
-    assert len(EncodedAudio(Bytes("x", streamed), LONGEST).load()) == 8000
+    for unknown in (0xFFFFFFFF, 0x7FFFF000):
+        mark = unknown.to_bytes(4, order.lower())  # type: ignore[arg-type]
+        streamed = whole[:size] + mark + whole[size + 4 :]
+        assert len(EncodedAudio(Bytes("x", streamed), LONGEST).load()) == 8000
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_fewer_samples_than_a_header_says_are_refused(channels: int) -> None:
+    # libsndfile says so by a short read alone; what was not read must not be heard.
+    whole = encoded_clip(12_000, "MP3", channels)
+    assert EncodedAudio(Bytes("x", whole), LONGEST).load().shape == (12_000,)
+    clip = EncodedAudio(Bytes("x.mp3", whole[: len(whole) // 2]), LONGEST)
+    with pytest.raises(MediaError, match=r"'x.mp3' is cut off, .*: it says 12000 samples, and the"):
+        clip.load()
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")

@@ -92,6 +92,15 @@ def test_all_forms_of_a_dialogue_are_the_same_conversation(dialogue: Dialogue) -
     assert parse(table) == expected
 
 
+@given(st.permutations(["a", "b", "c"]), st.data())
+def test_parts_name_media_beside_them_by_their_place(order: list[str], data: Any) -> None:
+    more = data.draw(st.lists(st.sampled_from(order), max_size=2))
+    parts = [{"type": "image", "index": "abc".index(name)} for name in [*order, *more]]
+    content = [{"type": "text", "text": "x", "index": None}, *parts]
+    found = parse({"messages": [{"role": "user", "content": content}], "images": ["a", "b", "c"]})
+    assert found.media["image"] == [*order, *more]
+
+
 @pytest.mark.parametrize(
     ("part", "kind", "medium"),
     [
@@ -146,6 +155,7 @@ def test_media_that_come_with_a_record_are_for_one_that_names_none() -> None:
 
 
 MESSAGE = {"role": "user", "content": "a"}
+PLACED: dict[str, Any] = {"type": "image"}
 
 
 @pytest.mark.parametrize(
@@ -184,6 +194,14 @@ MESSAGE = {"role": "user", "content": "a"}
             },
             {},
             "image media are both in the messages and beside them",
+        ),
+        *(
+            ({"messages": [{"role": "user", "content": parts}], "images": ["a", "b"]}, {}, message)
+            for parts, message in (
+                ([PLACED | {"index": 0}], r"indices \[0\] of 2 beside .*; valid: all of these"),
+                ([PLACED | {"index": 0}, PLACED], r"the indices \[0, None\] of 2"),
+                ([PLACED | {"index": 1}, PLACED | {"index": 2}], r"the indices \[1, 2\] of 2"),
+            )
         ),
     ],
 )

@@ -65,6 +65,21 @@ def test_keys_are_paths_up_to_the_first_dot(opened: Any) -> None:
     assert processor.measure(source[1]).media == {"audio": (10,)}
 
 
+def test_images_of_a_sample_are_in_the_order_of_their_numbers(opened: Any) -> None:
+    wide = {number: encoded_image((8 * (number + 1), 16)) for number in range(12)}
+    members = [(f"0.{number}.png", wide[number]) for number in sorted(wide, key=str)]
+    source, _ = opened([("0.txt", b"A."), ("0.front.png", PNG), *members])
+    sizes = [image.size() for image in source[0].images]
+    assert sizes == [(16, 40), *((16, 8 * (number + 1)) for number in range(12))]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text(opened: Any) -> None:
+    mark = b"\xef\xbb\xbf"
+    members = [("0.png", PNG), ("0.txt", mark + b"A."), ("1.png", PNG), ("1.json", mark + TOLD)]
+    source, _ = opened(members)
+    assert [texts(source[i])[-1] for i in range(2)] == ["A.", "A."]
+
+
 def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
     members = [("0.json", b'{"url": "http://x"}'), ("0.txt", b"A."), ("0.png", PNG)]
     assert texts(opened(members)[0][0]) == ["<image>\n", "A."]
