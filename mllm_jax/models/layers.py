@@ -23,6 +23,7 @@ from flax import nnx
 
 from mllm_jax.models.attention import attention
 from mllm_jax.models.config import Activation
+from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.positions import Rotary, rotate
 from mllm_jax.models.varying import gelu
 from sharding.collectives import all_gather, all_to_all, reduce_scatter
@@ -129,20 +130,25 @@ def _products(operands: Operands, contracted: tuple[int, ...], dtype: jnp.dtype)
 def _product(
     x: jax.Array, kernel: jax.Array, contracted: int, dtype: jnp.dtype | None = None
 ) -> jax.Array:
-    """Product over the last dimensions of `x` and as many first ones of `kernel`.
+    """Product over the last dimensions of `x` and as many first ones of `kernel`."""
+    if traced_platform() != "cpu":
+        return jnp.tensordot(x, kernel, contracted, preferred_element_type=dtype)
+    # For a backward `x` is kept as it came, once for all products that it goes into.
+    return cheap(partial(_of_matrices, contracted=contracted, dtype=dtype))(x, kernel)
 
-    It is one of matrices: gradients of kernels that are sums over rows and over tokens are
-    otherwise made of transposed copies by XLA on CPUs. For a backward `x` is kept as it came, once
-    for all products that it goes into.
+
+def _of_matrices(
+    x: jax.Array, kernel: jax.Array, *, contracted: int, dtype: jnp.dtype | None
+) -> jax.Array:
+    """`_product` as one of matrices.
+
+    On CPUs, gradients of kernels that are sums over rows and over tokens are otherwise made of
+    transposed copies; on others XLA knows better, and these reshapes cost it memory.
     """
     inputs = math.prod(kernel.shape[:contracted])
     shape = *x.shape[: x.ndim - contracted], *kernel.shape[contracted:]
-
-    def product(x: jax.Array, kernel: jax.Array) -> jax.Array:
-        matrices = x.reshape(-1, inputs), kernel.reshape(inputs, -1)
-        return jnp.matmul(*matrices, preferred_element_type=dtype).reshape(shape)
-
-    return cheap(product)(x, kernel)
+    matrices = x.reshape(-1, inputs), kernel.reshape(inputs, -1)
+    return jnp.matmul(*matrices, preferred_element_type=dtype).reshape(shape)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))

@@ -10,7 +10,7 @@ import pytest
 from flax import nnx
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.models import multimodal
+from mllm_jax.models import layers, multimodal
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.layers import Dense, Dims
 from sharding.collectives import psum
@@ -123,29 +123,46 @@ def test_partial_sums_of_bfloat16_are_added_in_float32() -> None:
 
 
 HEADS = (("heads", 2), ("head", 8))
+KERNELS = [
+    ((("embed", 16),), (("mlp", 32),)),
+    ((("embed", 16),), HEADS),
+    (HEADS, (("embed", 16),)),
+]
 
 
-@pytest.mark.parametrize(
-    ("inputs", "outputs"),
-    [
-        ((("embed", 16),), (("mlp", 32),)),
-        ((("embed", 16),), HEADS),
-        (HEADS, (("embed", 16),)),
-    ],
-)
-def test_gradients_of_products_are_made_without_transposed_copies(
-    inputs: Dims, outputs: Dims
-) -> None:
-    # XLA writes such copies on CPUs where a gradient is a sum over rows and over tokens.
+def gradient_of_product(inputs: Dims, outputs: Dims) -> tuple[Any, tuple[Any, jax.Array]]:
+    """A function of a linear layer's parameters and inputs, and these."""
     graph, state = nnx.split(Dense(inputs, outputs, nnx.Rngs(0)))
-    x = jnp.ones((2, 24, *(size for _, size in inputs)))
+    x = jax.random.normal(jax.random.key(1), (2, 24, *(size for _, size in inputs)))
 
     def total(state: Any, x: Any) -> Any:
         return jnp.sum(nnx.merge(graph, state)(x) ** 2)
 
-    text = jax.jit(jax.grad(total, argnums=(0, 1))).lower(state, x).compile().as_text() or ""
+    return jax.jit(jax.grad(total, argnums=(0, 1))), (state, x)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), KERNELS)
+def test_gradients_of_products_are_made_without_transposed_copies(
+    inputs: Dims, outputs: Dims
+) -> None:
+    # XLA writes such copies on CPUs where a gradient is a sum over rows and over tokens.
+    gradient, arguments = gradient_of_product(inputs, outputs)
+    text = gradient.lower(*arguments).compile().as_text() or ""
     assert " fusion(" in text or " dot(" in text
     assert not re.findall(r"= \S+ (?:copy|transpose)\(", text)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), KERNELS)
+def test_products_are_the_same_on_every_platform(
+    inputs: Dims, outputs: Dims, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gradient, arguments = gradient_of_product(inputs, outputs)
+    expected = gradient(*arguments)
+    monkeypatch.setattr(layers, "traced_platform", lambda: "tpu")
+    gradient, arguments = gradient_of_product(inputs, outputs)
+    assert "reshape" not in str(jax.make_jaxpr(gradient)(*arguments))
+    for found, wanted in zip(*map(jax.tree.leaves, (gradient(*arguments), expected)), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_recomputation_changes_no_gradient() -> None:
