@@ -30,6 +30,7 @@ _HEADER = 1 << 16  # bytes fetched at once where only the header is wanted
 _BLOCK = 1 << 16  # samples decoded at once
 #: Orientations of EXIF for which height and width change places.
 _TURNED = (5, 6, 7, 8)
+_UPRIGHT = (None, 1)
 #: First bytes of WAV files, and the order of bytes in their numbers.
 _WAVES = {b"RIFF": "<", b"RIFX": ">"}
 _UNKNOWN = 0x7FF00000  # from here on are sizes of programs that did not know them yet
@@ -57,8 +58,7 @@ def _is_turned(image: PIL.Image.Image, name: str) -> bool:
     if image.format == "TIFF":
         return False  # PIL has turned it already
     try:
-        # As of all images: PNG's own would decode it, for what comes behind the pixels.
-        return PIL.Image.Image.getexif(image).get(PIL.ExifTags.Base.Orientation) in _TURNED
+        return _orientation(image) in _TURNED
     except Exception as error:  # as in `_open_image`
         raise MediaError(f"{name!r} has EXIF that cannot be read: {error}") from error
 
@@ -86,12 +86,27 @@ class EncodedImage(Image):
         with self.blob.open(STREAM) as file, _open_image(file, name) as image:
             if image.height * image.width > self.max_pixels:
                 raise MediaError(f"{name!r} is above data.image.max_pixels {self.max_pixels}")
+            in_front = "exif" in image.info
             try:
+                image.load()
+                behind = not in_front and _orientation(image) not in _UPRIGHT
                 PIL.ImageOps.exif_transpose(image, in_place=True)
                 pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
             except Exception as error:  # as above; truncated data is an OSError
                 raise MediaError(f"{name!r} cannot be decoded: {error}") from error
+        if behind:
+            raise MediaError(
+                f"{name!r} has its EXIF orientation behind its pixels, where its size is not known "
+                "from the header; save the image anew"
+            )
         return pixels.reshape(*pixels.shape[:2], channels)
+
+
+def _orientation(image: PIL.Image.Image) -> int | None:
+    """As EXIF in front of the pixels says, or, of what is decoded, behind them."""
+    # Not PNG's own function, which would decode it.
+    found: int | None = PIL.Image.Image.getexif(image).get(PIL.ExifTags.Base.Orientation)
+    return found
 
 
 class _Seekable:

@@ -68,6 +68,26 @@ def test_images_are_upright(form: str, orientation: int) -> None:
     assert image.size() == ((40, 16) if orientation > 4 else (16, 40))
 
 
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+def test_an_orientation_behind_the_pixels_is_refused(orientation: int) -> None:
+    exif = PIL.Image.Exif()
+    exif[PIL.ExifTags.Base.Orientation] = orientation
+    file = io.BytesIO()
+    PIL.Image.open(io.BytesIO(PNG)).save(file, "PNG", exif=exif)
+    data = file.getvalue()
+    begin = data.index(b"eXIf") - 4
+    end = begin + 12 + int.from_bytes(data[begin : begin + 4], "big")
+    last = data.rindex(b"IEND") - 4
+    moved = data[:begin] + data[end:last] + data[begin:end] + data[last:]
+    image = EncodedImage(Bytes("x.png", moved), 10**6)
+    assert image.size() == (16, 40)
+    if orientation == 1:
+        assert image.load(3).shape == (16, 40, 3)
+        return
+    with pytest.raises(MediaError, match=r"'x.png' has its EXIF orientation behind its pixels"):
+        image.load(3)
+
+
 def test_the_size_of_an_image_needs_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", None)
     for form in ("PNG", "JPEG", "WEBP", "TIFF"):
