@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.attention import attention
-from mllm_jax.models.config import Activation
+from mllm_jax.models.encoder_config import Activation
 from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.positions import Rotary, rotate
 from mllm_jax.models.varying import gelu

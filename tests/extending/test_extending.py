@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -70,6 +74,45 @@ def model(**changes: Any) -> ModelConfig:
 def test_the_page_shows_the_code(name: str) -> None:
     code = (Path(__file__).parent / "aimv2" / f"{name}.py").read_text()
     assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in docs/extending.md"
+
+
+def _named(folder: Path) -> None:
+    """The lines of the page's last table, in a copy of the framework."""
+    models = folder / "mllm_jax" / "models"
+    shutil.copytree(Path(__file__).parent / "aimv2", models / "encoders" / "aimv2")
+    for file, module, old, new in (
+        ("config.py", "config import Aimv2Config", "| Whisper", "| Aimv2Config | Whisper"),
+        ("encoders/families.py", "model import AIMV2", '"siglip":', '"aimv2": AIMV2, "siglip":'),
+        ("pretrained/families.py", "weights import AIMV2", "LLAVA,", "AIMV2, LLAVA,"),
+    ):
+        text, place = (models / file).read_text(), "from mllm_jax"
+        assert text.count(old) == 1
+        line = f"from mllm_jax.models.encoders.aimv2.{module}\n{place}"
+        (models / file).write_text(text.replace(old, new).replace(place, line, 1))
+
+
+def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
+    root = PAGE.parents[1]
+    for name in ("configs", "data", "mllm_jax", "scheduling", "sharding"):
+        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(root / "launch.py", tmp_path)
+    _named(tmp_path)
+
+    def run(*arguments: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        command = [sys.executable, *arguments]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    choice = "model.encoders.vision.family=aimv2"
+    assert "family: aimv2" in run("launch.py", "config", "--config", "configs/demo.yaml", choice)
+    released = "from mllm_jax.models.pretrained.families import FAMILIES; print(*FAMILIES)"
+    for first in ("encoders.aimv2.config", "layers"):  # circles depend on where one begins
+        found = run("-c", f"import mllm_jax.models.{first}; {released}")
+        assert "aimv2_vision_model" in found
 
 
 PLANS = [

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mllm_jax.models.config import ImageEncoderConfig
+from mllm_jax.models.encoder_config import ImageEncoderConfig
 
 
 class Aimv2Config(ImageEncoderConfig):

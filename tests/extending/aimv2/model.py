@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.encoders import vision
-from mllm_jax.models.encoders.families import EncoderFamily
+from mllm_jax.models.encoders.family import EncoderFamily
 from mllm_jax.models.layers import (
     AttentionSpec,
     Dense,
