@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig
 from mllm_jax.models.pretrained.files import PretrainedError, listed
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.release import Release, differences
@@ -44,7 +45,7 @@ def start_from(
         began, count = time.perf_counter(), 0
         for part in parts:
             own = {path: leaf for path, leaf in targets.items() if group_of(path) == part}
-            for path, rule in _places(release, part, own, tell).items():
+            for path, rule in _places(release, part, model, own, tell).items():
                 found[path].delete()
                 name = rule.parameter
                 found[path] = load(release.tensors, [rule], {name: own[path]})[name]
@@ -85,9 +86,17 @@ def opened(
 
 
 def _places(
-    release: Release, part: str, targets: Mapping[Any, Any], tell: Callable[[str], None]
+    release: Release,
+    part: str,
+    model: ModelConfig,
+    targets: Mapping[Any, Any],
+    tell: Callable[[str], None],
 ) -> dict[Any, Rule]:
-    """Rules of a part by the paths of its leaves in the tree."""
+    """Rules of a part by the paths of its leaves in the tree; of as many layers as the model has.
+
+    Raises:
+        PretrainedError: parameters have no rule, rules no parameter, or they differ in shape.
+    """
     skipped = 1 if part.startswith("decoder") else 2
     paths = {leaf_name(path[skipped:]): path for path in targets}
     rules = {rule.parameter: rule for rule in release.part(part)}
@@ -101,4 +110,42 @@ def _places(
         if not all(name.startswith(LAST_NORM) for name in extra):
             raise PretrainedError(told)
         tell(told)
-    return {path: rules[name] for name, path in paths.items()}
+    _check_shapes(release, part, [(rules[name], targets[path]) for name, path in paths.items()])
+    depth = _module(model, part).layers
+    return {path: _of_depth(release, part, rules[name], depth) for name, path in paths.items()}
+
+
+def _check_shapes(
+    release: Release, part: str, places: Iterable[tuple[Rule, jax.ShapeDtypeStruct]]
+) -> None:
+    """Raise PretrainedError that lists parameters of other shapes than the model's."""
+    misfits = []
+    for rule, target in places:
+        own, wanted = rule.form.shape, target.shape
+        wanted = wanted[len(wanted) - len(own) :]  # without the dimensions that count layers
+        if wanted != own:
+            misfits.append(f"{rule.parameter} {list(own)}, not {list(wanted)}")
+    if misfits:
+        told = f"{len(misfits)} misshapen: {listed(misfits)}"
+        raise PretrainedError(f"{release.folder} has other weights than {part}: {told}")
+
+
+def _module(model: ModelConfig, part: str) -> DecoderConfig | EncoderConfig:
+    name = part.partition(".")[0]
+    return model.decoder if name == "decoder" else model.encoders[name]
+
+
+def _of_depth(release: Release, part: str, rule: Rule, layers: int) -> Rule:
+    """The rule of a parameter in a model of so many layers: the first ones of the release.
+
+    Raises:
+        PretrainedError: the release has fewer.
+    """
+    if rule.layers is None:
+        return rule
+    if rule.layers < layers:
+        raise PretrainedError(
+            f"{release.folder} has {rule.layers} layers of {part}, and the model {layers}; valid: "
+            f"at most {rule.layers}"
+        )
+    return replace(rule, layers=layers)

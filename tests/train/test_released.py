@@ -228,6 +228,33 @@ def test_parts_without_weights_are_refused_before_the_first_step(tmp_path: Path)
         initial_state(Experiment.build(config), Console(quiet=True))
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"d_ff": 88}, r"misshapen: .*mlp.down_proj.kernel \[64, 32\], not \[88, 32\]"),
+        ({"layers": 8}, r"has \d layers of decoder, and the model 8; valid: at most \d"),
+    ],
+)
+def test_other_shapes_than_the_models_are_listed(
+    changes: dict[str, int], reason: str, tmp_path: Path
+) -> None:
+    values = imported(tmp_path / "run", PARITY / "llama3")
+    values["model"]["decoder"] |= changes
+    with pytest.raises(PretrainedError, match=reason):
+        begun(planned(values, **SHARDED))
+
+
+def test_the_first_layers_of_a_release_are_taken(tmp_path: Path) -> None:
+    values = imported(tmp_path / "run", PARITY / "llama3")
+    layers = values["model"]["decoder"]["layers"]
+    values["model"]["decoder"]["layers"] = 1
+    state, told = begun(planned(values, **SHARDED))
+    assert f"not as released: model.decoder.layers: 1, released with {layers}" in told
+    given = tensors(PARITY / "llama3")["model.layers.0.mlp.up_proj.weight"].astype(np.float32)
+    kernel = state["params"]["decoder"]["layers"]["mlp"]["up_proj"]["kernel"]
+    np.testing.assert_array_equal(np.asarray(kernel), given.T[None])
+
+
 def test_every_part_has_a_place_it_comes_from(tmp_path: Path) -> None:
     values = imported(tmp_path / "run", PARITY / "llava")
     values["model"]["pretrained"] = {"decoder": "somewhere"}

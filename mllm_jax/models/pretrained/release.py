@@ -193,5 +193,5 @@ def differences(release: Release, model: ModelConfig, part: str) -> Iterator[str
     if not end:
         released, own = ({**values, CONNECTOR: None} for values in (released, own))
     for key, value in own.items():
-        if released.get(key) != value:
-            yield f"model.{where}.{key}: {value}, released with {released.get(key)}"
+        if key in released and released[key] != value:
+            yield f"model.{where}.{key}: {value}, released with {released[key]}"
