@@ -20,7 +20,7 @@ from mllm_jax.models.config import DecoderConfig, ModelConfig, SiglipConfig
 from mllm_jax.models.decoder_families import DecoderFamily
 from mllm_jax.models.encoders import families
 from mllm_jax.models.pretrained.family import Composition
-from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
 from mllm_jax.models.pretrained.rules import decoder_rules
 from mllm_jax.models.profile import tower_profiles
 from mllm_jax.models.work import encoder_work
@@ -176,6 +176,9 @@ def test_its_released_form_has_an_inverse() -> None:
         assert shape == rule.form.shape, rule
     assert len(written(rules, leaves)) == 5 + 2 * 9
     assert AIMV2.left_over(AIMV2.release(composition), ["head.k.weight", "x"]) == ["head.k.weight"]
+    whole = Composition(config.decoder, dict(config.encoders))
+    with pytest.raises(OtherModulesError, match=r"made of vision .*; this is decoder"):
+        AIMV2.release(whole)
     with pytest.raises(PretrainedError, match="is_native: True is not supported; valid: False"):
         AIMV2.read({"is_native": True})
 

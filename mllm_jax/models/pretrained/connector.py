@@ -6,7 +6,7 @@ from typing import Any
 
 from mllm_jax.models.config import ConnectorConfig
 from mllm_jax.models.pretrained.family import Composition, Connector, Family, Values
-from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
+from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.models.pretrained.rules import Rule, connector_rules
 
 
@@ -26,10 +26,9 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
     return {"connector": connector_rules(own.config, own.inputs, own.outputs, *names)}
 
 
-def _release(composition: Composition) -> dict[str, Any]:
+def _write(composition: Composition) -> dict[str, Any]:
     own = composition.connector
-    if own is None:
-        raise OtherModulesError(f"{CONNECTOR_ALONE.name} is a connector alone")
+    assert own is not None
     return {
         "model_type": CONNECTOR_ALONE.name,
         **own.config.model_dump(mode="json"),
@@ -38,4 +37,4 @@ def _release(composition: Composition) -> dict[str, Any]:
     }
 
 
-CONNECTOR_ALONE = Family("mllm_jax_connector", _read, _rules, _release)
+CONNECTOR_ALONE = Family("mllm_jax_connector", {"connector": Connector}, _read, _rules, _write)

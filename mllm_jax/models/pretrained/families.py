@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.config import ClipConfig, EncoderConfig, SiglipConfig, WhisperConfig
+from mllm_jax.models.config import (
+    ClipConfig,
+    DecoderConfig,
+    EncoderConfig,
+    SiglipConfig,
+    WhisperConfig,
+)
 from mllm_jax.models.pretrained import encoder_configs as encoders
 from mllm_jax.models.pretrained.configs import DECODERS, decoder_config, released_decoder
 from mllm_jax.models.pretrained.connector import CONNECTOR_ALONE
@@ -35,14 +41,14 @@ def _decoder(name: str) -> Family:
         assert composition.decoder is not None
         return {"decoder": decoder_rules(composition.decoder)}
 
-    def release(composition: Composition) -> dict[str, Any]:
-        if composition.decoder is None or composition.encoders:
-            raise OtherModulesError(f"{name} is a decoder alone; {_what(composition)}")
+    def write(composition: Composition) -> dict[str, Any]:
+        assert composition.decoder is not None
         if composition.decoder.family in {*DECODERS} - {name}:
             raise OtherModulesError(f"{name} is no decoder of family {composition.decoder.family}")
         return released_decoder(composition.decoder)
 
-    return Family(name, lambda values: Composition(decoder_config(values)), rules, release)
+    read, modules = lambda values: Composition(decoder_config(values)), {"decoder": DecoderConfig}
+    return Family(name, modules, read, rules, write)
 
 
 def _encoder(
@@ -51,7 +57,7 @@ def _encoder(
     kind: type[Any],
     read: Callable[[Values], EncoderConfig],
     rules: Callable[[Any], list[Rule]],
-    release: Callable[[Any], dict[str, Any]],
+    write: Callable[[Any], dict[str, Any]],
     unused: tuple[str, ...],
     renames: tuple[tuple[str, str], ...],
     norm: str | None = None,
@@ -62,14 +68,6 @@ def _encoder(
         norm: one behind the layers that is released with it; some models have none there.
     """
 
-    def released(composition: Composition) -> dict[str, Any]:
-        encoder = composition.encoders.get(module)
-        if composition.decoder is not None or len(composition.encoders) != 1 or encoder is None:
-            raise OtherModulesError(f"{name} is an encoder {module!r} alone; {_what(composition)}")
-        if not isinstance(encoder, kind):
-            raise OtherModulesError(f"{name} is no encoder of family {encoder.family}")
-        return release(encoder)
-
     def idle(composition: Composition) -> Mapping[str, NDArray[np.float32]]:
         encoder = composition.encoders[module]
         used = isinstance(encoder, SiglipConfig) and encoder.final_norm
@@ -77,17 +75,14 @@ def _encoder(
 
     return Family(
         name,
+        {module: kind},
         lambda values: Composition(encoders={module: read(values)}),
         lambda composition: {module: rules(composition.encoders[module])},
-        released,
+        lambda composition: write(composition.encoders[module]),
         lambda values: unused,
         renames,
         idle,
     )
-
-
-def _what(composition: Composition) -> str:
-    return f"this is {listed(composition.modules)}"
 
 
 #: Everything of CLIP and SigLIP but their vision towers.
@@ -99,7 +94,7 @@ _siglip = partial(
     kind=SiglipConfig,
     read=encoders.siglip_config,
     rules=siglip_rules,
-    release=encoders.released_siglip,
+    write=encoders.released_siglip,
     unused=(*_TEXT, r"vision_model\.head\..*"),
     renames=_BARE,
     norm="vision_model.post_layernorm",
@@ -110,7 +105,7 @@ _clip = partial(
     kind=ClipConfig,
     read=encoders.clip_config,
     rules=clip_rules,
-    release=encoders.released_clip,
+    write=encoders.released_clip,
     unused=(*_TEXT, r"vision_model\.post_layernorm\..*"),
     renames=_BARE,
     norm="vision_model.post_layernorm",
@@ -121,7 +116,7 @@ _whisper = partial(
     kind=WhisperConfig,
     read=encoders.whisper_config,
     rules=whisper_rules,
-    release=encoders.released_whisper,
+    write=encoders.released_whisper,
     unused=(r"model\.decoder\..*", r"proj_out\..*"),
     renames=((r"^(encoder|decoder)\.", r"model.\1."),),
 )

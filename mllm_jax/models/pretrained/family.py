@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mllm_jax.models.config import ConnectorConfig, DecoderConfig, EncoderConfig
-from mllm_jax.models.pretrained.files import PretrainedError, listed
+from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError, listed
 from mllm_jax.models.pretrained.rules import Rule
 
 Values = Mapping[str, Any]
@@ -55,22 +55,31 @@ class Composition:
     connector: Connector | None = None
 
     @property
+    def by_name(self) -> dict[str, Any]:
+        """Configurations of all that there is."""
+        single = {"decoder": self.decoder, "connector": self.connector}
+        return {name: own for name, own in single.items() if own} | {**self.encoders}
+
+    @property
     def modules(self) -> list[str]:
         """What there is, in words."""
         decoder = ["a decoder"] if self.decoder else []
         return [*decoder, *self.encoders, *(["a connector"] if self.connector else [])]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Family:
     """A form in which models are released.
 
     Attributes:
         name: `model_type` of `config.json`.
+        modules: what a model of this form is made of: `decoder`, encoders by name, or a `connector`
+            alone, each with the class of its configuration.
         read: what a configuration says.
         rules: of every module (`decoder`, and encoders with their connectors by name), which
             tensors its parameters come from.
-        release: a configuration for a composition, as the public implementation reads it.
+        write: a configuration for a composition of these modules, as the public implementation
+            reads it; or PretrainedError, if one of them is not as in this form.
         unused: patterns of the names of tensors that no parameter comes from, of a configuration.
         renames: `(pattern, replacement)` from names that the public implementation also writes to
             the released ones.
@@ -81,13 +90,31 @@ class Family:
     """
 
     name: str
+    modules: Mapping[str, type]
     read: Callable[[Values], Composition]
     rules: Callable[[Composition], Mapping[str, list[Rule]]]
-    release: Callable[[Composition], dict[str, Any]]
+    write: Callable[[Composition], dict[str, Any]]
     unused: Callable[[Values], tuple[str, ...]] = lambda values: ()
     renames: tuple[tuple[str, str], ...] = ()
     idle: Callable[[Composition], Mapping[str, NDArray[np.float32]]] = lambda composition: {}
     processor: Callable[[Composition], dict[str, Any]] | None = None
+
+    def release(self, composition: Composition) -> dict[str, Any]:
+        """`config.json` for a composition, made anew.
+
+        Raises:
+            OtherModulesError: it has other modules than this form.
+            PretrainedError: one of them is not as in this form.
+        """
+        own = composition.by_name
+        if own.keys() != self.modules.keys() or not all(
+            isinstance(module, self.modules[name]) for name, module in own.items()
+        ):
+            kinds = {name: type(module) for name, module in own.items()}
+            raise OtherModulesError(
+                f"{self.name} is made of {_told(self.modules)}; this is {_told(kinds)}"
+            )
+        return self.write(composition)
 
     def released(self, composition: Composition, source: Values | None = None) -> dict[str, Any]:
         """`config.json` for a composition.
@@ -136,6 +163,10 @@ class Family:
         for pattern, replacement in self.renames:
             name = re.sub(pattern, replacement, name)
         return name
+
+
+def _told(modules: Mapping[str, type]) -> str:
+    return ", ".join(f"{name} ({kind.__name__})" for name, kind in modules.items())
 
 
 def idle_norm(name: str, config: EncoderConfig) -> dict[str, NDArray[np.float32]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.models.config import ClipConfig, EncoderConfig
+from mllm_jax.models.config import ClipConfig, DecoderConfig, EncoderConfig
 from mllm_jax.models.pretrained.configs import released_decoder, text_config
 from mllm_jax.models.pretrained.encoder_configs import (
     activation_of,
@@ -13,7 +13,7 @@ from mllm_jax.models.pretrained.encoder_configs import (
     released_clip,
 )
 from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
-from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
+from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.models.pretrained.rules import Rule, clip_rules, connector_rules, decoder_rules
 
 _VISION = "vision_tower.vision_model."
@@ -89,10 +89,10 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
     }
 
 
-def _release(composition: Composition) -> dict[str, Any]:
-    decoder, vision = composition.decoder, composition.encoders.get("vision")
-    if decoder is None or not isinstance(vision, ClipConfig) or len(composition.encoders) > 1:
-        raise OtherModulesError("LLaVA is a decoder and an encoder `vision` of family clip alone")
+def _write(composition: Composition) -> dict[str, Any]:
+    decoder, vision = composition.decoder, composition.encoders["vision"]
+    assert decoder is not None
+    assert isinstance(vision, ClipConfig)
     check_connector(vision, decoder.d_model, "LLaVA")
     return {
         "architectures": ["LlavaForConditionalGeneration"],
@@ -149,9 +149,10 @@ def _unused(values: Values) -> tuple[str, ...]:
 
 LLAVA = Family(
     "llava",
+    {"decoder": DecoderConfig, "vision": ClipConfig},
     _read,
     _rules,
-    _release,
+    _write,
     _unused,
     renames=(
         (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),

@@ -15,7 +15,7 @@ from mllm_jax.models.pretrained.encoder_configs import (
     siglip_config,
 )
 from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
-from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
+from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.models.pretrained.forms import Form
 from mllm_jax.models.pretrained.llava import check_connector, feature_layers, placeholder
 from mllm_jax.models.pretrained.rules import Rule, connector_rules, decoder_rules, siglip_rules
@@ -110,12 +110,10 @@ def _newline(width: int) -> Rule:
     return Rule("extra_embedding.embedding", "image_newline", form)
 
 
-def _release(composition: Composition) -> dict[str, Any]:
-    decoder, vision = composition.decoder, composition.encoders.get("vision")
-    if decoder is None or not isinstance(vision, SiglipConfig) or len(composition.encoders) > 1:
-        raise OtherModulesError(
-            "LLaVA-OneVision is a decoder and an encoder `vision` of family siglip alone"
-        )
+def _write(composition: Composition) -> dict[str, Any]:
+    decoder, vision = composition.decoder, composition.encoders["vision"]
+    assert decoder is not None
+    assert isinstance(vision, SiglipConfig)
     check_connector(vision, decoder.d_model, "LLaVA-OneVision")
     tiles = _released_tiles(decoder, vision)
     text = released_decoder(decoder.model_copy(update={"extra_tokens": 0}))
@@ -184,9 +182,10 @@ def _unused(values: Values) -> tuple[str, ...]:
 
 LLAVA_ONEVISION = Family(
     "llava_onevision",
+    {"decoder": DecoderConfig, "vision": SiglipConfig},
     _read,
     _rules,
-    _release,
+    _write,
     _unused,
     renames=(
         (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.models.config import EncoderConfig, WhisperConfig
+from mllm_jax.models.config import DecoderConfig, EncoderConfig, WhisperConfig
 from mllm_jax.models.pretrained.configs import released_decoder, text_config
 from mllm_jax.models.pretrained.encoder_configs import released_whisper, whisper_config
 from mllm_jax.models.pretrained.family import Composition, Family, Values
-from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
+from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.models.pretrained.llava import placeholder
 from mllm_jax.models.pretrained.rules import Rule, connector_rules, decoder_rules, whisper_rules
 
@@ -38,12 +38,10 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
     }
 
 
-def _release(composition: Composition) -> dict[str, Any]:
-    decoder, audio = composition.decoder, composition.encoders.get("audio")
-    if decoder is None or not isinstance(audio, WhisperConfig) or len(composition.encoders) > 1:
-        raise OtherModulesError(
-            "Qwen2-Audio is a decoder and an encoder `audio` of family whisper alone"
-        )
+def _write(composition: Composition) -> dict[str, Any]:
+    decoder, audio = composition.decoder, composition.encoders["audio"]
+    assert decoder is not None
+    assert isinstance(audio, WhisperConfig)
     _check_encoder(audio)
     return {
         "architectures": ["Qwen2AudioForConditionalGeneration"],
@@ -67,9 +65,10 @@ def _check_encoder(audio: EncoderConfig) -> None:
 
 QWEN2_AUDIO = Family(
     "qwen2_audio",
+    {"decoder": DecoderConfig, "audio": WhisperConfig},
     _read,
     _rules,
-    _release,
+    _write,
     renames=(
         (r"^model\.(language_model|audio_tower|multi_modal_projector)\.", r"\1."),
         (r"^lm_head\.", "language_model.lm_head."),

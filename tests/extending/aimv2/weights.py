@@ -36,7 +36,7 @@ def _read(values: Values) -> Composition:
     return Composition(encoders={"vision": vision})
 
 
-def _release(composition: Composition) -> dict[str, Any]:
+def _write(composition: Composition) -> dict[str, Any]:
     vision = composition.encoders["vision"]
     assert isinstance(vision, Aimv2Config)
     return {
@@ -95,4 +95,11 @@ def _layers(config: Aimv2Config) -> list[Rule]:
     return [*linear, *norms]
 
 
-AIMV2 = Family("aimv2_vision_model", _read, _rules, _release, lambda values: (r"head\..*",))
+AIMV2 = Family(
+    "aimv2_vision_model",
+    {"vision": Aimv2Config},
+    _read,
+    _rules,
+    _write,
+    unused=lambda values: (r"head\..*",),
+)
