@@ -28,6 +28,7 @@ from data.released.images import (
 )
 from data.sample import DataError
 
+_PREPROCESSOR = "preprocessor_config.json"
 _NAMES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -36,7 +37,7 @@ _NAMES = (
     "chat_template.jinja",
     "chat_template.json",
     "processor_config.json",
-    "preprocessor_config.json",
+    _PREPROCESSOR,
 )
 _CLIP = {
     "image_mean": (0.48145466, 0.4578275, 0.40821073),
@@ -368,7 +369,7 @@ class _Reader:
 
     def _part(self, nested: str, kinds: tuple[str, ...]) -> tuple[str, dict[str, Any]] | None:
         """The class of an image or audio processor, without `Fast`, and its settings."""
-        own = self._contents.get(_NAMES[-1], {})
+        own = self._contents.get(_PREPROCESSOR, {})
         for values in (self._contents.get("processor_config.json", {}).get(nested), own):
             if not isinstance(values, dict):
                 continue
@@ -389,15 +390,15 @@ class _Reader:
             raise DataError(
                 f"data.processor: {self._folder} has images by {name}; valid: {', '.join(_IMAGES)}"
             )
-        given = self._checked(_Images, _NAMES[-1], _IMAGES[name] | _said(values))
+        given = self._checked(_Images, _PREPROCESSOR, _IMAGES[name] | _said(values))
         return self._steps(name, given)
 
     def _check_classless(self) -> None:
         """Raise DataError for settings of images or clips that do not say of which class."""
-        own = self._contents.get(_NAMES[-1], {})
+        own = self._contents.get(_PREPROCESSOR, {})
         if known := sorted(own.keys() & (_Images.model_fields | AudioSettings.model_fields).keys()):
             raise DataError(
-                f"data.processor: {self._folder / _NAMES[-1]} has {', '.join(known)}, but no "
+                f"data.processor: {self._folder / _PREPROCESSOR} has {', '.join(known)}, but no "
                 f"image_processor_type or feature_extractor_type; valid: {', '.join(_IMAGES)} or "
                 "WhisperFeatureExtractor"
             )
@@ -451,7 +452,7 @@ class _Reader:
         part = self._part("feature_extractor", ("feature_extractor_type",))
         if part is None or part[0] != "WhisperFeatureExtractor":
             return None
-        found: AudioSettings = self._checked(AudioSettings, _NAMES[-1], _said(part[1]))
+        found: AudioSettings = self._checked(AudioSettings, _PREPROCESSOR, _said(part[1]))
         if found.samples % found.hop_length:
             raise DataError(
                 f"data.processor: {self._folder}: hop_length {found.hop_length} does not divide "

@@ -58,19 +58,15 @@ def load(
 
     Args:
         tensors: as `check` has found them right.
-        target: shapes, types and layouts by dotted path. Layers may be stacked in two dimensions,
-            and there may be more than the model has, which stay zero (see `LayerStack`).
+        target: shapes, types and layouts by dotted path, of the shapes and of no fewer layers than
+            the rules have. Layers may be stacked in two dimensions, and there may be more than the
+            model has, which stay zero (see `LayerStack`).
     """
     return {rule.parameter: _loaded(tensors, rule, target[rule.parameter]) for rule in rules}
 
 
 def _loaded(tensors: Mapping[str, Stored], rule: Rule, target: jax.ShapeDtypeStruct) -> jax.Array:
     stack = len(target.shape) - len(rule.form.shape)
-    if target.shape[stack:] != rule.form.shape:
-        raise PretrainedError(
-            f"{rule.parameter} has the shape {list(target.shape)}, of which {rule.released} gives "
-            f"{list(rule.form.shape)}"
-        )
     layout = _layer_layout(target.sharding, stack)
     sent = (_sent(tensors[name], rule.form, layout) for name in rule.names)
     if not stack:
