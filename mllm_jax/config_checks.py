@@ -6,11 +6,11 @@ Each check yields sentences that give the key, its value, the reason and the val
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from data.dealing import check_balancing
 from data.ladder import Ladder
 from data.sample import DataError
+from mllm_jax.config_sections import ExperimentConfig, ScheduleConfig
 from mllm_jax.models.attention import LIMITS, able_backends
 from mllm_jax.models.config import ImageEncoderConfig
 from mllm_jax.train.schedule import pipeline_plan
@@ -19,9 +19,6 @@ from scheduling.schedule import ScheduleError
 from sharding.grid import JointGrid, refining_plans
 from sharding.plan import ParallelPlan, PlanError, divisors
 from sharding.stages import StageViews
-
-if TYPE_CHECKING:
-    from mllm_jax.config import ExperimentConfig, ScheduleConfig
 
 #: Axes whose product splits what no axis of a plan splits alone.
 PRODUCTS = {"vocab": ("stage", "tensor"), "sequence": ("context", "tensor")}

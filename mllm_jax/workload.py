@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from mllm_jax.config_sections import ExperimentConfig
 from mllm_jax.models.attention import PREFERRED, able_backends, causal_share
 from mllm_jax.models.config import Backend, ModelConfig
 from mllm_jax.models.kept import kept_bytes
 from mllm_jax.models.profile import tower_profiles
 from mllm_jax.train.freeze import Frozen
 from scheduling.estimate import Strategy, Workload
-
-if TYPE_CHECKING:
-    from mllm_jax.config import ExperimentConfig
 
 
 def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from mllm_jax.config_sections import ExperimentConfig
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.work import work_parts
 from mllm_jax.train.freeze import Frozen
@@ -17,9 +17,6 @@ from scheduling.estimate import step_times
 from scheduling.hardware import HardwareError, named
 from scheduling.schedule import EncoderPieces, Schedule, ScheduleError, gpipe, interleaved
 from sharding.plan import divisors
-
-if TYPE_CHECKING:
-    from mllm_jax.config import ExperimentConfig
 
 
 def pipeline_plan(config: ExperimentConfig) -> PipelinePlan | None:
