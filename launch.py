@@ -84,11 +84,11 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 
 
 def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
-    """Decode held-out samples with the newest checkpoint of the run."""
+    """Loss and exact match on held-out samples, with the newest checkpoint of the run."""
     _start(args, config)
     from mllm_jax.console import print_json, print_table
     from mllm_jax.devices import is_primary
-    from mllm_jax.train.evaluate import evaluate_run
+    from mllm_jax.train.evaluate import evaluate_run, figures_of
 
     result = evaluate_run(config)
     if not is_primary():
@@ -96,8 +96,8 @@ def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     if args.json:
         print_json(result)
     else:
-        rows = [(name, f"{share:.1%}") for name, share in result["exact_match"].items()]
-        print_table(console, ("modality", "exact match"), rows)
+        rows = [(name, f"{value:.4g}") for name, value in figures_of(result).items()]
+        print_table(console, (f"step {result['step']}", "value"), rows)
     return OK
 
 

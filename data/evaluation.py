@@ -1,9 +1,10 @@
-"""A finite pass over a split with room for generated answers."""
+"""Finite passes over a split: of prompts with room for generated answers, and of whole samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from data.assemble import Assembler, Batch, Rows
 from data.config import DataConfig
@@ -12,6 +13,7 @@ from data.plan import Placement, Skip, lay_out
 from data.processor import Processor
 from data.sample import Lengths, SampleError
 from data.sources import Source
+from data.sources.mixture import Mixture
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,14 @@ class PromptBatch:
     skipped: tuple[Skip, ...]
 
 
+@dataclass(frozen=True)
+class ExampleBatch:
+    """A batch as in `data.assemble`, and the samples skipped in it."""
+
+    batch: Batch
+    skipped: tuple[Skip, ...]
+
+
 def prompt_batches(
     source: Source,
     processor: Processor,
@@ -57,34 +67,84 @@ def prompt_batches(
     if reserve < 1:
         raise ValueError(f"reserve {reserve} leaves no position for an answer")
     capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+
+    def measure(index: int) -> Lengths:
+        lengths = processor.measure_prompt(source[index])
+        lengths = replace(lengths, tokens=lengths.tokens + reserve)
+        return _fitting(source, capacity, index, lengths, f"with {reserve} reserved positions ")
+
+    assemble = partial(Assembler(source, processor, config, rows), reserve=reserve)
+    for batch, placed, skipped in _passed(
+        source, config, capacity, heldout_indices(source, limit), measure, assemble
+    ):
+        yield PromptBatch(batch, tuple(_slot(p, reserve) for p in placed), skipped)
+
+
+def example_batches(
+    source: Source,
+    processor: Processor,
+    config: DataConfig,
+    rows: Rows,
+    indices: Sequence[int],
+) -> Iterator[ExampleBatch]:
+    """Samples `indices` with their answers, each exactly once; the last batch is padded.
+
+    Raises:
+        DataError, SampleError: as `Loader`.
+    """
+    capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+
+    def measure(index: int) -> Lengths:
+        return _fitting(source, capacity, index, processor.measure(source[index]))
+
     assemble = Assembler(source, processor, config, rows)
-    count = len(source) if limit is None else min(limit, len(source))
-    waiting, skipped = _measured(source, processor, config, capacity, reserve, count)
+    for batch, _, skipped in _passed(source, config, capacity, indices, measure, assemble):
+        yield ExampleBatch(batch, skipped)
+
+
+def heldout_indices(source: Source, limit: int | None) -> range:
+    """Of the first `limit` samples, or of all."""
+    return range(len(source) if limit is None else min(limit, len(source)))
+
+
+def by_member(source: Source, indices: Sequence[int]) -> dict[str, list[int]]:
+    """`indices` by the member of a mixture that they are of; of another source under ""."""
+    groups: dict[str, list[int]] = {}
+    for index in indices:
+        name = source.member(index) if isinstance(source, Mixture) else ""
+        groups.setdefault(name, []).append(index)
+    return groups
+
+
+def _passed(
+    source: Source,
+    config: DataConfig,
+    capacity: Capacity,
+    indices: Sequence[int],
+    measure: Callable[[int], Lengths],
+    assemble: Callable[[Sequence[Placement], Capacity], tuple[Batch, tuple[Skip, ...]]],
+) -> Iterator[tuple[Batch, list[Placement], tuple[Skip, ...]]]:
+    """Batches of samples, oldest first, with the placements of the good and the bad samples."""
+    waiting, skipped = _measured(source, config, indices, measure)
     while waiting or skipped:
         chosen = waiting[: config.lookahead]
         placed = pack([capacity.needs(n) for _, n in chosen], config.rows, capacity.limits)
         placements = lay_out(chosen, placed, capacity.modalities)
-        batch, bad = assemble(placements, capacity, reserve)
+        batch, bad = assemble(placements, capacity)
         names = {name for name, _ in bad}
-        good = [p for p in placements if source.name(p.index) not in names]
-        yield PromptBatch(batch, tuple(_slot(p, reserve) for p in good), skipped + bad)
+        yield batch, [p for p in placements if source.name(p.index) not in names], skipped + bad
         kept = [item for item, row in zip(chosen, placed, strict=True) if row is None]
         waiting, skipped = kept + waiting[config.lookahead :], ()
 
 
 def _measured(
-    source: Source,
-    processor: Processor,
-    config: DataConfig,
-    capacity: Capacity,
-    reserve: int,
-    count: int,
+    source: Source, config: DataConfig, indices: Sequence[int], measure: Callable[[int], Lengths]
 ) -> tuple[list[tuple[int, Lengths]], tuple[Skip, ...]]:
-    """(index, lengths with `reserve`) of usable samples, and the others with their reasons."""
+    """(index, lengths) of usable samples, and the others with their reasons."""
     usable, skipped = [], []
-    for index in range(count):
+    for index in indices:
         try:
-            usable.append((index, _measure(source, processor, capacity, reserve, index)))
+            usable.append((index, measure(index)))
         except SampleError as error:
             if config.on_error == "raise":
                 raise
@@ -92,14 +152,12 @@ def _measured(
     return usable, tuple(skipped)
 
 
-def _measure(
-    source: Source, processor: Processor, capacity: Capacity, reserve: int, index: int
+def _fitting(
+    source: Source, capacity: Capacity, index: int, lengths: Lengths, how: str = ""
 ) -> Lengths:
-    lengths = processor.measure_prompt(source[index])
-    lengths = replace(lengths, tokens=lengths.tokens + reserve)
-    misfit = capacity.misfit(lengths)
-    if misfit:
-        raise SampleError(source.name(index), f"with {reserve} reserved positions {misfit}")
+    """`lengths`, if a row can hold them."""
+    if misfit := capacity.misfit(lengths):
+        raise SampleError(source.name(index), f"{how}{misfit}")
     return lengths
 
 

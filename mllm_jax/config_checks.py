@@ -132,7 +132,12 @@ def _placeholders(config: ExperimentConfig) -> Iterator[str]:
 def _evaluation(config: ExperimentConfig) -> Iterator[str]:
     """An answer leaves room for its prompt, and a rhythm belongs to an evaluation."""
     evaluate, tokens = config.evaluate, config.data.budgets["tokens"]
-    if evaluate.enabled and evaluate.max_new_tokens >= tokens:
+    if evaluate.enabled and not (evaluate.loss or evaluate.exact_match):
+        yield (
+            "evaluate.enabled: true measures nothing, as evaluate.loss and evaluate.exact_match "
+            "are false; valid: false, or one of them true"
+        )
+    if evaluate.enabled and evaluate.exact_match and evaluate.max_new_tokens >= tokens:
         yield (
             f"evaluate.max_new_tokens: {evaluate.max_new_tokens} leaves no room for a prompt in "
             f"data.budgets.tokens {tokens}; valid: less than {tokens}"

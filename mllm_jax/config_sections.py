@@ -223,16 +223,20 @@ class CheckpointConfig(Section):
 
 
 class EvaluateConfig(Section):
-    """Greedy decoding on held-out samples.
+    """What is measured on held-out samples.
 
     Args:
         enabled: evaluate at the end of training.
-        samples: held-out samples to decode, or null for the whole split.
-        max_new_tokens: longest answer in tokens.
+        loss: measure the loss of the answers, of all samples and of each member of a mixture.
+        exact_match: decode answers greedily and count those that are right to the letter.
+        samples: held-out samples to use, or null for the whole split.
+        max_new_tokens: longest answer that is decoded, in tokens.
         every: steps between two evaluations during training, or null for the end only.
     """
 
     enabled: bool = True
+    loss: bool = True
+    exact_match: bool = True
     samples: int | None = Field(None, ge=1)
     max_new_tokens: int = Field(16, ge=1)
     every: int | None = Field(None, ge=1)

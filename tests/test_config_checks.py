@@ -212,6 +212,10 @@ ENDS = ("", ".connector")
             {"evaluate": {"enabled": False, "every": 2}},
             ["evaluate.every: 2", "evaluate.enabled is false", "valid: null"],
         ),
+        (
+            {"evaluate": {"loss": False, "exact_match": False}},
+            ["evaluate.enabled: true measures nothing", "evaluate.loss", "one of them true"],
+        ),
         # attention
         ({"model__attention": "splash"}, ["model.attention: splash", "cpu", "auto, reference"]),
         (

@@ -68,6 +68,10 @@ class Mixture:
         member = bisect_right(self._ends, index)
         return member, index - self._ends[member] + self._sizes[member]
 
+    def member(self, index: int) -> str:
+        """Name of the member that sample `index` is of."""
+        return self._names[self.place(index)[0]]
+
     def name(self, index: int) -> str:
         """`charts/train.json[17]`: the name of the member, and that of the sample in it."""
         member, own = self.place(index)

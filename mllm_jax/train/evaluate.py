@@ -1,6 +1,8 @@
-"""Greedy decoding of held-out samples, under the plans of training (a pipeline's stages as fsdp).
+"""Held-out samples: loss of their answers, and answers decoded greedily and compared.
 
-Prompts are packed with room for the answer behind each. The encoders run once; then the decoder
+Both run under the plans of training, a pipeline's stages as fsdp. The loss is that of training, on
+whole samples, packed: the mean over all tokens that have one. For greedy decoding
+prompts are packed with room for the answer behind each. The encoders run once; then the decoder
 runs over the whole row for every new token, all samples of a batch in step::
 
     row   | what is <image> _ _ _ _ | transcribe <audio> _ _ _ _ | padding
@@ -13,22 +15,30 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import PartitionSpec
 
-from data.evaluation import PromptBatch, prompt_batches
+from data.evaluation import (
+    PromptBatch,
+    by_member,
+    example_batches,
+    heldout_indices,
+    prompt_batches,
+)
+from data.plan import Skip
 from data.sources import make_source
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.models import multimodal
 from mllm_jax.train.batch import local_rows, place, whole
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment, RunError
-from mllm_jax.train.step import batch_spec, gather_media
+from mllm_jax.train.step import batch_spec, gather_media, microbatch_loss
 from sharding.collectives import psum
 from sharding.grid import shardings
 
@@ -39,10 +49,10 @@ Decoding = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 
 
 class Evaluator:
-    """The compiled decoding program of an experiment and its held-out samples.
+    """The compiled programs of an experiment for its held-out samples.
 
     Args:
-        experiment: its section `evaluate` says how many samples and how long their answers.
+        experiment: its section `evaluate` says what is measured, and of how many samples.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -56,28 +66,77 @@ class Evaluator:
         self._rows = local_rows(self._step, rows)
         specs, tokens = self._step.state_specs["params"], batch_spec(self._step.grid.decoder)
         self._decode = jax.jit(self._step.shard(self._generate, specs, tokens))
+        scalars = PartitionSpec(), PartitionSpec()
+        self._sum_losses = jax.jit(self._step.shard(self._summed, specs, scalars))
         self._convert = jax.jit(
             self._trained.canonical, out_shardings=shardings(self._step.mesh, specs)
         )
+        self._skipped: dict[str, str] = {}
 
     def __call__(self, params: Any) -> dict[str, Any]:
-        """Exact match of whole answers.
+        """What `evaluate` asks for.
 
         Returns:
-            `exact_match` by encoder ("text" for samples without media), `evaluated`, the number of
-            samples likewise, and `evaluate_skipped`, reason to number of unusable samples.
+            As `losses` and as `matches` return it, and `evaluate_skipped`, reason to number of
+            unusable samples.
 
         Raises:
             RunError: no held-out sample can be used.
         """
+        self._skipped = {}
+        params, wanted = self.converted(params), self._config.evaluate
+        result = self.losses(params) if wanted.loss else {}
+        result |= self.matches(params) if wanted.exact_match else {}
+        return result | {"evaluate_skipped": dict(Counter(self._skipped.values()))}
+
+    def losses(self, params: Any) -> dict[str, Any]:
+        """Mean cross entropy of the tokens that have a loss, as in training.
+
+        Args:
+            params: as `converted` returns them.
+
+        Returns:
+            `heldout_loss`; `heldout_losses`, by member of a mixture, else empty; `heldout_tokens`,
+            the number of tokens that the first is the mean of.
+        """
+        indices = heldout_indices(self._source, self._config.evaluate.samples)
+        sums = {
+            name: total
+            for name, own in by_member(self._source, indices).items()
+            if (total := self._loss_of(params, own))[1]
+        }
+        whole = np.sum([*sums.values()], axis=0) if sums else self._refuse()
+        return {
+            "heldout_loss": float(whole[0] / whole[1]),
+            "heldout_losses": {name: float(s[0] / s[1]) for name, s in sums.items() if name},
+            "heldout_tokens": int(whole[1]),
+        }
+
+    def _loss_of(self, params: Any, indices: Sequence[int]) -> np.ndarray:
+        """`[2]`, float64: sum of the losses of samples, and of their weights."""
+        total = np.zeros(2)
+        for examples in example_batches(
+            self._source, self._processor, self._data, self._rows, indices
+        ):
+            self._note(examples.skipped)
+            batch = place([examples.batch], self._step)
+            total += [float(own) for own in self._sum_losses(params, batch)]
+        return total
+
+    def matches(self, params: Any) -> dict[str, Any]:
+        """Exact match of whole answers that are decoded greedily.
+
+        Args:
+            params: as `converted` returns them.
+
+        Returns:
+            `exact_match` by encoder ("text" for samples without media), and `evaluated`, the number
+            of samples likewise.
+        """
         right: Counter[str] = Counter()
         total: Counter[str] = Counter()
-        skipped: Counter[str] = Counter()
-        params = self.converted(params)
         for prompts in self.prompts():
-            for name, reason in prompts.skipped:
-                logger.warning("skipped held-out sample %s: %s", name, reason)
-                skipped[reason] += 1
+            self._note(prompts.skipped)
             tokens = self.decode(params, prompts)
             for slot in prompts.slots:
                 ids = tokens[slot.row, slot.start : slot.start + self._reserve]
@@ -86,13 +145,23 @@ class Evaluator:
                 if self._processor.decode(ids.tolist()) == self._expected(slot.index):
                     right.update(names)
         if not total:
-            reasons = "; ".join(skipped) or "the held-out split is empty"
-            raise RunError(f"no held-out sample can be evaluated: {reasons}")
+            self._refuse()
         return {
             "exact_match": {name: right[name] / total[name] for name in sorted(total)},
             "evaluated": dict(sorted(total.items())),
-            "evaluate_skipped": dict(skipped),
         }
+
+    def _note(self, skipped: Sequence[Skip]) -> None:
+        """Warn of unusable samples; of each once."""
+        for name, reason in skipped:
+            if name not in self._skipped:
+                logger.warning("skipped held-out sample %s: %s", name, reason)
+            self._skipped.setdefault(name, reason)
+
+    def _refuse(self) -> NoReturn:
+        reasons = "; ".join(dict.fromkeys(self._skipped.values()))
+        reasons = reasons or "the held-out split is empty"
+        raise RunError(f"no held-out sample can be evaluated: {reasons}")
 
     def _expected(self, index: int) -> str:
         """The answer of a held-out sample, with a warning if it is too long to be generated."""
@@ -133,6 +202,13 @@ class Evaluator:
     def _reserve(self) -> int:
         return self._config.evaluate.max_new_tokens
 
+    def _summed(self, params: Any, batch: Any) -> tuple[jax.Array, jax.Array]:
+        """Sum of the losses of one batch, and of its weights."""
+        batch = jax.tree.map(lambda leaf: leaf[0], batch)
+        model, views = self._config.model, self._step.grid.views
+        weights = psum(jnp.sum(batch["decoder"]["loss_weight"]), views["decoder"].batch)
+        return microbatch_loss(params, batch, jnp.ones(()), model, views), weights
+
     def _generate(self, params: Any, batch: Any) -> jax.Array:
         """Token ids of one batch `[1, rows, tokens]` with the answers filled in."""
         model, views = self._config.model, self._step.grid.views
@@ -156,6 +232,14 @@ class Evaluator:
 
         start = (jnp.int32(0), batch["decoder"]["tokens"], order == 0, jnp.int32(1))
         return lax.while_loop(unfinished, step, start)[1][None]
+
+
+def figures_of(result: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of an evaluation by the names that they have in log and metrics."""
+    figures = {name: result[name] for name in ("heldout_loss",) if name in result}
+    for prefix, key in (("heldout_loss", "heldout_losses"), ("exact_match", "exact_match")):
+        figures |= {f"{prefix}/{name}": value for name, value in result.get(key, {}).items()}
+    return figures
 
 
 def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.train.batch import place
 from mllm_jax.train.checkpoint import Checkpoints
-from mllm_jax.train.evaluate import Evaluator
+from mllm_jax.train.evaluate import Evaluator, figures_of
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
 from mllm_jax.train.feed import check_sources, open_loader
 from mllm_jax.train.metrics import (
@@ -411,8 +411,7 @@ def _evaluate(
 ) -> dict[str, Any]:
     began = time.perf_counter()
     result = evaluator(state["params"])
-    shares = {f"exact_match/{name}": share for name, share in result["exact_match"].items()}
-    metrics.log(progress.step, shares)
+    metrics.log(progress.step, figures_of(result))
     progress.paused += time.perf_counter() - began
     return result
 

@@ -1,4 +1,4 @@
-"""Packed greedy decoding gives every sample what it gets when decoded alone, token by token."""
+"""Packed samples get what each gets alone: its loss, and its answer, token by token."""
 
 import dataclasses
 from functools import partial
@@ -10,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from data.evaluation import prompt_batches
+from data.config import MixtureSource
+from data.evaluation import example_batches, prompt_batches
 from data.sources import make_source
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
-from mllm_jax.train.evaluate import Evaluator
+from mllm_jax.train.evaluate import Evaluator, figures_of
+from mllm_jax.train.experiment import RunError
 from sharding.grid import View
 
 
@@ -58,7 +60,12 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
 
 
 def _next(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> jax.Array:
-    """The most likely token behind every position of one row, from whole logits."""
+    """The most likely token behind every position of one row."""
+    return jnp.argmax(_logits(model, params, batch, tokens), axis=-1)
+
+
+def _logits(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> jax.Array:
+    """Whole logits behind every position of one row."""
     view = View()
     media = jnp.zeros((*tokens.shape, model.decoder.d_model))
     for name in model.encoders:
@@ -69,7 +76,7 @@ def _next(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> jax
         media += jnp.where((index >= 0)[..., None], out[0][jnp.maximum(index, 0)], 0)
     rows = batch["decoder"] | {"tokens": tokens}
     hidden = multimodal.decode_hidden(params["decoder"], rows, media, model, view)
-    return jnp.argmax(hidden[0] @ params["decoder"]["lm_head"]["kernel"], axis=-1)
+    return hidden[0] @ params["decoder"]["lm_head"]["kernel"]
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +122,70 @@ def test_exact_match_counts_by_encoder(experiment, params):
     assert set(result["exact_match"]) == {"vision", "audio"}
     assert result["evaluated"] == {"vision": 4, "audio": 4}
     assert result["evaluate_skipped"] == {}
+
+
+def loss_alone(experiment: Any, params: Any, index: int) -> tuple[float, float]:
+    """Sum and number of the losses of one held-out sample in a row of its own, whole logits."""
+    config = experiment.config.data.model_copy(update={"rows": 1})
+    source = make_source(config, "heldout")
+    rows = {name: [0] for name in ("decoder", *experiment.config.model.encoders)}
+    (example,) = example_batches(source, experiment.processor, config, rows, [index])
+    own = example.batch["decoder"]
+    logits = jax.jit(partial(_logits, experiment.config.model))(
+        params, jax.tree.map(jnp.asarray, example.batch), own["tokens"]
+    )
+    each = jax.nn.logsumexp(logits, axis=-1) - logits[np.arange(len(logits)), own["targets"][0]]
+    return float((each * own["loss_weight"][0]).sum()), float(own["loss_weight"].sum())
+
+
+@pytest.fixture(scope="module")
+def losses(experiment, params) -> list[tuple[float, float]]:
+    """Sum and number of the losses of every held-out sample by itself."""
+    host = jax.tree.map(np.asarray, params)
+    return [loss_alone(experiment, host, index) for index in range(8)]
+
+
+def test_the_loss_of_packed_samples_is_that_of_each_alone(experiment, params, losses):
+    result = Evaluator(experiment)(params)
+    total, tokens = np.sum(losses, axis=0)
+    assert result["heldout_tokens"] == tokens
+    assert result["heldout_loss"] == pytest.approx(total / tokens, rel=1e-5)
+    assert result["heldout_losses"] == {}
+    assert figures_of(result)["heldout_loss"] == result["heldout_loss"]
+
+
+def test_the_members_of_a_mixture_have_losses_of_their_own(experiment, params, losses):
+    source = experiment.config.data.source.model_dump()
+    members = {name: {"source": source} for name in ("one", "other")}
+    changes = {"source": MixtureSource(kind="mixture", members=members)}
+    mixed = changed(experiment, data=changes, evaluate={"samples": 10, "exact_match": False})
+    result = Evaluator(mixed)(params)
+    # Held-out samples of the members take turns, so that five are of each.
+    total, tokens = np.sum(losses[:5], axis=0)
+    assert result["heldout_tokens"] == 2 * tokens
+    assert result["heldout_losses"] == pytest.approx(
+        {"one": total / tokens, "other": total / tokens}, rel=1e-5
+    )
+    assert "exact_match" not in result
+    figures = figures_of(result)
+    assert list(figures) == ["heldout_loss", "heldout_loss/one", "heldout_loss/other"]
+
+
+def changed(experiment: Any, **sections: dict[str, Any]) -> Any:
+    """The experiment with other values in some sections of its configuration."""
+    updates = {
+        name: getattr(experiment.config, name).model_copy(update=values)
+        for name, values in sections.items()
+    }
+    return dataclasses.replace(experiment, config=experiment.config.model_copy(update=updates))
+
+
+def test_a_bad_sample_is_told_once_and_counted_once(experiment, params, caplog):
+    # Seven tokens are too few for any answer of the demo, so that no sample has room.
+    budgets = experiment.config.data.budgets | {"tokens": 8}
+    short = changed(experiment, data={"budgets": budgets})
+    evaluator = Evaluator(short)
+    with pytest.raises(RunError, match="no held-out sample can be evaluated"):
+        evaluator(params)
+    told = [record.args[0] for record in caplog.records]
+    assert len(told) == len(set(told)) == 8

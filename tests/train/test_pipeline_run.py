@@ -119,10 +119,11 @@ def test_a_pipelined_run_equals_a_plain_one(small_config: Make, tmp_path: Path) 
     assert 0 < figures["bubble_share"] < 0.5 < 1 < figures["tick_imbalance"]
     assert pipeline_figures(plain) == {}
     evaluated = [
-        Evaluator(experiment)(state["params"])["evaluated"]
+        Evaluator(experiment)(state["params"])
         for experiment, state in ((plain, first), (piped, second))
     ]
-    assert evaluated[0] == evaluated[1]
+    assert evaluated[0]["evaluated"] == evaluated[1]["evaluated"]
+    assert evaluated[0]["heldout_loss"] == pytest.approx(evaluated[1]["heldout_loss"], rel=1e-5)
 
 
 def trained(experiment: Experiment) -> tuple[list[float], Any]:

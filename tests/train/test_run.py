@@ -81,6 +81,8 @@ def test_a_run_leaves_a_summary_metrics_and_checkpoints(whole, folder):
     assert json.loads((run / "summary.json").read_text()) == whole
     assert whole["steps"] == 4
     assert set(whole["exact_match"]) == {"vision", "audio"}
+    assert 0 < whole["heldout_loss"] < 10
+    assert f'"heldout_loss": {whole["heldout_loss"]}' in (run / "metrics.jsonl").read_text()
     assert {"seconds", "final_loss", "tokens_per_second", "padding", "data_wait_share"} <= set(
         whole
     )
@@ -101,7 +103,8 @@ def test_a_finished_run_is_evaluated_again_without_training(whole, folder):
     out, _ = finish(launch("evaluate", folder / "whole.yaml", "--json"))
     result = json.loads(out)
     assert result["step"] == 4
-    assert result["exact_match"] == whole["exact_match"]
+    for key in ("exact_match", "heldout_loss", "heldout_tokens"):
+        assert result[key] == whole[key]
 
 
 def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):
@@ -134,6 +137,7 @@ def test_two_processes_read_each_sample_once_and_give_the_losses_of_one(lengths,
     np.testing.assert_allclose(losses(run), losses(folder / "whole"), rtol=1e-6)
     summary = json.loads((run / "summary.json").read_text())
     assert summary["exact_match"] == whole["exact_match"]
+    assert summary["heldout_loss"] == pytest.approx(whole["heldout_loss"], rel=1e-6)
     reads = [Counter(file.read_text().splitlines()) for file in files]
     assert all(reads)
     assert max((reads[0] + reads[1]).values()) == 1
