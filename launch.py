@@ -376,7 +376,7 @@ def _bad_input() -> tuple[type[Exception], ...]:
     """
     from data.sample import DataError, SampleError
     from mllm_jax.devices import DeviceError
-    from mllm_jax.models.attention import AttentionError
+    from mllm_jax.models.attention_limits import AttentionError
     from mllm_jax.models.pretrained.files import PretrainedError
     from mllm_jax.plan import PlanningError
     from mllm_jax.train.checkpoint import CheckpointError

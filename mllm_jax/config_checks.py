@@ -11,7 +11,7 @@ from data.dealing import check_balancing
 from data.ladder import Ladder
 from data.sample import DataError
 from mllm_jax.config_sections import ExperimentConfig, ScheduleConfig
-from mllm_jax.models.attention import LIMITS, able_backends
+from mllm_jax.models.attention_limits import LIMITS, able_backends
 from mllm_jax.models.config import ImageEncoderConfig
 from mllm_jax.train.schedule import pipeline_plan
 from scheduling.hardware import HardwareError, named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mllm_jax.config_sections import ExperimentConfig
-from mllm_jax.models.attention import PREFERRED, able_backends, causal_share
+from mllm_jax.models.attention_limits import PREFERRED, able_backends, causal_share
 from mllm_jax.models.config import Backend, ModelConfig
 from mllm_jax.models.kept import kept_bytes
 from mllm_jax.models.profile import tower_profiles

@@ -5,6 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from mllm_jax.models.attention_limits import reference_block
+
 #: Finite, so that a row without any visible key would still give finite weights.
 _MASKED = -1e30
 
@@ -19,7 +21,7 @@ def reference(
     """
     tokens = q.shape[1]
     q, k, v = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
-    step = block(tokens) if causal else tokens
+    step = reference_block(tokens) if causal else tokens
     parts = []
     for start in range(0, tokens, step):
         queries = slice(start, min(start + step, tokens))
@@ -27,11 +29,6 @@ def reference(
         mask = visible(segment_ids[:, queries], segment_ids[:, seen], start if causal else None)
         parts.append(attend(q[:, :, queries], k[:, :, seen], v[:, :, seen], mask))
     return jnp.concatenate(parts, axis=2).swapaxes(1, 2)
-
-
-def block(tokens: int) -> int:
-    """Queries of a block of `reference` where it is causal."""
-    return max(64, tokens // 8)
 
 
 def visible(queries: jax.Array, keys: jax.Array, start: int | None) -> jax.Array:

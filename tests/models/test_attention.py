@@ -14,13 +14,8 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.models import attention_kernels as kernels
-from mllm_jax.models.attention import (
-    LIMITS,
-    STAND_IN,
-    AttentionError,
-    attention,
-    check_backend,
-)
+from mllm_jax.models.attention import STAND_IN, attention
+from mllm_jax.models.attention_limits import LIMITS, AttentionError, check_backend
 from mllm_jax.models.flash import flash
 from mllm_jax.models.reference import reference
 from mllm_jax.models.windowed import widths, windowed, windows

@@ -10,7 +10,7 @@ import pytest
 
 from mllm_jax import bench_cost, calibrate
 from mllm_jax.config import ExperimentConfig
-from mllm_jax.models.attention import causal_share
+from mllm_jax.models.attention_limits import causal_share
 from mllm_jax.predict import memory
 from mllm_jax.simulate import simulated_step
 from scheduling.hardware import HardwareError, named, read
