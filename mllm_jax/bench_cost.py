@@ -29,6 +29,7 @@ from mllm_jax.train.step import TrainStep, parameter_layouts
 from mllm_jax.train.synthetic import synthetic_batch
 from scheduling.hardware import Hardware, named
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 
 
@@ -143,7 +144,7 @@ def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _Step:
     pipeline = pipeline_plan(config)
     layout = parameter_layouts(config.model, grid, pipeline is not None)
     optimizer, frozen = build_optimizer(config.train, layout), Frozen(config.train.freeze)
-    step = TrainStep(config.model, grid, grid.mesh(devices), optimizer, pipeline, frozen)
+    step = TrainStep(config.model, grid, make_mesh(grid, devices), optimizer, pipeline, frozen)
     state = step.init(jax.random.key(config.train.seed))
     batch = step.primed(state["params"], place(_microbatches(config), step))
     program = step.step.lower(state, batch).compile()

@@ -32,6 +32,7 @@ from scheduling.program import IDLE, BundleKind
 from scheduling.schedule import Schedule
 from scheduling.timeline import timeline
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 
 PLACEMENTS = ("first_stage", "prologue", "bubbles")
@@ -221,7 +222,7 @@ def _compile(
     devices: Sequence[jax.Device] | None = None,
 ) -> Compiled:
     grid = JointGrid.build(plans)
-    mesh = grid.mesh(devices or jax.devices()[: grid.devices])
+    mesh = make_mesh(grid, devices or jax.devices()[: grid.devices])
     pipeline: PipelinePlan | None = pipeline_plan(config) if grid.devices > 1 else None
     frozen = Frozen(config.train.freeze)
     step = TrainStep(config.model, grid, mesh, optax.identity(), pipeline, frozen)

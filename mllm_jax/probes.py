@@ -27,7 +27,8 @@ from mllm_jax.workload import workload
 from scheduling.estimate import WIDE, Strategy, Timing
 from scheduling.hardware import Hardware
 from sharding.collectives import all_gather, ppermute, reduce_scatter, vary
-from sharding.grid import JointGrid, shardings
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh, shardings
 from sharding.plan import ParallelPlan
 
 #: Layers of a run that is timed.
@@ -191,7 +192,7 @@ class _LayerRun:
     def _compiled(self, backward: bool) -> Callable[[], Any]:
         model, name, plan = self.config.model, self.name, self.plan
         grid = JointGrid.build(dict.fromkeys(("decoder", *model.encoders), plan))
-        view, mesh = grid.views[name], grid.mesh(self.devices)
+        view, mesh = grid.views[name], make_mesh(grid, self.devices)
         tower = Decoder(model, view) if name == "decoder" else Encoder(model, name, view)
 
         def total(stack: Any, x: jax.Array, batch: Any) -> jax.Array:
@@ -257,7 +258,7 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> Probe:
     train = config.train.model_copy(update={"optimizer": AdamWConfig(), "freeze": ()})
     model, plan = config.model, ParallelPlan(data=len(devices))
     grid = JointGrid.build(dict.fromkeys(("decoder", *model.encoders), plan))
-    mesh = grid.mesh(devices)
+    mesh = make_mesh(grid, devices)
     layout = parameter_layouts(model, grid)
     step = TrainStep(model, grid, mesh, build_optimizer(train, layout))
 

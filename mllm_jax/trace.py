@@ -21,6 +21,7 @@ from mllm_jax.train.schedule import encoder_pieces, pipeline_plan, task_costs
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.synthetic import synthetic_batch
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def _records(config: ExperimentConfig, plan: PipelinePlan) -> np.ndarray:
     """Times of the second of two steps on synthetic data; the first one warms up."""
     grid = JointGrid.build(config.parallel.plans)
     recorder = Recorder(grid)
-    mesh = grid.mesh(jax.devices()[: grid.devices])
+    mesh = make_mesh(grid, jax.devices()[: grid.devices])
     observed = replace(plan, observe=recorder)
     frozen = Frozen(config.train.freeze)
     step = TrainStep(config.model, grid, mesh, optax.identity(), observed, frozen)

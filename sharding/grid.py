@@ -9,20 +9,15 @@ axes. Sixteen devices, decoder data 2 x stage 4 x tensor 2, encoder data 8 x ten
     encoder    [     data     ]   [tensor]
 
 Where a plan's boundary falls inside an axis of the decoder, that axis is split: decoder tensor 4
-and encoder data 2 x tensor 2 give the grid ``tensor0 2, tensor1 2``.
+and encoder data 2 x tensor 2 give the grid ``tensor0 2, tensor1 2``. `mesh.py` lays it on devices.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
-
-import jax
-from jax.experimental.mesh_utils import create_device_mesh
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from sharding.plan import AXES, ParallelPlan, PlanError, factorizations
 
@@ -81,10 +76,6 @@ class View:
         sizes = dict(self.sizes)
         return math.prod(sizes[axis] for axis in axes)
 
-    def rows(self) -> PartitionSpec:
-        """Layout of an array `[rows, ...]` whose rows are dealt over `batch`."""
-        return PartitionSpec(self.batch or None)
-
 
 @dataclass(frozen=True)
 class JointGrid:
@@ -127,29 +118,6 @@ class JointGrid:
         """Devices of the grid."""
         return math.prod(size for _, size in self.axes)
 
-    def mesh(self, devices: Sequence[jax.Device] | None = None) -> Mesh:
-        """The one mesh of the program.
-
-        Raises:
-            PlanError: the number of devices differs from the grid's.
-        """
-        found = len(devices) if devices is not None else jax.device_count()
-        if found != self.devices:
-            raise PlanError(
-                f"the plans cover {self.devices} devices but {found} are present; "
-                f"choose plans whose degrees multiply to {found}"
-            )
-        names, sizes = zip(*self.axes, strict=True)
-        # An axis of the grid may be part of a dimension of a TPU's torus.
-        laid = create_device_mesh(sizes, devices, allow_split_physical_axes=True)
-        return Mesh(laid, names, axis_types=(AxisType.Auto,) * len(names))
-
-    def mesh_like(self, mesh: Mesh) -> Mesh:
-        """This grid's mesh over the devices of another one, in the same order."""
-        names, sizes = zip(*self.axes, strict=True)
-        kinds = (AxisType.Auto,) * len(names)
-        return Mesh(mesh.devices.reshape(sizes), names, axis_types=kinds)
-
     def __str__(self) -> str:
         lines = ["grid     " + " x ".join(f"{name} {size}" for name, size in self.axes)]
         for name, plan in self.plans.items():
@@ -168,24 +136,6 @@ def refining_plans(decoder: ParallelPlan) -> list[ParallelPlan]:
     cuts = set(_boundaries(decoder))
     plans = [ParallelPlan(data=d, tensor=t) for d, t in factorizations(decoder.devices, 2)]
     return [plan for plan in reversed(plans) if _clash(cuts | set(_boundaries(plan))) is None]
-
-
-def shardings(mesh: Mesh, specs: object) -> object:
-    """`specs` (a tree of PartitionSpec) as NamedShardings on `mesh`."""
-    return jax.tree.map(
-        lambda spec: NamedSharding(mesh, spec),
-        specs,
-        is_leaf=lambda leaf: isinstance(leaf, PartitionSpec),
-    )
-
-
-def laid_out(shapes: object, mesh: Mesh, specs: object) -> Any:
-    """Shapes and types of `shapes` (a tree of arrays) with layouts: `specs` on `mesh`."""
-    return jax.tree.map(
-        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-        shapes,
-        shardings(mesh, specs),
-    )
 
 
 def _boundaries(plan: ParallelPlan) -> list[int]:

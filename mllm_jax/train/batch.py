@@ -15,7 +15,7 @@ from mllm_jax.train.media import route_specs, routed
 from mllm_jax.train.pipeline import Dealing
 from mllm_jax.train.step import TrainStep, batch_specs
 from sharding.exchange import is_ragged
-from sharding.grid import laid_out, shardings
+from sharding.mesh import laid_out, shardings
 
 
 def place(

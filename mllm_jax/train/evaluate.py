@@ -40,7 +40,7 @@ from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment, RunError
 from mllm_jax.train.step import batch_spec, gather_media, microbatch_loss
 from sharding.collectives import psum
-from sharding.grid import shardings
+from sharding.mesh import shardings
 
 logger = logging.getLogger(__name__)
 

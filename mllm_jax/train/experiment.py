@@ -29,6 +29,7 @@ from mllm_jax.train.schedule import pipeline_plan
 from mllm_jax.train.step import TrainStep, parameter_layouts
 from scheduling.observe import Observer
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh, mesh_like
 
 #: A run folder with less room than this is refused; checkpoints are checked by their size.
 FREE_BYTES = 64 * 2**20
@@ -76,7 +77,7 @@ class Experiment:
             return self.step
         plans = {name: plan.without_stages for name, plan in self.config.parallel.plans.items()}
         grid = JointGrid.build(plans)
-        return TrainStep(self.config.model, grid, grid.mesh_like(self.mesh), optax.identity())
+        return TrainStep(self.config.model, grid, mesh_like(grid, self.mesh), optax.identity())
 
     def observed(self, observe: Observer) -> TrainStep:
         """The train step of a pipeline that tells `observe` what the devices do."""
@@ -100,7 +101,7 @@ def train_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Train
     grid, pipeline = JointGrid.build(config.parallel.plans), pipeline_plan(config)
     lay = parameter_layouts(config.model, grid, pipeline is not None)
     optimizer, frozen = build_optimizer(config.train, lay), Frozen(config.train.freeze)
-    return TrainStep(config.model, grid, grid.mesh(devices), optimizer, pipeline, frozen)
+    return TrainStep(config.model, grid, make_mesh(grid, devices), optimizer, pipeline, frozen)
 
 
 def modalities(model: ModelConfig) -> list[Modality]:

@@ -30,7 +30,8 @@ from mllm_jax.train.optimizer import global_norm
 from mllm_jax.train.pipeline import Dealing, LayerStack, PipelinedGradients, PipelinePlan
 from mllm_jax.train.regroup import Regrouping
 from sharding.collectives import psum, vary
-from sharding.grid import JointGrid, View, laid_out, shardings
+from sharding.grid import JointGrid, View
+from sharding.mesh import laid_out, shardings
 from sharding.rules import is_axes, layouts
 
 #: Of a step without a pipeline.

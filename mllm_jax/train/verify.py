@@ -27,6 +27,7 @@ from mllm_jax.train.schedule import encoder_pieces, pipeline_plan
 from mllm_jax.train.step import NOTHING_FROZEN, TrainStep
 from mllm_jax.train.synthetic import scattered, synthetic_batch
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 
 Plans = Mapping[str, ParallelPlan]
@@ -106,7 +107,7 @@ def loss_and_gradients(
     """
     grid = JointGrid.build(plans)
     alone = grid.devices == 1
-    mesh = grid.mesh(jax.local_devices()[:1] if alone else jax.devices()[: grid.devices])
+    mesh = make_mesh(grid, jax.local_devices()[:1] if alone else jax.devices()[: grid.devices])
     step = TrainStep(model, grid, mesh, optax.identity(), pipeline, frozen)
     rows = microbatches[0]["decoder"]["tokens"].shape[0]
     chosen = local_rows(step, rows)

@@ -20,7 +20,8 @@ from mllm_jax.models.pretrained.load import check, load
 from mllm_jax.models.pretrained.rules import Rule
 from mllm_jax.train.regroup import leaf_name
 from mllm_jax.train.verify import relative_error
-from sharding.grid import JointGrid, View, shardings
+from sharding.grid import JointGrid, View
+from sharding.mesh import make_mesh, shardings
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 
@@ -97,7 +98,7 @@ def _loaded(config: ModelConfig, module: str, tensors: dict[str, Stored], rules:
     target = jax.tree.map(
         lambda leaf, own: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=own),
         shapes[module],
-        shardings(grid.mesh(jax.devices()[:1]), specs),
+        shardings(make_mesh(grid, jax.devices()[:1]), specs),
     )
     found = load(tensors, rules, by_name(target))
     return jax.device_get(

@@ -15,6 +15,7 @@ from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.layers import Dense, Dims
 from sharding.collectives import psum
 from sharding.grid import JointGrid, View
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 from tests.models import towers
@@ -50,7 +51,7 @@ def both(
     rows = P(view.batch)
     sharded = jax.shard_map(
         lambda p, b: step(config, p, b, view),
-        mesh=grid.mesh(jax.devices()[: grid.devices]),
+        mesh=make_mesh(grid, jax.devices()[: grid.devices]),
         in_specs=(specs, rows),
         out_specs=((P(), rows), specs),
         check_vma=True,
@@ -110,7 +111,7 @@ def test_partial_sums_of_bfloat16_are_added_in_float32() -> None:
     shards = {"kernel": P(view.tensor)}, P(None, None, view.tensor)
     run = jax.shard_map(
         jax.value_and_grad(total, argnums=(0, 1), has_aux=True),
-        mesh=grid.mesh(jax.devices()[:2]),
+        mesh=make_mesh(grid, jax.devices()[:2]),
         in_specs=shards,
         out_specs=((P(), P(None, view.tensor)), shards),
         check_vma=True,
@@ -199,7 +200,7 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
             return jnp.zeros(())
 
         specs = jax.tree.map(lambda layout: layout.spec, layouts(axes["decoder"], view))
-        mesh = grid.mesh(jax.devices()[: grid.devices])
+        mesh = make_mesh(grid, jax.devices()[: grid.devices])
         run = jax.shard_map(
             residuals, mesh=mesh, in_specs=(specs, P(view.batch)), out_specs=P(), check_vma=True
         )

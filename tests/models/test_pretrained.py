@@ -25,6 +25,7 @@ from mllm_jax.train.regroup import leaf_name
 from mllm_jax.train.step import TrainStep
 from scheduling.schedule import interleaved
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 
@@ -120,7 +121,7 @@ def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path:
     check(tensors, rules)
     for plan, pipeline in PLANS:
         grid = JointGrid.build({"decoder": plan})
-        mesh = grid.mesh(jax.devices()[: grid.devices])
+        mesh = make_mesh(grid, jax.devices()[: grid.devices])
         step = TrainStep(own, grid, mesh, optax.identity(), pipeline)
         target = by_name(step.abstract["params"]["decoder"])
         found = load(tensors, rules, target)

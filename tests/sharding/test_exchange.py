@@ -9,6 +9,7 @@ from jax.sharding import PartitionSpec as P
 from sharding.collectives import psum
 from sharding.exchange import exchange
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 
 ROWS, OUTPUTS, TOKENS, WIDTH = 8, 4, 16, 3
@@ -49,7 +50,7 @@ def lookup(outputs: np.ndarray, index: np.ndarray) -> np.ndarray:
 def test_equals_a_lookup_with_its_gradient(decoder, encoder):
     grid = JointGrid.build({"decoder": decoder, "vision": encoder})
     source, target = grid.views["vision"], grid.decoder
-    mesh = grid.mesh(jax.devices()[: grid.devices])
+    mesh = make_mesh(grid, jax.devices()[: grid.devices])
 
     def body(outputs, index, weights):
         def loss(outputs):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.ahead import Target
 from sharding.grid import JointGrid, View, refining_plans
+from sharding.mesh import make_mesh
 from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
 
 
@@ -100,7 +101,7 @@ def test_refusals_name_the_module_and_the_valid_choices():
     with pytest.raises(PlanError, match=r"audio: data 4 covers 4 devices .* multiply to 6"):
         JointGrid.build({"decoder": decoder, "audio": ParallelPlan(data=4)})
     with pytest.raises(PlanError, match="cover 3 devices but 8 are present"):
-        JointGrid.build({"decoder": ParallelPlan(data=3)}).mesh()
+        make_mesh(JointGrid.build({"decoder": ParallelPlan(data=3)}))
 
 
 @pytest.mark.tpu_compile
@@ -117,6 +118,6 @@ def test_grids_lie_on_a_torus(decoder: ParallelPlan, encoder: ParallelPlan) -> N
     pytest.importorskip("libtpu")
     devices = Target.parse("tpu:v5p:4x4x2").devices()
     grid = JointGrid.build({"decoder": decoder, "vision": encoder})
-    mesh = grid.mesh(devices)
+    mesh = make_mesh(grid, devices)
     assert set(mesh.devices.flat) == set(devices)
     assert mesh.shape == dict(grid.axes)

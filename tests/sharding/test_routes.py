@@ -21,6 +21,7 @@ from mllm_jax.bench_overlap import TARGETS
 from sharding.collectives import psum
 from sharding.exchange import exchange_by_routes, is_ragged
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan, PlanError
 from sharding.routes import Routes, Side, runs_of
 from tests.emulation import ragged_on_cpus
@@ -159,7 +160,7 @@ def exchanged(grid: JointGrid, devices: Sequence[Any]) -> Any:
     got = P(target.batch or None, target.tensor or None)
     run = jax.shard_map(
         body,
-        mesh=grid.mesh(devices[: grid.devices]),
+        mesh=make_mesh(grid, devices[: grid.devices]),
         in_specs=(sent, got, P(target.positions), got),
         out_specs=(sent, got),
     )
@@ -263,7 +264,7 @@ def compiled(devices: Sequence[Any], ragged: bool) -> Any:
     grid = JointGrid.build(plans)
     source, target = Side(grid.views["vision"], 32, 256), Side(grid.decoder, 32, 512)
     routes = Routes.build(source, target, np.zeros((0, 5), np.int64), ragged)
-    assert is_ragged(grid.mesh(devices), routes.axes)
+    assert is_ragged(make_mesh(grid, devices), routes.axes)
     shapes = jax.eval_shape(lambda: (*values(routes, 512), *on_devices(routes)))
     return exchanged(grid, devices).lower(*shapes).compile()
 

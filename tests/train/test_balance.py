@@ -27,6 +27,7 @@ from mllm_jax.train.experiment import modalities
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.verify import Verification, compare, initial_parameters
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 
 ROWS = 4
@@ -92,7 +93,7 @@ class Laboratory:
 
     def _compiled(self, devices: int, routed: bool) -> tuple[TrainStep, Any, Any]:
         grid = JointGrid.build(ONE if devices == 1 else FOUR)
-        mesh = grid.mesh(jax.devices()[:devices])
+        mesh = make_mesh(grid, jax.devices()[:devices])
         step = TrainStep(self.config.model, grid, mesh, optax.identity())
         layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
         params = jax.device_put(self.params, layout)

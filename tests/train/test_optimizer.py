@@ -20,6 +20,7 @@ from mllm_jax.train.optimizer import (
 )
 from mllm_jax.train.step import specs_like
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 
@@ -69,7 +70,7 @@ def updated(config: TrainConfig, plan: ParallelPlan, rounds: int = 3) -> Any:
     step = jax.jit(
         jax.shard_map(
             update,
-            mesh=grid.mesh(jax.devices()[: grid.devices]),
+            mesh=make_mesh(grid, jax.devices()[: grid.devices]),
             in_specs=(specs, state_specs, specs),
             out_specs=(specs, state_specs),
         )
@@ -168,7 +169,7 @@ def test_global_norm_counts_every_entry_once():
     layout = layouts(AXES, grid.decoder)
     norm = jax.shard_map(
         lambda grads: global_norm(grads, layout),
-        mesh=grid.mesh(),
+        mesh=make_mesh(grid),
         in_specs=(jax.tree.map(lambda leaf: leaf.spec, layout),),
         out_specs=P(),
     )

@@ -27,6 +27,7 @@ from scheduling.bubbles import place_encoders
 from scheduling.cost import EncoderCosts, TaskCosts
 from scheduling.schedule import EncoderPieces, Schedule, Task, gpipe, interleaved
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from tests.scheduling.placing import at_random, naive, with_prologue
 from tests.train.models import small_model
@@ -316,7 +317,7 @@ def test_buffers_are_not_copied_between_tasks() -> None:
     case = Case(placed(interleaved(2, 1, 5), (VISION,), "bubbles"), remat="layer", co_issue=False)
     grid, count = JointGrid.build(case.plans), case.schedule.microbatches
     plan = PipelinePlan(case.schedule, co_issue=False)
-    mesh = grid.mesh(jax.devices()[: grid.devices])
+    mesh = make_mesh(grid, jax.devices()[: grid.devices])
     step = TrainStep(model(case.names, case.family, "layer"), grid, mesh, optax.identity(), plan)
     batch = place(microbatches(case.names, case.family, count, count), step)
     compiled = step.gradients.lower(step.abstract["params"], batch).compile()

@@ -15,6 +15,7 @@ from mllm_jax.train.step import TrainStep
 from mllm_jax.train.synthetic import scattered, synthetic_batch
 from mllm_jax.train.verify import compare, initial_parameters, leaf_errors, loss_and_gradients
 from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from tests.train.models import small_model
 
@@ -130,7 +131,7 @@ def test_accumulation_equals_one_batch():
     model = small_model()
     plans = {"decoder": plan(2), "vision": plan(2), "audio": plan(1, 1, 2)}
     grid = JointGrid.build(plans)
-    mesh = grid.mesh(jax.devices()[:2])
+    mesh = make_mesh(grid, jax.devices()[:2])
     step = TrainStep(model, grid, mesh, optax.identity())
     params = jax.device_put(
         parameters("llama", "siglip"), jax.tree.map(lambda x: x.sharding, step.abstract["params"])

@@ -1,0 +1,56 @@
+"""The joint grid laid on devices, and arrays laid on the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax.experimental.mesh_utils import create_device_mesh
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from sharding.grid import JointGrid
+from sharding.plan import PlanError
+
+
+def make_mesh(grid: JointGrid, devices: Sequence[jax.Device] | None = None) -> Mesh:
+    """The one mesh of the program, by default over all devices that are present.
+
+    Raises:
+        PlanError: the number of devices differs from the grid's.
+    """
+    found = len(devices) if devices is not None else jax.device_count()
+    if found != grid.devices:
+        raise PlanError(
+            f"the plans cover {grid.devices} devices but {found} are present; "
+            f"choose plans whose degrees multiply to {found}"
+        )
+    names, sizes = zip(*grid.axes, strict=True)
+    # An axis of the grid may be part of a dimension of a TPU's torus.
+    laid = create_device_mesh(sizes, devices, allow_split_physical_axes=True)
+    return Mesh(laid, names, axis_types=(AxisType.Auto,) * len(names))
+
+
+def mesh_like(grid: JointGrid, mesh: Mesh) -> Mesh:
+    """The mesh of `grid` over the devices of another one, in the same order."""
+    names, sizes = zip(*grid.axes, strict=True)
+    kinds = (AxisType.Auto,) * len(names)
+    return Mesh(mesh.devices.reshape(sizes), names, axis_types=kinds)
+
+
+def shardings(mesh: Mesh, specs: object) -> object:
+    """`specs` (a tree of PartitionSpec) as NamedShardings on `mesh`."""
+    return jax.tree.map(
+        lambda spec: NamedSharding(mesh, spec),
+        specs,
+        is_leaf=lambda leaf: isinstance(leaf, PartitionSpec),
+    )
+
+
+def laid_out(shapes: object, mesh: Mesh, specs: object) -> Any:
+    """Shapes and types of `shapes` (a tree of arrays) with layouts: `specs` on `mesh`."""
+    return jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        shapes,
+        shardings(mesh, specs),
+    )
