@@ -8,32 +8,3 @@ row), `order.py` (which sample is next), `plan.py` (the stream of step plans), `
 before). `sources/` has the formats: `record.py` says what a record of any of them is, `storage.py`
 where files are.
 """
-
-from data.config import DataConfig
-from data.evaluation import PromptBatch, Slot, prompt_batches
-from data.loader import Loader, Step, StepStats
-from data.modality import Modality
-from data.plan import LoaderState
-from data.processor import Processor, make_processor
-from data.sample import DataError, SampleError
-from data.sources import Source, make_source
-from data.suggest import suggest_budgets
-
-__all__ = [
-    "DataConfig",
-    "DataError",
-    "Loader",
-    "LoaderState",
-    "Modality",
-    "Processor",
-    "PromptBatch",
-    "SampleError",
-    "Slot",
-    "Source",
-    "Step",
-    "StepStats",
-    "make_processor",
-    "make_source",
-    "prompt_batches",
-    "suggest_budgets",
-]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from data.config import DataConfig
 from data.problem import CostKind, Ints, Problem
 from data.sample import DataError
 
@@ -386,3 +387,19 @@ def _ranks(problem: Problem, name: str, groups: Sequence[Sequence[int]]) -> Ints
     for item in np.flatnonzero(rank < 0)[:1]:
         raise DataError(f"{name} drops item {problem.name(item)}")
     return rank
+
+
+def check_balancing(config: DataConfig, towers: Sequence[str]) -> None:
+    """See that `data.balancing` names towers and algorithms.
+
+    Raises:
+        DataError: it does not.
+    """
+    for tower, how in config.balancing.items():
+        if tower not in towers:
+            raise DataError(f"data.balancing.{tower}: no such tower; valid: {', '.join(towers)}")
+        if how.algorithm is not None:
+            try:
+                find_algorithm(how.algorithm)
+            except DataError as error:
+                raise DataError(f"data.balancing.{tower}.algorithm: {error}") from error

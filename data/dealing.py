@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.balance import SHIPPED, deal, find_algorithm, refine
+from data.balance import SHIPPED, check_balancing, deal, refine
 from data.config import DataConfig, TowerBalancing
 from data.ladder import Ladder
 from data.microbatches import in_turn
@@ -447,22 +447,6 @@ def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, in
         return 0.0, 0, 0
     most = int(work.argmax())
     return float(work[most]), int(owners[most]), int(rows[most])
-
-
-def check_balancing(config: DataConfig, towers: Sequence[str]) -> None:
-    """See that `data.balancing` names towers and algorithms.
-
-    Raises:
-        DataError: it does not.
-    """
-    for tower, how in config.balancing.items():
-        if tower not in towers:
-            raise DataError(f"data.balancing.{tower}: no such tower; valid: {', '.join(towers)}")
-        if how.algorithm is not None:
-            try:
-                find_algorithm(how.algorithm)
-            except DataError as error:
-                raise DataError(f"data.balancing.{tower}.algorithm: {error}") from error
 
 
 def _spread(rows: Ints, here: Sequence[int], count: int) -> tuple[int | None, ...]:

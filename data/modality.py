@@ -24,7 +24,7 @@ class Modality:
     patch: (height, width) of a patch in pixels; images only.
     channels: 1 (grey) or 3 (RGB); images only.
     block: (rows, columns) of patches that pixel-shuffle merges into one output; images only.
-    class_token: one more input position for each image, see `data.media.with_class_token`.
+    class_token: one more input position for each image, see `data.patches.with_class_token`.
     mels: mel bands; audio only.
     stride: frames that convolutions and stacking merge into one output; audio only.
     tiling: how images are cut into tiles; None for images seen as they are.

@@ -13,17 +13,16 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from datetime import date
 
 import numpy as np
 
-from data.chat import PAD_ID, Chat, ConfiguredChat, marks_of
+from data.chat import PAD_ID, marks_of
 from data.config import DataConfig
-from data.modality import Kind, Modality
+from data.configured_chat import make_chat, read_files
+from data.modality import Modality
 from data.readers import AudioReader, ConfiguredClips, ConfiguredImages, ImageReader
 from data.released.audio import ReleasedAudio
-from data.released.chat import ReleasedChat
-from data.released.files import ReleasedFiles, read_folder
+from data.released.files import ReleasedFiles
 from data.released.images import ReleasedImages
 from data.sample import (
     ConversationError,
@@ -41,8 +40,6 @@ from data.tiles import Size
 
 _VERSION = 2  # of what a sample becomes; raised when the same sample gets other lengths
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may have them alone; no tokenizer takes them
-#: What chat templates are told is today, so that runs can be repeated; as Llama's own have it.
-TODAY = date(2024, 7, 26)
 
 
 #: By encoder, input positions of its media, or the tokens at which their outputs begin to land.
@@ -305,19 +302,6 @@ class Processor:
 def make_processor(config: DataConfig, modalities: Sequence[Modality]) -> Processor:
     """The configured processor. Raises DataError, see `Processor`."""
     return Processor(config, modalities)
-
-
-def read_files(config: DataConfig) -> ReleasedFiles | None:
-    """What is read of the folder `data.processor`. Raises DataError."""
-    return None if config.processor is None else read_folder(config.processor)
-
-
-def make_chat(config: DataConfig, kinds: Sequence[Kind], files: ReleasedFiles | None) -> Chat:
-    """The configured tokenizer and chat template, for encoders of `kinds`. Raises DataError."""
-    marks = marks_of(config)
-    if files is None:
-        return ConfiguredChat(config, marks)
-    return ReleasedChat(files, {kind: marks[kind] for kind in kinds}, TODAY)
 
 
 def _image_reader(

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import AudioConfig, ImageConfig
-from data.media import frames_medium, frames_of, grid_of, patches_of, with_class_token
+from data.frames import frames_medium, frames_of
 from data.modality import Modality
+from data.patches import grid_of, patches_of, with_class_token
 from data.sample import DataError, Medium
 from data.tiles import Size
 

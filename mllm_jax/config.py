@@ -20,7 +20,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from data.processor import make_chat, read_files
+from data.configured_chat import make_chat, read_files
 from data.sample import DataError
 from mllm_jax.config_checks import check, check_unplanned
 from mllm_jax.config_keys import choices, nearest, siblings

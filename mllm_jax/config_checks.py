@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from data.dealing import check_balancing
+from data.balance import check_balancing
 from data.ladder import Ladder
 from data.sample import DataError
 from mllm_jax.config_sections import ExperimentConfig, ScheduleConfig

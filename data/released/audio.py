@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data.media import check_finite, log_energies, scaled
+from data.frames import check_finite, log_energies, scaled
 from data.modality import Modality
 from data.released.files import AudioSettings
 from data.sample import DataError, MediaError, Medium

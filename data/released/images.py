@@ -16,8 +16,8 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 
-from data.media import cut_patches, with_class_token
 from data.modality import Modality
+from data.patches import cut_patches, with_class_token
 from data.sample import DataError, MediaError, Medium, Tiles
 from data.tiles import WHOLE, Layout, layout_of, taps_of
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from data import DataConfig, Processor, Source, make_processor, make_source
+from data.config import DataConfig
+from data.processor import Processor, make_processor
+from data.sources import Source, make_source
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig
 
 

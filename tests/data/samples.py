@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import DataConfig, Modality
-from data.config import Balance
+from data.config import Balance, DataConfig
 from data.dealing import Dealer, Hosts
 from data.ladder import Ladder
+from data.modality import Modality
 from data.packing import make_capacity
 from data.sample import Audio, Example, Image, Sample, SampleError, Turn
 

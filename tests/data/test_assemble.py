@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import DataConfig, LoaderState, Modality, Processor, make_processor
 from data.assemble import Assembler, Batch
+from data.config import DataConfig
 from data.lengths import measure
+from data.modality import Modality
 from data.packing import make_capacity
-from data.plan import NO_CONSUMER, Placement, Planner
+from data.plan import NO_CONSUMER, LoaderState, Placement, Planner
+from data.processor import Processor, make_processor
 from data.sample import Example
 from tests.data.samples import (
     AUDIO,

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import LoaderState, Processor
 from data.assemble import Assembler, Batch
 from data.config import Balance
 from data.lengths import measure
 from data.packing import spans_of
-from data.plan import Consumer, Planner, StepPlan
+from data.plan import Consumer, LoaderState, Planner, StepPlan
 from data.problem import Problem
+from data.processor import Processor
 from data.sample import DataError, Lengths
 from tests.data.samples import (
     AUDIO,

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data import DataError
 from data.distributions import REDUCTION, draw
-from data.sample import Lengths
+from data.sample import DataError, Lengths
 
 COUNT = 60_000
 

@@ -7,7 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from data import DataConfig, Processor, PromptBatch, SampleError, Source, prompt_batches
+from data.config import DataConfig
+from data.evaluation import PromptBatch, prompt_batches
+from data.processor import Processor
+from data.sample import SampleError
+from data.sources import Source
 from tests.data.samples import ListSource, MakeConfig, Picture, all_rows, make_sample
 
 RESERVE = 18

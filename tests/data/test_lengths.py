@@ -14,11 +14,13 @@ import PIL.Image
 import pytest
 
 import data.lengths
-from data import DataConfig, DataError, Processor, SampleError, make_processor, make_source
 from data.assemble import Assembler
+from data.config import DataConfig
 from data.lengths import LengthTable, lengths_folder, measure, open_lengths
 from data.plan import Consumer, LoaderState, Planner
-from data.sample import Sample
+from data.processor import Processor, make_processor
+from data.sample import DataError, Sample, SampleError
+from data.sources import make_source
 from tests.data.samples import (
     AUDIO,
     CAPACITY,

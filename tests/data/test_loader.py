@@ -13,18 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data import (
-    DataConfig,
-    DataError,
-    Loader,
-    LoaderState,
-    Processor,
-    SampleError,
-    Source,
-    Step,
-    make_processor,
-)
-from data.plan import Consumer
+from data.config import DataConfig
+from data.loader import Loader, Step
+from data.plan import Consumer, LoaderState
+from data.processor import Processor, make_processor
+from data.sample import DataError, SampleError
+from data.sources import Source
 from tests.data.samples import (
     AUDIO,
     VISION,

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import Modality
 from data.config import AudioConfig, ImageConfig
-from data.media import frames_medium, frames_of, grid_of, log_mel, mel_filters, patches_of
+from data.frames import frames_medium, frames_of, log_mel, mel_filters
+from data.modality import Modality
+from data.patches import grid_of, patches_of
 from data.sample import MediaError
 
 SMALL = AudioConfig(sample_rate=1000, hop=10, window=32)

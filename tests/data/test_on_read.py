@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data import DataConfig, LoaderState, Processor, SampleError, Step
+from data.config import DataConfig
+from data.loader import Step
 from data.on_read import Alone, Cluster, ReadingLoader, Words
-from data.plan import Consumer
+from data.plan import Consumer, LoaderState
+from data.processor import Processor
+from data.sample import SampleError
 from tests.data.samples import (
     WORK,
     ListSource,

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import DataError
 from data.packing import FreeSpans, make_capacity, pack
 from data.plan import lay_out
-from data.sample import Lengths
+from data.sample import DataError, Lengths
 from tests.data.samples import AUDIO, BUDGETS, VISION
 
 LIMITS = (20, 12, 3)

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import DataError, LoaderState, Processor, SampleError
 from data.config import Balance
 from data.lengths import measure
 from data.packing import Capacity, spans_of
-from data.plan import Consumer, Planner, StepPlan
+from data.plan import Consumer, LoaderState, Planner, StepPlan
+from data.processor import Processor
+from data.sample import DataError, SampleError
 from tests.data.samples import (
     AUDIO,
     BUDGETS,

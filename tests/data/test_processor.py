@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import DataError, Modality, Processor, SampleError, Source, make_processor
-from data.sample import Sample, Turn
+from data.modality import Modality
+from data.processor import Processor, make_processor
+from data.sample import DataError, Sample, SampleError, Turn
+from data.sources import Source
 from tests.data.samples import AUDIO, VISION, MakeConfig, Picture, make_sample, mixed_source
 
 

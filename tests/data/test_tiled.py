@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data import DataError, LoaderState, Modality, Processor
 from data.assemble import Assembler, Batch, BatchArrays
 from data.lengths import LengthTable, measure, open_lengths
+from data.modality import Modality
 from data.packing import make_capacity
-from data.plan import Consumer, Placement, Planner, runs_of_plan
-from data.sample import Lengths, Medium, Sample, SampleError
+from data.plan import Consumer, LoaderState, Placement, Planner, runs_of_plan
+from data.processor import Processor
+from data.sample import DataError, Lengths, Medium, Sample, SampleError
 from data.suggest import suggest_budgets
 from data.tiles import WHOLE
 from tests.data.samples import AUDIO, WORK, ListSource, MakeConfig, Picture, all_rows, make_sample

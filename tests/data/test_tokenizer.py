@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import DataError, Processor
 from data.config import ChatConfig
+from data.processor import Processor
+from data.sample import DataError
 from data.sources.demo import HEAR, LOOK, LOOK_TWICE, PAIR_SEPARATOR
 from data.tokenizer import ChatTokenizer
 from tests.data.samples import make_sample

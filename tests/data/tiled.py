@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from data import DataConfig, Modality, Processor
+from data.config import DataConfig
+from data.modality import Modality
+from data.processor import Processor
 from data.sample import Example, Lengths, MediaError, Medium, Sample, SampleError, Tiles
 from data.tiles import WHOLE, Layout, Tiling, layout_of, taps_of
 from tests.data.samples import ListSource, Picture, make_sample

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from data.assemble import BatchArrays
-from data.media import with_class_token
 from data.modality import Modality
 from data.packing import make_capacity
+from data.patches import with_class_token
 from data.plan import Placement, lay_out, runs_of_plan
 from data.sample import Example, Medium, Tiles
 from data.tiles import WHOLE, Tiling, layout_of, taps_of

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.media import log_energies
+from data.frames import log_energies
 from data.modality import Modality
 from data.released import audio
 from data.released.audio import ReleasedAudio, log_mel

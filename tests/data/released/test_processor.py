@@ -14,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data import DataConfig, Loader, Processor, SampleError, make_processor, prompt_batches
-from data.loader import StepLoader
+from data.config import DataConfig
+from data.evaluation import prompt_batches
+from data.loader import Loader, StepLoader
 from data.modality import Modality
 from data.on_read import Alone, ReadingLoader
 from data.plan import Consumer
-from data.sample import Audio, DataError, Image, LengthError, Sample, Turn
+from data.processor import Processor, make_processor
+from data.sample import Audio, DataError, Image, LengthError, Sample, SampleError, Turn
 from data.tiles import Tiling
 from tests.data.released.stored import (
     CHATTING,

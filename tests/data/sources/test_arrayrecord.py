@@ -9,7 +9,9 @@ import fsspec
 import msgpack
 import pytest
 
-from data import DataError, SampleError, make_processor, make_source
+from data.processor import make_processor
+from data.sample import DataError, SampleError
+from data.sources import make_source
 from data.sources.storage import File, StorageError
 from tests.data.samples import AUDIO, VISION, MakeConfig
 from tests.data.sources.writers import array_records, encoded_image

@@ -11,8 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data import DataConfig, DataError, Loader, Processor, Source, make_source, suggest_budgets
+from data.config import DataConfig
 from data.lengths import measure
+from data.loader import Loader
+from data.processor import Processor
+from data.sample import DataError
+from data.sources import Source, make_source
 from data.sources.digits import DigitShapes, Strip, draw, make_strip, split_scans
 from data.sources.speech import (
     SPEEDS,
@@ -22,6 +26,7 @@ from data.sources.speech import (
     is_heldout,
     make_utterances,
 )
+from data.suggest import suggest_budgets
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
 
 

@@ -13,10 +13,13 @@ import fsspec
 import numpy as np
 import pytest
 
-from data import DataConfig, Loader, Processor, Source, make_processor, make_source
+from data.config import DataConfig
 from data.lengths import open_lengths
+from data.loader import Loader
 from data.on_read import Alone, ReadingLoader
 from data.plan import Consumer
+from data.processor import Processor, make_processor
+from data.sources import Source, make_source
 from tests.data.samples import (
     AUDIO,
     BUDGETS,

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data import DataError, make_processor, make_source
+from data.processor import make_processor
+from data.sample import DataError
+from data.sources import make_source
 from data.sources.index import open_index
 from data.sources.llava import JsonRecords
 from data.sources.llava import _index as index_of

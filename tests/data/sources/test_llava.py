@@ -15,16 +15,12 @@ import PIL.Image
 import pytest
 import soundfile
 
-from data import (
-    DataConfig,
-    DataError,
-    Loader,
-    LoaderState,
-    SampleError,
-    Source,
-    make_processor,
-    make_source,
-)
+from data.config import DataConfig
+from data.loader import Loader
+from data.plan import LoaderState
+from data.processor import make_processor
+from data.sample import DataError, SampleError
+from data.sources import Source, make_source
 from data.sources.blobs import inside
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
 

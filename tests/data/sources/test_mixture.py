@@ -11,19 +11,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from data import (
-    DataConfig,
-    DataError,
-    Loader,
-    LoaderState,
-    make_processor,
-    make_source,
-    suggest_budgets,
-)
+from data.config import DataConfig
 from data.lengths import open_lengths
+from data.loader import Loader
 from data.on_read import Alone, ReadingLoader
-from data.plan import Consumer, Planner
+from data.plan import Consumer, LoaderState, Planner
+from data.processor import make_processor
+from data.sample import DataError
+from data.sources import make_source
 from data.sources.mixture import Mixture
+from data.suggest import suggest_budgets
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, all_rows
 from tests.data.sources.writers import FORMATS, SAMPLES
 from tests.data.test_loader import assert_same_step

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import data.sources.parquet
-from data import DataError, SampleError, make_processor, make_source
-from data.sample import MediaError
+from data.processor import make_processor
+from data.sample import DataError, MediaError, SampleError
+from data.sources import make_source
 from data.sources.storage import File, StorageError
 from tests.data.samples import AUDIO, VISION, MakeConfig
 from tests.data.sources.writers import STORED, encoded_image

@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data import DataError, Loader, make_processor, make_source
 from data.distributions import REDUCTION, draw
+from data.loader import Loader
 from data.plan import Consumer
+from data.processor import make_processor
+from data.sample import DataError
+from data.sources import make_source
 from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows
 
 SOURCE = {"kind": "synthetic", "samples": 200, "scale": 0.05, "patch": 16}

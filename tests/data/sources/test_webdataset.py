@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data import DataError, SampleError, make_processor, make_source
+from data.processor import make_processor
+from data.sample import DataError, SampleError
+from data.sources import make_source
 from data.sources.storage import StorageError, local_file
 from data.sources.webdataset import _members_of
 from tests.data.samples import AUDIO, VISION, MakeConfig
