@@ -20,6 +20,7 @@ from mllm_jax.devices import is_primary, peak_flops
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.train.batch import place
+from mllm_jax.train.changes import tell_changes
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator, figures_of
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
@@ -361,9 +362,8 @@ def _restore_or_init(
         state = initial_state(experiment, console)
         return state, Progress(0, LoaderState(config.train.seed))
     progress = Progress.from_json(restored.progress)
-    for change in changed_keys(restored.config, config.model_dump(mode="json")):
-        logger.warning("resuming with another configuration: %s", change)
     if is_primary():
+        tell_changes(restored.config, config.model_dump(mode="json"))
         console.print(f"resuming {config.run.path} after step {progress.step}", soft_wrap=True)
     return restored.state, progress
 
@@ -381,24 +381,6 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
 
     params = state.pop("params")
     return state | {"params": start_from(config.model, params, step.abstract["params"], tell)}
-
-
-def changed_keys(saved: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What of the model, the data and the training differs, as `path: old -> new`."""
-    changes = []
-    for section in ("model", "data", "train"):
-        old, new = _flat(saved.get(section), section), _flat(now[section], section)
-        for path in sorted(old.keys() | new.keys()):
-            if old.get(path) != new.get(path):
-                changes.append(f"{path}: {old.get(path)} -> {new.get(path)}")
-    return changes
-
-
-def _flat(value: Any, path: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        return {path: value}
-    parts = (_flat(inner, f"{path}.{key}") for key, inner in value.items())
-    return {key: leaf for part in parts for key, leaf in part.items()}
 
 
 def _save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress) -> None:

@@ -1,5 +1,6 @@
 """What the loop does besides stepping."""
 
+import logging
 import math
 
 import jax
@@ -8,9 +9,10 @@ import pytest
 
 from mllm_jax.train import loop
 from mllm_jax.train.batch import place
+from mllm_jax.train.changes import tell_changes
 from mllm_jax.train.experiment import RunError
 from mllm_jax.train.feed import open_loader
-from mllm_jax.train.loop import Progress, changed_keys
+from mllm_jax.train.loop import Progress
 from mllm_jax.train.metrics import StepRecord, Sums
 from tests.train.conftest import run
 
@@ -26,11 +28,39 @@ def test_a_diverged_step_ends_the_run_before_it_is_saved(loss, norm):
         loop._check_finite(record(loss, norm), None)
 
 
-def test_changed_keys_are_named_with_old_and_new_values():
-    saved = {"model": {"a": 1, "b": {"c": 2}}, "data": {"rows": 8}, "train": {"steps": 4}}
-    now = {"model": {"a": 1, "b": {"c": 3}}, "data": {"rows": 8}, "train": {"steps": 4, "x": 1}}
-    assert changed_keys(saved, now) == ["model.b.c: 2 -> 3", "train.x: None -> 1"]
-    assert changed_keys(saved, saved) == []
+def test_a_resumed_run_tells_what_has_changed(caplog):
+    saved = {
+        "run": {"log_every": 10},
+        "model": {"a": 1, "b": {"c": 2}},
+        "parallel": {"decoder": {"data": 2, "tensor": 1}},
+        "schedule": {"kind": "1f1b"},
+        "data": {"rows": 8, "workers": 0},
+        "train": {"steps": 4},
+    }
+    now = {
+        "run": {"log_every": 10},
+        "model": {"a": 1, "b": {"c": 3}},
+        "parallel": {"decoder": {"data": 1, "tensor": 2}},
+        "schedule": {"kind": "gpipe"},
+        "data": {"rows": 4, "workers": 2},
+        "train": {"steps": 4, "x": 1},
+    }
+    caplog.set_level(logging.INFO)
+    tell_changes(saved, saved)
+    assert not caplog.records
+    tell_changes(saved, now)
+    told = {level: [] for level in ("WARNING", "INFO")}
+    for entry in caplog.records:
+        told[entry.levelname].append(entry.message.partition(": ")[2])
+    assert told == {
+        "WARNING": ["model.b.c: 2 -> 3", "data.rows: 8 -> 4", "train.x: None -> 1"],
+        "INFO": [
+            "parallel.decoder.data: 2 -> 1",
+            "parallel.decoder.tensor: 1 -> 2",
+            "schedule.kind: 1f1b -> gpipe",
+            "data.workers: 0 -> 2",
+        ],
+    }
 
 
 def test_progress_survives_json(experiment, fresh_state):

@@ -1,0 +1,45 @@
+"""What of the configuration has changed since a checkpoint was saved, and how a run tells it.
+
+What computes something else (model, data, training) is a warning. What computes the same in another
+way, such as other plans, is information.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+#: Sections that decide what is computed.
+COMPUTED = ("model", "data", "train")
+#: Keys of theirs that do not.
+PLACES = ("data.cache", "data.lengths_folder", "data.prefetch", "data.workers")
+
+
+def tell_changes(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Log every key of a resumed run that is not what it was."""
+    for section in now:
+        for key, change in changed_keys(saved, now, section).items():
+            if section in COMPUTED and key not in PLACES:
+                logger.warning("resuming with another configuration: %s", change)
+            else:
+                logger.info("resuming under another plan or setting: %s", change)
+
+
+def changed_keys(saved: Mapping[str, Any], now: Mapping[str, Any], section: str) -> dict[str, str]:
+    """By its path, what differs of a section, as `path: old -> new`."""
+    old, new = _flat(saved.get(section), section), _flat(now[section], section)
+    return {
+        path: f"{path}: {old.get(path)} -> {new.get(path)}"
+        for path in sorted(old.keys() | new.keys())
+        if old.get(path) != new.get(path)
+    }
+
+
+def _flat(value: Any, path: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {path: value}
+    parts = (_flat(inner, f"{path}.{key}") for key, inner in value.items())
+    return {key: leaf for part in parts for key, leaf in part.items()}
