@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from data.places import LocalPath, LocalText, Place
 
 
 class _Section(BaseModel):
@@ -23,12 +25,6 @@ class DemoSource(_Section):
     variants: PositiveInt = 60  # augmented copies of each training scan
     digits: Annotated[int, Field(ge=1, le=8)] = 8  # longest string
     pairs: Annotated[float, Field(ge=0, le=1)] = 0.15  # share of image samples with two images
-
-
-#: A path, or a URL that fsspec knows, such as s3://bucket/folder.
-Place = Annotated[
-    str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)
-]
 
 
 class FieldsConfig(_Section):
@@ -79,7 +75,7 @@ class SyntheticSource(_Section):
 
     kind: Literal["synthetic"]  # format of the source
     samples: PositiveInt = 4096  # samples in an epoch
-    distribution: str = "web"  # of their lengths: web, or a file with a JSON object a line
+    distribution: LocalText = "web"  # of their lengths: web, or a file with a JSON object a line
     scale: Annotated[float, Field(gt=0)] = 1.0  # of the distribution's lengths
     patch: PositiveInt = 16  # pixels of a side for each patch of an image
     seed: Annotated[int, Field(ge=0)] = 0  # of lengths and contents
@@ -194,16 +190,16 @@ class DataConfig(_Section):
     balancing: dict[str, TowerBalancing] = {}  # how, for `decoder` and every encoder
     lookahead: PositiveInt = 384  # samples to choose from when a step is packed
     lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or when read
-    lengths_folder: Path | None = None  # folder for measured lengths; null: beside the data
+    lengths_folder: LocalPath | None = None  # folder for measured lengths; null: beside the data
     workers: Annotated[int, Field(ge=0)] = 0  # 0: a thread of this process
     prefetch: PositiveInt = 2  # steps made ahead (per worker)
     on_error: Literal["skip", "raise"] = "skip"  # what to do with an unusable sample
-    processor: Path | None = None  # folder of a released tokenizer, template, media processor
-    tokenizer: str = "demo"  # "demo", "bytes" or the path of a tokenizer.json
+    processor: LocalPath | None = None  # folder of a released tokenizer, template, media processor
+    tokenizer: LocalText = "demo"  # "demo", "bytes" or the path of a tokenizer.json
     chat: ChatConfig | None = None  # around turns; null: the tokenizer's own or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
-    cache: Path = Path(".cache/mllm_jax")  # folder for indexes, and what else is made
+    cache: LocalPath = Path(".cache/mllm_jax")  # folder for indexes, and what else is made
 
     @model_validator(mode="after")
     def _required_budgets(self) -> DataConfig:

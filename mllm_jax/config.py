@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from data.configured_chat import make_chat, read_files
+from data.places import local
 from data.sample import DataError
 from mllm_jax.config_checks import check, check_unplanned
 from mllm_jax.config_keys import choices, nearest, siblings
@@ -103,6 +104,7 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     """Values with what they leave out of `model` as the checkpoints of `pretrained` say."""
     model = values.get("model")
     pretrained = model.get("pretrained") if isinstance(model, dict) else None
+    _check_local(pretrained, source)
     if not isinstance(model, dict) or not isinstance(pretrained, str | dict) or "decoder" in model:
         return values
     from mllm_jax.models.pretrained.files import PretrainedError
@@ -113,6 +115,15 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     except (PretrainedError, TypeError) as error:
         raise ConfigError(source, [f"model.pretrained: {error}"]) from None
     return {**values, "model": _merge(released, model)}
+
+
+def _check_local(pretrained: object, source: str) -> None:
+    """Refuse weights that are not on this machine."""
+    for place in pretrained.values() if isinstance(pretrained, dict) else (pretrained,):
+        try:
+            local(place)
+        except ValueError as error:
+            raise ConfigError(source, [f"model.pretrained: {error}"]) from None
 
 
 def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from data.config import DataConfig
+from data.places import LocalText
 from mllm_jax.models.config import ModelConfig
 from sharding.plan import ParallelPlan
 
@@ -37,7 +38,7 @@ class RunConfig(Section):
 
     Args:
         name: the run's folder is `directory`/`name`; the same name resumes the run.
-        directory: folder of all runs.
+        directory: folder of all runs, on this machine or mounted.
         log_every: steps between two log lines.
         tensorboard: write TensorBoard event files beside `metrics.jsonl`.
         trace_step: step of a pipeline whose ticks are measured on every device and written to
@@ -45,7 +46,7 @@ class RunConfig(Section):
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    directory: str = "runs"
+    directory: LocalText = "runs"
     log_every: int = Field(10, ge=1)
     tensorboard: bool = True
     trace_step: int | None = Field(None, ge=1)
@@ -115,7 +116,7 @@ class ScheduleConfig(Section):
     live: int | None = Field(None, ge=1)
     work_ahead: bool = True
     pieces: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    hardware: str | None = None
+    hardware: LocalText | None = None
     fsdp_gather: Literal["step", "layer"] = "step"
     pad_layers: bool = False
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from data.places import local
+
 EPILOG = """\
 Any key of the configuration can be set behind the options, values in YAML:
   launch.py train --config configs/demo.yaml train.steps=10 run.name=trial
@@ -105,7 +107,9 @@ def _add(
     )
     sub.set_defaults(command=command)
     if configured:
-        sub.add_argument("--config", metavar="FILE", help="experiment in YAML, see configs/")
+        sub.add_argument(
+            "--config", type=_path, metavar="FILE", help="experiment in YAML, see configs/"
+        )
     sub.add_argument("--json", action="store_true", help="JSON on stdout, all else on stderr")
     return sub
 
@@ -133,6 +137,15 @@ _positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
 _gibibytes = _number(float, lambda n: 0 < n < float("inf"), "a finite number above 0")
 _share = _number(float, lambda n: 0 <= n < 1, "a number from 0 to below 1")
 _spread = _number(float, lambda n: 0 <= n <= 3, "a number from 0 to 3")
+
+
+def _path(text: str) -> str:
+    """A path on this machine, for argparse."""
+    try:
+        local(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _slow(text: str) -> tuple[int, float]:
@@ -167,14 +180,16 @@ def _bench(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--ranks", type=_positive, metavar="N", help="data-parallel ranks")
     group.add_argument("--samples", type=_positive, metavar="N", help="samples of a rank")
     help_text = "shipped lengths by name (web), or a file with a JSON object a line"
-    group.add_argument("--distribution", metavar="FILE|NAME", help=help_text)
+    group.add_argument("--distribution", type=_path, metavar="FILE|NAME", help=help_text)
     group = sub.add_argument_group("bench cost (default: it calibrates, too)")
     help_text = "description that `calibrate` has written on this machine"
-    group.add_argument("--hardware", metavar="NAME", help=help_text)
+    group.add_argument("--hardware", type=_path, metavar="NAME", help=help_text)
 
 
 def _trace(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
+    sub.add_argument(
+        "--output", type=_path, metavar="DIR", help="folder (default: that of the run)"
+    )
     help_text = "run a step on synthetic data, too, and show what happened"
     sub.add_argument("--measure", action="store_true", help=help_text)
 
@@ -183,8 +198,10 @@ def _simulate(sub: argparse.ArgumentParser) -> None:
     help_text = (
         "description in configs/hardware, or a file of one (default: schedule.hardware or h100)"
     )
-    sub.add_argument("--hardware", metavar="NAME", help=help_text)
-    sub.add_argument("--output", metavar="DIR", help="folder (default: that of the run)")
+    sub.add_argument("--hardware", type=_path, metavar="NAME", help=help_text)
+    sub.add_argument(
+        "--output", type=_path, metavar="DIR", help="folder (default: that of the run)"
+    )
     help_text = (
         "compute of this stage of one replica takes FACTOR times as long; may be repeated for "
         "others (of one stage the last counts)"
@@ -199,14 +216,14 @@ def _simulate(sub: argparse.ArgumentParser) -> None:
 
 def _calibrate(sub: argparse.ArgumentParser) -> None:
     help_text = "YAML file to write (default: hardware.yaml in the folder of the run)"
-    sub.add_argument("--output", metavar="FILE", help=help_text)
+    sub.add_argument("--output", type=_path, metavar="FILE", help=help_text)
 
 
 def _plan(sub: argparse.ArgumentParser) -> None:
     help_text = (
         "name in configs/hardware/, or a description's file (default: schedule.hardware or h100)"
     )
-    sub.add_argument("--hardware", metavar="NAME|FILE", help=help_text)
+    sub.add_argument("--hardware", type=_path, metavar="NAME|FILE", help=help_text)
     help_text = "GiB of a device that a step may take (default: what `compile` allows)"
     sub.add_argument("--memory", type=_gibibytes, metavar="GIB", help=help_text)
     help_text = "how many plans to show, each with other degrees of the decoder (default: 1)"
@@ -216,7 +233,7 @@ def _plan(sub: argparse.ArgumentParser) -> None:
     help_text = "choose data.budgets first, from the lengths of the source, as `budgets` does"
     sub.add_argument("--budgets", action="store_true", help=help_text)
     help_text = "the configuration to write (default: plan.yaml in the run's folder)"
-    sub.add_argument("--output", metavar="FILE", help=help_text)
+    sub.add_argument("--output", type=_path, metavar="FILE", help=help_text)
 
 
 def _compile(sub: argparse.ArgumentParser) -> None:
@@ -226,8 +243,12 @@ def _compile(sub: argparse.ArgumentParser) -> None:
 
 def _import(sub: argparse.ArgumentParser) -> None:
     help_text = "folder of a released checkpoint, or organisation/name[@revision] of a hub"
-    sub.add_argument("--from", dest="source", required=True, metavar="FOLDER", help=help_text)
-    sub.add_argument("--out", required=True, metavar="DIR", help="the folder of the run to make")
+    sub.add_argument(
+        "--from", dest="source", type=_path, required=True, metavar="FOLDER", help=help_text
+    )
+    sub.add_argument(
+        "--out", type=_path, required=True, metavar="DIR", help="the folder of the run to make"
+    )
     help_text = "an encoder from another checkpoint, with a new connector; may be repeated"
     sub.add_argument(
         "--encoder",
@@ -250,13 +271,13 @@ def _encoder(text: str) -> tuple[str, str]:
     name, sign, folder = text.partition("=")
     if not sign or not name.isidentifier() or not folder:
         raise argparse.ArgumentTypeError(f"{text} is not NAME=FOLDER, e.g. vision=siglip")
-    return name, folder
+    return name, _path(folder)
 
 
 def _export(sub: argparse.ArgumentParser) -> None:
     help_text = "folder of the run, whose newest checkpoint is exported"
-    sub.add_argument("--run", required=True, metavar="DIR", help=help_text)
-    sub.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
+    sub.add_argument("--run", type=_path, required=True, metavar="DIR", help=help_text)
+    sub.add_argument("--out", type=_path, required=True, metavar="DIR", help="the folder to make")
     help_text = "only this part: decoder, an encoder, or a connector, e.g. vision.connector"
     sub.add_argument("--part", metavar="PART", help=help_text)
     help_text = "type of the tensors (default: as the run began with, or bfloat16)"

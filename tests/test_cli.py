@@ -107,6 +107,24 @@ def test_a_wrong_command_line_is_refused(
     assert "usage: launch.py" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", [*COMMANDS, "import", "export"])
+def test_an_option_that_names_a_file_takes_no_url(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "gs://bucket/runs"
+    told = help_of(name, capsys=capsys)
+    options = re.findall(r"^  (--[a-z]+) \S*(?:FILE|DIR|FOLDER|NAME)\b", told, re.MULTILINE)
+    assert options
+    for option in options:
+        value = f"vision={url}" if option == "--encoder" else url
+        with pytest.raises(SystemExit) as ended:
+            launch.main([name, *NEEDS.get(name, ()), option, value])
+        assert ended.value.code == launch.BAD_INPUT
+        error = capsys.readouterr().err
+        assert f"argument {option}: '{url}' is a URL" in error
+        assert "valid: a path on this machine" in error
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_bad_config_ends_in_code_2_without_a_traceback(
     name: str, small: Path, capsys: pytest.CaptureFixture[str]

@@ -210,6 +210,34 @@ def test_numbers_are_numbers(number: str, tmp_path: Path) -> None:
     assert read(path)["a"] == float(number)
 
 
+#: Texts that name a file or folder, beside the keys that are paths by their type.
+NAMED = (
+    *("run.directory", "schedule.hardware", "model.pretrained"),
+    *("data.tokenizer", "data.source.distribution"),
+)
+LOCAL = [key.name for key in keys(ExperimentConfig) if "Path" in key.type or key.name in NAMED]
+
+
+@given(
+    st.sampled_from(LOCAL),
+    st.sampled_from(["gs://", "s3://", "hf://", "file:///", "memory://", "zip::s3://", "gs:/"]),
+    st.from_regex(r"[a-z]{3}(/[a-z0-9]{1,5}){0,2}", fullmatch=True),
+)
+def test_a_url_is_no_place_on_this_machine(name: str, scheme: str, rest: str) -> None:
+    changes: dict[str, Any] = {name.replace(".", "__"): scheme + rest}
+    if name == "data.source.distribution":
+        changes = {"data__source": {"kind": "synthetic", "distribution": scheme + rest}}
+    message = refused(**changes)
+    said = ("is a URL, and only data.source reads from there", "valid: a path on this machine")
+    assert holds_all(message, [name, scheme + rest, *said])
+
+
+def test_data_may_lie_behind_a_url() -> None:
+    places = {"path": "gs://bucket/*.json", "heldout": "s3://bucket/h.json", "media": "gs://bucket"}
+    source = config(data__source={"kind": "llava", **places}).data.source
+    assert source.model_dump(include={*places}) == places
+
+
 def test_the_page_of_keys_is_up_to_date() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
     stale = "refresh: replace the tables by the output of `launch.py config --keys`"
