@@ -22,7 +22,7 @@ from mllm_jax.config import ExperimentConfig
 from mllm_jax.timing import medians
 from mllm_jax.train.batch import place
 from mllm_jax.train.freeze import Frozen
-from mllm_jax.train.pipeline import PipelinePlan
+from mllm_jax.train.pipeline_plan import PipelinePlan
 from mllm_jax.train.schedule import encoder_pieces, pipeline_plan, task_costs
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.synthetic import synthetic_batch

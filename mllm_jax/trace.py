@@ -15,7 +15,7 @@ from mllm_jax.devices import peak_flops
 from mllm_jax.train.batch import local_rows, place, select_rows
 from mllm_jax.train.experiment import RunError, prepare_folder
 from mllm_jax.train.freeze import Frozen
-from mllm_jax.train.pipeline import PipelinePlan
+from mllm_jax.train.pipeline_plan import PipelinePlan
 from mllm_jax.train.record import UNKNOWN_RATE, Recorder, Written, own_name, write_timelines
 from mllm_jax.train.schedule import encoder_pieces, pipeline_plan, task_costs
 from mllm_jax.train.step import TrainStep

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from mllm_jax.config_sections import ExperimentConfig
 from mllm_jax.models.attention_limits import PREFERRED, able_backends, causal_share
 from mllm_jax.models.config import Backend, ModelConfig
+from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.kept import kept_bytes
 from mllm_jax.models.profile import tower_profiles
-from mllm_jax.train.freeze import Frozen
 from scheduling.estimate import Strategy, Workload
 
 
@@ -45,7 +45,7 @@ def workload(config: ExperimentConfig, tensors: Sequence[int] = ()) -> Workload:
     model, data = config.model, config.data
     positions = {"decoder": data.budgets["tokens"]}
     positions |= {name: data.budgets[name] for name in model.encoders}
-    frozen = Frozen(config.train.freeze)
+    frozen = FrozenParts(config.train.freeze)
     asked = {
         (name, tensor)
         for name in positions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,22 +13,8 @@ from jax.experimental import io_callback
 
 from scheduling.layers import Axes, Tree
 from scheduling.program import BundleKind
-from scheduling.schedule import Kind, Task
+from scheduling.schedule import Kind, Observer, Task
 from sharding.collectives import axis_index, vary
-
-
-class Observer(Protocol):
-    """Told what the devices do while they do it."""
-
-    def __call__(self, end: bool, device: int, tick: int, tasks: tuple[Task, ...]) -> None:
-        """A bundle starts or ends.
-
-        Args:
-            end: False at its start.
-            device: number of the device in the grid, the slowest axis first.
-            tick: as in the schedule.
-            tasks: what runs, in the order of `KINDS`.
-        """
 
 
 def stamp(

@@ -25,8 +25,9 @@ import numpy as np
 from jax import lax
 
 from scheduling.layers import Axes, Tree, add, once_if, read, run_tasks, write
-from scheduling.observe import Observer, probes, stamp
+from scheduling.observe import probes, stamp
 from scheduling.program import IDLE, BundleKind, Program
+from scheduling.schedule import Observer
 from scheduling.tasks import DecoderFunctions, EncoderFunctions, Tasks, Tower
 from sharding.collectives import axis_index, ppermute, psum, vary
 

@@ -21,7 +21,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,20 @@ class Task:
 
 #: Tasks of one stage in one tick, ordered as `KINDS`; at most one of each kind.
 Bundle = tuple[Task, ...]
+
+
+class Observer(Protocol):
+    """Told what the devices do while they do it."""
+
+    def __call__(self, end: bool, device: int, tick: int, tasks: tuple[Task, ...]) -> None:
+        """A bundle starts or ends.
+
+        Args:
+            end: False at its start.
+            device: number of the device in the grid, the slowest axis first.
+            tick: as in the schedule.
+            tasks: what runs, in the order of `KINDS`.
+        """
 
 
 @dataclass(frozen=True)

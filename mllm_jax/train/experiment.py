@@ -27,7 +27,7 @@ from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.optimizer import build_optimizer
 from mllm_jax.train.schedule import pipeline_plan
 from mllm_jax.train.step import TrainStep, parameter_layouts
-from scheduling.observe import Observer
+from scheduling.schedule import Observer
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, mesh_like
 

@@ -8,27 +8,13 @@ from typing import Any
 import jax
 from jax import lax
 
+from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.parameters import FIXED
 
 
 @dataclass(frozen=True)
-class Frozen:
-    """Frozen parts of the model.
-
-    Attributes:
-        names: parts of the model, as `ModelConfig.parts` calls them; an encoder is without its
-            connector, the decoder without its extra tokens.
-    """
-
-    names: tuple[str, ...] = ()
-
-    def trunk(self, tower: str) -> bool:
-        """Whether the tower is frozen, an encoder but for its connector."""
-        return tower in self.names
-
-    def connector(self, encoder: str) -> bool:
-        """Whether the encoder's connector is frozen."""
-        return f"{encoder}.connector" in self.names
+class Frozen(FrozenParts):
+    """Frozen parts of the model, in trees of its parameters."""
 
     def mask(self, params: Any) -> Any:
         """True for every frozen leaf of a tree like the whole model's parameters."""

@@ -22,86 +22,15 @@ from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.media import land
+from mllm_jax.train.pipeline_plan import PipelinePlan
 from scheduling.check_program import check_program
 from scheduling.compile import compile_program
-from scheduling.observe import Observer
 from scheduling.pipeline import Pipeline
 from scheduling.program import BundleKind, Program
-from scheduling.schedule import Schedule, ScheduleError
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
 from sharding.grid import Axes, JointGrid, View
 from sharding.rules import Layout, gather_parameters
 from sharding.stages import StageViews
-
-
-@dataclass(frozen=True)
-class LayerStack:
-    """Layers of the decoder dealt to stages and virtual chunks.
-
-    A parameter `[layers, ...]` becomes `[chunks, layers / chunks, ...]`, whose second dimension is
-    split over the stages: run number `v * stages + s` of layers is chunk v of stage s.
-
-    Attributes:
-        layers: of the model.
-        stages, chunks: P and V.
-    """
-
-    layers: int
-    stages: int
-    chunks: int
-
-    @property
-    def per_chunk(self) -> int:
-        """Layers of one virtual chunk on one stage, padding included."""
-        return -(-self.layers // (self.stages * self.chunks))
-
-    @property
-    def padded(self) -> int:
-        """Layers that are stored."""
-        return self.per_chunk * self.stages * self.chunks
-
-    def split(self, leaf: jax.Array) -> jax.Array:
-        """`[layers, ...]` to `[chunks, padded / chunks, ...]`."""
-        padding = [(0, self.padded - self.layers)] + [(0, 0)] * (leaf.ndim - 1)
-        return jnp.pad(leaf, padding).reshape(self.chunks, -1, *leaf.shape[1:])
-
-    def join(self, leaf: jax.Array) -> jax.Array:
-        """The inverse of `split`."""
-        return leaf.reshape(self.padded, *leaf.shape[2:])[: self.layers]
-
-    def exists(self, index: jax.Array, stage: jax.Array | int) -> jax.Array:
-        """Whether layer `index` of the stack on `stage` is one of the model and not padding."""
-        chunk, layer = index // self.per_chunk, index % self.per_chunk
-        return (chunk * self.stages + stage) * self.per_chunk + layer < self.layers
-
-
-@dataclass(frozen=True)
-class PipelinePlan:
-    """How the pipelined step of a model runs.
-
-    Attributes:
-        schedule: checked table of tasks.
-        gather: parameters are gathered over fsdp once a `step` or `layer` by layer.
-        co_issue: trace independent tasks of a bundle side by side.
-        overlap_gather: let prologue and epilogue run beside the parameters' gather and the
-            gradients' scatter.
-        observe: told what the devices do while they do it; None costs nothing.
-    """
-
-    schedule: Schedule
-    gather: str = "step"
-    co_issue: bool = True
-    overlap_gather: bool = True
-    observe: Observer | None = None
-
-    @property
-    def apart(self) -> bool:
-        """Whether tasks of a bundle run one after the other; an observer is told of bundles."""
-        return not self.co_issue and self.observe is None
-
-    def stack(self, model: ModelConfig) -> LayerStack:
-        """Layers of the decoder over stages and chunks."""
-        return LayerStack(model.decoder.layers, self.schedule.stages, self.schedule.chunks)
 
 
 @dataclass(frozen=True)
@@ -230,7 +159,11 @@ class PipelinedGradients:
         )
 
     def _exists(self, index: jax.Array) -> jax.Array:
-        return self.stack.exists(index, axis_index(self.grid.decoder.stage))
+        """Whether layer `index` of this stage's stack is one of the model and not padding."""
+        per_chunk, stages = self.stack.per_chunk, self.stack.stages
+        chunk, layer = index // per_chunk, index % per_chunk
+        run = chunk * stages + axis_index(self.grid.decoder.stage)
+        return run * per_chunk + layer < self.stack.layers
 
     def _gathered(self, params: Any) -> Any:
         if self.plan.gather == "layer":
@@ -333,25 +266,3 @@ def _module(tree: Any, name: str) -> Any:
 def _tree(modules: dict[str, Any]) -> Any:
     encoders = {name: tree for name, tree in modules.items() if name != "decoder"}
     return {"decoder": modules["decoder"], "encoders": encoders}
-
-
-def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
-    """Layers can be dealt to stages, chunks and pieces.
-
-    Raises:
-        ScheduleError: they cannot; the message says what would do.
-    """
-    runs, layers = schedule.stages * schedule.chunks, model.decoder.layers
-    if layers % runs and not pad:
-        raise ScheduleError(
-            f"model.decoder.layers: {layers} is not a multiple of {runs}, stages "
-            f"{schedule.stages} x chunks {schedule.chunks}; choose other degrees, or "
-            "schedule.pad_layers: true"
-        )
-    for cut in schedule.encoders:
-        layers = model.encoders[cut.name].layers
-        if layers % cut.pieces or cut.pieces % cut.stages:
-            raise ScheduleError(
-                f"model.encoders.{cut.name}.layers: {layers} cannot be cut into {cut.pieces} "
-                f"pieces over {cut.stages} stages; pieces divide the layers, stages the pieces"
-            )

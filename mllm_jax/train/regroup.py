@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.train.pipeline import LayerStack
+from mllm_jax.train.pipeline_plan import LayerStack
 
 Shape = tuple[int, ...]
 
@@ -63,7 +63,7 @@ class Regrouping:
 
     def _regroup(self, x: jax.Array, chunked: bool) -> jax.Array:
         flat = x.reshape(-1, *x.shape[2:])[: self.layers] if chunked else x
-        return flat if self.stack is None else self.stack.split(jnp.asarray(flat))
+        return flat if self.stack is None else split_layers(self.stack, jnp.asarray(flat))
 
     def _rest(self, wanted: Shape) -> Shape:
         """Shape of one layer's parameter."""
@@ -86,3 +86,14 @@ class Regrouping:
 def leaf_name(path: tuple[Any, ...]) -> str:
     """Dotted name of a tree path: `params.decoder.layers.q`."""
     return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def split_layers(stack: LayerStack, leaf: jax.Array) -> jax.Array:
+    """`[layers, ...]` to `[chunks, padded / chunks, ...]`."""
+    padding = [(0, stack.padded - stack.layers)] + [(0, 0)] * (leaf.ndim - 1)
+    return jnp.pad(leaf, padding).reshape(stack.chunks, -1, *leaf.shape[1:])
+
+
+def join_layers(stack: LayerStack, leaf: jax.Array) -> jax.Array:
+    """The inverse of `split_layers`."""
+    return leaf.reshape(stack.padded, *leaf.shape[2:])[: stack.layers]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from mllm_jax.config_sections import ExperimentConfig
 from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.work import work_parts
-from mllm_jax.train.freeze import Frozen
-from mllm_jax.train.pipeline import PipelinePlan, check_layers
+from mllm_jax.train.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.workload import co_issues, on_platform, strategy, workload
 from scheduling.bubbles import choose_pieces, fill_ahead, place_encoders
 from scheduling.check import check
@@ -137,7 +137,7 @@ def cut_encoder(config: ExperimentConfig, name: str) -> EncoderPieces:
 
 def _pieces(config: ExperimentConfig, name: str, pieces: int) -> EncoderPieces:
     """The encoder in `pieces` pieces."""
-    frozen, stages = Frozen(config.train.freeze), config.parallel.encoders[name].stage
+    frozen, stages = FrozenParts(config.train.freeze), config.parallel.encoders[name].stage
     backward = 0 if frozen.connector(name) else 1
     return EncoderPieces(name, pieces, stages, backward if frozen.trunk(name) else pieces)
 
@@ -153,7 +153,7 @@ def _encoder_costs(config: ExperimentConfig, cut: EncoderPieces) -> EncoderCosts
         _backward(model, cost) if piece in cut.backward_pieces else 0.0
         for piece, cost in enumerate(forward)
     ]
-    if Frozen(config.train.freeze).trunk(cut.name) and cut.backward:
+    if FrozenParts(config.train.freeze).trunk(cut.name) and cut.backward:
         again = 0.0 if model.remat == "none" else layers
         backward[-1] = again + 3 * parts.end.flops(rows)
     return EncoderCosts(tuple(forward), tuple(backward))

@@ -27,8 +27,9 @@ from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.media import Views, land, route_specs
 from mllm_jax.train.optimizer import global_norm
-from mllm_jax.train.pipeline import Dealing, LayerStack, PipelinedGradients, PipelinePlan
-from mllm_jax.train.regroup import Regrouping
+from mllm_jax.train.pipeline import Dealing, PipelinedGradients
+from mllm_jax.train.pipeline_plan import PipelinePlan
+from mllm_jax.train.regroup import Regrouping, join_layers, split_layers
 from sharding.collectives import psum, vary
 from sharding.grid import JointGrid, View
 from sharding.mesh import laid_out, shardings
@@ -255,11 +256,11 @@ class TrainStep:
 
     def stored(self, params: Any) -> Any:
         """The model's parameters as this step keeps them."""
-        return self._on_layers(LayerStack.split, params)
+        return self._on_layers(split_layers, params)
 
     def canonical(self, params: Any) -> Any:
         """The inverse of `stored`: layers stacked in their order."""
-        return self._on_layers(LayerStack.join, params)
+        return self._on_layers(join_layers, params)
 
     def _on_layers(self, change: Callable[..., Any], params: Any) -> Any:
         if self.pipeline is None:

@@ -22,7 +22,7 @@ from mllm_jax.models.config import DecoderConfig, EncoderConfig, ImageEncoderCon
 from mllm_jax.models.multimodal import init_parameters
 from mllm_jax.train.batch import local_rows, place, select_rows, whole
 from mllm_jax.train.freeze import Frozen
-from mllm_jax.train.pipeline import PipelinePlan
+from mllm_jax.train.pipeline_plan import PipelinePlan
 from mllm_jax.train.schedule import encoder_pieces, pipeline_plan
 from mllm_jax.train.step import NOTHING_FROZEN, TrainStep
 from mllm_jax.train.synthetic import scattered, synthetic_batch

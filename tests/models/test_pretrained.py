@@ -20,7 +20,7 @@ from mllm_jax.models.pretrained import files, forms, rules
 from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
 from mllm_jax.models.pretrained.load import check, load
 from mllm_jax.models.pretrained.rules import Rule, decoder_rules
-from mllm_jax.train.pipeline import PipelinePlan
+from mllm_jax.train.pipeline_plan import PipelinePlan
 from mllm_jax.train.regroup import leaf_name
 from mllm_jax.train.step import TrainStep
 from scheduling.schedule import interleaved

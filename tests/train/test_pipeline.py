@@ -19,7 +19,7 @@ from mllm_jax.hlo import parse
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.batch import place
 from mllm_jax.train.freeze import Frozen
-from mllm_jax.train.pipeline import PipelinePlan
+from mllm_jax.train.pipeline_plan import PipelinePlan
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.synthetic import scattered, synthetic_batch
 from mllm_jax.train.verify import compare, initial_parameters, loss_and_gradients

@@ -12,7 +12,7 @@ import pytest
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.profile import tower_profiles
 from mllm_jax.train import verify
-from mllm_jax.train.pipeline import PipelinePlan
+from mllm_jax.train.pipeline_plan import PipelinePlan
 from mllm_jax.train.synthetic import scattered, synthetic_batch
 from mllm_jax.train.verify import compare, initial_parameters, loss_and_gradients
 from scheduling.schedule import Schedule, interleaved
