@@ -18,7 +18,7 @@ from scheduling.hardware import HardwareError, named
 from scheduling.schedule import ScheduleError
 from sharding.grid import JointGrid, refining_plans
 from sharding.plan import ParallelPlan, PlanError, divisors
-from sharding.stages import StageViews
+from sharding.stages import StageViews, without_stages
 
 #: Axes whose product splits what no axis of a plan splits alone.
 PRODUCTS = {"vocab": ("stage", "tensor"), "sequence": ("context", "tensor")}
@@ -381,10 +381,13 @@ def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[str]:
     """Evaluation runs without a pipeline, the stages as part of fsdp."""
     if not config.evaluate.enabled:
         return
-    for name, plan in config.parallel.plans.items():
-        degree = plan.without_stages.fsdp
+    plans = config.parallel.plans
+    if len({plan.devices for plan in plans.values()}) > 1:
+        return  # refused already
+    for name, plan in without_stages(plans).items():
+        degree = plan.fsdp
         for need in config.model.requirements(name):
-            if plan.stage > 1 and need.axis == "fsdp" and need.size % degree:
+            if plan != plans[name] and need.axis == "fsdp" and need.size % degree:
                 yield (
                     f"evaluate.enabled: evaluation shards {need.name} {need.size} of {name} over "
                     f"fsdp x stage, and {degree} does not divide it; valid: false, or other degrees"

@@ -25,7 +25,8 @@ from scheduling.hardware import Efficiency, Hardware
 from scheduling.program import Remat
 from scheduling.schedule import EncoderPieces, Kind
 from scheduling.times import Segment, StepTimes, TaskTime
-from sharding.plan import AXES, ParallelPlan
+from sharding.numbering import Span, numbering
+from sharding.plan import ParallelPlan
 
 #: Bytes of an element.
 SIZES = {"float32": 4, "bfloat16": 2}
@@ -240,12 +241,12 @@ class Timing:
 
     def group(self, data: float, axis: str) -> float:
         """Seconds of a gather, or scatter, of `data` bytes over one axis of the plan."""
-        degrees = self.plan.degrees
-        index = AXES.index(axis)
-        stride = 1
-        for degree in degrees[index + 1 :]:
-            stride *= degree
-        return self.hardware.group_seconds(data, degrees[index], degrees[index] * stride)
+        return self.hardware.digits_seconds(data, self._digits[axis])
+
+    @cached_property
+    def _digits(self) -> dict[str, tuple[Span, ...]]:
+        """Which digits of a device's number are the ranks of an axis."""
+        return numbering(self.plan, self.strategy.decoder)
 
     @property
     def gathered_rows(self) -> float:

@@ -8,7 +8,7 @@ the torus of a TPU slice), and domains by the `network`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -168,6 +168,16 @@ class Hardware(_Data):
         return self.flops[dtype]
 
     def group_seconds(self, data: float, devices: int, span: int) -> float:
+        """Seconds of an all-gather, or a reduce-scatter, of `data` bytes; see `digits_seconds`.
+
+        Args:
+            data: bytes of the whole array.
+            devices: in the group, evenly spaced.
+            span: devices from the group's first to its last, as they are numbered.
+        """
+        return self._two_levels(data, devices, self._inside(devices, span))
+
+    def digits_seconds(self, data: float, spans: Iterable[tuple[int, int]]) -> float:
         """Seconds of an all-gather, or a reduce-scatter, of `data` bytes.
 
         Within a domain it is one ring. A group that spans domains works in two levels (as NCCL and
@@ -177,12 +187,18 @@ class Hardware(_Data):
 
         Args:
             data: bytes of the whole array.
-            devices: in the group, evenly spaced.
-            span: devices from the group's first to its last, as they are numbered.
+            spans: digits of the devices' numbers that differ within the group, see
+                `sharding.numbering`.
         """
+        devices = inside = 1
+        for low, high in spans:
+            devices *= high // low
+            inside *= self._inside(high // low, high)
+        return self._two_levels(data, devices, inside)
+
+    def _two_levels(self, data: float, devices: int, inside: int) -> float:
         if devices == 1 or data == 0:
             return 0.0
-        inside = self._inside(devices, span)
         outside = -(-devices // inside)
         seconds, own = 0.0, self.efficiency
         if inside > 1:

@@ -145,13 +145,14 @@ def encoder_plans(
 ) -> list[ParallelPlan]:
     """Plans of an encoder beside the decoder of `family`.
 
-    Its tensor groups lie in the decoder's, and its stages along the decoder's with the same context
-    and tensor degrees (see `sharding.stages`).
+    Its stages divide the decoder's, and so does its tensor degree (Optimus, section 4.1); or its
+    context and tensor degrees are the decoder's. Wider groups would compute as much on every device
+    and communicate more.
     """
     decoder, found = family.decoder, []
-    inner = decoder.context, decoder.tensor
-    degrees = {(1, 1, tensor) for tensor in divisors(decoder.tensor)}
-    degrees |= {(stage, *inner) for stage in divisors(decoder.stage)}
+    inner = {(1, tensor) for tensor in divisors(decoder.tensor)}
+    inner.add((decoder.context, decoder.tensor))
+    degrees = [(stage, *own) for stage in divisors(decoder.stage) for own in sorted(inner)]
     rows = workload.rows // family.microbatches
     for stage, context, tensor in degrees:
         own = {"stage": stage, "context": context, "tensor": tensor}

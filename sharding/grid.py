@@ -1,8 +1,9 @@
 """The joint grid: one device mesh that every module's plan is a view of.
 
-Each plan writes the device number in mixed radix, data slowest and tensor fastest. The grid is the
-common refinement of all plans: its axes are fine enough that every plan's axis is a run of grid
-axes. Sixteen devices, decoder data 2 x stage 4 x tensor 2, encoder data 8 x tensor 2::
+Each plan writes the device number in mixed radix, data slowest and tensor fastest; that of an
+encoder beside stages goes around them, see `sharding.numbering`. The grid is the common refinement
+of all plans: its axes are fine enough that every plan's axis is a few of them. Sixteen devices,
+decoder data 2 x stage 4 x tensor 2, encoder data 8 x tensor 2::
 
     grid       data 2   stage 4   tensor 2
     decoder    [data ]  [stage ]  [tensor]
@@ -15,10 +16,11 @@ and encoder data 2 x tensor 2 give the grid ``tensor0 2, tensor1 2``. `mesh.py` 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from sharding.numbering import Span, numbering, overlap
 from sharding.plan import AXES, ParallelPlan, PlanError, factorizations
 
 Axes = tuple[str, ...]
@@ -26,7 +28,7 @@ Axes = tuple[str, ...]
 
 @dataclass(frozen=True)
 class View:
-    """A plan's axes as runs of grid axes; `View()` is a single device.
+    """A plan's axes as grid axes; `View()` is a single device.
 
     Attributes:
         data, fsdp, stage, context, expert, tensor: mesh axis names, slowest first.
@@ -96,17 +98,22 @@ class JointGrid:
         """Refine `plans`, which must contain `"decoder"`.
 
         Raises:
-            PlanError: the plans cover different numbers of devices, or two boundaries do not
-                divide one another; the message lists the plans that would do.
+            PlanError: the plans cover different numbers of devices, an encoder's groups reach
+                across the decoder's stages, or groups of devices overlap without one containing
+                the other; the message lists the plans that would do.
         """
         decoder = plans["decoder"]
-        cuts = set(_boundaries(decoder))
+        cuts = _edges(decoder, decoder)
+        placed = list[ParallelPlan]()
         for name, plan in plans.items():
             _check_device_count(name, plan, decoder)
-            _check_refines(name, plan, cuts, decoder)
-            cuts |= set(_boundaries(plan))
+            reason = _refusal(plan, cuts, decoder)
+            if reason is not None:
+                raise PlanError(f"{name}: {reason}", _fitting(decoder, placed))
+            cuts |= _edges(plan, decoder)
+            placed.append(plan)
         axes = _name_axes(sorted(cuts), decoder)
-        return cls(axes, dict(plans), {name: _view(plan, axes) for name, plan in plans.items()})
+        return cls(axes, dict(plans), {n: _view(plan, axes, decoder) for n, plan in plans.items()})
 
     @property
     def decoder(self) -> View:
@@ -131,44 +138,53 @@ class JointGrid:
         return "\n".join(lines)
 
 
-def refining_plans(decoder: ParallelPlan) -> list[ParallelPlan]:
-    """Data x tensor plans that an encoder can have beside `decoder`, widest data first."""
-    cuts = set(_boundaries(decoder))
+def refining_plans(
+    decoder: ParallelPlan, others: Iterable[ParallelPlan] = ()
+) -> list[ParallelPlan]:
+    """Data x tensor plans that an encoder can have beside `decoder`, widest data first.
+
+    Args:
+        others: plans of other encoders, which refine with the decoder's.
+    """
+    cuts = set[int]().union(*(_edges(plan, decoder) for plan in (decoder, *others)))
     plans = [ParallelPlan(data=d, tensor=t) for d, t in factorizations(decoder.devices, 2)]
-    return [plan for plan in reversed(plans) if _clash(cuts | set(_boundaries(plan))) is None]
+    return [plan for plan in reversed(plans) if _refusal(plan, cuts, decoder) is None]
 
 
-def _boundaries(plan: ParallelPlan) -> list[int]:
-    """Products of the fastest degrees: data 2 x tensor 4 gives 1, 4, 8."""
-    cuts = [1]
-    for degree in reversed(plan.degrees):
-        cuts.append(cuts[-1] * degree)
-    return cuts
+def _edges(plan: ParallelPlan, decoder: ParallelPlan) -> set[int]:
+    """Ends of all spans of a plan; data 2 x tensor 4 has 1, 4 and 8."""
+    spans = numbering(plan, decoder).values()
+    return {1, decoder.devices, *(edge for own in spans for span in own for edge in span)}
 
 
 def _clash(cuts: set[int]) -> tuple[int, int] | None:
-    """The first two neighbouring boundaries that do not divide one another."""
+    """The first two neighbouring cuts that do not divide one another."""
     return next(((a, b) for a, b in pairwise(sorted(cuts)) if b % a), None)
+
+
+def _refusal(plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> str | None:
+    """Why `plan` is no view of a grid with axes between `cuts`, if it is none."""
+    try:
+        own = cuts | _edges(plan, decoder)
+    except PlanError as error:
+        return error.reason
+    clash = _clash(own)
+    return None if clash is None else overlap(plan, *clash)
 
 
 def _check_device_count(name: str, plan: ParallelPlan, decoder: ParallelPlan) -> None:
     if plan.devices != decoder.devices:
         raise PlanError(
             f"{name}: {plan} covers {plan.devices} devices but the decoder's plan covers "
-            f"{decoder.devices}; every module lives on all devices, so choose degrees that "
-            f"multiply to {decoder.devices}"
+            f"{decoder.devices}, and every module lives on all devices",
+            f"choose degrees that multiply to {decoder.devices}",
         )
 
 
-def _check_refines(name: str, plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> None:
-    clash = _clash(cuts | set(_boundaries(plan)))
-    if clash is not None:
-        valid = "; ".join(str(p) for p in refining_plans(decoder))
-        raise PlanError(
-            f"{name}: {plan} does not refine with the other plans: groups of {clash[0]} and of "
-            f"{clash[1]} neighbouring devices overlap without one containing the other; "
-            f"beside decoder {decoder} these fit: {valid}"
-        )
+def _fitting(decoder: ParallelPlan, others: Sequence[ParallelPlan]) -> str:
+    fitting = "; ".join(map(str, refining_plans(decoder, others)))
+    beside = " and encoders" if set(others) - {decoder} else ""
+    return f"beside decoder {decoder}{beside} these fit: {fitting}"
 
 
 def _name_axes(cuts: list[int], decoder: ParallelPlan) -> tuple[tuple[str, int], ...]:
@@ -185,17 +201,16 @@ def _name_axes(cuts: list[int], decoder: ParallelPlan) -> tuple[tuple[str, int],
     return tuple(axes) or (("data", 1),)
 
 
-def _view(plan: ParallelPlan, axes: tuple[tuple[str, int], ...]) -> View:
-    """Deal the grid's axes, slowest first, to the plan's axes."""
-    runs: dict[str, Axes] = {}
-    left = list(axes)
-    for axis, degree in zip(AXES, plan.degrees, strict=True):
-        run: list[str] = []
-        while degree > 1:
-            name, size = left.pop(0)
-            run.append(name)
-            degree //= size
-        runs[axis] = tuple(run)
-    # A single device's grid has one axis of size 1: nothing is dealt, yet it is dealt over "data".
-    runs["data"] += tuple(name for name, _ in left)
+def _view(plan: ParallelPlan, axes: tuple[tuple[str, int], ...], decoder: ParallelPlan) -> View:
+    """The grid's axes within the spans of the plan's axes."""
+    placed, high = list[tuple[str, Span]](), decoder.devices
+    for name, size in axes:
+        placed.append((name, (high // size, high)))
+        high //= size
+    runs = {
+        axis: tuple(n for low, high in spans for n, (a, b) in placed if low <= a and b <= high)
+        for axis, spans in numbering(plan, decoder).items()
+    }
+    if decoder.devices == 1:  # nothing is dealt, yet it is dealt over "data"
+        runs["data"] = tuple(name for name, _ in axes)
     return View(**runs, sizes=axes)

@@ -12,7 +12,16 @@ AXES = ("data", "fsdp", "stage", "context", "expert", "tensor")
 
 
 class PlanError(ValueError):
-    """A plan, or a set of plans, that cannot be laid on the devices."""
+    """A plan, or a set of plans, that cannot be laid on the devices.
+
+    Args:
+        reason: what is wrong.
+        choices: what would do, in the message behind the reason.
+    """
+
+    def __init__(self, reason: str, choices: str = "") -> None:
+        super().__init__("; ".join(filter(None, (reason, choices))))
+        self.reason = reason
 
 
 class ParallelPlan(BaseModel):
@@ -66,6 +75,16 @@ class ParallelPlan(BaseModel):
     def sequence(self) -> int:
         """Splits of a row's positions between the blocks of a layer: context x tensor."""
         return self.context * self.tensor
+
+    @property
+    def inner(self) -> int:
+        """Devices that share the rows of one rank on one stage: context x expert x tensor."""
+        return self.context * self.expert * self.tensor
+
+    @property
+    def groups(self) -> str:
+        """What splits a row, e.g. `context 2 x tensor 4`."""
+        return str(ParallelPlan(context=self.context, expert=self.expert, tensor=self.tensor))
 
     @property
     def without_stages(self) -> ParallelPlan:

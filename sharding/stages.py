@@ -9,7 +9,8 @@ over the remaining axes only. Eight devices, decoder data 2 x stage 4, encoder d
     inside a stage   [data]
 
 Encoder pipelines (here two for each pipeline of the decoder) are numbered by `stage0`; the
-microbatches are dealt over them by the schedule.
+microbatches are dealt over them by the schedule. Context and tensor groups of all modules lie
+inside a stage, see `sharding.numbering`.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ class StageViews:
                 `layer`, if every layer gathers its own.
 
         Raises:
-            PlanError: an encoder needs collectives between stages in the midst of its work.
+            PlanError: an encoder's layers would be gathered across stages, in the midst of work.
         """
         decoder, encoders = grid.decoder, _encoders(grid)
         for name, view in encoders.items():
-            _check(name, grid, view, gather)
+            _check_gather(name, grid, view, gather)
         views = {"decoder": decoder}
         for name, view in encoders.items():
             data = tuple(axis for axis in view.data if axis not in decoder.stage)
@@ -66,28 +67,25 @@ def _encoders(grid: JointGrid) -> dict[str, View]:
     return {name: view for name, view in grid.views.items() if name != "decoder"}
 
 
-def _check(name: str, grid: JointGrid, view: View, gather: str) -> None:
-    """An encoder's context, tensor and stage groups lie within the decoder's."""
-    plan, decoder = grid.plans[name], grid.plans["decoder"]
-    own = _degrees(plan)
-    if not set(view.sequence) <= set(grid.decoder.sequence):
-        raise PlanError(
-            f"{name}: {own} reaches across the decoder's stages, which run "
-            f"different tasks at a time; choose a divisor of the decoder's {_degrees(decoder)}"
-        )
-    if not set(view.stage) <= set(grid.decoder.stage):
-        raise PlanError(
-            f"{name}: stage {plan.stage} x {own} does not lie along the decoder's "
-            f"stages; with stages of its own an encoder has {_degrees(decoder)} and a divisor "
-            f"of the decoder's stage {decoder.stage}"
-        )
+def without_stages(plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]:
+    """Plans that lay the same model out without a pipeline, its stages as part of fsdp.
+
+    Where groups of devices would overlap, all replicas are fsdp, too.
+    """
+    own = {name: plan.without_stages for name, plan in plans.items()}
+    try:
+        JointGrid.build(own)
+    except PlanError:
+        update = {"data": 1}
+        return {n: p.model_copy(update=update | {"fsdp": p.batch}) for n, p in own.items()}
+    return own
+
+
+def _check_gather(name: str, grid: JointGrid, view: View, gather: str) -> None:
+    """Layers are gathered in the midst of a stage's work, where no other stage takes part."""
     if gather == "layer" and set(view.fsdp) & set(grid.decoder.stage):
         raise PlanError(
-            f"{name}: fsdp {plan.fsdp} reaches across the decoder's stages and cannot be gathered "
-            "layer by layer; choose schedule.fsdp_gather: step, or data in place of fsdp"
+            f"{name}: fsdp {grid.plans[name].fsdp} reaches across the decoder's stages and cannot "
+            "be gathered layer by layer",
+            "choose schedule.fsdp_gather: step, or data in place of fsdp",
         )
-
-
-def _degrees(plan: ParallelPlan) -> str:
-    context = f"context {plan.context} x " if plan.context > 1 else ""
-    return f"{context}tensor {plan.tensor}"

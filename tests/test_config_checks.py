@@ -56,7 +56,10 @@ ENDS = ("", ".connector")
         ),
         (
             {"parallel__decoder": {"stage": 4}, "model__decoder__layers": 4},
-            ["parallel: audio: tensor 2 reaches across", "divisor of the decoder's tensor 1"],
+            [
+                "parallel: audio: tensor 2 reaches across the decoder's stages",
+                "a stage has 1 device",
+            ],
         ),
         (
             {

@@ -30,6 +30,7 @@ from mllm_jax.train.step import TrainStep, parameter_layouts
 from scheduling.schedule import Observer
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, mesh_like
+from sharding.stages import without_stages
 
 #: A run folder with less room than this is refused; checkpoints are checked by their size.
 FREE_BYTES = 64 * 2**20
@@ -75,8 +76,7 @@ class Experiment:
         """The step whose layouts serve forward passes: without a pipeline, its stages as fsdp."""
         if self.step.pipeline is None:
             return self.step
-        plans = {name: plan.without_stages for name, plan in self.config.parallel.plans.items()}
-        grid = JointGrid.build(plans)
+        grid = JointGrid.build(without_stages(self.config.parallel.plans))
         return TrainStep(self.config.model, grid, mesh_like(grid, self.mesh), optax.identity())
 
     def observed(self, observe: Observer) -> TrainStep:

@@ -136,6 +136,17 @@ def test_parameters_go_over_the_network_as_they_are_used_and_gradients_in_float3
     assert narrow.layer_scatter == wide.layer_scatter == wide.layer_gather
 
 
+def test_a_group_around_the_stages_is_on_as_many_domains_as_it_reaches() -> None:
+    """Tensor 4 of an encoder: two neighbours of four domains, as the stages are between them."""
+    hardware = HARDWARE.model_copy(update={"domain": 2})
+    decoder = ParallelPlan(data=2, stage=2, tensor=2)
+    around = timing(hardware=hardware, decoder=decoder, vision=ParallelPlan(data=2, tensor=4))
+    vision = replace(around, name="vision")
+    pairs = hardware.group_seconds(1e6, 2, 2) + hardware.group_seconds(0.5e6, 2, 8)
+    assert vision.group(1e6, "tensor") == pytest.approx(pairs)
+    assert vision.group(1e6, "data") == pytest.approx(hardware.group_seconds(1e6, 2, 4))
+
+
 def test_the_ends_of_a_step() -> None:
     plan = ParallelPlan(data=2, fsdp=2, stage=2)
     own = timing(decoder=plan, vision=ParallelPlan(data=8), microbatches=2)

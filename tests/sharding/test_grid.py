@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.ahead import Target
-from sharding.grid import JointGrid, View, refining_plans
+from sharding.grid import Axes, JointGrid, View, refining_plans
 from sharding.mesh import make_mesh
 from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
 
@@ -42,33 +42,78 @@ def ranks(grid: JointGrid, view: View, axis: str) -> np.ndarray:
     return rank
 
 
+def number(grid: JointGrid, axes: Axes) -> np.ndarray:
+    """What the digits along `axes` of every device's number make, slowest first."""
+    total = np.zeros(grid.devices, int)
+    for axis in axes:
+        total = total * dict(grid.axes)[axis] + ranks(grid, View(data=(axis,)), "data")
+    return total
+
+
 @given(plan_pairs())
 def test_each_view_numbers_the_devices_as_its_plan_does(pair):
-    decoder, encoder = pair
+    """Without stages all devices, with stages those of each stage."""
     try:
-        grid = JointGrid.build({"decoder": decoder, "vision": encoder})
+        grid = JointGrid.build({"decoder": pair[0], "vision": pair[1]})
     except PlanError:
         return
-    assert math.prod(size for _, size in grid.axes) == decoder.devices
-    for plan, view in ((decoder, grid.decoder), (encoder, grid.views["vision"])):
-        expected = np.unravel_index(np.arange(plan.devices), plan.degrees)
-        for axis, rank in zip(AXES, expected, strict=True):
-            if getattr(plan, axis) > 1:
-                assert view.degree(getattr(view, axis)) == getattr(plan, axis)
-                np.testing.assert_array_equal(ranks(grid, view, axis), rank)
+    assert math.prod(size for _, size in grid.axes) == pair[0].devices
+    own = "stage" if pair[0].stage > 1 else None
+    inside = tuple(axis for axis, _ in grid.axes if axis not in grid.decoder.stage or not own)
+    place = number(grid, inside)
+    for plan, view in zip(pair, (grid.decoder, grid.views["vision"]), strict=True):
+        for axis in AXES:
+            assert view.degree(getattr(view, axis)) == getattr(plan, axis) or grid.devices == 1
+        axes = [view.batch, () if own else view.stage, view.context, view.expert, view.tensor]
+        kept = [tuple(axis for axis in group if axis in inside) for group in axes]
+        expected = np.unravel_index(place, [view.degree(group) for group in kept])
+        for group, rank in zip(kept, expected, strict=True):
+            np.testing.assert_array_equal(number(grid, group), rank)
+
+
+@given(plan_pairs())
+def test_stages_of_an_encoder_lie_along_the_decoders(pair):
+    try:
+        grid = JointGrid.build({"decoder": pair[0], "vision": pair[1]})
+    except PlanError:
+        return
+    view = grid.views["vision"]
+    if pair[0].stage > 1:
+        stage = number(grid, grid.decoder.stage)
+        np.testing.assert_array_equal(number(grid, view.stage), stage % pair[1].stage)
+        assert not {*view.sequence} & {*grid.decoder.stage}
+    own = [number(grid, getattr(view, axis)) for axis in AXES]
+    assert len({*zip(*map(np.ndarray.tolist, own), strict=True)}) == grid.devices
 
 
 @given(plan_pairs())
 def test_a_pair_is_refused_only_when_groups_overlap_partly(pair):
+    """Without stages; with stages, those of one."""
+
     def cuts(plan: ParallelPlan) -> list[int]:
         return [math.prod(plan.degrees[i:]) for i in range(len(AXES) + 1)]
 
-    nested = all(max(a, b) % min(a, b) == 0 for a in cuts(pair[0]) for b in cuts(pair[1]))
+    decoder, encoder = pair
+    nested = True
+    if decoder.stage > 1:
+        nested = decoder.stage % encoder.stage == 0 and (
+            (decoder.devices // decoder.stage) % encoder.inner == 0
+        )
+        # Rows are dealt by data alone, around the stages.
+        encoder = encoder.model_copy(update={"data": encoder.batch, "fsdp": 1})
+        decoder, own = (p.model_copy(update={"stage": 1}) for p in (decoder, encoder))
+        rows = decoder.devices // max(own.inner, 1)
+        own = own.model_copy(update={"data": rows})
+        pair = pair[0], encoder
+    else:
+        own = encoder
+    if nested:
+        nested = all(max(a, b) % min(a, b) == 0 for a in cuts(decoder) for b in cuts(own))
     plans = {"decoder": pair[0], "vision": pair[1]}
     if nested:
         JointGrid.build(plans)
     else:
-        with pytest.raises(PlanError, match="does not refine"):
+        with pytest.raises(PlanError, match=r"does not refine|reaches across|does not divide"):
             JointGrid.build(plans)
 
 

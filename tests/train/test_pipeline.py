@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -28,7 +29,8 @@ from scheduling.cost import EncoderCosts, TaskCosts
 from scheduling.schedule import EncoderPieces, Schedule, Task, gpipe, interleaved
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
-from sharding.plan import ParallelPlan
+from sharding.plan import ParallelPlan, PlanError, factorizations
+from sharding.stages import StageViews
 from tests.scheduling.placing import at_random, naive, with_prologue
 from tests.train.models import small_model
 
@@ -51,6 +53,7 @@ class Case:
         order: seed of the order of encoder rows; none for rows where their samples are.
         still: the decoder is frozen.
         family: of the images' encoder.
+        own: plans of encoders that have others.
     """
 
     schedule: Schedule = field(repr=False)
@@ -67,6 +70,7 @@ class Case:
     order: int | None = None
     still: bool = False
     family: str = "siglip"
+    own: Mapping[str, ParallelPlan] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,7 +102,7 @@ class Case:
             else:
                 degrees = {batch: rows * own * self.context, "tensor": self.tensor}
             plans[cut.name] = ParallelPlan(**degrees)
-        return plans
+        return {**plans, **self.own}
 
 
 @cache
@@ -213,7 +217,7 @@ def encoder_cuts(
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    stages, chunks = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    stages, chunks = draw(st.sampled_from([1, 2, 2, 3, 4])), draw(st.integers(1, 3))
     count = draw(st.integers(1, MOST))
     decoder = draw(
         st.sampled_from([interleaved(stages, chunks, count), gpipe(stages, count, chunks)])
@@ -226,11 +230,12 @@ def cases(draw: st.DrawFn) -> Case:
     rows = draw(st.sampled_from([1, 2] if stages * inner <= 4 and context == 1 else [1]))
     batch = draw(st.sampled_from(["data", "fsdp"]))
     gather = draw(st.sampled_from(["step", "layer"]))
-    return Case(
+    case = Case(
         draw(with_prologue(placed(decoder, cuts, placement))),
         placement,
         draw(st.sampled_from(["full", "layer", "none"])),
-        **{batch: rows},
+        data=rows if batch == "data" else 1,
+        fsdp=rows if batch == "fsdp" else 1,
         tensor=tensor,
         context=context,
         split=draw(st.sampled_from([(), ("vision",)])) if inner * rows <= ROWS else (),
@@ -242,6 +247,31 @@ def cases(draw: st.DrawFn) -> Case:
         still=draw(st.booleans()),
         family=draw(st.sampled_from(["siglip", "clip"])),
     )
+    names = draw(st.sets(st.sampled_from(case.names)))
+    others = [cut for cut in case.schedule.encoders if cut.name in names]
+    return replace(case, own={cut.name: draw(own_plans(case, cut)) for cut in others})
+
+
+def own_plans(case: Case, cut: EncoderPieces) -> st.SearchStrategy[ParallelPlan]:
+    """All plans that an encoder can have beside the decoder's, but for context above 2."""
+    decoder = case.plans["decoder"]
+    found = []
+    for data, fsdp, context, tensor in factorizations(decoder.devices // cut.stages, 4):
+        own = {"data": data, "fsdp": fsdp, "context": context, "tensor": tensor}
+        plan = ParallelPlan(**own, stage=cut.stages)
+        inside = plan.batch * cut.stages / case.schedule.stages
+        divides = 8 % plan.sequence == 0 and 16 % fsdp == 0
+        if divides and context <= 2 and inside <= ROWS and stands(case, cut.name, plan):
+            found.append(plan)
+    return st.sampled_from(found)
+
+
+def stands(case: Case, name: str, plan: ParallelPlan) -> bool:
+    try:
+        StageViews.build(JointGrid.build(case.plans | {name: plan}), case.gather)
+    except PlanError:
+        return False
+    return True
 
 
 def all_before(schedule: Schedule) -> Schedule:
@@ -277,8 +307,32 @@ QUIET: dict[str, Any] = {
             placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles"),
             {"context": 2, "order": 2, "family": "clip"},
         ),
+        (
+            all_before(placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles")),
+            {
+                "tensor": 2,
+                "own": {
+                    "vision": ParallelPlan(data=2, context=2),
+                    # Stages of its own, and rows where the decoder has tensor ranks.
+                    "audio": ParallelPlan(fsdp=2, stage=2),
+                },
+            },
+        ),
+        (
+            placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles"),
+            {
+                "fsdp": 2,
+                "context": 2,
+                "order": 3,
+                "own": {
+                    # Across the decoder's fsdp, around its stages.
+                    "vision": ParallelPlan(fsdp=2, context=2, tensor=2),
+                    "audio": ParallelPlan(stage=2, context=2, tensor=2),
+                },
+            },
+        ),
     ],
-    ids=("bubbles", "frozen", "random", "released"),
+    ids=("bubbles", "frozen", "random", "released", "inside", "around"),
 )
 def test_loss_and_gradients_equal_one_device(schedule: Schedule, options: dict[str, Any]) -> None:
     check(Case(schedule, **options))

@@ -1,0 +1,86 @@
+"""How a plan numbers the devices: which digits of a device's number are the ranks of an axis.
+
+Every plan numbers the devices in mixed radix, data slowest and tensor fastest. Beside a decoder
+with stages an encoder does so inside a stage, and its own stages lie along the decoder's. Sixteen
+devices, the decoder's data 2 x stage 4 x tensor 2::
+
+    decoder               data 2 | stage 4             | tensor 2
+    encoder data 4,       data   | data      | stage 2 |      data
+            stage 2
+    encoder data 4,       tensor | data                |    tensor
+            tensor 4
+
+Nothing else can be: stages run different tasks at a time, so that the ranks of a context or tensor
+group are on one of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sharding.plan import AXES, ParallelPlan, PlanError
+
+#: Digits of a device's number: `number // low % (high // low)`, as `(low, high)`.
+Span = tuple[int, int]
+
+
+@lru_cache(2**14)
+def numbering(plan: ParallelPlan, decoder: ParallelPlan) -> dict[str, tuple[Span, ...]]:
+    """Spans of every axis of a module's `plan` beside that of the decoder, slowest first.
+
+    Raises:
+        PlanError: the plan's groups do not lie beside the decoder's stages.
+    """
+    left = _order(plan, decoder)
+    dealt = dict[str, tuple[Span, ...]]()
+    for axis, degree in zip(AXES, plan.degrees, strict=True):
+        own = list[Span]()
+        while degree > 1:
+            low, high = left.pop(0)
+            size = high // low
+            if size % degree and degree % size:
+                raise PlanError(overlap(plan, degree, size))
+            taken = min(size, degree)
+            own.append((high // taken, high))
+            if taken < size:
+                left.insert(0, (low, high // taken))
+            degree //= taken
+        dealt[axis] = tuple(own)
+    return dealt
+
+
+def _order(plan: ParallelPlan, decoder: ParallelPlan) -> list[Span]:
+    """The digits in the order in which `plan` counts them, slowest first."""
+    if decoder.stage == 1 or plan == decoder:
+        return [(1, decoder.devices)] if decoder.devices > 1 else []
+    _check(plan, decoder)
+    inner, top = decoder.inner, decoder.inner * decoder.stage
+    low, beyond = min(plan.inner, inner), max(plan.inner // inner, 1)
+    rows = [(top * beyond, decoder.devices), (inner * plan.stage, top), (low, inner)]
+    stages = (inner, inner * plan.stage)
+    return [s for s in (*rows, stages, (top, top * beyond), (1, low)) if s[0] < s[1]]
+
+
+def _check(plan: ParallelPlan, decoder: ParallelPlan) -> None:
+    if decoder.stage % plan.stage:
+        raise PlanError(
+            f"stage {plan.stage} does not divide the decoder's stage {decoder.stage}, along which "
+            "it lies"
+        )
+    most = decoder.devices // decoder.stage
+    if plan.inner > most:
+        raise PlanError(
+            f"{plan.groups} reaches across the decoder's stages, which run different tasks at a "
+            f"time; a stage has {most} device{'s' * (most > 1)}"
+        )
+    large, small = max(plan.inner, decoder.inner), min(plan.inner, decoder.inner)
+    if large % small or most % large:
+        raise PlanError(overlap(plan, large, small))
+
+
+def overlap(plan: ParallelPlan, one: int, other: int) -> str:
+    """Why groups of so many devices of `plan` and of another plan are no views of one grid."""
+    return (
+        f"{plan} does not refine with the other plans: groups of {min(one, other)} and of "
+        f"{max(one, other)} neighbouring devices overlap without one containing the other"
+    )
