@@ -8,12 +8,14 @@ valid degrees.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from mllm_jax.models import elements
 from mllm_jax.models.config_parts import Requirement, Section
 from mllm_jax.models.decoder_config import DecoderConfig
+from mllm_jax.models.elements import Elements
 from mllm_jax.models.encoder_config import (
     Activation,
     AudioEncoderConfig,
@@ -22,6 +24,7 @@ from mllm_jax.models.encoder_config import (
 )
 
 __all__ = [
+    "CONVOLUTION",
     "Activation",
     "AudioEncoderConfig",
     "Backend",
@@ -36,6 +39,9 @@ __all__ = [
     "Vit22bConfig",
     "WhisperConfig",
 ]
+
+#: Taps of Whisper's convolutions.
+CONVOLUTION = 3
 
 Backend = Literal["auto", "reference", "windowed", "cudnn", "pallas_gpu", "splash"]
 
@@ -53,6 +59,18 @@ class SiglipConfig(ImageEncoderConfig):
     norm_eps: float = Field(1e-6, gt=0)
     antialias: bool = False
     final_norm: bool = True
+
+    @property
+    def layer_elements(self) -> Elements:
+        """Two LayerNorms, attention and MLP, with all biases."""
+        parts = self.attention_elements("qkvo"), elements.mlp(self.d_model, self.d_ff, self.d_model)
+        return sum(parts, elements.norm(2 * self.d_model, centred=True))
+
+    @property
+    def rest_elements(self) -> Elements:
+        """Patches, positions and, if there is one, the last norm."""
+        stem = self.stem_elements()
+        return stem + elements.norm(self.d_model, centred=True) if self.final_norm else stem
 
 
 class ClipConfig(ImageEncoderConfig):
@@ -85,12 +103,41 @@ class ClipConfig(ImageEncoderConfig):
         """Whether every image has a class token, and whether its output lands."""
         return self.class_token
 
+    @property
+    def layer_elements(self) -> Elements:
+        """Two LayerNorms, attention and MLP, with all biases."""
+        parts = self.attention_elements("qkvo"), elements.mlp(self.d_model, self.d_ff, self.d_model)
+        return sum(parts, elements.norm(2 * self.d_model, centred=True))
+
+    @property
+    def rest_elements(self) -> Elements:
+        """Patches without a bias, positions, the class token and the norm before the layers."""
+        stem = self.stem_elements(bias=False, class_token=True)
+        return stem + elements.norm(self.d_model, centred=True)
+
 
 class Vit22bConfig(ImageEncoderConfig):
     """ViT-22B (arXiv 2302.05442): parallel attention and MLP, normalised queries and keys."""
 
+    #: Attention and MLP share one gather and one scatter.
+    blocks: ClassVar[int] = 1
+
     family: Literal["vit22b"]
     norm_eps: float = Field(1e-6, gt=0)
+
+    @property
+    def layer_elements(self) -> Elements:
+        """One RMSNorm, attention without biases, its queries and keys normalised, and MLP."""
+        parts = (
+            self.attention_elements("", qk_norm=True),
+            elements.mlp(self.d_model, self.d_ff, self.d_model),
+        )
+        return sum(parts, elements.norm(self.d_model, centred=False))
+
+    @property
+    def rest_elements(self) -> Elements:
+        """Patches, positions and the last norm."""
+        return self.stem_elements() + elements.norm(self.d_model, centred=False)
 
 
 class WhisperConfig(AudioEncoderConfig):
@@ -122,6 +169,33 @@ class WhisperConfig(AudioEncoderConfig):
     def longest(self) -> int | None:
         """Most frames of a clip, if there are positions for no more."""
         return None if self.max_positions is None else self.max_positions * self.stride
+
+    @property
+    def stem_flops(self) -> float:
+        """Of both convolutions, per frame."""
+        first = 2 * CONVOLUTION * self.mels * self.d_model / self.strides[0]
+        return first + 2 * CONVOLUTION * self.d_model**2 / self.stride
+
+    @property
+    def layer_elements(self) -> Elements:
+        """Two LayerNorms, attention without a bias on k, and MLP."""
+        heads = self.heads, self.heads, self.head_dim
+        parts = (
+            elements.attention(self.d_model, *heads, "qvo"),
+            elements.mlp(self.d_model, self.d_ff, self.d_model),
+        )
+        return sum(parts, elements.norm(2 * self.d_model, centred=True))
+
+    @property
+    def rest_elements(self) -> Elements:
+        """Both convolutions, the last norm and, if there is one, the table of positions."""
+        channels, taps = self.d_model, (None, CONVOLUTION)
+        between: elements.Dims = (("mlp", channels),)
+        first = elements.dense((taps, (None, self.mels)), between, bias=True)
+        second = elements.dense((taps, *between), (("embed", channels),), bias=True)
+        own = first + second + elements.norm(channels, centred=True)
+        entries = self.max_positions
+        return own if entries is None else own + elements.table(entries, None, channels)
 
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
         """As for every encoder; the convolutions' channels are split over tensor as well."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from mllm_jax.models import decoder_families
+from mllm_jax.models import decoder_families, elements
 from mllm_jax.models.config_parts import Requirement, RopeScaling, Section, default_head_dim
 from sharding.plan import divisors
 
@@ -88,6 +88,31 @@ class DecoderConfig(Section):
         if self.vocab is None:
             raise ValueError("decoder.vocab is null: set it to the tokenizer's size")
         return self.vocab
+
+    @property
+    def layer_elements(self) -> elements.Elements:
+        """Elements of the parameters of one layer: two norms, attention and MLP."""
+        traits, width = self.traits, self.d_model
+        heads = self.heads, self.kv_heads, self.head_dim
+        attention = elements.attention(width, *heads, traits.biases, traits.qk_norm)
+        if traits.gated:
+            mlp = elements.gated_mlp(width, self.d_ff)
+        else:
+            mlp = elements.mlp(width, self.d_ff, width)
+        return elements.norm(2 * width, traits.centred) + attention + mlp
+
+    @property
+    def rest_elements(self) -> elements.Elements:
+        """Elements of all else: embeddings, learned positions, the last norm and the head."""
+        width, vocab = self.d_model, self.vocab_size
+        found = elements.table(vocab, "vocab", width) + elements.norm(width, self.traits.centred)
+        if not self.traits.rotary:
+            found += elements.table(self.max_positions, None, width)
+        if self.extra_tokens:
+            found += elements.table(self.extra_tokens, None, width)
+        if not self.tie_embeddings:
+            found += elements.dense((("embed", width),), (("vocab", vocab),))
+        return found
 
     def requirements(self) -> tuple[Requirement, ...]:
         """What a parallel plan of the decoder must divide."""

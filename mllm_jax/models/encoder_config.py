@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from mllm_jax.models import elements
 from mllm_jax.models.config_parts import Requirement, Section, Size, TilesConfig, default_head_dim
 
 #: GELU by its tanh approximation, exactly, or as `x * sigmoid(1.702 x)`.
@@ -48,6 +50,9 @@ class ConnectorConfig(Section):
 class _EncoderConfig(Section):
     """What all encoders have.
 
+    A family also says what its cost is made of: what `blocks` and `products` its layers have, if
+    not two of each, and the elements of its parameters.
+
     Args:
         family: which encoder; see the classes.
         layers: transformer layers.
@@ -57,6 +62,11 @@ class _EncoderConfig(Section):
         d_ff: hidden width of the MLP.
         norm_eps: added to the variance in norms.
     """
+
+    #: Blocks of a layer, each of which gathers a row's positions once and scatters them once.
+    blocks: ClassVar[int] = 2
+    #: Products of a layer's MLP; three where it is gated.
+    products: ClassVar[int] = 2
 
     layers: int = Field(gt=0)
     d_model: int = Field(gt=0)
@@ -100,6 +110,28 @@ class _EncoderConfig(Section):
     def tile_inputs(self) -> int:
         """Input positions of a tile; 0 for media that are not cut into tiles."""
         return math.prod(self.tile_outputs) * self.reduction if self.tile_outputs else 0
+
+    @property
+    @abstractmethod
+    def stem_flops(self) -> float:
+        """FLOPs of what is multiplied before the layers, per input position."""
+
+    @property
+    @abstractmethod
+    def layer_elements(self) -> elements.Elements:
+        """Elements of the parameters of one layer."""
+
+    @property
+    @abstractmethod
+    def rest_elements(self) -> elements.Elements:
+        """Elements of the parameters before and behind the layers, without the connector."""
+
+    def connector_elements(self, d_decoder: int) -> elements.Elements:
+        """Elements of the connector's parameters, to a decoder of width `d_decoder`."""
+        own, inputs = self.connector, self.connected
+        if own.kind == "mlp":
+            return elements.mlp(inputs, own.hidden or d_decoder, d_decoder, own.bias)
+        return elements.dense(((None, inputs),), (("embed", d_decoder),), own.bias)
 
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
         """What a parallel plan of this encoder must divide; `d_decoder` is the decoder's width."""
@@ -187,6 +219,23 @@ class ImageEncoderConfig(_EncoderConfig):
     def features(self) -> int:
         """Values per patch: height x width x channels."""
         return math.prod(self.patch) * self.channels
+
+    @property
+    def stem_flops(self) -> float:
+        """Of patches and positions: the interpolation of learned positions is a product."""
+        return 2 * self.d_model * (self.features + math.prod(self.grid))
+
+    def stem_elements(self, bias: bool = True, class_token: bool = False) -> elements.Elements:
+        """Elements of the patches' layer, of the learned positions and of the class token."""
+        patches = elements.dense(((None, self.features),), (("embed", self.d_model),), bias)
+        entries = math.prod(self.grid) + class_token
+        own = patches + elements.table(entries, None, self.d_model)
+        return own + elements.vector(self.d_model) if class_token else own
+
+    def attention_elements(self, biases: str, qk_norm: bool = False) -> elements.Elements:
+        """Elements of a layer's attention, see `elements.attention`."""
+        heads = self.heads, self.heads, self.head_dim
+        return elements.attention(self.d_model, *heads, biases, qk_norm)
 
 
 class AudioEncoderConfig(_EncoderConfig):

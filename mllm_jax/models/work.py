@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig
-from mllm_jax.models.encoders.families import family_of
 from scheduling.cost import TRAINING_FACTOR, TowerWork
 
 
@@ -117,10 +116,9 @@ def _decoder_parts(config: DecoderConfig) -> WorkParts:
 
 def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
     width, d_model, stride = config.heads * config.head_dim, config.d_model, config.stride
-    family = family_of(config)
-    layer = (8 * d_model * width + 2 * family.products * d_model * config.d_ff) / stride
+    layer = (8 * d_model * width + 2 * config.products * d_model * config.d_ff) / stride
     return WorkParts(
-        TowerWork(family.stem_flops(config), 0),
+        TowerWork(config.stem_flops, 0),
         TowerWork(layer, 4 * width / stride**2),
         TowerWork(_connector(config, d_decoder), 0),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Any
 
 import jax
@@ -55,14 +57,30 @@ def modules(tree: Any) -> dict[str, Any]:
     return {"decoder": tree["decoder"], **tree["encoders"]}
 
 
+def elements(shapes: Any, axes: Any, stacked: bool) -> dict[tuple[str | None, ...], int]:
+    """Elements of a tree of parameters by logical axes; of one layer, where layers are stacked."""
+    found: Counter[tuple[str | None, ...]] = Counter()
+
+    def leaf(names: tuple[str | None, ...], shape: Any) -> None:
+        found[names[stacked:]] += math.prod(shape.shape[stacked:])
+
+    jax.tree.map(leaf, axes, shapes, is_leaf=lambda node: isinstance(node, tuple))
+    return dict(found)
+
+
 @pytest.mark.parametrize(("decoder", "encoder"), FAMILIES)
 def test_profiles_count_every_parameter(decoder: str, encoder: str | None) -> None:
     config = deep(decoder, encoder)
-    shapes = modules(abstract_parameters(config)[0])
+    shapes, axes = (modules(tree) for tree in abstract_parameters(config))
     profiles = tower_profiles(config)
     assert set(profiles) == set(shapes)
     for name, tree in shapes.items():
-        assert profiles[name].parameters == sum(leaf.size for leaf in jax.tree.leaves(tree))
+        own, profile = axes[name], profiles[name]
+        layers = elements(tree.pop("layers"), own.pop("layers"), stacked=True)
+        assert profile.layer_parameters == layers
+        assert profile.rest_parameters == elements(tree, own, stacked=False)
+        whole = sum(leaf.size for leaf in jax.tree.leaves(tree)) + 4 * sum(layers.values())
+        assert profile.parameters == whole
 
 
 @pytest.mark.parametrize(("decoder", "encoder"), FAMILIES)

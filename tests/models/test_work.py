@@ -9,7 +9,8 @@ import pytest
 
 from mllm_jax import devices
 from mllm_jax.models import multimodal
-from mllm_jax.models.config import ImageEncoderConfig, ModelConfig
+from mllm_jax.models.config import ImageEncoderConfig, ModelConfig, SiglipConfig
+from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.work import encoder_work, model_flops, tower_work
 from scheduling.cost import TRAINING_FACTOR, TowerWork
 from sharding.grid import View
@@ -116,10 +117,18 @@ def test_an_unknown_accelerator_is_told_once(caplog: pytest.LogCaptureFixture) -
     assert all(part in record.getMessage() for part in ("Abacus 9", "MFU", "configs/hardware/"))
 
 
-def test_an_encoder_without_a_cost_is_refused() -> None:
+def test_an_encoder_says_what_it_costs_and_has_layers() -> None:
     class NewConfig(ImageEncoderConfig):
         family: str = "new"
 
-    config = NewConfig(layers=1, d_model=8, heads=2, head_dim=4, d_ff=16, patch=(2, 2), grid=(2, 2))
-    with pytest.raises(TypeError, match=r"'new' has neither .* valid: siglip, clip, vit22b"):
-        encoder_work(config, 8)  # type: ignore[arg-type]
+    class Known(SiglipConfig):
+        family: str = "new"  # type: ignore[assignment]
+
+    sizes: dict[str, Any] = {"layers": 1, "d_model": 8, "heads": 2, "head_dim": 4, "d_ff": 16}
+    sizes |= {"patch": (2, 2), "grid": (2, 2)}
+    with pytest.raises(TypeError, match="abstract class NewConfig"):
+        NewConfig(**sizes)  # type: ignore[abstract]
+    known = Known(**sizes)
+    assert encoder_work(known, 8).linear > 0
+    with pytest.raises(TypeError, match=r"'new' has no layers; valid: siglip, clip, vit22b"):
+        family_of(known)

@@ -11,12 +11,10 @@ from mllm_jax.models.encoders.family import EncoderFamily
 
 FAMILIES: Mapping[str, EncoderFamily] = MappingProxyType(
     {
-        "siglip": EncoderFamily(vision.tower, vision.embed, vision.segments, vision.stem_flops),
-        "clip": EncoderFamily(clip.tower, clip.embed, clip.segments, vision.stem_flops),
-        "vit22b": EncoderFamily(vision.tower, vision.embed, vision.segments, vision.stem_flops, 1),
-        "whisper": EncoderFamily(
-            whisper.tower, whisper.embed, whisper.segments, whisper.stem_flops
-        ),
+        "siglip": EncoderFamily(vision.tower, vision.embed, vision.segments),
+        "clip": EncoderFamily(clip.tower, clip.embed, clip.segments),
+        "vit22b": EncoderFamily(vision.tower, vision.embed, vision.segments),
+        "whisper": EncoderFamily(whisper.tower, whisper.embed, whisper.segments),
     }
 )
 
@@ -29,7 +27,7 @@ def family_of(config: EncoderConfig) -> EncoderFamily:
     """
     if config.family not in FAMILIES:
         raise TypeError(
-            f"encoder family {config.family!r} has neither layers nor a cost; valid: "
+            f"encoder family {config.family!r} has no layers; valid: "
             f"{', '.join(FAMILIES)}; others are added in mllm_jax/models/encoders/families.py"
         )
     return FAMILIES[config.family]

@@ -14,21 +14,15 @@ from mllm_jax.models.parameters import Tower
 
 @dataclass(frozen=True)
 class EncoderFamily:
-    """What an encoder computes, and what that costs.
+    """What an encoder computes; what that costs is said by its configuration.
 
     Attributes:
         tower: its blocks, of a configuration and an attention backend: `embeddings`, `layers` and
             perhaps `norm`; the connector is not its own.
         embed: a batch to `[rows, positions / shards, d_model]`, as in `vision.embed`.
         segments: of a batch, which positions between the layers belong together.
-        stem_flops: of what `embed` multiplies, per input position.
-        blocks: of a layer, each of which gathers a row's positions once and scatters them once.
-        products: of a layer's MLP; three where it is gated.
     """
 
     tower: Callable[[Any, str], Tower]
     embed: Callable[..., jax.Array]
     segments: Callable[[dict[str, jax.Array], Any], Segments]
-    stem_flops: Callable[[Any], float]
-    blocks: int = 2
-    products: int = 2

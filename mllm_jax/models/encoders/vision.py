@@ -130,11 +130,6 @@ def segments(batch: dict[str, jax.Array], config: VisionConfig | ClipConfig) -> 
     return Segments(batch["segment_ids"])
 
 
-def stem_flops(config: VisionConfig | ClipConfig) -> float:
-    """Of patches and positions, per patch: the interpolation of learned positions is a product."""
-    return 2 * config.d_model * (config.features + config.grid[0] * config.grid[1])
-
-
 def _spec(config: VisionConfig | ClipConfig, backend: str, bias: bool) -> AttentionSpec:
     return AttentionSpec(
         d_model=config.d_model,

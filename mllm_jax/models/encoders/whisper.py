@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.config import WhisperConfig
+from mllm_jax.models.config import CONVOLUTION, WhisperConfig
 from mllm_jax.models.layers import (
     MLP,
     AttentionSpec,
@@ -33,8 +33,6 @@ from mllm_jax.models.varying import gelu
 from sharding.collectives import shard_slice
 from sharding.grid import View
 
-_KERNEL = 3
-
 
 class Convolutions(nnx.Module):
     """Two convolutions of three taps.
@@ -44,7 +42,7 @@ class Convolutions(nnx.Module):
     """
 
     def __init__(self, config: WhisperConfig, rngs: nnx.Rngs) -> None:
-        channels, taps = config.d_model, (None, _KERNEL)
+        channels, taps = config.d_model, (None, CONVOLUTION)
         self.conv1 = Dense((taps, (None, config.mels)), (("mlp", channels),), rngs, bias=True)
         self.conv2 = Dense((taps, ("mlp", channels)), (("embed", channels),), rngs, bias=True)
 
@@ -158,15 +156,9 @@ def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
             padded[:, k : k + frames : stride],
             0,
         )
-        for k in range(_KERNEL)
+        for k in range(CONVOLUTION)
     ]
     return jnp.stack(read, axis=2)
-
-
-def stem_flops(config: WhisperConfig) -> float:
-    """Of both convolutions, per frame."""
-    first = 2 * _KERNEL * config.mels * config.d_model / config.strides[0]
-    return first + 2 * _KERNEL * config.d_model**2 / config.stride
 
 
 def _spec(config: WhisperConfig, backend: str) -> AttentionSpec:

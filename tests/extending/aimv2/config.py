@@ -1,16 +1,30 @@
-"""Typed configuration of AIMv2 (arXiv 2411.14402)."""
+"""Typed configuration of AIMv2 (arXiv 2411.14402), and what its parameters count."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from mllm_jax.models import elements
 from mllm_jax.models.encoder_config import ImageEncoderConfig
 
 
 class Aimv2Config(ImageEncoderConfig):
     """A vision transformer with RMSNorm and SwiGLU, without biases but for the patches."""
 
+    products: ClassVar[int] = 3
+
     family: Literal["aimv2"]
     norm_eps: float = Field(1e-5, gt=0)
+
+    @property
+    def layer_elements(self) -> elements.Elements:
+        """Two norms, attention and a gated MLP."""
+        attention, mlp = self.attention_elements(""), elements.gated_mlp(self.d_model, self.d_ff)
+        return elements.norm(2 * self.d_model, centred=False) + attention + mlp
+
+    @property
+    def rest_elements(self) -> elements.Elements:
+        """Patches, the norm over them, positions and the last norm."""
+        return self.stem_elements() + elements.norm(2 * self.d_model, centred=False)

@@ -1,4 +1,4 @@
-"""What AIMv2 computes; its batches, its cost and its positions are those of all images."""
+"""What AIMv2 computes; its batches and its positions are those of all images."""
 
 from __future__ import annotations
 
@@ -92,4 +92,4 @@ def _spec(config: Aimv2Config, backend: str) -> AttentionSpec:
     )
 
 
-AIMV2 = EncoderFamily(tower, embed, vision.segments, vision.stem_flops, products=3)
+AIMV2 = EncoderFamily(tower, embed, vision.segments)
