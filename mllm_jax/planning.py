@@ -8,8 +8,9 @@ from typing import Any
 
 from mllm_jax.config import ExperimentConfig, ScheduleConfig
 from mllm_jax.config_checks import check_sections
+from mllm_jax.traced_workload import traced_workload
 from mllm_jax.train.schedule import cut_encoder, make_schedule, one_stage
-from mllm_jax.workload import on_platform, workload
+from mllm_jax.workload import on_platform
 from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware
 from scheduling.schedule import Schedule, ScheduleError
@@ -87,7 +88,7 @@ class Planner:
     @cached_property
     def workload(self) -> Workload:
         """What a step computes."""
-        return workload(self.settled, self.space.tensors or ())
+        return traced_workload(self.settled, self.space.tensors or ())
 
     def configured(self, strategy: Strategy) -> ExperimentConfig:
         """The configuration with the plans of `strategy`, for the devices that it uses.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mllm_jax.config import ExperimentConfig
+from mllm_jax.traced_workload import traced_workload
 from mllm_jax.train.schedule import encoder_pieces, pipeline_plan
 from mllm_jax.workload import on_platform, strategy, workload
 from scheduling import estimate
@@ -35,4 +36,4 @@ def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
     chosen = strategy(settled, pieces)
     tensors = sorted({own.tensor for own in settled.parallel.plans.values()})
     sizes = None if plan is None else buffer_sizes(plan.schedule, chosen)
-    return step_memory(workload(settled, tensors), chosen, hardware, sizes)
+    return step_memory(traced_workload(settled, tensors), chosen, hardware, sizes)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from mllm_jax.config_sections import ExperimentConfig
 from mllm_jax.models.attention_limits import PREFERRED, able_backends, causal_share
-from mllm_jax.models.config import Backend, ModelConfig
+from mllm_jax.models.config import Backend
 from mllm_jax.models.frozen import FrozenParts
-from mllm_jax.models.kept import kept_bytes
 from mllm_jax.models.profile import tower_profiles
 from scheduling.estimate import Strategy, Workload
 
@@ -36,22 +35,12 @@ def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
     return next(name for name in PREFERRED[platform] if all(name in own for own in able))
 
 
-def workload(config: ExperimentConfig, tensors: Sequence[int] = ()) -> Workload:
-    """What a step of `config` computes; as `on_platform` has settled it.
-
-    Args:
-        tensors: degrees of tensor parallelism for which the memory will be asked for.
-    """
+def workload(config: ExperimentConfig) -> Workload:
+    """What a step of `config` computes; as `on_platform` has settled it."""
     model, data = config.model, config.data
     positions = {"decoder": data.budgets["tokens"]}
     positions |= {name: data.budgets[name] for name in model.encoders}
     frozen = FrozenParts(config.train.freeze)
-    asked = {
-        (name, tensor)
-        for name in positions
-        for tensor in tensors
-        if _splits(model, name, tensor, positions[name])
-    }
     return Workload(
         towers=tower_profiles(model),
         positions=positions,
@@ -62,18 +51,7 @@ def workload(config: ExperimentConfig, tensors: Sequence[int] = ()) -> Workload:
         frozen_connectors=frozenset(name for name in model.encoders if frozen.connector(name)),
         loss_chunk=model.loss_chunk,
         pairs={"decoder": causal_share(model.attention, positions["decoder"])},
-        kept={
-            (n, t): kept_bytes(model, n, t, positions[n], trains=not frozen.trunk(n))
-            for n, t in sorted(asked)
-        },
     )
-
-
-def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
-    """Whether heads, widths and rows divide by `tensor`."""
-    unit = 1 if name == "decoder" else model.encoders[name].reduction
-    sizes = [need.size for need in model.requirements(name) if need.axis in ("tensor", "sequence")]
-    return all(size % tensor == 0 for size in (*sizes, positions // unit))
 
 
 def strategy(config: ExperimentConfig, pieces: Mapping[str, int]) -> Strategy:

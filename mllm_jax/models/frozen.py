@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Name of parameters that come with released weights and never train.
+FIXED = "fixed"
+
 
 @dataclass(frozen=True)
 class FrozenParts:

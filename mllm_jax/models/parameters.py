@@ -27,9 +27,6 @@ from sharding.rules import gather_parameters
 
 Params = dict[str, Any]
 
-#: Name of parameters that come with released weights and never train.
-FIXED = "fixed"
-
 
 @dataclass(frozen=True)
 class Block:

@@ -8,8 +8,7 @@ from typing import Any
 import jax
 from jax import lax
 
-from mllm_jax.models.frozen import FrozenParts
-from mllm_jax.models.parameters import FIXED
+from mllm_jax.models.frozen import FIXED, FrozenParts
 
 
 @dataclass(frozen=True)

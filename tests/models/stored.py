@@ -16,8 +16,8 @@ from mllm_jax.models.pretrained.configs import read_config
 from mllm_jax.models.pretrained.families import family_named
 from mllm_jax.models.pretrained.family import Composition
 from mllm_jax.models.pretrained.files import Stored, open_tensors
-from mllm_jax.models.pretrained.load import check, load
-from mllm_jax.models.pretrained.rules import Rule
+from mllm_jax.models.pretrained.load import load
+from mllm_jax.models.pretrained.rules import Rule, check
 from mllm_jax.train.regroup import leaf_name
 from mllm_jax.train.verify import relative_error
 from sharding.grid import JointGrid, View

@@ -13,7 +13,7 @@ from mllm_jax.models.pretrained.encoder_configs import released_siglip, siglip_c
 from mllm_jax.models.pretrained.family import Composition
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, open_tensors
 from mllm_jax.models.pretrained.llava_onevision import LLAVA_ONEVISION as FAMILY
-from mllm_jax.models.pretrained.load import check
+from mllm_jax.models.pretrained.rules import check
 from tests.models.stored import ROOT, by_name, imported, tensors_of, written
 
 FOLDER = ROOT / "llava_onevision"

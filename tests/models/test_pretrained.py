@@ -18,8 +18,8 @@ from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.multimodal import abstract_parameters, init_parameters
 from mllm_jax.models.pretrained import files, forms, rules
 from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
-from mllm_jax.models.pretrained.load import check, load
-from mllm_jax.models.pretrained.rules import Rule, decoder_rules
+from mllm_jax.models.pretrained.load import load
+from mllm_jax.models.pretrained.rules import Rule, check, decoder_rules
 from mllm_jax.train.pipeline_plan import PipelinePlan
 from mllm_jax.train.regroup import leaf_name
 from mllm_jax.train.step import TrainStep

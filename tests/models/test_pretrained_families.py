@@ -19,8 +19,8 @@ from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.configs import read_config
 from mllm_jax.models.pretrained.families import FAMILIES, family_named
 from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
-from mllm_jax.models.pretrained.load import check
 from mllm_jax.models.pretrained.release import Release
+from mllm_jax.models.pretrained.rules import check
 from tests.models.stored import ROOT, by_name, composition, imported, written
 
 FOLDERS = [

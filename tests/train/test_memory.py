@@ -9,10 +9,11 @@ import jax
 import pytest
 
 from mllm_jax.config import ExperimentConfig, load
+from mllm_jax.traced_workload import traced_workload
 from mllm_jax.train.batch import place
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.synthetic import synthetic_batch
-from mllm_jax.workload import on_platform, strategy, workload
+from mllm_jax.workload import on_platform, strategy
 from scheduling.compile import compile_program
 from scheduling.hardware import named
 from scheduling.memory import Memory, step_memory
@@ -36,7 +37,9 @@ def predicted(experiment: Experiment) -> Memory:
         program = compile_program(pipeline.schedule, own.model.remat, not pipeline.co_issue)
         sizes = program.sizes, {name: one.sizes for name, one in program.encoders.items()}
         pieces = {cut.name: cut.pieces for cut in pipeline.schedule.encoders}
-    return step_memory(workload(own, sorted(tensors)), strategy(own, pieces), named("h100"), sizes)
+    return step_memory(
+        traced_workload(own, sorted(tensors)), strategy(own, pieces), named("h100"), sizes
+    )
 
 
 def batch(experiment: Experiment) -> Any:
@@ -82,7 +85,7 @@ def test_state_and_batch_take_what_is_predicted(own: ExperimentConfig) -> None:
 def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
     def memory(*freeze: str) -> Memory:
         own = on_platform(config(train__freeze=list(freeze), model__remat="none"), "cpu")
-        return step_memory(workload(own, [1, 2]), strategy(own, {}), named("h100"))
+        return step_memory(traced_workload(own, [1, 2]), strategy(own, {}), named("h100"))
 
     whole, encoders, decoder = memory(), memory("vision", "audio"), memory("decoder")
     assert encoders.encoders == 0 < whole.encoders == decoder.encoders

@@ -50,7 +50,7 @@ class Convolutions(nnx.Module):
 class Positions(nnx.Module):
     """A table of positions, `[max_positions, d_model]`: sinusoids, if no other one is loaded.
 
-    It does not train, as its name says (`mllm_jax.models.parameters.FIXED`).
+    It does not train, as its name says (`mllm_jax.models.frozen.FIXED`).
     """
 
     def __init__(self, entries: int, d_model: int, rngs: nnx.Rngs) -> None:

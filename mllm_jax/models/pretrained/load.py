@@ -7,7 +7,7 @@ more than the shards of one tensor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
@@ -17,38 +17,11 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed
+from mllm_jax.models.pretrained.files import Stored
 from mllm_jax.models.pretrained.forms import Form
 from mllm_jax.models.pretrained.rules import Rule
 from sharding.collectives import axis_index, axis_size
 from sharding.grid import Axes
-
-
-def check(tensors: Mapping[str, Stored], rules: Iterable[Rule], unused: Sequence[str] = ()) -> None:
-    """See that `tensors` are those of `rules`, and in their shapes.
-
-    Args:
-        unused: tensors that may be there although no parameter comes from them.
-
-    Raises:
-        PretrainedError: lists the tensors that are missing, misshapen, or of no parameter.
-    """
-    rules = list(rules)
-    layers = max((rule.layers or 0 for rule in rules), default=0)
-    if layers > len(tensors):  # before so many names are made
-        raise PretrainedError(f"there are {len(tensors)} released tensors for {layers} layers")
-    shapes = {name: rule.form.released for rule in rules for name in rule.names}
-    missing = sorted(shapes.keys() - tensors.keys())
-    extra = sorted(tensors.keys() - shapes.keys() - {*unused})
-    misshapen = [
-        f"{name} {list(tensors[name].shape)}, not {list(shape)}"
-        for name, shape in shapes.items()
-        if name in tensors and tensors[name].shape != shape
-    ]
-    problems = {"missing": missing, "of no parameter": extra, "misshapen": misshapen}
-    told = [f"{len(own)} {what}: {listed(own)}" for what, own in problems.items() if own]
-    if told:
-        raise PretrainedError("the released tensors are not those of the model: " + "; ".join(told))
 
 
 def load(
@@ -57,7 +30,7 @@ def load(
     """Parameters by their dotted paths.
 
     Args:
-        tensors: as `check` has found them right.
+        tensors: as `rules.check` has found them right.
         target: shapes, types and layouts by dotted path, of the shapes and of no fewer layers than
             the rules have. Layers may be stacked in two dimensions, and there may be more than the
             model has, which stay zero (see `LayerStack`).

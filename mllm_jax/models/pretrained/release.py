@@ -16,8 +16,7 @@ from mllm_jax.models.pretrained.configs import CONFIG, read_config
 from mllm_jax.models.pretrained.families import family_named
 from mllm_jax.models.pretrained.family import HEAD, Composition, Family, Values
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, equal, listed, open_tensors
-from mllm_jax.models.pretrained.load import check
-from mllm_jax.models.pretrained.rules import EMBEDDING, Rule
+from mllm_jax.models.pretrained.rules import EMBEDDING, Rule, check
 
 #: Parts of a module, and what their parameters begin with in its tree.
 CONNECTOR = "connector"

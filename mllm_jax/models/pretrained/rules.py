@@ -6,7 +6,7 @@ a released tensor for every layer, numbered where the name says `{layer}`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mllm_jax.models.config import (
@@ -16,7 +16,8 @@ from mllm_jax.models.config import (
     SiglipConfig,
     WhisperConfig,
 )
-from mllm_jax.models.parameters import FIXED
+from mllm_jax.models.frozen import FIXED
+from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed
 from mllm_jax.models.pretrained.forms import Form, Shape, convolution, dense, flat, patches, same
 
 #: The parameter that a tied head is.
@@ -228,3 +229,30 @@ def _norm(ours: str, theirs: str, width: Shape, layers: int | None) -> Iterator[
     """Scale and bias."""
     yield Rule(f"{ours}.scale", f"{theirs}.weight", same(width), layers)
     yield Rule(f"{ours}.bias", f"{theirs}.bias", same(width), layers)
+
+
+def check(tensors: Mapping[str, Stored], rules: Iterable[Rule], unused: Sequence[str] = ()) -> None:
+    """See that `tensors` are those of `rules`, and in their shapes.
+
+    Args:
+        unused: tensors that may be there although no parameter comes from them.
+
+    Raises:
+        PretrainedError: lists the tensors that are missing, misshapen, or of no parameter.
+    """
+    rules = list(rules)
+    layers = max((rule.layers or 0 for rule in rules), default=0)
+    if layers > len(tensors):  # before so many names are made
+        raise PretrainedError(f"there are {len(tensors)} released tensors for {layers} layers")
+    shapes = {name: rule.form.released for rule in rules for name in rule.names}
+    missing = sorted(shapes.keys() - tensors.keys())
+    extra = sorted(tensors.keys() - shapes.keys() - {*unused})
+    misshapen = [
+        f"{name} {list(tensors[name].shape)}, not {list(shape)}"
+        for name, shape in shapes.items()
+        if name in tensors and tensors[name].shape != shape
+    ]
+    problems = {"missing": missing, "of no parameter": extra, "misshapen": misshapen}
+    told = [f"{len(own)} {what}: {listed(own)}" for what, own in problems.items() if own]
+    if told:
+        raise PretrainedError("the released tensors are not those of the model: " + "; ".join(told))
