@@ -13,9 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
+
+from scheduling.strict_yaml import YamlError, read_yaml, shown
 
 FOLDER = Path(__file__).resolve().parents[1] / "configs" / "hardware"
 
@@ -265,13 +266,11 @@ def read(path: Path) -> Hardware:
             wrong and why.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise HardwareError(f"{path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise HardwareError(f"{path}: is not YAML: {error}") from None
+        values = read_yaml(path)
+    except YamlError as error:
+        raise HardwareError(f"{path}: {error}") from None
     if not isinstance(values, dict):
-        raise HardwareError(f"{path}: must hold keys such as `flops:`, not {values!r}")
+        raise HardwareError(f"{path}: must hold keys such as `flops:`, not {shown(values)}")
     try:
         return Hardware.model_validate(values)
     except ValidationError as error:
@@ -289,7 +288,7 @@ def _explain(detail: ErrorDetails) -> str:
     if detail["type"] == "missing":
         return f"{name}: required, but not given"
     reason = detail["msg"].removeprefix("Value error, ")
-    return f"{name}: {detail['input']!r} is refused: {reason}"
+    return f"{name}: {shown(detail['input'])} is refused: {reason}"
 
 
 _SECTIONS: Mapping[str, type[BaseModel]] = {

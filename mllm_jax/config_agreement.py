@@ -1,0 +1,36 @@
+"""What is checked once all values are of their types: the vocabulary, and that sections agree."""
+
+from __future__ import annotations
+
+from data.configured_chat import make_chat, read_files
+from data.sample import DataError
+from mllm_jax.config_checks import check, check_unplanned
+from mllm_jax.config_sections import ExperimentConfig
+
+
+def agreed(config: ExperimentConfig, *, planned: bool) -> tuple[ExperimentConfig, list[str]]:
+    """The configuration with its vocabulary, and everything that its sections disagree on."""
+    config, problems = _with_vocabulary(config)
+    return config, problems or (check(config) if planned else check_unplanned(config))
+
+
+def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:
+    """`model.decoder.vocab: null` becomes the tokenizer's size, rounded up to a multiple of 64.
+
+    The rounding leaves room for tensor degrees up to 64; the ids added are never targets. With a
+    vocabulary that is given, `data.processor` may be missing yet: whatever reads data refuses that.
+    """
+    data, given = config.data, config.model.decoder.vocab
+    if given is not None and data.processor is not None and not data.processor.exists():
+        return config, []
+    try:
+        kinds = [encoder.modality for encoder in config.model.encoders.values()]
+        size = make_chat(data, kinds, read_files(data)).vocab_size
+    except DataError as error:
+        return config, [str(error)]
+    if given is not None:
+        few = f"model.decoder.vocab: {given} is less than the tokenizer's {size} ids; valid: null"
+        return config, [few] if given < size else []
+    decoder = config.model.decoder.model_copy(update={"vocab": -(-size // 64) * 64})
+    model = config.model.model_copy(update={"decoder": decoder})
+    return config.model_copy(update={"model": model}), []

@@ -1,0 +1,246 @@
+"""YAML as people write it, strictly: plain data of bounded size, or an error that names the line.
+
+Scalars are read as YAML 1.2 reads them where YAML 1.1, which the library knows, surprises: `1e-3`
+and `010` are the numbers that they look like, `12:30` and `2026-11-23` are texts. Keys are texts
+always, and none appears twice. What no experiment needs is refused before it costs time or memory:
+nesting without end, anchors that multiply, numbers of thousands of digits, objects of a language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+#: Of a file.
+MOST_BYTES = 1 << 20
+#: Levels of nesting, aliases followed.
+DEEPEST = 64
+#: Scalars, sequences and mappings, aliases followed.
+MOST_VALUES = 20_000
+#: Whole numbers are at most as far from zero.
+LARGEST = 2**63
+
+_CORE = "tag:yaml.org,2002:"
+_BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_INT = re.compile(r"[-+]?(0b[01][01_]*|0o[0-7][0-7_]*|0x[0-9a-fA-F][0-9a-fA-F_]*|[0-9][0-9_]*)")
+_FLOAT = re.compile(
+    r"[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)"
+    r"|\.(nan|NaN|NAN)"
+)
+
+
+class YamlError(ValueError):
+    """What is no plain YAML; the message gives line and column where they are known."""
+
+
+def read_yaml(path: Path) -> Any:
+    """Values of a file.
+
+    Raises:
+        YamlError: it cannot be read, or as in `parse_yaml`.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        text = content.decode("utf-8-sig")
+    except (OSError, ValueError) as error:  # a path with a NUL, bytes that are no UTF-8
+        raise YamlError(f"cannot be read: {error}") from None
+    if len(content) > MOST_BYTES:
+        raise YamlError(f"is not YAML of a configuration: it is larger than {MOST_BYTES} bytes")
+    try:
+        return parse_yaml(text)
+    except YamlError as error:
+        raise YamlError(f"is not YAML: {error}") from None
+
+
+def parse_yaml(text: str) -> Any:
+    """Values of a text: None, truth values, numbers, texts, lists, and mappings with texts as keys.
+
+    Raises:
+        YamlError: the text is no YAML, or holds what is no such value or is too large.
+    """
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise YamlError(f"line {line}: character {error.character:#x} is not allowed") from None
+    try:
+        node = loader.get_single_node()
+        return None if node is None else _value(node)
+    except yaml.MarkedYAMLError as error:
+        raise YamlError(_told(error)) from None
+    except (ValueError, OverflowError):  # of `chr`
+        raise YamlError(f"line {loader.line + 1}: an escape is no character") from None
+
+
+def write_yaml(values: Any) -> str:
+    """A text of which `parse_yaml` makes `values` again, keys in their order."""
+    text: str = yaml.dump(values, Dumper=_Dumper, sort_keys=False, width=100)
+    return text
+
+
+def shown(value: object, most: int = 200) -> str:
+    """`value` as Python writes it, cut off where it is long."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
+class _Loader(yaml.SafeLoader):
+    """Composes nodes within the bounds."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+        #: Of every node that is whole: values and levels, aliases followed.
+        self._sizes: dict[yaml.Node, tuple[int, int]] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()
+        mark = event.start_mark
+        _bound(self._depth, DEEPEST, "levels of nesting", mark)
+        _bound(len(self._sizes), MOST_VALUES, "values", mark)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if node is None:
+            return None
+        if isinstance(event, yaml.AliasEvent) and node not in self._sizes:
+            raise _error(f"*{event.anchor} is inside of what it stands for", mark)
+        values, levels = self._sizes.setdefault(node, self._size(node))
+        _bound(values, MOST_VALUES, "values", mark)
+        _bound(self._depth + levels, DEEPEST, "levels of nesting", mark)
+        return node
+
+    def _size(self, node: yaml.Node) -> tuple[int, int]:
+        """Values and levels of a node whose parts are whole."""
+        if isinstance(node, yaml.ScalarNode):
+            return 1, 0
+        parts = [part for own in node.value for part in (own if isinstance(own, tuple) else (own,))]
+        sizes = [self._sizes[part] for part in parts]
+        return 1 + sum(n for n, _ in sizes), 1 + max((deep for _, deep in sizes), default=0)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes the texts that `_Loader` would take for numbers."""
+
+
+def _value(node: yaml.Node) -> Any:
+    """The plain value of a node; of an alias anew each time it is used."""
+    if isinstance(node, yaml.MappingNode) and node.tag == f"{_CORE}map":
+        return _mapping(node)
+    if isinstance(node, yaml.SequenceNode) and node.tag == f"{_CORE}seq":
+        return [_value(item) for item in node.value]
+    if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
+        return _scalar(node, _SCALARS[node.tag])
+    raise _error(f"{node.tag} is no plain value", node.start_mark)
+
+
+def _scalar(node: yaml.ScalarNode, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(node.value)
+    except ValueError as error:
+        raise _error(f"{shown(node.value, 40)} is {error}", node.start_mark) from None
+
+
+def _mapping(node: yaml.MappingNode) -> dict[str, Any]:
+    """Values by key; those of a mapping that is merged (`<<: *name`) come behind its own."""
+    merged: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise _error("a key is a text, not a list or a mapping", key.start_mark)
+        if key.tag == f"{_CORE}merge":
+            merged = _merged(value) | merged
+            continue
+        if key.value in own:
+            raise _error(f"key {shown(key.value)} appears twice", key.start_mark)
+        own[_scalar(key, _text)] = _value(value)
+    return merged | own
+
+
+def _merged(node: yaml.Node) -> dict[str, Any]:
+    """Of a mapping, or of several, of which the first that has a key gives its value."""
+    values = _value(node)
+    found: dict[str, Any] = {}
+    for mapping in values if isinstance(values, list) else [values]:
+        if not isinstance(mapping, dict):
+            raise _error(f"{shown(mapping)} cannot be merged: no mapping", node.start_mark)
+        found = mapping | found
+    return found
+
+
+def _text(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("half a character, which nothing can write") from None
+    return value
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in _BOOLS:
+        raise ValueError(f"no truth value; valid: {', '.join(_BOOLS)}")
+    return _BOOLS[text.lower()]
+
+
+def _int(text: str) -> int:
+    digits = text.replace("_", "")
+    if not _INT.fullmatch(digits) or len(digits) > 100:
+        raise ValueError("no whole number of at most 100 digits")
+    # In base 0 Python takes `010` for a mistake.
+    number = int(digits, 0 if digits.lstrip("+-")[1:2] in "box" else 10)
+    if abs(number) > LARGEST:
+        raise ValueError("a number that is not between -2^63 and 2^63")
+    return number
+
+
+def _float(text: str) -> float:
+    if not _FLOAT.fullmatch(text):
+        raise ValueError("no number")
+    return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_SCALARS: Mapping[str, Callable[[str], Any]] = {
+    f"{_CORE}null": lambda _: None,
+    f"{_CORE}bool": _bool,
+    f"{_CORE}int": _int,
+    f"{_CORE}float": _float,
+    f"{_CORE}str": _text,
+}
+
+
+def _error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+def _bound(found: int, most: int, what: str, mark: yaml.Mark) -> None:
+    if found > most:
+        raise _error(f"there are more than {most} {what}", mark)
+
+
+def _told(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    reason = ", ".join(part for part in (error.context, error.problem) if part)
+    return reason if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: {reason}"
+
+
+def _kept(left_out: set[str]) -> Mapping[str, list[tuple[str, re.Pattern[str]]]]:
+    """The library's forms of plain scalars by their first character, without some."""
+    forms = yaml.SafeLoader.yaml_implicit_resolvers
+    return {
+        first: [(tag, form) for tag, form in own if tag.removeprefix(_CORE) not in left_out]
+        for first, own in forms.items()
+    }
+
+
+_Loader.yaml_implicit_resolvers = dict(_kept({"int", "float", "timestamp", "value"}))
+for _own in (_Loader, _Dumper):
+    # The first form that matches counts.
+    _own.add_implicit_resolver(f"{_CORE}int", re.compile(f"^({_INT.pattern})$"), [*"-+0123456789"])
+    _own.add_implicit_resolver(
+        f"{_CORE}float", re.compile(f"^({_FLOAT.pattern})$"), [*"-+0123456789."]
+    )
