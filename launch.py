@@ -1,7 +1,8 @@
 """The one entry point: `launch.py COMMAND --config FILE [section.key=value ...]`.
 
 Commands read the configuration first, then choose the devices, and only then load what computes:
-no environment variable is needed, and a mistake in the configuration is told in a second.
+no environment variable is needed, and a mistake in the configuration is told in half a second of
+CPU time (`bench startup`).
 Exit codes: 0 done, 1 a check failed, 2 bad input, 130 interrupted (progress is saved).
 """
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 #: Benchmarks of what the host does by itself, or processes that they start.
-WITHOUT_DEVICES = ("balance", "loader", "peers")
+WITHOUT_DEVICES = ("balance", "loader", "peers", "startup")
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
 ONE_THREAD = ("pipeline", "step", "cost")
 

@@ -20,6 +20,7 @@ from mllm_jax.bench_loader import bench_loader
 from mllm_jax.bench_overlap import bench_overlap
 from mllm_jax.bench_peers import bench_peers
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
+from mllm_jax.bench_startup import bench_startup
 from mllm_jax.bench_step import bench_step
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
@@ -132,4 +133,5 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
     "loader": bench_loader,
     "import": bench_import,
     "peers": bench_peers,
+    "startup": bench_startup,
 }

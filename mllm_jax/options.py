@@ -31,6 +31,7 @@ BENCHMARK_CONFIGS = {
     "loader": "configs/bench/loader.yaml",
     "import": "configs/bench/import.yaml",
     "peers": "configs/bench/peers.yaml",
+    "startup": "configs/demo.yaml",
 }
 #: Options that only one benchmark has.
 BENCHMARK_OPTIONS = {

@@ -22,7 +22,7 @@ DEEPEST = 64
 #: Scalars, sequences and mappings, aliases followed.
 MOST_VALUES = 20_000
 #: Whole numbers are at most as far from zero.
-LARGEST = 2**63
+LARGEST = 10**12
 
 _CORE = "tag:yaml.org,2002:"
 _BOOLS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -194,7 +194,7 @@ def _int(text: str) -> int:
     # In base 0 Python takes `010` for a mistake.
     number = int(digits, 0 if digits.lstrip("+-")[1:2] in "box" else 10)
     if abs(number) > LARGEST:
-        raise ValueError("a number that is not between -2^63 and 2^63")
+        raise ValueError("a number that is not between -10^12 and 10^12")
     return number
 
 

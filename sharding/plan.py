@@ -98,7 +98,8 @@ class ParallelPlan(BaseModel):
 
 def divisors(n: int) -> list[int]:
     """Divisors of `n` in increasing order; ``divisors(6) == [1, 2, 3, 6]``."""
-    return [k for k in range(1, n + 1) if n % k == 0]
+    small = [k for k in range(1, math.isqrt(n) + 1) if n % k == 0]
+    return small + [n // k for k in reversed(small) if k * k != n]
 
 
 def factorizations(n: int, parts: int) -> Iterator[tuple[int, ...]]:

@@ -247,3 +247,69 @@ def test_the_page_of_keys_is_up_to_date() -> None:
 def test_every_key_is_described() -> None:
     described = {key.name for key in keys(ExperimentConfig) if key.description}
     assert {key.name for key in keys(ExperimentConfig)} == described
+
+
+#: What no key expects, or a few do.
+NASTY = (
+    *("0", "-1", "3", "64", "1000000000000", "1e300", "1e-300", "-0.0", ".nan", ".inf", "null"),
+    *("true", "[]", "{}", "[1, 2]", "{a: 1}", "''", '"\\0"', "x" * 3000, "/", "..", "[[1], [1]]"),
+    *(
+        "[null]",
+        "[[]]",
+        "{'': 1}",
+        "{a: {b: {c: 1}}}",
+        "\U0001f600",
+        "1:30",
+        "{data: 2}",
+        "[vision]",
+    ),
+    *("{kind: mixture, members: {a: {source: {kind: demo}}}}", "{family: siglip}", "[0.5, 1.0]"),
+    *(
+        "&a [*a]",
+        "[" * 20_000,
+        "9" * 6000,
+        "!!set {a}",
+        "\ud800",
+        "{a: 1, a: 2}",
+        "{[a]: 1}",
+        "h100",
+    ),
+)
+OVERRIDES = st.tuples(st.sampled_from(list(keys(ExperimentConfig))), st.sampled_from(NASTY))
+
+
+@given(overrides=st.lists(OVERRIDES, min_size=1, max_size=3), name=st.sampled_from(["vision", "a"]))
+def test_any_value_of_any_key_is_taken_or_refused(
+    overrides: list[tuple[Key, str]], name: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "small.yaml"
+    path.write_text(to_yaml(config()))
+    given = [f"{'.'.join(key.path).replace('<name>', name)}={value}" for key, value in overrides]
+    try:
+        taken = load(path, given)
+    except ConfigError:
+        return
+    path.write_text(to_yaml(taken))
+    assert load(path) == taken
+
+
+def test_a_value_changes_what_it_names_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shared.yaml"
+    plans = "{decoder: &plan {data: 2, tensor: 2}, encoders: {vision: *plan, audio: *plan}}"
+    own = values()
+    del own["parallel"]
+    path.write_text(f"{yaml.safe_dump(own)}parallel: {plans}\n")
+    vision = "parallel.encoders.vision"
+    changed = load(path, ["parallel.devices=4", f"{vision}.tensor=1", f"{vision}.data=4"])
+    assert changed.parallel.encoders["vision"].degrees != changed.parallel.decoder.degrees
+    assert changed.parallel.encoders["audio"] == changed.parallel.decoder
+
+
+def test_chains_of_bases_end(tmp_path: Path) -> None:
+    for number in range(40):
+        (tmp_path / f"{number}.yaml").write_text(f"base: {number + 1}.yaml\n")
+    with pytest.raises(ConfigError, match="more than 32 files refine one another"):
+        load(tmp_path / "0.yaml")
+    long = ".".join(["a"] * 20_000)
+    with pytest.raises(ConfigError, match="the key has more than 64 parts"):
+        load(ROOT / "configs" / "demo.yaml", [f"{long}=1"])
