@@ -194,6 +194,7 @@ class DataConfig(_Section):
     workers: Annotated[int, Field(ge=0)] = 0  # 0: a thread of this process
     prefetch: PositiveInt = 2  # steps made ahead (per worker)
     on_error: Literal["skip", "raise"] = "skip"  # what to do with an unusable sample
+    accept_changes: bool = False  # let a run go on with other data than it was trained on
     processor: LocalPath | None = None  # folder of a released tokenizer, template, media processor
     tokenizer: LocalText = "demo"  # "demo", "bytes" or the path of a tokenizer.json
     chat: ChatConfig | None = None  # around turns; null: the tokenizer's own or ChatML

@@ -80,6 +80,11 @@ class ConversationSet:
     def __len__(self) -> int:
         return len(self._records)
 
+    @property
+    def files(self) -> Sequence[File]:
+        """Files of the records."""
+        return self._records.files
+
     @cached_property
     def fingerprint(self) -> str:
         """Of the records and of how they are understood."""

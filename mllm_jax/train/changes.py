@@ -15,7 +15,13 @@ logger = logging.getLogger(__name__)
 #: Sections that decide what is computed.
 COMPUTED = ("model", "data", "train")
 #: Keys of theirs that do not.
-PLACES = ("data.cache", "data.lengths_folder", "data.prefetch", "data.workers")
+PLACES = (
+    "data.accept_changes",
+    "data.cache",
+    "data.lengths_folder",
+    "data.prefetch",
+    "data.workers",
+)
 
 
 def tell_changes(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from data.config import DataConfig
+from data.identity import Identities, check_same_data, identities
 from data.lengths import LengthTable, open_lengths
 from data.loader import Loader, StepLoader
 from data.on_read import ReadingLoader
@@ -21,7 +23,10 @@ from mllm_jax.devices import is_primary
 from mllm_jax.models.work import tower_works
 from mllm_jax.train.batch import everywhere, process_rows, row_hosts
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.progress import Progress
 from sharding.hosts import ProcessCluster
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -42,15 +47,31 @@ def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
     return together(lambda: Loader(*common, here, state, own, lengths))
 
 
-def check_sources(config: ExperimentConfig) -> None:
+def check_sources(config: ExperimentConfig) -> Identities:
     """See that there are the samples that a run wants; before what takes long.
+
+    Returns:
+        What tells the training data from others.
 
     Raises:
         DataError: a source cannot be used.
     """
-    shared_source(config.data)
+    source = shared_source(config.data)
     if config.evaluate.enabled:
         together(lambda: make_source(config.data, "heldout"))
+    return together(lambda: identities(source))
+
+
+def go_on_with(config: ExperimentConfig, progress: Progress, sources: Identities) -> None:
+    """See that a run goes on with the data that it was trained on, and note which they are.
+
+    Raises:
+        DataError: they are others, and `data.accept_changes` does not allow that.
+    """
+    if progress.sources:
+        for change in together(lambda: check_same_data(progress.sources, sources, config.data)):
+            logger.warning("going on with other data: %s", change)
+    progress.sources = sources
 
 
 def consumer(experiment: Experiment) -> Consumer:
