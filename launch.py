@@ -78,7 +78,7 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     from mllm_jax.devices import is_primary
     from mllm_jax.train.loop import train as run
 
-    summary = run(config, console)
+    summary = run(config, console, args.from_step)
     if args.json and is_primary():
         print_json(summary)
     return OK
@@ -380,8 +380,8 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from mllm_jax.models.attention_limits import AttentionError
     from mllm_jax.models.pretrained.files import PretrainedError
     from mllm_jax.plan import PlanningError
-    from mllm_jax.train.checkpoint import CheckpointError
     from mllm_jax.train.experiment import RunError
+    from mllm_jax.train.saved import CheckpointError
     from scheduling.hardware import HardwareError
     from scheduling.schedule import ScheduleError
     from sharding.plan import PlanError

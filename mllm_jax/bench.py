@@ -14,6 +14,7 @@ import jax
 from data.loader import StepStats
 from data.plan import LoaderState
 from mllm_jax.bench_balance import bench_balance
+from mllm_jax.bench_checkpoint import bench_checkpoint
 from mllm_jax.bench_cost import bench_cost
 from mllm_jax.bench_import import bench_import
 from mllm_jax.bench_loader import bench_loader
@@ -26,8 +27,9 @@ from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
-from mllm_jax.train.loop import Progress, steps
+from mllm_jax.train.loop import steps
 from mllm_jax.train.metrics import Meter
+from mllm_jax.train.progress import Progress
 from sharding.plan import ParallelPlan
 
 #: Steps that are measured, after as many as `WARM_UP`.
@@ -134,4 +136,5 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
     "import": bench_import,
     "peers": bench_peers,
     "startup": bench_startup,
+    "checkpoint": bench_checkpoint,
 }

@@ -16,8 +16,9 @@ from mllm_jax.config import load
 from mllm_jax.console import open_console
 from mllm_jax.devices import start
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import Progress, initial_state, steps
+from mllm_jax.train.loop import initial_state, steps
 from mllm_jax.train.metrics import StepRecord
+from mllm_jax.train.progress import Progress
 from mllm_jax.turns import peak_bytes, serve
 
 

@@ -13,8 +13,9 @@ from mllm_jax.bench_pipeline import Row, Tell
 from mllm_jax.config import ConfigError, ExperimentConfig
 from mllm_jax.devices import peak_flops
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import Progress, steps
+from mllm_jax.train.loop import steps
 from mllm_jax.train.metrics import StepRecord
+from mllm_jax.train.progress import Progress
 
 #: Steps that are measured, after as many as `WARM_UP`; the fastest of so many passes over them.
 STEPS, WARM_UP, REPETITIONS = 6, 1, 3

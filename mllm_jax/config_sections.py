@@ -174,6 +174,20 @@ class ParameterGroup(Section):
     learning_rate: float = Field(gt=0)
 
 
+class GuardConfig(Section):
+    """What becomes of steps that go wrong.
+
+    Args:
+        skip: updates in a row that are left out because the loss or a gradient is infinite or no
+            number; parameters and optimizer stay as they were. 0 ends the run at the first.
+        spike: how many times its usual value (a running mean) the loss of a step may be before the
+            run ends, or null for any.
+    """
+
+    skip: int = Field(0, ge=0)
+    spike: float | None = Field(None, gt=1)
+
+
 class TrainConfig(Section):
     """Optimization.
 
@@ -191,6 +205,7 @@ class TrainConfig(Section):
             still train, or `<name>.connector`.
         groups: by `decoder`, `<encoder>` (without its connector) or `<encoder>.connector`, what its
             parameters have of their own.
+        guard: what becomes of steps that go wrong.
         optimizer: `adamw` or `muon` and its hyperparameters.
     """
 
@@ -204,6 +219,7 @@ class TrainConfig(Section):
     accumulate: int = Field(1, ge=1)
     freeze: tuple[str, ...] = ()
     groups: dict[str, ParameterGroup] = Field(default_factory=dict)
+    guard: GuardConfig = GuardConfig()
     optimizer: OptimizerConfig = AdamWConfig()
 
 
@@ -213,14 +229,18 @@ class CheckpointConfig(Section):
     Args:
         enabled: write checkpoints and resume from them.
         every: steps between two checkpoints; the last step is always saved.
-        keep: newest checkpoints that are kept.
+        keep: newest checkpoints that are kept, and the newest one whose state is known to be good.
+        keep_every: steps whose multiples are kept for ever once they are saved, or null for none.
         asynchronous: write in the background while training goes on.
+        failures: saves in a row that may fail, each with a warning, before the run ends.
     """
 
     enabled: bool = True
     every: int = Field(100, ge=1)
     keep: int = Field(2, ge=1)
+    keep_every: int | None = Field(None, ge=1)
     asynchronous: bool = True
+    failures: int = Field(3, ge=0)
 
 
 class EvaluateConfig(Section):

@@ -32,7 +32,7 @@ from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError,
 from mllm_jax.models.pretrained.release import Release
 from mllm_jax.models.pretrained.rules import Rule
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.train.checkpoint import SavedParameters
+from mllm_jax.train.saved import SavedParameters
 
 #: Types of exported tensors, as safetensors and as `config.json` name them.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}

@@ -32,6 +32,7 @@ BENCHMARK_CONFIGS = {
     "import": "configs/bench/import.yaml",
     "peers": "configs/bench/peers.yaml",
     "startup": "configs/demo.yaml",
+    "checkpoint": "configs/bench/checkpoint.yaml",
 }
 #: Options that only one benchmark has.
 BENCHMARK_OPTIONS = {
@@ -285,6 +286,13 @@ def _export(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help=help_text)
 
 
+def _train(sub: argparse.ArgumentParser) -> None:
+    help_text = (
+        "go on from the checkpoint of this step, not the newest; newer ones are set aside (renamed)"
+    )
+    sub.add_argument("--from-step", type=_whole, metavar="N", help=help_text)
+
+
 def _processes(sub: argparse.ArgumentParser) -> None:
     group = sub.add_argument_group("several processes (each is started with its own number)")
     group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens")
@@ -294,7 +302,7 @@ def _processes(sub: argparse.ArgumentParser) -> None:
 
 #: What adds the options of each command.
 _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
-    "train": (_processes,),
+    "train": (_train, _processes),
     "evaluate": (_processes,),
     "verify": (_processes,),
     "config": (_config,),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import math
+import resource
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,20 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from mllm_jax.console import finite, print_json, print_table
-from mllm_jax.train.metrics import (
-    JsonlSink,
-    Meter,
-    Metrics,
-    PhaseLoad,
-    Report,
-    StepRecord,
-    Sums,
-    write_atomically,
-    write_summary,
-)
+from mllm_jax.train.metrics import Meter, PhaseLoad, Report, StepRecord, Sums
+from mllm_jax.train.sinks import JsonlSink, Metrics, write_atomically, write_summary
 
 
 def record(step: int, **changes: Any) -> StepRecord:
@@ -133,7 +127,7 @@ def test_imbalance_weighs_steps_by_their_work() -> None:
     assert report.imbalance == {"decoder": {"before": 17 / 13, "after": 14 / 13}}
     assert ("imbalance", "text 1.08") in report.fields()
     assert meter.totals()["imbalance"] == {"decoder": {"before": 8 / 4, "after": 5 / 4}}
-    again = Sums.from_json(json.loads(json.dumps(asdict(meter.sums))))
+    again = TypeAdapter(Sums).validate_json(json.dumps(asdict(meter.sums)))
     assert again == meter.sums
     (silent,) = reports(Meter(steps=1), [record(1)])
     assert "imbalance" not in dict(silent.fields())
@@ -240,7 +234,7 @@ def test_a_failed_write_leaves_the_old_file_whole(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mllm_jax.train.metrics.os.fsync", full)
+    monkeypatch.setattr("mllm_jax.train.sinks.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_atomically(path, "{}")
     assert json.loads(path.read_text()) == {"steps": 1}
@@ -253,3 +247,44 @@ def test_tables_are_never_cut() -> None:
     print_table(Console(file=text, width=20), ("name", "value"), [(name, 0.123456), ("b", 2.0)])
     assert name in text.getvalue()
     assert "0.1235" in text.getvalue()
+
+
+def test_a_step_whose_update_was_left_out_is_counted_and_not_part_of_the_loss() -> None:
+    meter = Meter(steps=4, every=2)
+    skipped = record(2, loss=math.nan, gradient_norm=math.inf, skips=True)
+    (report,) = reports(meter, [record(1, loss=3.0, skips=True), skipped])
+    assert (report.loss, report.skipped_updates) == (3.0, 1)
+    assert ("skipped updates", "1") in report.fields()
+    (report,) = reports(Meter(steps=2, every=2), [record(1), record(2, loss=math.nan)])
+    assert math.isnan(report.loss)
+    assert report.skipped_updates == 0
+
+
+def lines(folder: Path) -> list[str]:
+    return (folder / "metrics.jsonl").read_text().splitlines()
+
+
+def test_figures_that_a_disk_does_not_take_are_written_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "run"
+    with open_metrics(folder, io.StringIO(), tensorboard=True) as metrics:
+        metrics.log(1, {"loss": 1.0})
+        written = (folder / "metrics.jsonl").stat().st_size
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (written + 5, limits[1]))
+        try:
+            metrics.log(2, {"loss": 2.0})
+            metrics.log(3, {"loss": 3.0})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert (folder / "metrics.jsonl").stat().st_size == written
+        metrics.log(4, {"loss": 4.0})
+        steps = [json.loads(line)["step"] for line in lines(folder)]
+        assert steps == [1, 2, 3, 4]
+        shutil.rmtree(folder)
+        metrics.log(5, {"loss": 5.0})
+    assert json.loads((folder / "metrics.jsonl").read_text())["step"] == 5
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == 2  # one for each sink, not for each line
+    assert all("cannot be written: " in warning for warning in warnings)

@@ -1,33 +1,32 @@
 """Checkpoints: model, optimizer, loader state and configuration as one atomic Orbax step.
 
-A step folder appears under its final name only when every host has written its share. Arrays are
-restored straight into the layout of the running plan, which may differ from the one that saved.
+A step folder appears under its final name only when every host has written its share, with
+checksums of all its files (`checksums.py`). Arrays are restored straight into the layout of the
+running plan, which may differ from the one that saved.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 import orbax.checkpoint as ocp
 
-from mllm_jax.config import CheckpointConfig
+from mllm_jax.config_sections import CheckpointConfig
 from mllm_jax.train.batch import everywhere
+from mllm_jax.train.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
+from mllm_jax.train.progress import Progress
 from mllm_jax.train.regroup import Regrouping, Shape, leaf_name
+from mllm_jax.train.saved import CheckpointError, DamageError, check_whole, first_line, read_json
 
 logger = logging.getLogger(__name__)
-
-#: What the names of parameters begin with in a checkpoint's state.
-_PARAMS = "params."
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be read, or that belongs to another model."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,39 @@ class Restored:
     Attributes:
         step: number of optimizer steps taken.
         state: tree of arrays in the layout that was asked for.
-        progress: JSON of what the run had done, the loader state in it.
+        progress: what the run had done, the loader state in it.
         config: JSON of the configuration that saved it.
     """
 
     step: int
     state: Any
-    progress: dict[str, Any]
+    progress: Progress
     config: dict[str, Any]
+
+
+@dataclass
+class Retention:
+    """Which checkpoints are kept when a new one is whole: Orbax' policy of preservation.
+
+    Attributes:
+        keep: newest ones.
+        keep_every: multiples of this step, for ever; None for none.
+        good: newest step whose state is known to be good, which is kept till a newer one is.
+    """
+
+    keep: int
+    keep_every: int | None = None
+    good: int | None = None
+
+    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
+        """For every checkpoint, oldest first, whether it is kept."""
+        del context
+        steps = [checkpoint.step for checkpoint in checkpoints]
+        kept = {*sorted(steps)[-self.keep :], self.good}
+        return [step in kept or self._for_ever(step) for step in steps]
+
+    def _for_ever(self, step: int) -> bool:
+        return self.keep_every is not None and step % self.keep_every == 0
 
 
 class Checkpoints:
@@ -57,20 +81,10 @@ class Checkpoints:
     """
 
     def __init__(self, directory: Path, config: CheckpointConfig, regrouping: Regrouping) -> None:
-        options = ocp.CheckpointManagerOptions(
-            max_to_keep=config.keep,
-            enable_async_checkpointing=config.asynchronous,
-            cleanup_tmp_directories=True,
-        )
-        self._directory, self._regrouping = directory.absolute(), regrouping
-        handlers = {
-            "state": ocp.StandardCheckpointHandler(),
-            "progress": ocp.JsonCheckpointHandler(),
-            "config": ocp.JsonCheckpointHandler(),
-        }
-        self._manager = ocp.CheckpointManager(
-            self._directory, options=options, item_handlers=handlers
-        )
+        self.directory, self._regrouping = directory.absolute(), regrouping
+        self.retention = Retention(config.keep, config.keep_every)
+        self._asynchronous = config.asynchronous
+        self._manager = self._open()
 
     @property
     def steps(self) -> list[int]:
@@ -78,36 +92,41 @@ class Checkpoints:
         return sorted(self._manager.all_steps())
 
     def save(self, step: int, state: Any, progress: dict[str, Any], config: dict[str, Any]) -> None:
-        """Begin to save; arrays are copied before this returns, files are written behind."""
+        """Begin to save; arrays are copied before this returns, files are written behind.
+
+        Raises:
+            OSError, ValueError, RuntimeError: this save or the one before has failed; see `reopen`.
+        """
         items = ocp.args.Composite(
-            state=ocp.args.StandardSave(state),
-            progress=ocp.args.JsonSave(progress),
-            config=ocp.args.JsonSave(config),
+            state=StateSave(state), progress=JsonSave(progress), config=JsonSave(config)
         )
         # Forced: which steps are saved is the loop's choice and not Orbax's.
         self._manager.save(step, args=items, force=True)
 
-    def restore(self, target: Any) -> Restored | None:
+    def restore(self, target: Any, step: int | None = None) -> Restored | None:
         """The newest readable checkpoint, or None when there is none.
 
         Args:
             target: tree of `jax.ShapeDtypeStruct` with shardings.
+            step: the one to restore, whatever else there is; newer ones are set aside.
 
         Raises:
             CheckpointError: every checkpoint is damaged, or the newest readable one holds another
-                model; the message names the leaves.
+                model; the message names the leaves. Or that of `step` is damaged or missing.
         """
         damaged: dict[int, str] = {}
-        for step in reversed(self.steps):
-            found, reason = self._try(step, target)
+        for tried in reversed(self.steps) if step is None else [self._existing(step)]:
+            found, reason = self._try(tried, target)
             if everywhere(found is not None):
-                self._set_aside(list(damaged))
+                newer = [n for n in self.steps if step is not None and n > step]
+                self._set_aside(dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer"))
                 return found
-            damaged[step] = f"step {step}: {reason or 'cannot be read by another process'}"
-            logger.warning("checkpoint of %s; trying an older one", damaged[step])
+            damaged[tried] = f"step {tried}: {reason or 'cannot be read by another process'}"
+            if step is None:
+                logger.warning("checkpoint of %s; trying an older one", damaged[tried])
         if damaged:
             raise CheckpointError(
-                f"no readable checkpoint in {self._directory}:\n  "
+                f"no readable checkpoint in {self.directory}:\n  "
                 + "\n  ".join(damaged.values())
                 + "\nremove the folder to start afresh, or put a whole checkpoint there"
             )
@@ -118,46 +137,71 @@ class Checkpoints:
         self._manager.wait_until_finished()
 
     def close(self) -> None:
-        """Finish writing and release threads."""
-        self._manager.close()
+        """Finish writing and release threads; a save that fails only now is told."""
+        try:
+            self._manager.close()
+        except Exception as error:  # Orbax and TensorStore raise many kinds
+            logger.warning("the newest checkpoint could not be saved: %s", first_line(error))
+
+    def reopen(self) -> None:
+        """Begin anew after a save that failed: what it left is removed, a missing folder made."""
+        if jax.process_index() == 0:
+            _remove_drafts(self.directory)
+        everywhere(True)  # the others wait for the removal
+        self._manager = self._open()
+
+    def _open(self) -> ocp.CheckpointManager:
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=self.retention,
+            enable_async_checkpointing=self._asynchronous,
+            cleanup_tmp_directories=True,
+        )
+        handlers = {"state": StateHandler(), "progress": JsonHandler(), "config": JsonHandler()}
+        return ocp.CheckpointManager(self.directory, options=options, item_handlers=handlers)
+
+    def _existing(self, step: int) -> int:
+        if step in self.steps:
+            return step
+        raise CheckpointError(
+            f"{self.directory} has no checkpoint of step {step}; there are those of steps "
+            f"{', '.join(map(str, self.steps)) or '(none)'}"
+        )
 
     def _try(self, step: int, target: Any) -> tuple[Restored | None, str]:
         """The checkpoint of `step`, or None and what is wrong with it."""
-        on_disk = target
+        folder = self.directory / str(step)
+        damage = ""
         try:
-            shapes = self._stored_shapes(step)
-            self._check_same_model(step, shapes, target)
-            on_disk = self._regrouping.on_disk(target, shapes)
-            return self._read(step, on_disk, target), ""
+            check_whole(folder, share=(jax.process_index(), jax.process_count()))
+            progress, config = read_json(folder)
+        except DamageError as error:
+            damage = str(error) if error.named else self._diagnose(folder, target, error)
+        # Agreed upon before the reading, in which processes wait for each other.
+        if not everywhere(not damage):
+            return None, damage or "another process has found damage"
+        try:
+            return Restored(step, self._read(step, target), progress, config), ""
         except CheckpointError:
             raise
         except Exception as error:  # Orbax and TensorStore raise many kinds
-            return None, self._diagnose(step, on_disk, error)
+            return None, self._diagnose(folder, target, error)
 
-    def _read(self, step: int, on_disk: Any, target: Any) -> Restored:
-        items = ocp.args.Composite(
-            state=ocp.args.StandardRestore(on_disk),
-            progress=ocp.args.JsonRestore(),
-            config=ocp.args.JsonRestore(),
-        )
-        restored = self._manager.restore(step, args=items)
-        state = self._regrouping.convert(restored.state, target)
-        return Restored(step, state, restored.progress, restored.config)
+    def _read(self, step: int, target: Any) -> Any:
+        shapes = _stored_shapes(self.directory / str(step))
+        self._check_same_model(step, shapes, target)
+        on_disk = self._regrouping.on_disk(target, shapes)
+        restore_args = ocp.checkpoint_utils.construct_restore_args(on_disk)
+        items = ocp.args.Composite(state=StateRestore(on_disk, restore_args))
+        return self._regrouping.convert(self._manager.restore(step, args=items).state, target)
 
-    def _stored_shapes(self, step: int) -> dict[str, Shape]:
-        """Shape of every leaf on disk by its name."""
-        tree = self._manager.item_metadata(step).state.tree
-        leaves = jax.tree_util.tree_leaves_with_path(tree)
-        return {leaf_name(path): tuple(leaf.shape) for path, leaf in leaves}
-
-    def _set_aside(self, steps: list[int]) -> None:
-        """Rename damaged checkpoints to `damaged-<step>`, so that these steps can be saved anew."""
+    def _set_aside(self, steps: dict[int, str]) -> None:
+        """Rename checkpoints to `<why>-<step>`, so that these steps can be saved anew."""
         if not steps:
             return
         if jax.process_index() == 0:
-            for step in steps:
-                folder = self._directory / str(step)
-                folder.rename(folder.with_name(f"damaged-{step}-{time.time_ns()}"))
+            for step, why in steps.items():
+                folder = self.directory / str(step)
+                folder.rename(folder.with_name(f"{why}-{step}-{time.time_ns()}"))
         everywhere(True)  # the others wait for the renaming
         self._manager.reload()
 
@@ -177,84 +221,42 @@ class Checkpoints:
         if lines:
             shown = "\n  ".join(lines[:8]) + (f"\n  and {len(lines) - 8} more" * (len(lines) > 8))
             raise CheckpointError(
-                f"checkpoint {self._directory / str(step)} belongs to another model:\n  {shown}\n"
+                f"checkpoint {self.directory / str(step)} belongs to another model:\n  {shown}\n"
                 "use its own configuration, or another run.name"
             )
 
-    def _diagnose(self, step: int, on_disk: Any, error: Exception) -> str:
+    def _diagnose(self, folder: Path, target: Any, error: Exception) -> str:
         """Which leaf cannot be read; found by reading them one at a time."""
-        folder = self._directory / str(step) / "state"
+        on_disk = target
+        with suppress(Exception):  # what is wrong is `error`, or will show
+            on_disk = self._regrouping.on_disk(target, _stored_shapes(folder))
         leaves, tree = jax.tree_util.tree_flatten_with_path(on_disk)
-        with ocp.PyTreeCheckpointer() as reader:
-            for i, (path, leaf) in enumerate(leaves):
-                skip_others = [ocp.PLACEHOLDER] * len(leaves)
-                skip_others[i] = leaf
-                single = jax.tree.unflatten(tree, skip_others)
-                restore_args = ocp.checkpoint_utils.construct_restore_args(single)
-                try:
-                    reader.restore(
-                        folder, args=ocp.args.PyTreeRestore(item=single, restore_args=restore_args)
-                    )
-                except Exception as reason:
-                    return f"leaf {leaf_name(path)} cannot be read ({_first_line(reason)})"
-        return f"cannot be read ({_first_line(error)})"
+        reader = StateHandler()
+        for i, (path, leaf) in enumerate(leaves):
+            skip_others = [ocp.PLACEHOLDER] * len(leaves)
+            skip_others[i] = leaf
+            single = jax.tree.unflatten(tree, skip_others)
+            restore_args = ocp.checkpoint_utils.construct_restore_args(single)
+            try:
+                reader.restore(folder / "state", args=StateRestore(single, restore_args))
+            except Exception as reason:
+                return f"leaf {leaf_name(path)} cannot be read ({first_line(reason)})"
+        return f"cannot be read ({first_line(error)})"
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+def _remove_drafts(directory: Path) -> None:
+    """Remove what saves have not finished; writes of one that failed may still be ending."""
+    for pause in (0.0, 0.1, 0.3, 1.0, 3.0):
+        time.sleep(pause)
+        drafts = list(directory.glob("*.orbax-checkpoint-tmp"))
+        for draft in drafts:
+            shutil.rmtree(draft, ignore_errors=True)
+        if not drafts:
+            return
 
 
-class SavedParameters:
-    """The parameters of a run's newest checkpoint, read leaf by leaf without its devices.
-
-    Args:
-        directory: folder of the run's checkpoints.
-
-    Raises:
-        CheckpointError: there is none.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        steps = [int(path.name) for path in directory.glob("*") if path.name.isdigit()]
-        if not steps:
-            raise CheckpointError(f"{directory} has no checkpoint; train the run first")
-        self.step = max(steps)
-        self._folder = directory.absolute() / str(self.step)
-        # A handler by itself: the metadata of items are in the folder of the step.
-        self._handler = ocp.PyTreeCheckpointHandler()
-        tree = self._handler.metadata(self._folder / "state").tree
-        leaves, self._structure = jax.tree_util.tree_flatten_with_path(tree)
-        self._places = {leaf_name(path): i for i, (path, _) in enumerate(leaves)}
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """JSON of the configuration that saved it."""
-        with ocp.Checkpointer(ocp.JsonCheckpointHandler()) as reader:
-            values: dict[str, Any] = reader.restore(self._folder / "config")
-        return values
-
-    @property
-    def names(self) -> list[str]:
-        """Dotted names below `params`."""
-        return [name.removeprefix(_PARAMS) for name in self._places if name.startswith(_PARAMS)]
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """A leaf as it was stored; layers of pipelines are grouped (see `Regrouping`).
-
-        Raises:
-            CheckpointError: it cannot be read.
-        """
-        place = self._places[_PARAMS + name]
-        chosen = [0 if i == place else ocp.PLACEHOLDER for i in range(len(self._places))]
-        item = jax.tree.unflatten(self._structure, chosen)
-        as_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), item)
-        try:
-            restored = self._handler.restore(
-                self._folder / "state",
-                args=ocp.args.PyTreeRestore(item=item, restore_args=as_numpy),
-            )
-        except Exception as error:  # Orbax and TensorStore raise many kinds
-            raise CheckpointError(
-                f"{self._folder}: leaf {name} cannot be read ({_first_line(error)})"
-            ) from error
-        return np.asarray(jax.tree.leaves(restored)[place])
+def _stored_shapes(folder: Path) -> dict[str, Shape]:
+    """Shape of every leaf on disk by its name."""
+    tree = StateHandler().metadata(folder / "state").tree
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {leaf_name(path): tuple(leaf.shape) for path, leaf in leaves}

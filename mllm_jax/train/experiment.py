@@ -84,7 +84,8 @@ class Experiment:
         step = self.step
         assert step.pipeline is not None
         plan = replace(step.pipeline, observe=observe)
-        return TrainStep(step.model, self.grid, self.mesh, step.optimizer, plan, step.frozen)
+        common = step.model, self.grid, self.mesh, step.optimizer, plan, step.frozen
+        return TrainStep(*common, skips=step.skips)
 
     def state_bytes(self) -> int:
         """Size of parameters and optimizer state on disk."""
@@ -101,7 +102,8 @@ def train_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Train
     grid, pipeline = JointGrid.build(config.parallel.plans), pipeline_plan(config)
     lay = parameter_layouts(config.model, grid, pipeline is not None)
     optimizer, frozen = build_optimizer(config.train, lay), Frozen(config.train.freeze)
-    return TrainStep(config.model, grid, make_mesh(grid, devices), optimizer, pipeline, frozen)
+    mesh, skips = make_mesh(grid, devices), config.train.guard.skip > 0
+    return TrainStep(config.model, grid, mesh, optimizer, pipeline, frozen, skips=skips)
 
 
 def modalities(model: ModelConfig) -> list[Modality]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,82 +23,43 @@ from mllm_jax.train.changes import tell_changes
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator, figures_of
 from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
-from mllm_jax.train.feed import check_sources, open_loader
+from mllm_jax.train.feed import check_sources, go_on_with, open_loader
+from mllm_jax.train.guard import Guard
 from mllm_jax.train.metrics import (
     Meter,
-    Metrics,
     PhaseLoad,
-    Report,
     StepRecord,
-    Sums,
-    write_summary,
 )
 from mllm_jax.train.notices import Notices
 from mllm_jax.train.optimizer import learning_rate
 from mllm_jax.train.pretrained import start_from
+from mllm_jax.train.progress import Progress
 from mllm_jax.train.record import UNKNOWN_RATE, Recorder, own_name, write_timelines
+from mllm_jax.train.saves import Saves
 from mllm_jax.train.schedule import encoder_pieces, task_costs
+from mllm_jax.train.sinks import Metrics, write_summary
 from mllm_jax.train.stop import StopSignal
 from scheduling.timeline import timeline
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass
-class Progress:
-    """What a run has done so far, over all its processes and restarts; saved with the model.
-
-    Attributes:
-        step: optimizer steps taken.
-        loader: where the data stream continues.
-        seconds: wall time of training, compilation included, evaluation not.
-        loss: of the last report.
-        figures: sums for the summary.
-        skipped: reason to number of refused training samples.
-        paused: seconds of this process that went into evaluation; not saved.
-    """
-
-    step: int
-    loader: LoaderState
-    seconds: float = 0.0
-    loss: float | None = None
-    figures: Sums = field(default_factory=Sums)
-    skipped: Counter[str] = field(default_factory=Counter)
-    paused: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict."""
-        return {
-            "step": self.step,
-            "loader": self.loader.to_json(),
-            "seconds": self.seconds,
-            "loss": self.loss,
-            "figures": asdict(self.figures),
-            "skipped": dict(self.skipped),
-        }
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Progress:
-        """Inverse of `to_json`."""
-        return cls(
-            step=value["step"],
-            loader=LoaderState.from_json(value["loader"]),
-            seconds=value["seconds"],
-            loss=value["loss"],
-            figures=Sums.from_json(value["figures"]),
-            skipped=Counter(value["skipped"]),
-        )
-
-
-def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
+def train(
+    config: ExperimentConfig, console: Console, from_step: int | None = None
+) -> dict[str, Any]:
     """Train to `train.steps`, or go on where the run of this name stopped; then evaluate.
+
+    Args:
+        from_step: of the checkpoint to go on from; newer ones are set aside. None: the newest.
 
     Returns:
         The content of `summary.json`.
 
     Raises:
-        RunError: the folder cannot be written, or the loss is no longer finite.
-        DataError: the data cannot be used.
+        RunError: the folder cannot be written.
+        DivergedError: loss, gradients or parameters are no longer finite.
+        SaveError: saving has failed too often.
+        DataError: the data cannot be used, or are not those that the run was trained on.
         CheckpointError: no checkpoint of the run can be read, or they are of another model.
         KeyboardInterrupt: SIGINT or SIGTERM came; a checkpoint has been saved.
     """
@@ -107,12 +67,13 @@ def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     prepare_folder(config.run.path, kept * experiment.state_bytes())
     _announce(experiment, console)
-    check_sources(config)
+    sources = check_sources(config)
     checkpoints = Checkpoints(
         config.run.path / "checkpoints", config.checkpoint, experiment.step.regrouping
     )
     try:
-        state, progress = _restore_or_init(experiment, checkpoints, console)
+        state, progress = _restore_or_init(experiment, checkpoints, console, from_step)
+        go_on_with(config, progress, sources)
         with Metrics.open(
             config.run.path,
             console,
@@ -128,9 +89,17 @@ def train(config: ExperimentConfig, console: Console) -> dict[str, Any]:
     finally:
         checkpoints.close()
     if is_primary():
-        write_summary(config.run.path / "summary.json", summary)
+        _write_summary(config.run.path / "summary.json", summary)
         console.print(f"summary in {config.run.path / 'summary.json'}", soft_wrap=True)
     return summary
+
+
+def _write_summary(path: Path, summary: dict[str, Any]) -> None:
+    """Raises RunError if it cannot be written."""
+    try:
+        write_summary(path, summary)
+    except OSError as error:
+        raise RunError(f"the run is done, but {path} cannot be written: {error}") from error
 
 
 def _run(
@@ -143,9 +112,12 @@ def _run(
     """All steps that are left, with what happens between them, and the evaluation."""
     config = experiment.config
     evaluator = Evaluator(experiment) if config.evaluate.enabled else None
+    saves = Saves(checkpoints, config, progress)
+    guard = Guard(config.train.guard, progress, saves.advice)
     meter = Meter(config.train.steps, _peak(experiment), config.run.log_every, progress.figures)
     with StopSignal() as stop:
         for state, record in steps(experiment, state, progress):  # noqa: B020 - the old is donated
+            guard.watch(record)
             report = meter.add(record)
             if report:
                 metrics.write(report)
@@ -155,17 +127,16 @@ def _run(
             stopping = (jax.process_count() == 1 or report is not None) and stop.requested()
             saving = stopping or last or progress.step % config.checkpoint.every == 0
             if report or saving:
-                _check_finite(record, report)
+                guard.settle()
             if saving and config.checkpoint.enabled:
+                guard.check_state(progress.step, state)
                 progress.figures = meter.sums
-                _save(checkpoints, experiment, state, progress)
+                saves.save(state, progress, guard.sane, last=stopping or last)
             if stopping and not last:
-                checkpoints.wait()
                 raise KeyboardInterrupt
             every = config.evaluate.every
             if evaluator and every and not last and progress.step % every == 0:
                 _evaluate(evaluator, state, progress, metrics)
-    checkpoints.wait()
     result = _evaluate(evaluator, state, progress, metrics) if evaluator else {}
     return {
         "steps": progress.step,
@@ -173,6 +144,7 @@ def _run(
         "final_loss": progress.loss,
         **result,
         **meter.totals(),
+        "skipped_updates": progress.skipped_updates,
         "skipped": {"samples": progress.skipped.total(), "reasons": dict(progress.skipped)},
     }
 
@@ -211,7 +183,7 @@ def steps(
             carried = scalars["carried"]
             now = time.perf_counter()
             _advance(progress, microbatches, now - began)
-            rate = float(schedule(progress.step - 1))
+            rate = float(schedule(progress.step - 1 - progress.skipped_updates))
             record = _record(experiment, progress, microbatches, scalars, rate, now - began, waited)
             began, paused = now, progress.paused
             yield state, record
@@ -325,6 +297,7 @@ def _record(
         ),
         head_flops=model_flops(config.model, {}, config.train.freeze, targets=1),
         targets=scalars["targets"],
+        skips=experiment.step.skips,
         skipped=progress.skipped.total(),
         loads=_loads(experiment, microbatches),
         moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
@@ -354,14 +327,17 @@ def _loads(experiment: Experiment, microbatches: list[Step]) -> dict[str, PhaseL
 
 
 def _restore_or_init(
-    experiment: Experiment, checkpoints: Checkpoints, console: Console
+    experiment: Experiment, checkpoints: Checkpoints, console: Console, from_step: int | None
 ) -> tuple[Any, Progress]:
-    config = experiment.config
-    restored = checkpoints.restore(experiment.step.abstract) if config.checkpoint.enabled else None
+    config, restored = experiment.config, None
+    if config.checkpoint.enabled:
+        restored = checkpoints.restore(experiment.step.abstract, from_step)
+    elif from_step is not None:
+        raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")
     if restored is None:
         state = initial_state(experiment, console)
         return state, Progress(0, LoaderState(config.train.seed))
-    progress = Progress.from_json(restored.progress)
+    progress = restored.progress
     if is_primary():
         tell_changes(restored.config, config.model_dump(mode="json"))
         console.print(f"resuming {config.run.path} after step {progress.step}", soft_wrap=True)
@@ -383,11 +359,6 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
     return state | {"params": start_from(config.model, params, step.abstract["params"], tell)}
 
 
-def _save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress) -> None:
-    config = experiment.config.model_dump(mode="json")
-    checkpoints.save(progress.step, state, progress.to_json(), config)
-
-
 def _evaluate(
     evaluator: Evaluator, state: Any, progress: Progress, metrics: Metrics
 ) -> dict[str, Any]:
@@ -396,21 +367,6 @@ def _evaluate(
     metrics.log(progress.step, figures_of(result))
     progress.paused += time.perf_counter() - began
     return result
-
-
-def _check_finite(record: StepRecord, report: Report | None) -> None:
-    """Stop before a diverged state is saved.
-
-    Raises:
-        RunError: loss or gradient norm is infinite or not a number.
-    """
-    loss = float(record.loss) if report is None else report.loss
-    for name, value in (("loss", loss), ("gradient norm", float(record.gradient_norm))):
-        if not math.isfinite(value):
-            raise RunError(
-                f"the {name} is {value} at step {record.step}; lower train.learning_rate or "
-                "train.clip_norm, then resume from the last checkpoint"
-            )
 
 
 def _peak(experiment: Experiment) -> float | None:

@@ -1,28 +1,24 @@
 """Figures of a run: measured over a window of steps, shown, and kept.
 
-    StepRecord -> Meter -> Report -> console, metrics.jsonl, TensorBoard
+    StepRecord -> Meter -> Report -> console, metrics.jsonl, TensorBoard (`sinks.py`)
                       \\-> totals -> summary.json
 
-Only process 0 opens sinks. The first step of a process, which compiles, is left out of every
+The first step of a process, which compiles, is left out of every
 rate.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import reduce
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self, SupportsFloat
+from typing import Any, SupportsFloat
 
-from rich.console import Console
-from rich.text import Text
-from tensorboardX import SummaryWriter
+from pydantic import ConfigDict
 
-from mllm_jax.console import finite
+#: Of what is read back from checkpoints: no unknown keys, no numbers in quotes.
+STRICT = ConfigDict(extra="forbid", strict=True)
 
 
 @dataclass(frozen=True)
@@ -47,6 +43,7 @@ class StepRecord:
         moved_bytes: between hosts: encoder outputs, there and as gradients back, and samples that
             one host has read for another.
         planning_seconds: that a host has spent on deciding which sample goes where.
+        skips: the step leaves its update out if loss or gradient norm are not finite.
     """
 
     step: int
@@ -64,6 +61,13 @@ class StepRecord:
     loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
     moved_bytes: float = 0.0
     planning_seconds: float = 0.0
+    skips: bool = False
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the update was left out; waits for the step."""
+        values = float(self.loss), float(self.gradient_norm)
+        return self.skips and not all(map(math.isfinite, values))
 
     @property
     def model_flops(self) -> float:
@@ -79,6 +83,8 @@ class PhaseLoad:
         mean: of the ranks.
         packed, balanced: of the heaviest rank, before and after balancing.
     """
+
+    __pydantic_config__ = STRICT
 
     mean: float = 0.0
     packed: float = 0.0
@@ -103,7 +109,7 @@ class Report:
 
     Attributes:
         step, steps: steps done, and of the whole run.
-        loss: mean over the window.
+        loss: mean over the window, without steps whose update was left out.
         learning_rate, gradient_norm: of the last step.
         tokens_per_second: token positions that hold samples, per second.
         mfu: model FLOP/s over the peak FLOP/s of all devices (PaLM, arXiv 2204.02311, appendix B).
@@ -114,6 +120,7 @@ class Report:
         imbalance: by phase, the heaviest data-parallel rank over the mean, `before` and `after`
             balancing.
         moved_bytes, planning_seconds: of a step in the mean, see `StepRecord`.
+        skipped_updates: of the window that were left out.
     """
 
     step: int
@@ -130,13 +137,14 @@ class Report:
     imbalance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     moved_bytes: float = 0.0
     planning_seconds: float = 0.0
+    skipped_updates: int = 0
 
     def fields(self) -> list[tuple[str, str]]:
         """Label and value of every figure of the log line."""
         width = len(str(self.steps))
-        shares = [f"{_modality(name)} {share:.1%}" for name, share in self.padding.items()]
+        shares = [f"{modality(name)} {share:.1%}" for name, share in self.padding.items()]
         heaviest = [
-            f"{_phase(name)} {own['after']:.2f}"
+            f"{phase(name)} {own['after']:.2f}"
             for name, own in self.imbalance.items()
             if max(own.values()) > 1
         ]
@@ -152,6 +160,7 @@ class Report:
             ("wait", _known(self.wait_share, "{:.1%}".format)),
             ("eta", _known(self.eta_seconds, _clock)),
             ("skipped", str(self.skipped) if self.skipped else ""),
+            ("skipped updates", str(self.skipped_updates) if self.skipped_updates else ""),
         ]
         return [(label, value) for label, value in shown if value]
 
@@ -163,6 +172,8 @@ class Report:
 class Sums:
     """Figures of several steps added up; saved with a run, so that its summary covers all of it."""
 
+    __pydantic_config__ = STRICT
+
     steps: int = 0
     seconds: float = 0.0
     wait_seconds: float = 0.0
@@ -172,12 +183,6 @@ class Sums:
     loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
     moved_bytes: float = 0.0
     planning_seconds: float = 0.0
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Sums:
-        """Inverse of `dataclasses.asdict`."""
-        loads = {name: PhaseLoad(**own) for name, own in value.get("loads", {}).items()}
-        return cls(**{**value, "loads": loads})
 
     def plus(self, record: StepRecord) -> Sums:
         return Sums(
@@ -272,12 +277,12 @@ class Meter:
         }
 
     def _report(self, window: list[StepRecord], everything: Sums, timed: Sums) -> Report:
-        last = window[-1]
+        last, losses = window[-1], [float(each.loss) for each in window if not each.left_out]
         pace = timed.seconds / timed.steps if timed.steps else None
         return Report(
             step=last.step,
             steps=self.steps,
-            loss=sum(float(record.loss) for record in window) / len(window),
+            loss=sum(losses) / len(losses) if losses else math.nan,
             learning_rate=last.learning_rate,
             gradient_norm=float(last.gradient_norm),
             tokens_per_second=timed.rate("tokens"),
@@ -289,6 +294,7 @@ class Meter:
             imbalance=everything.imbalance,
             moved_bytes=everything.moved_bytes / everything.steps,
             planning_seconds=everything.planning_seconds / everything.steps,
+            skipped_updates=len(window) - len(losses),
         )
 
     def _mfu(self, sums: Sums) -> float | None:
@@ -297,201 +303,16 @@ class Meter:
         return sums.flops / sums.seconds / self.peak_flops
 
 
-class Sink(Protocol):
-    """Takes reports."""
-
-    def write(self, report: Report) -> None:
-        """Show or keep a report."""
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Show or keep named values, e.g. those of an evaluation."""
-
-    def close(self) -> None:
-        """Finish writing."""
-
-
-class ConsoleSink:
-    """One line a report."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def write(self, report: Report) -> None:
-        """Print the log line; labels are dim on a terminal."""
-        line = Text()
-        for label, value in report.fields():
-            line.append(f"{label} " if label else "", style="dim").append(f"{value}  ")
-        line.rstrip()
-        self._console.print(line, soft_wrap=True)
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Print the values behind the step."""
-        text = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-        self._console.print(f"step {step}  {text}", soft_wrap=True, markup=False)
-
-    def close(self) -> None:
-        """Nothing is left to do."""
-
-
-class JsonlSink:
-    """`metrics.jsonl`: one JSON object a line, on disk as soon as it is written."""
-
-    def __init__(self, path: Path, resumed_step: int = 0) -> None:
-        """Append to `path`; what a run that broke off wrote after `resumed_step` is dropped."""
-        kept = [line for line in _lines(path) if _step(line) <= resumed_step]
-        write_atomically(path, "".join(kept))
-        self._file = path.open("a", encoding="utf-8")
-
-    def write(self, report: Report) -> None:
-        """Append all figures of the report."""
-        self._append(asdict(report))
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Append the values."""
-        self._append({"step": step, **values})
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def _append(self, values: Mapping[str, object]) -> None:
-        self._file.write(json.dumps(finite(values), allow_nan=False) + "\n")
-        self._file.flush()
-
-
-class TensorBoardSink:
-    """TensorBoard event files in a folder of their own."""
-
-    def __init__(self, folder: Path, resumed_step: int = 0) -> None:
-        """Write to `folder`; steps after `resumed_step` that are there already are hidden."""
-        purge = resumed_step + 1 if resumed_step else None
-        self._writer = SummaryWriter(str(folder), purge_step=purge)
-
-    def write(self, report: Report) -> None:
-        """Add a scalar for every figure that is known."""
-        values = asdict(report)
-        padding, imbalance = values.pop("padding"), values.pop("imbalance")
-        for name in ("step", "steps", "eta_seconds"):
-            values.pop(name)
-        known = {f"train/{name}": value for name, value in values.items() if value is not None}
-        known |= {f"padding/{_modality(name)}": share for name, share in padding.items()}
-        known |= {
-            f"imbalance_{when}/{_phase(name)}": value
-            for name, own in imbalance.items()
-            for when, value in own.items()
-        }
-        self.log(report.step, known)
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Add a scalar for each value."""
-        for name, value in values.items():
-            self._writer.add_scalar(name, value, step)
-
-    def close(self) -> None:
-        """Flush and close the event file."""
-        self._writer.close()
-
-
-class Metrics:
-    """All sinks of a run as one; a context manager that closes them."""
-
-    def __init__(self, sinks: Iterable[Sink]) -> None:
-        self._sinks = tuple(sinks)
-
-    @classmethod
-    def open(
-        cls, folder: Path, console: Console, *, tensorboard: bool, primary: bool, resumed_step: int
-    ) -> Self:
-        """Sinks of the run in `folder`; none unless `primary`.
-
-        Args:
-            folder: the run's folder; made if missing.
-            console: where log lines go.
-            tensorboard: write event files too.
-            primary: whether this is process 0.
-            resumed_step: step at which the run resumes, 0 for a new one.
-
-        Raises:
-            OSError: the folder cannot be written.
-        """
-        if not primary:
-            return cls(())
-        folder.mkdir(parents=True, exist_ok=True)
-        sinks: list[Sink] = [
-            ConsoleSink(console),
-            JsonlSink(folder / "metrics.jsonl", resumed_step),
-        ]
-        if tensorboard:
-            sinks.append(TensorBoardSink(folder / "tensorboard", resumed_step))
-        return cls(sinks)
-
-    def write(self, report: Report) -> None:
-        """Pass a report to every sink."""
-        for sink in self._sinks:
-            sink.write(report)
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Pass named values to every sink."""
-        for sink in self._sinks:
-            sink.log(step, values)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for sink in self._sinks:
-            sink.close()
-
-
-def write_summary(path: Path, summary: Mapping[str, object]) -> None:
-    """Write `summary.json` whole or not at all.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    write_atomically(path, json.dumps(finite(summary), allow_nan=False, indent=2) + "\n")
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` by `text`; a reader sees the old text or the new one, never a part."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-
-
-def _step(line: str) -> float:
-    """Step of a line; infinite for a line that broke off, so that it is dropped."""
-    try:
-        return int(json.loads(line)["step"])
-    except (ValueError, TypeError, KeyError):
-        return float("inf")
-
-
 def _added(left: Mapping[str, Any], right: Mapping[str, Any], zero: Any = 0) -> dict[str, Any]:
     return {name: left.get(name, zero) + right.get(name, zero) for name in {**left, **right}}
 
 
-def _modality(module: str) -> str:
+def modality(module: str) -> str:
     """What positions hold: tokens are text."""
     return "text" if module == "tokens" else module
 
 
-def _phase(module: str) -> str:
+def phase(module: str) -> str:
     """What a module works on: the decoder on text."""
     return "text" if module == "decoder" else module
 

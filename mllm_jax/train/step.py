@@ -138,6 +138,7 @@ class TrainStep:
         optimizer: made by `build_optimizer` for the same layouts.
         pipeline: how the decoder's stages work together; None without stages.
         frozen: parameters that do not train.
+        skips: a step whose loss or gradients are not finite leaves the state as it was.
     """
 
     def __init__(
@@ -148,9 +149,11 @@ class TrainStep:
         optimizer: optax.GradientTransformation,
         pipeline: PipelinePlan | None = None,
         frozen: Frozen = NOTHING_FROZEN,
+        *,
+        skips: bool = False,
     ) -> None:
         self.model, self.grid, self.mesh, self.optimizer = model, grid, mesh, optimizer
-        self.pipeline, self.frozen = pipeline, frozen
+        self.pipeline, self.frozen, self.skips = pipeline, frozen, skips
         self.layout = parameter_layouts(model, grid, pipeline is not None)
         self.state_specs = self._state_specs()
         params = self.state_specs["params"]
@@ -283,6 +286,9 @@ class TrainStep:
         params = optax.apply_updates(state["params"], updates)
         new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
         norm = global_norm(grads, self.layout)
+        if self.skips:
+            finite = jnp.isfinite(loss) & jnp.isfinite(norm)
+            new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, state)
         scalars = {"loss": loss, "grad_norm": norm, "targets": self._targets(batch)}
         return new, scalars | {"carried": carried}
 

@@ -13,8 +13,10 @@ import pytest
 
 from data.plan import LoaderState
 from mllm_jax.config import ExperimentConfig
+from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import Progress, steps
+from mllm_jax.train.loop import steps
+from mllm_jax.train.progress import Progress
 from tests.configs import config
 
 CHANGES: dict[str, Any] = {
@@ -66,6 +68,12 @@ def run(
         after(new, progress)
         state = new
     return losses, jax.tree.map(np.asarray, state)
+
+
+def save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress) -> None:
+    """Begin to save what a run of `experiment` would."""
+    config = experiment.config.model_dump(mode="json")
+    checkpoints.save(progress.step, state, progress.to_json(), config)
 
 
 def keep_until(source: Path, target: Path, step: int) -> Path:

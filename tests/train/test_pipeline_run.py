@@ -18,9 +18,11 @@ from mllm_jax.trace import trace
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError
-from mllm_jax.train.loop import Progress, pipeline_figures, steps
+from mllm_jax.train.loop import pipeline_figures, steps
+from mllm_jax.train.progress import Progress
 from mllm_jax.train.verify import verify
 from tests.train.conftest import run
+from tests.train.conftest import save as write
 
 CONFIG = CheckpointConfig(asynchronous=False)
 PIPELINED: dict[str, Any] = {
@@ -42,7 +44,7 @@ def save(experiment: Experiment, folder: Path) -> Any:
     state = with_moments(experiment.step.init(jax.random.key(1)))
     checkpoints = Checkpoints(folder, CONFIG, experiment.step.regrouping)
     try:
-        checkpoints.save(1, state, Progress(1, LoaderState(0)).to_json(), {})
+        write(checkpoints, experiment, state, Progress(1, LoaderState(0)))
         checkpoints.wait()
     finally:
         checkpoints.close()
@@ -97,7 +99,7 @@ def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> N
         jax.tree.map(np.testing.assert_array_equal, state, with_moments(state))
         source = tmp_path / str(number)
         checkpoints = Checkpoints(source, CONFIG, experiment.step.regrouping)
-        checkpoints.save(1, state, Progress(1, LoaderState(0)).to_json(), {})
+        write(checkpoints, experiment, state, Progress(1, LoaderState(0)))
         checkpoints.close()
 
 
@@ -149,14 +151,14 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
 
     def save(state: Any, progress: Progress) -> None:
         if progress.step == 1:
-            checkpoints.save(1, state, progress.to_json(), {})
+            write(checkpoints, experiment, state, progress)
 
     losses, last = run(experiment, state, progress, save)
     checkpoints.wait()
     found = checkpoints.restore(experiment.step.abstract)
     checkpoints.close()
     assert found is not None
-    again, same = run(experiment, found.state, Progress.from_json(found.progress))
+    again, same = run(experiment, found.state, found.progress)
     assert again == losses[1:]
     jax.tree.map(np.testing.assert_array_equal, same, last)
 

@@ -26,7 +26,8 @@ from mllm_jax.config import ConfigError, ExperimentConfig, resolve
 from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import Progress, initial_state, train
+from mllm_jax.train.loop import initial_state, train
+from mllm_jax.train.progress import Progress
 from tests.configs import ROOT
 from tests.train.llava_folder import write_folder
 

@@ -1,0 +1,238 @@
+"""Checksums of the files of a checkpoint, block by block, and the leaves that blocks belong to.
+
+    state/checksums-0.json     of what process 0 wrote, and so on for every process
+    state/checksums.json       of the files that are made once all processes have written
+
+Files are summed after they are written, behind training. Blocks are verified when a checkpoint is
+read, whatever plan it was saved under and is restored into: how files lie on disk does not depend
+on who reads them. A block of a file of arrays holds the compressed chunks of one leaf or of several
+small ones; which, the OCDBT tree of keys says (`tensorstore.ocdbt.dump`).
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import tensorstore as ts
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+#: Bytes that have a checksum of their own: few enough to tell most leaves apart.
+BLOCK = 2**20
+#: Blocks that a thread verifies at a time.
+_RUN = 16
+_NAME = "checksums"
+
+
+class ChecksumError(ValueError):
+    """Checksums that cannot be read, or files that they do not fit."""
+
+
+class _File(BaseModel):
+    """Size of a file in bytes, and the CRC-32 of each of its blocks."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    size: int
+    crc32: list[int]
+
+
+class _Sums(BaseModel):
+    """Content of a file of checksums."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    block: int
+    files: dict[str, _File]
+
+
+@dataclass(frozen=True, order=True)
+class Block:
+    """Block `number` of a file, whose path is relative to the folder of checksums."""
+
+    file: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Bytes of a file from `start` to `end` that hold a part of a leaf."""
+
+    file: str
+    start: int
+    end: int
+
+    @property
+    def blocks(self) -> list[Block]:
+        last = max(self.start, self.end - 1) // BLOCK
+        return [Block(self.file, number) for number in range(self.start // BLOCK, last + 1)]
+
+
+def write_checksums(folder: Path, below: str = "", process: int | None = None) -> None:
+    """Sum the files in `folder` that have no checksums yet.
+
+    Args:
+        below: only those of this subfolder.
+        process: which wrote them; None for what is made once all have written.
+    """
+    known = _known(folder)
+    found = sorted(path for path in (folder / below).rglob("*") if path.is_file())
+    names = [path.relative_to(folder).as_posix() for path in found]
+    own = [name for name in names if name not in known and not name.startswith(_NAME)]
+    with ThreadPoolExecutor() as pool:
+        files = dict(zip(own, pool.map(lambda name: _sum(folder / name), own), strict=True))
+    text = _Sums(block=BLOCK, files=files).model_dump_json()
+    name = _NAME if process is None else f"{_NAME}-{process}"
+    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def has_checksums(folder: Path) -> bool:
+    """Whether there are checksums of what is in `folder`."""
+    return any(folder.glob(f"{_NAME}*.json"))
+
+
+def damaged_blocks(
+    folder: Path,
+    needed: Callable[[Block], bool] = lambda block: True,
+    share: tuple[int, int] = (0, 1),
+) -> list[Block]:
+    """Blocks that are not as they were written; the last one of a file that has another size.
+
+    Args:
+        folder: one with checksums.
+        needed: which blocks matter; by default all.
+        share: number of this process and of all, which verify a part each.
+
+    Raises:
+        ChecksumError: the checksums themselves cannot be read.
+    """
+    files = _known(folder)
+    if not (folder / f"{_NAME}.json").is_file():
+        raise ChecksumError(f"{folder}/{_NAME}.json is missing")
+    resized = {
+        _last(name, file) for name, file in files.items() if not _has_size(folder, name, file)
+    }
+    runs = [run for name, file in files.items() for run in _runs(name, len(file.crc32), needed)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(partial(_damaged, folder, files), runs[share[0] :: share[1]])
+    return sorted({*filter(needed, resized), *(block for blocks in found for block in blocks)})
+
+
+def leaves_of(folder: Path, blocks: Collection[Block]) -> list[str]:
+    """Names of the leaves that lie in one of `blocks` in part.
+
+    Raises:
+        ChecksumError: the tree of keys cannot be read.
+    """
+    wanted = set(blocks)
+    return [name for name, own in extents(folder).items() if wanted & blocks_of(own)]
+
+
+def blocks_of(own: Collection[Extent]) -> set[Block]:
+    """Blocks that hold any of these bytes."""
+    return {block for extent in own for block in extent.blocks}
+
+
+def extents(folder: Path) -> dict[str, list[Extent]]:
+    """Where the values of every leaf lie in the files of an item of arrays.
+
+    Raises:
+        ChecksumError: the tree of keys cannot be read.
+    """
+    found: dict[str, list[Extent]] = {}
+    try:
+        base = ts.KvStore.open(f"file://{folder.absolute()}/").result()
+        manifest = ts.ocdbt.dump(base).result()
+        for key, place in _entries(base, manifest["versions"][-1]["root"]):
+            leaf = key.decode().rpartition("/")[0]
+            found.setdefault(leaf, []).append(_extent(place))
+    except (ValueError, KeyError, IndexError, OSError) as error:
+        raise ChecksumError(f"the tree of keys cannot be read: {error}") from error
+    return found
+
+
+def _entries(
+    base: ts.KvStore, node: dict[str, Any], prefix: bytes = b""
+) -> Iterator[tuple[bytes, str]]:
+    """Key and place of every value that is not kept in the tree itself."""
+    if "location" not in node:
+        return
+    for entry in ts.ocdbt.dump(base, node["location"]).result()["entries"]:
+        key = prefix + entry["key"]
+        if "location" in entry:
+            common = len(prefix) + entry.get("subtree_common_prefix_length", 0)
+            yield from _entries(base, entry, key[:common])
+        elif "indirect_value" in entry:
+            yield key, entry["indirect_value"]
+
+
+def _extent(place: str) -> Extent:
+    """Of `value:<folder>:<file>:<offset>:<length>`."""
+    _, parent, file, offset, length = place.split(":")
+    return Extent(f"{parent}{file}", int(offset), int(offset) + int(length))
+
+
+def _known(folder: Path) -> dict[str, _File]:
+    """All files that have checksums."""
+    known: dict[str, _File] = {}
+    for path in sorted(folder.glob(f"{_NAME}*.json")):
+        try:
+            sums = _Sums.model_validate_json(path.read_bytes())
+        except (ValidationError, OSError) as error:
+            raise ChecksumError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+        if sums.block != BLOCK:
+            raise ChecksumError(f"{path} has blocks of {sums.block} bytes, not of {BLOCK}")
+        known |= sums.files
+    return known
+
+
+def _has_size(folder: Path, name: str, file: _File) -> bool:
+    path = folder / name
+    blocks = -(-file.size // BLOCK)
+    return path.is_file() and path.stat().st_size == file.size and len(file.crc32) == blocks
+
+
+def _last(name: str, file: _File) -> Block:
+    return Block(name, max(0, len(file.crc32) - 1))
+
+
+def _runs(name: str, count: int, needed: Callable[[Block], bool]) -> Iterator[list[Block]]:
+    """Blocks of a file that are needed, some of them at a time."""
+    blocks = [block for number in range(count) if needed(block := Block(name, number))]
+    for at in range(0, len(blocks), _RUN):
+        yield blocks[at : at + _RUN]
+
+
+def _damaged(folder: Path, files: dict[str, _File], run: list[Block]) -> list[Block]:
+    """Those of a run of blocks of one file that have changed."""
+    file, path = files[run[0].file], folder / run[0].file
+    if not path.is_file():
+        return run
+    buffer, found = memoryview(bytearray(BLOCK)), []
+    with path.open("rb", buffering=0) as stream:
+        for block in run:
+            start = stream.seek(block.number * BLOCK)
+            size = max(0, min(BLOCK, file.size - start))
+            if _read(stream, buffer[:size]) != file.crc32[block.number]:
+                found.append(block)
+    return found
+
+
+def _sum(path: Path) -> _File:
+    size, buffer = path.stat().st_size, memoryview(bytearray(BLOCK))
+    with path.open("rb", buffering=0) as stream:
+        ends = range(0, size, BLOCK)
+        crc = [_read(stream, buffer[: min(BLOCK, size - start)]) for start in ends]
+    return _File(size=size, crc32=crc)
+
+
+def _read(stream: Any, part: memoryview) -> int:
+    """CRC-32 of the bytes that fill `part`; of fewer at the end of the file."""
+    filled = 0
+    while filled < len(part) and (got := stream.readinto(part[filled:])):
+        filled += got
+    return zlib.crc32(part[:filled])

@@ -1,0 +1,155 @@
+"""Guards a run: steps that are not finite, loss spikes, and states that must not be saved.
+
+The loss of a step is that of the state before it: it says whether the state that the step before
+has left is any good. States are therefore looked at twice: before they are saved, for numbers that
+are not finite, and by the loss of a later step, before an older checkpoint makes room for them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from mllm_jax.config_sections import GuardConfig
+from mllm_jax.train.experiment import RunError
+from mllm_jax.train.metrics import StepRecord
+from mllm_jax.train.progress import Progress
+from mllm_jax.train.regroup import leaf_name
+
+logger = logging.getLogger(__name__)
+
+#: Steps that may be running while a later one is dispatched: their figures are not waited for.
+_AHEAD = 2
+#: A loss of more than this times the usual one makes the state before it doubtful.
+DOUBTFUL = 3.0
+#: Weight of the past in the usual loss: a mean over about fifty steps.
+_DECAY = 0.98
+
+
+class DivergedError(RunError):
+    """A run whose loss, gradients or parameters are of no use any more."""
+
+
+class Guard:
+    """Looks at every step, a little later than it is dispatched.
+
+    Args:
+        config: section `train.guard`.
+        progress: of the run; its `usual_loss` and `skipped_updates` are kept here.
+        advice: what to do about a run that has diverged, given its newest sane step.
+
+    Attributes:
+        sane: newest step whose loss was finite and not doubtful; 0 before the first.
+    """
+
+    def __init__(
+        self, config: GuardConfig, progress: Progress, advice: Callable[[int], str]
+    ) -> None:
+        self._config, self._progress, self._advice = config, progress, advice
+        self._waiting: deque[StepRecord] = deque()
+        self._row = 0
+        self.sane = 0
+
+    def watch(self, record: StepRecord) -> None:
+        """Take a step in, and look at those that must be over.
+
+        Raises:
+            DivergedError: the run is not to go on.
+        """
+        self._waiting.append(record)
+        while len(self._waiting) > _AHEAD:
+            self._look(self._waiting.popleft())
+
+    def settle(self) -> None:
+        """Look at all steps, the last one included.
+
+        Raises:
+            DivergedError: as of `watch`.
+        """
+        while self._waiting:
+            self._look(self._waiting.popleft())
+
+    def check_state(self, step: int, state: Any) -> None:
+        """See that a state may be saved.
+
+        Raises:
+            DivergedError: it holds numbers that are not finite.
+        """
+        bad = not_finite(state)
+        if bad:
+            more = f" and {len(bad) - 1} more" * (len(bad) > 1)
+            what = f"after step {step}, {bad[0]}{more} is not finite; it is not saved"
+            raise DivergedError(f"{what}. {self._advice(self.sane)}")
+
+    def _look(self, record: StepRecord) -> None:
+        loss, norm = float(record.loss), float(record.gradient_norm)
+        if math.isfinite(loss) and math.isfinite(norm):
+            self._row = 0
+            self._compare(record.step, loss)
+        else:
+            self._leave_out(record.step, loss, norm)
+
+    def _leave_out(self, step: int, loss: float, norm: float) -> None:
+        """Count an update that the step has left out, unless there are too many."""
+        self._row += 1
+        name, value = ("gradient norm", norm) if math.isfinite(loss) else ("loss", loss)
+        told = f"the {name} is {value} at step {step}"
+        if self._row > self._config.skip:
+            after = f", after {self._row - 1} updates left out" * (self._row > 1)
+            raise DivergedError(f"{told}{after}. {self._advice(self.sane)}")
+        self._progress.skipped_updates += 1
+        logger.warning(
+            "%s: its update is left out (%d of %d in a row)", told, self._row, self._config.skip
+        )
+
+    def _compare(self, step: int, loss: float) -> None:
+        """With the usual loss, which a spike does not change."""
+        usual = self._progress.usual_loss
+        limit, spike = (math.inf if usual is None else usual), self._config.spike
+        if spike is not None and loss > spike * limit:
+            raise DivergedError(
+                f"the loss is {loss:.4g} at step {step}, {loss / limit:.1f} times its usual "
+                f"{usual:.4g} (train.guard.spike allows {spike:g}). {self._advice(self.sane)}"
+            )
+        if loss > DOUBTFUL * limit:
+            return
+        self.sane = step
+        kept = loss if usual is None else usual
+        self._progress.usual_loss = _DECAY * kept + (1 - _DECAY) * loss
+
+
+def not_finite(state: Any) -> list[str]:
+    """Names of the leaves that hold infinite numbers or none; waits for the state."""
+    paths = [
+        (path, leaf)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(state)
+        if jnp.issubdtype(leaf.dtype, jnp.inexact)
+    ]
+    flags = _finite([leaf for _, leaf in paths])
+    return [leaf_name(path) for (path, _), finite in zip(paths, flags, strict=True) if not finite]
+
+
+def _finite(leaves: Sequence[jax.Array]) -> np.ndarray:
+    """`[leaves]`, the same on every process."""
+    layout = leaves[0].sharding
+    assert isinstance(layout, NamedSharding)  # as all of a run's state
+    everywhere = NamedSharding(layout.mesh, PartitionSpec())
+    return np.asarray(_program(everywhere)(list(leaves)).addressable_data(0))
+
+
+@cache
+def _program(layout: NamedSharding) -> Any:
+    return jax.jit(_all_finite, out_shardings=layout)
+
+
+def _all_finite(leaves: list[jax.Array]) -> jax.Array:
+    return jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves])

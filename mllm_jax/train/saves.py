@@ -1,0 +1,149 @@
+"""The saves of a run: one that fails is told and tried again, and good states outlive bad ones."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.train.batch import everywhere
+from mllm_jax.train.checkpoint import Checkpoints
+from mllm_jax.train.experiment import RunError
+from mllm_jax.train.progress import Progress
+from mllm_jax.train.saved import first_line
+
+logger = logging.getLogger(__name__)
+
+#: Seconds before the last save is tried again, twice as long after each failure.
+_PAUSE = 1.0
+
+
+class SaveError(RunError):
+    """Checkpoints that could not be saved, too many in a row."""
+
+
+class Saves:
+    """Saves the checkpoints of a run.
+
+    Args:
+        checkpoints: of the run.
+        config: that runs.
+        resumed: progress of the checkpoint that the run goes on from; of step 0 if there is none.
+    """
+
+    def __init__(
+        self, checkpoints: Checkpoints, config: ExperimentConfig, resumed: Progress
+    ) -> None:
+        self._checkpoints, self._config = checkpoints, config
+        self._running: int | None = None
+        self._whole = resumed.step or None
+        self._checkpoints.retention.good = resumed.good or self._whole
+        self._failures = 0
+
+    def save(self, state: Any, progress: Progress, sane: int, *, last: bool = False) -> None:
+        """Begin to save; what becomes of it is seen at the next save.
+
+        Args:
+            sane: newest step whose loss was as it should be.
+            last: no save will follow, so that this one is waited for and tried until it is done.
+
+        Raises:
+            SaveError: more saves in a row have failed than may.
+        """
+        self.settle()
+        self._judge(sane)
+        progress.good = self._checkpoints.retention.good
+        self._begin(progress.step, state, progress.to_json())
+        if last:
+            self._insist(progress.step, state, progress.to_json())
+
+    def settle(self) -> None:
+        """Wait for the save that is running.
+
+        Raises:
+            SaveError: as of `save`.
+        """
+        step, self._running = self._running, None
+        if step is not None and self._tried(step, self._checkpoints.wait):
+            self._whole, self._failures = step, 0
+
+    def advice(self, sane: int) -> str:
+        """What to do about a run that has diverged.
+
+        Args:
+            sane: newest step whose loss was as it should be.
+        """
+        self.settle()
+        self._judge(sane)
+        good = self._checkpoints.retention.good
+        if good not in self._checkpoints.steps:
+            return (
+                "No checkpoint of the run is known to be good: start afresh under another run.name,"
+                " with a lower train.learning_rate or train.clip_norm"
+            )
+        return (
+            f"The newest checkpoint that is known to be good is that of step {good}: go on from it "
+            f"with --from-step {good} and a lower train.learning_rate or train.clip_norm"
+        )
+
+    def _judge(self, sane: int) -> None:
+        """The newest checkpoint is good if a later step had a sane loss."""
+        if self._whole is not None and sane > self._whole:
+            self._checkpoints.retention.good = self._whole
+
+    def _insist(self, step: int, state: Any, progress: dict[str, Any]) -> None:
+        """Wait for the last save, and try it again until it is done."""
+        self.settle()
+        while self._whole != step:
+            time.sleep(_PAUSE * 2 ** (self._failures - 1))
+            self._begin(step, state, progress)
+            self.settle()
+
+    def _begin(self, step: int, state: Any, progress: dict[str, Any]) -> None:
+        """Begin one save, or count a failure."""
+        ready = self._tried(step, lambda: self._prepare(state))
+        save, config = self._checkpoints.save, self._config.model_dump(mode="json")
+        if ready and self._tried(step, lambda: save(step, state, progress, config)):
+            self._running = step
+
+    def _prepare(self, state: Any) -> None:
+        """See that there is a folder and room in it, before processes wait for each other."""
+        if self._failures:
+            self._checkpoints.reopen()
+        folder = self._checkpoints.directory
+        if not folder.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "the folder is gone", str(folder))
+        needed = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            what = f"{free / 2**20:.0f} MiB are free, and {needed / 2**20:.0f} MiB needed"
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {what}", str(folder))
+
+    def _tried(self, step: int, action: Callable[[], None]) -> bool:
+        """Whether `action` has succeeded, on all processes; else a failure is told."""
+        reason = ""
+        try:
+            action()
+        except Exception as error:  # Orbax and TensorStore raise many kinds
+            reason = first_line(error) or type(error).__name__
+        if everywhere(not reason):
+            return True
+        self._failures += 1
+        allowed = self._config.checkpoint.failures
+        told = f"the checkpoint of step {step} cannot be saved: {reason or 'see another process'}"
+        if self._failures > allowed:
+            whole = "none" if self._whole is None else f"that of step {self._whole}"
+            raise SaveError(
+                f"{told}; {self._failures} saves in a row have failed, and checkpoint.failures "
+                f"allows {allowed}. Newest checkpoint of this process: {whole}. "
+                "Free some space or mend the folder, then run the same command again"
+            )
+        logger.warning("%s; it is tried again with the next one", told)
+        return False

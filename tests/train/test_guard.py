@@ -1,0 +1,290 @@
+"""Steps that go wrong: what is left out, what ends a run, and which states survive."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import math
+import resource
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+from data.plan import LoaderState
+from data.sample import DataError
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.config_sections import GuardConfig
+from mllm_jax.train import loop, saves
+from mllm_jax.train.batch import place
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed import open_loader
+from mllm_jax.train.guard import DivergedError, Guard, not_finite
+from mllm_jax.train.metrics import StepRecord
+from mllm_jax.train.progress import Progress
+from mllm_jax.train.saves import SaveError
+
+NAN = math.nan
+
+
+def record(step: int, loss: float, norm: float = 1.0, *, skips: bool = False) -> StepRecord:
+    return StepRecord(step, loss, 0.1, norm, 1.0, 0.0, {}, {}, 0.0, skips=skips)
+
+
+def guarded(losses: Sequence[float], **config: Any) -> Guard:
+    """A guard that has seen these losses."""
+    guard = Guard(GuardConfig(**config), Progress(0, LoaderState(0)), "sane: {}".format)
+    for step, loss in enumerate(losses, 1):
+        guard.watch(record(step, loss))
+    guard.settle()
+    return guard
+
+
+@pytest.mark.parametrize(("loss", "norm"), [(NAN, 1.0), (math.inf, 1.0), (1.0, NAN)])
+def test_a_step_that_is_not_finite_ends_the_run(loss, norm):
+    guard = guarded([2.0, 1.0])
+    guard.watch(record(3, loss, norm))
+    with pytest.raises(DivergedError, match=r"is (nan|inf) at step 3\. sane: 2"):
+        guard.settle()
+
+
+def test_a_bounded_number_of_updates_in_a_row_is_left_out(caplog):
+    guard = guarded([2.0, NAN, NAN, 2.0, NAN, NAN], skip=2)
+    assert guard._progress.skipped_updates == 4
+    assert "the loss is nan at step 3: its update is left out (2 of 2 in a row)" in caplog.text
+    guard.watch(record(7, NAN))
+    with pytest.raises(DivergedError, match="nan at step 7, after 2 updates left out"):
+        guard.settle()
+
+
+def test_a_spike_ends_the_run_if_it_is_asked_to():
+    usual = [2.0] * 30
+    assert guarded([*usual, 7.0, 1e6, 2.0]).sane == 33
+    assert guarded([*usual, 7.0]).sane == 30
+    with pytest.raises(DivergedError, match=r"loss is 7 at step 31, 3.5 times its usual 2 .*spike"):
+        guarded([*usual, 7.0], spike=3)
+    guarded([*usual, 5.9], spike=3)
+    guarded(list(np.geomspace(1.0, 30.0, 400)), spike=3)  # a slow rise is none
+
+
+def test_a_step_is_looked_at_when_it_must_be_over():
+    """Never the newest two, which may be running."""
+    guard, looked = guarded([]), []
+
+    @dataclass
+    class Loss:
+        step: int
+
+        def __float__(self) -> float:
+            looked.append(self.step)
+            return 1.0
+
+    for step in range(1, 6):
+        guard.watch(record(step, Loss(step)))
+        assert max(looked, default=0) == max(0, step - 2)
+
+
+def test_leaves_that_are_not_finite_are_named(experiment, fresh_state):
+    state, _ = fresh_state()
+    assert not_finite(state) == []
+    spoilt = jax.tree_util.tree_map_with_path(
+        lambda path, x: x.at[..., 0].set(NAN) if "embed_tokens" in str(path) else x, state
+    )
+    names = not_finite(spoilt)
+    assert names
+    assert all("embed_tokens" in name for name in names)
+    guard = guarded([1.0])
+    with pytest.raises(DivergedError, match=r"after step 9, \S+ and 2 more is not finite"):
+        guard.check_state(9, spoilt)
+
+
+# ---- the whole run, with losses instead of steps -------------------------------------------------
+
+
+@dataclass
+class Runs:
+    """Runs of one name whose steps have given losses; the state of each is its step's."""
+
+    make: Callable[..., ExperimentConfig]
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+    told: list[str]
+
+    def __call__(
+        self,
+        losses: Sequence[float],
+        from_step: int | None = None,
+        at: dict[int, Callable[[], None]] | None = None,
+        checkpoint: dict[str, Any] | None = None,
+        **changes: Any,
+    ) -> dict[str, Any]:
+        """Train for as many steps as there are losses in all; `at` happens before steps."""
+
+        def steps(experiment: Experiment, state: Any, progress: Progress) -> Iterator[Any]:
+            for loss in losses[progress.step :]:
+                progress.step += 1
+                (at or {}).get(progress.step, lambda: None)()
+                value = jnp.int32(progress.step)
+                state = state | {"step": jax.device_put(value, state["step"].sharding)}
+                yield state, record(progress.step, loss)
+
+        self.monkeypatch.setattr(loop, "steps", steps)
+        config = self.make(
+            train__steps=len(losses),
+            run={"name": "run", "directory": str(self.folder), "log_every": 1},
+            evaluate={"enabled": False},
+            checkpoint={"every": 1, "keep": 2, "asynchronous": False} | (checkpoint or {}),
+            **changes,
+        )
+        return loop.train(config, Console(quiet=True), from_step)
+
+    @property
+    def kept(self) -> list[int]:
+        folders = (self.folder / "run" / "checkpoints").iterdir()
+        return sorted(int(path.name) for path in folders if path.name.isdigit())
+
+
+@pytest.fixture
+def runs(small_config, experiment, fresh_state, tmp_path, monkeypatch, caplog) -> Runs:
+    def same(config: ExperimentConfig) -> Experiment:
+        return Experiment(
+            config, experiment.grid, experiment.mesh, experiment.processor, experiment.step
+        )
+
+    monkeypatch.setattr(Experiment, "build", same)
+    monkeypatch.setattr(loop, "initial_state", lambda experiment, console: fresh_state()[0])
+    monkeypatch.setattr(saves, "_PAUSE", 0.001)
+    caplog.set_level(logging.WARNING)
+    return Runs(small_config, tmp_path, monkeypatch, [])
+
+
+def test_states_that_diverge_do_not_replace_a_good_one(runs):
+    runs([4.0, 3.9, 3.8])
+    assert runs.kept == [2, 3]
+    bad = [4.0, 3.9, 3.8, 3.7, 1e7, 1e8, NAN]
+    with pytest.raises(DivergedError, match=r"loss is nan at step 7.* of step 3: .*--from-step 3 "):
+        runs(bad)
+    assert runs.kept == [3, 5, 6]
+    with pytest.raises(DivergedError, match="--from-step 3 "):  # neither does a restart lose it
+        runs(bad)
+    assert runs([4.0, 3.9, 3.8, 3.7], from_step=3)["steps"] == 4
+    assert runs.kept == [3, 4]
+    aside = [path.name[:7] for path in (runs.folder / "run/checkpoints").glob("newer-*")]
+    assert sorted(aside) == ["newer-5", "newer-6"]
+
+
+def test_a_run_that_diverges_at_once_has_no_good_checkpoint(runs):
+    with pytest.raises(DivergedError, match="No checkpoint of the run is known to be good"):
+        runs([4.0, 1e7, 1e8, NAN])
+
+
+def test_every_nth_checkpoint_is_kept(runs):
+    runs([4.0] * 9, checkpoint={"keep_every": 4})
+    assert runs.kept == [4, 8, 9]
+
+
+def test_other_data_are_refused_unless_they_are_accepted(runs, small_config, caplog):
+    source = small_config().data.source.model_dump() | {"train": 60}
+    runs([4.0, 4.0])
+    with pytest.raises(DataError, match=r"other data:\n  data.source: 64 -> 60 samples\n"):
+        runs([4.0] * 3, data__source=source)
+    runs([4.0] * 3, data__source=source, data__accept_changes=True)
+    assert "going on with other data: data.source: 64 -> 60 samples" in caplog.text
+    runs([4.0] * 4, data__source=source)
+    with pytest.raises(DataError, match="60 -> 64 samples"):
+        runs([4.0] * 5)
+
+
+# What Orbax has begun when a write fails complains when it is collected.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+@pytest.mark.parametrize("asynchronous", [True, False])
+def test_a_save_that_fails_is_told_and_the_run_goes_on(runs, caplog, asynchronous):
+    """Real writes, of which none may be longer than some bytes for a while."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size: int) -> Callable[[], None]:
+        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+
+    keep = {"asynchronous": asynchronous, "keep": 9}
+    try:
+        summary = runs([4.0] * 7, at={3: limit(600), 5: limit(limits[0])}, checkpoint=keep)
+    finally:
+        limit(limits[0])()
+    assert summary["steps"] == 7
+    assert {1, 5, 6, 7} <= set(runs.kept)
+    assert not {3, 4} & set(runs.kept)
+    # That of step 2 may have been running.
+    told = [r.getMessage() for r in caplog.records if "cannot be saved" in r.getMessage()]
+    assert [message.split(" cannot")[0][-1] for message in told][-2:] == ["3", "4"]
+    gc.collect()
+    others = [r for r in caplog.records if r.name == "asyncio" or "Event loop" in r.getMessage()]
+    assert not others
+
+
+def test_saves_fail_a_bounded_number_of_times(runs, monkeypatch):
+    usage = shutil.disk_usage(runs.folder)._replace(free=0)
+
+    def full() -> None:
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+
+    reason = r"step 5 cannot be saved: .*No space left.*0 MiB are free.*3 saves in a row"
+    with pytest.raises(SaveError, match=reason):
+        runs([4.0] * 9, at={3: full}, checkpoint={"failures": 2})
+    assert runs.kept == [1, 2]
+
+
+def test_a_run_whose_folder_is_removed_goes_on(runs, caplog):
+    def remove() -> None:
+        shutil.rmtree(runs.folder / "run")
+
+    assert runs([4.0] * 6, at={3: remove})["steps"] == 6
+    assert runs.kept == [5, 6]
+    assert "step 3 cannot be saved: " in caplog.text
+    assert "the folder is gone" in caplog.text
+
+
+def test_the_last_save_is_tried_again(runs, caplog):
+    def remove() -> None:
+        shutil.rmtree(runs.folder / "run")
+
+    runs([4.0] * 3, at={3: remove})
+    assert runs.kept == [3]
+
+
+# ---- the step itself -----------------------------------------------------------------------------
+
+
+def test_an_update_that_is_not_finite_changes_nothing(small_config):
+    """Neither parameters nor optimizer nor counters; the next one is as if it had not been."""
+    experiment = Experiment.build(small_config(train__guard={"skip": 1}))
+    step, state = experiment.step, experiment.step.init(jax.random.key(0))
+    with open_loader(experiment, LoaderState(0)) as loader:
+        good = next(loader).batch
+    bad = jax.tree.map(np.copy, good)
+    bad["encoders"]["vision"]["inputs"][:] = NAN
+    before = jax.tree.map(np.array, state)
+    state, scalars = step.step(state, place([bad], step))
+    assert not math.isfinite(float(scalars["loss"]))
+    for leaf, old in zip(jax.tree.leaves(state), jax.tree.leaves(before), strict=True):
+        for shard in leaf.addressable_shards:
+            np.testing.assert_array_equal(shard.data, old[shard.index])
+    assert int(state["step"]) == int(before["step"])
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: compiled.append(event)
+    )
+    try:
+        state, scalars = step.step(state, place([good], step))
+    finally:
+        jax.monitoring.clear_event_listeners()
+    assert math.isfinite(float(scalars["loss"]))
+    assert int(state["step"]) == int(before["step"]) + 1
+    assert not [event for event in compiled if "backend_compile" in event]
