@@ -42,7 +42,7 @@ def bench_checkpoint(config: ExperimentConfig, tell: Tell = lambda text: None) -
     experiment = Experiment.build(config)
     state = jax.block_until_ready(experiment.step.init(jax.random.key(config.train.seed)))
     found: dict[str, list[float]] = {}
-    root = Path(tempfile.mkdtemp(dir=_made(config.run.path)))
+    root = Path(tempfile.mkdtemp(dir=_made(config.run.path))).absolute()
     try:
         for turn in range(TURNS + 1):
             tell(f"turn {turn} of {TURNS}")
