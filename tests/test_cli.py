@@ -64,7 +64,7 @@ def test_every_option_in_the_help_is_accepted(
 
     text = help_of(name, capsys=capsys)
     monkeypatch.setattr(launch, "_run", note)
-    options = re.findall(r"^ +(--[a-z]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
+    options = re.findall(r"^ +(--[a-z-]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
     values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0", "DIR": "out"}
     values |= {"NAME": "h100", "STAGE": "0=1.5", "SIGMA": "0.2", "TOPOLOGY": "gpu:h100:1x8"}
     values |= {"GIB": "60", "K": "2", "SHARE": "0.1"}
@@ -113,7 +113,7 @@ def test_an_option_that_names_a_file_takes_no_url(
 ) -> None:
     url = "gs://bucket/runs"
     told = help_of(name, capsys=capsys)
-    options = re.findall(r"^  (--[a-z]+) \S*(?:FILE|DIR|FOLDER|NAME)\b", told, re.MULTILINE)
+    options = re.findall(r"^  (--[a-z-]+) \S*(?:FILE|DIR|FOLDER|NAME)\b", told, re.MULTILINE)
     assert options
     for option in options:
         value = f"vision={url}" if option == "--encoder" else url
