@@ -186,12 +186,10 @@ def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Predict a step on hardware that need not be here, with idle time by kind."""
     from mllm_jax.console import print_json, print_table
-    from mllm_jax.devices import use_host
     from mllm_jax.simulate import Variation
     from mllm_jax.simulate import simulate as run
     from scheduling.hardware import named
 
-    use_host()
     seed = config.train.seed if args.seed is None else args.seed
     variation = Variation(dict(args.slow), args.vary, seed)
     hardware = named(_hardware(args, config))
@@ -380,7 +378,7 @@ def _bad_input() -> tuple[type[Exception], ...]:
     from mllm_jax.models.attention_limits import AttentionError
     from mllm_jax.models.pretrained.files import PretrainedError
     from mllm_jax.plan import PlanningError
-    from mllm_jax.train.experiment import RunError
+    from mllm_jax.train.folder import RunError
     from mllm_jax.train.saved import CheckpointError
     from scheduling.hardware import HardwareError
     from scheduling.schedule import ScheduleError

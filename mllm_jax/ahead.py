@@ -22,8 +22,8 @@ from data.assemble import BatchArrays
 from data.packing import make_capacity
 from mllm_jax.config import ConfigError, ExperimentConfig, resolve
 from mllm_jax.devices import DeviceError
+from mllm_jax.modalities import modalities
 from mllm_jax.train.batch import abstract_batch
-from mllm_jax.train.experiment import modalities
 from mllm_jax.train.step import TrainStep
 from scheduling.hardware import Hardware, named
 

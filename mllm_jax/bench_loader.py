@@ -27,8 +27,8 @@ from data.sources import make_source
 from mllm_jax.bench_padded import Batches, Reader, grain_batches, padded_share, torch_batches
 from mllm_jax.bench_pipeline import Row, Tell
 from mllm_jax.config import ConfigError, ExperimentConfig
+from mllm_jax.modalities import modalities
 from mllm_jax.models.work import tower_works
-from mllm_jax.train.experiment import modalities
 
 #: Samples of the folder, and how much shorter they are than those of the distribution.
 SAMPLES, SCALE = 256, 1 / 8

@@ -23,12 +23,13 @@ from data.sources import make_source
 from mllm_jax.bench_peer import IGNORED, Samples, Setting
 from mllm_jax.config import AdamWConfig, ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.devices import use_host
+from mllm_jax.modalities import modalities
 from mllm_jax.models.config import ClipConfig
 from mllm_jax.models.pretrained.configs import CONFIG
 from mllm_jax.models.pretrained.family import Composition
 from mllm_jax.models.pretrained.llava import LLAVA
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.train.experiment import RunError, modalities
+from mllm_jax.train.experiment import RunError
 from mllm_jax.train.regroup import leaf_name
 from mllm_jax.train.verify import initial_parameters
 from mllm_jax.turns import Worker

@@ -21,8 +21,8 @@ from data.sources.mixture import Mixture
 from data.suggest import suggest_budgets
 from mllm_jax.config import ConfigError, ExperimentConfig
 from mllm_jax.config_checks import check_unplanned
+from mllm_jax.modalities import modalities
 from mllm_jax.models.work import tower_works
-from mllm_jax.train.experiment import modalities
 from sharding.plan import ParallelPlan
 
 #: Steps that are planned to see what budgets lead to.

@@ -21,10 +21,10 @@ from data.folders import put_folder
 from data.processor import make_processor
 from data.sample import DataError
 from mllm_jax.config import resolve
+from mllm_jax.modalities import modalities
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed
 from mllm_jax.models.pretrained.release import Release, composed
-from mllm_jax.train.experiment import modalities
 
 #: What is fetched from a hub: weights as safetensors, configurations, tokenizers; no program.
 FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt")

@@ -1,27 +1,14 @@
-"""What the configured step takes on hardware that need not be here: seconds and bytes."""
+"""What the configured step takes of a device's memory, on hardware that need not be here."""
 
 from __future__ import annotations
 
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.traced_workload import traced_workload
 from mllm_jax.train.schedule import encoder_pieces, pipeline_plan
-from mllm_jax.workload import on_platform, strategy, workload
-from scheduling import estimate
+from mllm_jax.workload import on_platform, strategy
 from scheduling.hardware import Hardware
 from scheduling.memory import Memory, step_memory
 from scheduling.search import buffer_sizes
-from scheduling.times import StepTimes
-
-
-def step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
-    """Times of all tasks.
-
-    Raises:
-        HardwareError: `hardware` has no speed for the type of the activations.
-    """
-    settled = on_platform(config, hardware.platform)
-    pieces = {cut.name: cut.pieces for cut in encoder_pieces(settled)}
-    return estimate.step_times(workload(settled), strategy(settled, pieces), hardware)
 
 
 def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from mllm_jax.config import ExperimentConfig
-from mllm_jax.predict import step_times
-from mllm_jax.train.experiment import prepare_folder
-from mllm_jax.train.schedule import one_stage, pipeline_plan
+from mllm_jax.train.folder import prepare_folder
+from mllm_jax.train.schedule import encoder_pieces, one_stage, pipeline_plan
+from mllm_jax.workload import on_platform, strategy, workload
+from scheduling import estimate
 from scheduling.hardware import Hardware
 from scheduling.schedule import Schedule
 from scheduling.simulate import simulate as simulate_schedule
 from scheduling.simulation import IDLE_KINDS, Options, Replica, Simulation
+from scheduling.times import StepTimes
 from scheduling.trace import picture, write_chrome_trace
 
 
@@ -122,3 +124,14 @@ def _step(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:
     if plan is not None:
         return plan.schedule, (plan.co_issue, plan.overlap_gather)
     return one_stage(config), (False, False)
+
+
+def step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
+    """Times of all tasks.
+
+    Raises:
+        HardwareError: `hardware` has no speed for the type of the activations.
+    """
+    settled = on_platform(config, hardware.platform)
+    pieces = {cut.name: cut.pieces for cut in encoder_pieces(settled)}
+    return estimate.step_times(workload(settled), strategy(settled, pieces), hardware)

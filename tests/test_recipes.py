@@ -14,12 +14,12 @@ import pytest
 from data.processor import make_processor
 from data.sample import DataError
 from mllm_jax.config import ConfigError, ExperimentConfig, load
+from mllm_jax.modalities import modalities
 from mllm_jax.models.config import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.release import composed
 from mllm_jax.predict import memory
 from mllm_jax.simulate import simulated_step
-from mllm_jax.train.experiment import modalities
 from mllm_jax.train.freeze import Frozen
 from scheduling.hardware import named
 from tests.configs import ROOT

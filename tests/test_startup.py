@@ -53,6 +53,7 @@ def test_what_computes_is_not_loaded(tmp_path: Path) -> None:
         ["config", "--config", "configs/llava.yaml", "--json"],
         ["config", "--config", "configs/optimus/vit22b_gpt175b_1536.yaml"],
         ["config", "--config", "configs/recipes/qwen2_audio.yaml"],
+        ["simulate", "--config", "configs/demo_pipeline.yaml", "--output", str(tmp_path)],
     ]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
@@ -63,9 +64,11 @@ def test_what_computes_is_not_loaded(tmp_path: Path) -> None:
         check=True,
     )
     found = json.loads(done.stdout)
-    codes = [0, 2, 2, 2, 0, 0, 2, 0, 0, 0, 0, 0]
+    codes = [0, 2, 2, 2, 0, 0, 2, 0, 0, 0, 0, 0, 0]
     assert [code for code, _ in found] == codes
-    assert all(not {*loaded} & {*COMPUTES} for _, loaded in found), found[-1]
+    *configured, (_, simulated) = found
+    assert not any({*loaded} & {*COMPUTES} for _, loaded in configured), configured[-1]
+    assert {*simulated} & {*COMPUTES} == {"matplotlib"}  # it draws a picture
     assert not any(loaded for _, loaded in found[:5])
 
 

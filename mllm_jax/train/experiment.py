@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 
 import jax
 import optax
 from jax.sharding import Mesh
 
-from data.modality import Modality
 from data.processor import Processor, make_processor
-from data.tiles import Tiling
 from mllm_jax.config import ExperimentConfig
-from mllm_jax.models.config import (
-    AudioEncoderConfig,
-    DecoderConfig,
-    EncoderConfig,
-    ModelConfig,
-)
+from mllm_jax.modalities import modalities
+from mllm_jax.train.folder import RunError, prepare_folder
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.optimizer import build_optimizer
 from mllm_jax.train.schedule import pipeline_plan
@@ -32,15 +23,10 @@ from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, mesh_like
 from sharding.stages import without_stages
 
-#: A run folder with less room than this is refused; checkpoints are checked by their size.
-FREE_BYTES = 64 * 2**20
+__all__ = ["Experiment", "RunError", "modalities", "prepare_folder", "train_step"]
 
 #: Positions of a microbatch by resource.
 Shape = tuple[tuple[str, int], ...]
-
-
-class RunError(RuntimeError):
-    """A run that cannot start or cannot go on."""
 
 
 @dataclass(frozen=True)
@@ -104,54 +90,3 @@ def train_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Train
     optimizer, frozen = build_optimizer(config.train, lay), Frozen(config.train.freeze)
     mesh, skips = make_mesh(grid, devices), config.train.guard.skip > 0
     return TrainStep(config.model, grid, mesh, optimizer, pipeline, frozen, skips=skips)
-
-
-def modalities(model: ModelConfig) -> list[Modality]:
-    """What the data pipeline must know of the encoders."""
-    return [_modality(name, encoder, model.decoder) for name, encoder in model.encoders.items()]
-
-
-def _modality(name: str, encoder: EncoderConfig, decoder: DecoderConfig) -> Modality:
-    if isinstance(encoder, AudioEncoderConfig):
-        return Modality(
-            name,
-            "audio",
-            mels=encoder.mels,
-            stride=encoder.reduction,
-            pool=encoder.stack if encoder.connector.kind == "average" else 1,
-            lookahead=encoder.lookahead,
-            longest=encoder.longest,
-        )
-    patch, channels, block = encoder.patch, encoder.channels, encoder.block
-    token = encoder.class_tokens
-    image = Modality(name, "image", patch=patch, channels=channels, block=block, class_token=token)
-    if encoder.tiles is None or encoder.tile_outputs is None:
-        return image
-    tiles = encoder.tiles
-    tiling = Tiling(tiles.pinpoints, tiles.pixels, encoder.tile_outputs, tiles.most)
-    return replace(image, tiling=tiling, newline=decoder.vocab_size)
-
-
-def prepare_folder(folder: Path, needed_bytes: int) -> None:
-    """Make the run's folder and see that it takes files.
-
-    Raises:
-        RunError: it cannot be written, or the disk has no room for the checkpoints.
-    """
-    probe = folder / f".writable-{os.getpid()}-{jax.process_index()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"x")
-        probe.unlink()
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        raise RunError(
-            f"folder {folder} cannot be written: {error.strerror}; choose another run.directory "
-            "(or --output, for a trace)"
-        ) from error
-    needed = FREE_BYTES + needed_bytes
-    if free < needed:
-        raise RunError(
-            f"run folder {folder}: {free / 2**20:.0f} MiB are free, checkpoints and logs need "
-            f"{needed / 2**20:.0f} MiB; free some space or choose another run.directory"
-        )

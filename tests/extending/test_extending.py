@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from pydantic import Field, create_model
 
+from mllm_jax.modalities import modalities
 from mllm_jax.models import decoder_families, multimodal
 from mllm_jax.models.config import DecoderConfig, ModelConfig, SiglipConfig
 from mllm_jax.models.decoder_families import DecoderFamily
@@ -24,7 +25,6 @@ from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
 from mllm_jax.models.pretrained.rules import decoder_rules
 from mllm_jax.models.profile import tower_profiles
 from mllm_jax.models.work import encoder_work
-from mllm_jax.train.experiment import modalities
 from mllm_jax.train.synthetic import scattered, synthetic_batch
 from mllm_jax.train.verify import compare, initial_parameters, loss_and_gradients
 from sharding.grid import View

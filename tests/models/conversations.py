@@ -16,8 +16,8 @@ from data.patches import with_class_token
 from data.plan import Placement, lay_out, runs_of_plan
 from data.sample import Example, Medium, Tiles
 from data.tiles import WHOLE, Tiling, layout_of, taps_of
+from mllm_jax.modalities import modalities
 from mllm_jax.models.config import ModelConfig
-from mllm_jax.train.experiment import modalities
 from tests.models.stored import arrays, composition, cut
 
 

@@ -21,9 +21,9 @@ from data.problem import Problem
 from data.processor import make_processor
 from data.sources import make_source
 from mllm_jax.config import ExperimentConfig
+from mllm_jax.modalities import modalities
 from mllm_jax.models.work import tower_works
 from mllm_jax.train.batch import place
-from mllm_jax.train.experiment import modalities
 from mllm_jax.train.step import TrainStep
 from mllm_jax.train.verify import Verification, compare, initial_parameters
 from sharding.grid import JointGrid

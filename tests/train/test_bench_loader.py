@@ -19,7 +19,7 @@ from mllm_jax import bench_loader
 from mllm_jax.bench_loader import GRAIN, NO_TORCH, PACKED, TORCH
 from mllm_jax.bench_padded import Batches, grain_batches, pad, padded_share, torch_batches
 from mllm_jax.config import ConfigError, load
-from mllm_jax.train.experiment import modalities
+from mllm_jax.modalities import modalities
 from tests.configs import ROOT
 
 SAMPLES, BATCH = 12, 5

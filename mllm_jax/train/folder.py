@@ -1,0 +1,41 @@
+"""The folder of a run: it takes files, and has room for them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from pathlib import Path
+
+#: A run folder with less room than this is refused; checkpoints are checked by their size.
+FREE_BYTES = 64 * 2**20
+
+
+class RunError(RuntimeError):
+    """A run that cannot start or cannot go on."""
+
+
+def prepare_folder(folder: Path, needed_bytes: int) -> None:
+    """Make the run's folder and see that it takes files.
+
+    Raises:
+        RunError: it cannot be written, or the disk has no room for the checkpoints.
+    """
+    # Processes of several hosts may do that at once.
+    probe = folder / f".writable-{os.getpid()}-{platform.node()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"x")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise RunError(
+            f"folder {folder} cannot be written: {error.strerror}; choose another run.directory "
+            "(or --output, for a trace)"
+        ) from error
+    needed = FREE_BYTES + needed_bytes
+    if free < needed:
+        raise RunError(
+            f"run folder {folder}: {free / 2**20:.0f} MiB are free, checkpoints and logs need "
+            f"{needed / 2**20:.0f} MiB; free some space or choose another run.directory"
+        )
