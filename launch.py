@@ -30,6 +30,21 @@ WITHOUT_DEVICES = ("balance", "loader", "peers", "startup")
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
 ONE_THREAD = ("pipeline", "step", "cost")
 
+#: Errors whose message says all, which are told without a traceback, and their modules.
+BAD_INPUTS = (
+    ("data.sample", "DataError"),
+    ("data.sample", "SampleError"),
+    ("mllm_jax.devices", "DeviceError"),
+    ("mllm_jax.models.attention_limits", "AttentionError"),
+    ("mllm_jax.models.pretrained.files", "PretrainedError"),
+    ("mllm_jax.plan", "PlanningError"),
+    ("mllm_jax.train.folder", "RunError"),
+    ("mllm_jax.train.saved", "CheckpointError"),
+    ("scheduling.hardware", "HardwareError"),
+    ("scheduling.schedule", "ScheduleError"),
+    ("sharding.plan", "PlanError"),
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
@@ -369,23 +384,9 @@ def _keys(console: Console) -> int:
 
 
 def _bad_input() -> tuple[type[Exception], ...]:
-    """Errors whose message says all: they are told without a traceback.
-
-    Loaded only once one may have happened, as these modules load all of JAX.
-    """
-    from data.sample import DataError, SampleError
-    from mllm_jax.devices import DeviceError
-    from mllm_jax.models.attention_limits import AttentionError
-    from mllm_jax.models.pretrained.files import PretrainedError
-    from mllm_jax.plan import PlanningError
-    from mllm_jax.train.folder import RunError
-    from mllm_jax.train.saved import CheckpointError
-    from scheduling.hardware import HardwareError
-    from scheduling.schedule import ScheduleError
-    from sharding.plan import PlanError
-
-    run = (AttentionError, CheckpointError, DeviceError, PlanError, RunError, ScheduleError)
-    return (*run, DataError, HardwareError, PlanningError, PretrainedError, SampleError)
+    """Errors of `BAD_INPUTS` that can have happened: those of modules that have been loaded."""
+    modules = [(sys.modules.get(name), error) for name, error in BAD_INPUTS]
+    return tuple(getattr(module, error) for module, error in modules if module is not None)
 
 
 if __name__ == "__main__":
