@@ -128,8 +128,8 @@ class Planner:
             }
         )
 
-    def schedule(self, strategy: Strategy) -> Schedule:
-        """The schedule as the train step makes it.
+    def schedule(self, strategy: Strategy, thorough: bool = True) -> Schedule:
+        """The schedule as the train step makes it, or, if not `thorough`, one made faster.
 
         Raises:
             ScheduleError: the sizes do not fit together.
@@ -139,7 +139,7 @@ class Planner:
         if strategy.decoder.stage == 1:
             return one_stage(self.configured(strategy))
         pieces = self._pieces(strategy)
-        return make_schedule(self.configured(replace(strategy, pieces=pieces)))
+        return make_schedule(self.configured(replace(strategy, pieces=pieces)), thorough)
 
     def _pieces(self, strategy: Strategy) -> dict[str, int]:
         """How encoders are cut.

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import floor, log
+from math import floor, inf, log
+from typing import Protocol
 
 from scheduling.bounds import (
     decoder_seconds,
@@ -25,6 +26,7 @@ from scheduling.bounds import (
     least_state,
     lower_bound,
 )
+from scheduling.bubbles import Placement
 from scheduling.compile import compile_program
 from scheduling.estimate import Strategy, Workload, step_times
 from scheduling.hardware import Hardware
@@ -42,6 +44,14 @@ SLOW = "slower, by their lower bounds"
 #: Why numbers of devices are, before families that use so many are enumerated.
 FEW_LARGE = "numbers of devices: more memory than there is, by the parameters of each"
 FEW_SLOW = "numbers of devices: slower, by what each would compute"
+#: Why plans of several encoders are: those of equal degrees come in the order of their bounds.
+SHARED = "plans of several encoders: parameters shared among ranks in another way"
+#: Families whose most promising members come before all others.
+PROBED = 16
+#: Forwards of a step's decoder from which on a fast schedule is made before a thorough one.
+MANY = 256
+#: Thorough schedules are at most so many times as fast as fast ones: 1.04 of 60 that were tried.
+GAIN = 1.06
 #: What is leanest is so to such a share.
 NEAR = 0.01
 #: Bounds of one such ratio are near each other.
@@ -93,14 +103,24 @@ class Search:
     smallest: Lean | None = None
 
 
-#: The schedule of a strategy, as the train step would make it.
-Scheduler = Callable[[Strategy], Schedule]
+class Scheduler(Protocol):
+    """Makes schedules."""
+
+    def __call__(self, strategy: Strategy, thorough: bool = True) -> Schedule:
+        """The schedule of a strategy, as the train step would make it.
+
+        Args:
+            strategy: with all plans.
+            thorough: else one that is made faster, whose step is a few percent longer at most.
+
+        Raises:
+            ScheduleError: its sizes do not fit together.
+        """
+
+
 #: Told after each simulation: how many there were, the seconds to undercut (infinite until enough
 #: are found), and what all that is left takes at least.
 Progress = Callable[[int, float, float], None]
-#: What is looked at in the order of its bound: a family, or the decoder's plans for a number of
-#: devices. The number between is another for each.
-Entry = tuple[float, int, Strategy | list[ParallelPlan]]
 
 
 def evaluate(
@@ -187,11 +207,35 @@ def fitting(
     return found if found and found[1] <= space.memory else None
 
 
+def _degrees(member: Strategy) -> Hashable:
+    """What members share that differ only in how encoders' parameters are shared among ranks."""
+    plans = [(name, plan.stage, plan.context, plan.tensor) for name, plan in member.plans.items()]
+    return member.placement, member.co_issue, *plans
+
+
 def _is_over(found: Lean | None, bound: float, enough: float | None) -> bool:
     """Whether what takes at least `bound` bytes, to a `STEP`, changes nothing any more."""
     if enough is not None and bound > enough * STEP:
         return True
     return found is not None and found[1] <= max(bound * STEP, enough or 0.0)
+
+
+@dataclass
+class _Family:
+    """A family that has been looked at.
+
+    Attributes:
+        members: that are left, each with its bound and a number of its own, the lowest bound first.
+        tried: degrees of those that have been simulated and have room, see `_degrees`.
+    """
+
+    members: list[tuple[float, int, Strategy]]
+    tried: set[Hashable] = field(default_factory=set)
+
+
+#: What is looked at in the order of its bound: a family, or the decoder's plans for a number of
+#: devices. The number between is another for each.
+Entry = tuple[float, int, "Strategy | _Family | list[ParallelPlan]"]
 
 
 @dataclass
@@ -212,20 +256,41 @@ class _Search:
     _encoders: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def run(self) -> Search:
-        """Families in the order of their bounds, until none can be better."""
+        """Families in the order of their bounds, until none can be better.
+
+        Of the first ones the most promising members come before all others: the sooner something
+        good is found, the fewer the bounds leave.
+        """
         queue = list(self._counts())
         heapq.heapify(queue)
-        while queue and queue[0][0] < self.limit:
-            bound, _, own = heapq.heappop(queue)
-            if isinstance(own, Strategy):
-                self._visit(own, bound)
-                continue
-            for entry in self._families(own):
-                heapq.heappush(queue, entry)
-        left = Counter(SLOW if isinstance(own, Strategy) else FEW_SLOW for *_, own in queue)
+        for entry in self._pass(queue, PROBED):
+            heapq.heappush(queue, entry)
+        self._pass(queue)
+        left = Counter(FEW_SLOW if isinstance(own, list) else SLOW for *_, own in queue)
         refused = dict(self.refused + left)
         smallest = None if self.best else self.leanest()
         return Search(tuple(self.best), self.simulated, self.families, refused, smallest)
+
+    def _pass(self, queue: list[Entry], probed: int | None = None) -> list[Entry]:
+        """Families, which are taken from the queue, in the order of their bounds.
+
+        Args:
+            probed: look at the most promising members of so many families alone.
+
+        Returns:
+            The entries of the families.
+        """
+        seen: list[Entry] = []
+        while queue and queue[0][0] < self.limit and (probed is None or len(seen) < probed):
+            bound, number, own = heapq.heappop(queue)
+            if isinstance(own, list):
+                for entry in self._families(own):
+                    heapq.heappush(queue, entry)
+                continue
+            family = self._opened(own) if isinstance(own, Strategy) else own
+            self._visit(family, bound, probed is not None)
+            seen.append((bound, number, family))
+        return seen
 
     @property
     def limit(self) -> float:
@@ -300,15 +365,12 @@ class _Search:
         own = strategy, _memory(self.workload, strategy, self.hardware, schedule).total
         return own if found is None or own[1] < found[1] else found
 
-    def _visit(self, family: Strategy, least: float) -> None:
-        """Simulate the members that can be better than what was found.
-
-        None is faster than the decoder alone, with the gathers and scatters of its encoders.
-        """
+    def _opened(self, family: Strategy) -> _Family:
+        """The members of a family that have room, if the decoder alone is fast enough."""
         alone = decoder_seconds(self.workload, family, self.hardware)
         if alone >= self.limit:
             self.refused["slower, by the decoder's step alone"] += 1
-            return
+            return _Family([])
         own = list(members(self.space, self.workload, family))
         if not own:
             self.refused["no plan for an encoder beside the decoder's"] += 1
@@ -319,12 +381,36 @@ class _Search:
         ]
         if len(bounded) < len(own):
             self.refused["more memory than there is, encoders included"] += len(own) - len(bounded)
-        for bound, _, member in sorted(bounded):
-            if bound >= self.limit:
-                break
-            self._try(member)
+        return _Family(sorted(bounded))
+
+    def _visit(self, family: _Family, least: float, probing: bool) -> None:
+        """Simulate the members that can be better than what was found.
+
+        None is faster than the decoder alone, with the gathers and scatters of its encoders.
+
+        Args:
+            least: bound of all that is left.
+            probing: simulate the first of each placement alone.
+        """
+        left, placements = [], set[Placement]()
+        for entry in family.members:
+            bound, _, member = entry
+            if bound >= self.limit or (probing and member.placement in placements):
+                left.append(entry)
+                continue
+            placements.add(member.placement)
+            self._look_at(member, family)
             if self.progress:
                 self.progress(self.simulated, self.limit, least)
+        family.members = left
+
+    def _look_at(self, member: Strategy, family: _Family) -> None:
+        """Simulate a member, unless one of equal degrees has been."""
+        degrees = _degrees(member)
+        if degrees in family.tried:
+            self.refused[SHARED] += 1
+        elif self._try(member) and len(self.workload.encoders) > 1:
+            family.tried.add(degrees)
 
     def _bound(self, member: Strategy, alone: float) -> float:
         names = self.workload.encoders
@@ -338,24 +424,42 @@ class _Search:
             self._encoders[key] = encoder_compute(self.workload, strategy, self.hardware)
         return lower_bound(self.workload, strategy, self.hardware, self._encoders[key])
 
-    def _try(self, member: Strategy) -> None:
-        """What makes a strategy slower or too large is looked at in the order of what it costs."""
+    def _try(self, member: Strategy) -> bool:
+        """Whether a strategy has room, or would be too slow with any.
+
+        What makes it slower or too large is looked at in the order of what that costs.
+        """
         try:
+            self.simulated += 1
+            if not self._promises(member):
+                return True
             schedule = self.scheduler(member)
         except ScheduleError:
+            self.simulated -= 1
             self.refused["no schedule for their sizes"] += 1
-            return
-        self.simulated += 1
-        strategy = _cut(member, schedule)
-        times = step_times(self.workload, strategy, self.hardware)
-        seconds = makespan(schedule, times, _options(strategy))
+            return False
+        strategy, times, seconds = self._timed(member, schedule)
         if seconds >= self.limit:
-            return
+            return True
         memory = _memory(self.workload, strategy, self.hardware, schedule)
         if memory.total > self.space.memory:
             self.refused["more memory than there is"] += 1
-            return
+            return False
         self._keep(Outcome(strategy, schedule, times, seconds, memory))
+        return True
+
+    def _promises(self, member: Strategy) -> bool:
+        """Whether a thorough schedule of many tasks may be fast enough."""
+        if member.tasks < MANY or self.limit == inf:
+            return True
+        _, _, seconds = self._timed(member, self.scheduler(member, thorough=False))
+        return seconds < self.limit * GAIN
+
+    def _timed(self, member: Strategy, schedule: Schedule) -> tuple[Strategy, StepTimes, float]:
+        """The strategy as it is scheduled, the times of its tasks, and seconds of its step."""
+        strategy = _cut(member, schedule)
+        times = step_times(self.workload, strategy, self.hardware)
+        return strategy, times, makespan(schedule, times, _options(strategy))
 
     def _keep(self, outcome: Outcome) -> None:
         """One outcome for each plan of the decoder."""

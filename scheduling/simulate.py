@@ -107,6 +107,7 @@ class _Lockstep:
     def __init__(self, plan: _Plan, replica: Replica, clock: BundleClock) -> None:
         self.plan, self.times, self.replica, self.clock = plan, plan.times, replica, clock
         stages = range(plan.schedule.stages)
+        self.uneven = bool(replica.lengths)
         self.slow = [replica.slow.get(stage, 1.0) for stage in stages]
         self.ran: list[list[Ran]] = [[] for _ in stages]
         self.known: dict[Any, tuple[BundleTime, bool]] = {}
@@ -166,7 +167,8 @@ class _Lockstep:
 
     def _time(self, stage: int, bundle: Bundle) -> tuple[BundleTime, bool]:
         """What `bundle` takes, and whether it holds a task of the decoder."""
-        lengths, slow = self.replica.lengths_of(bundle), self.slow[stage]
+        slow = self.slow[stage]
+        lengths = self.replica.lengths_of(bundle) if self.uneven else (1.0,) * len(bundle)
         key = (lengths, slow, *[(task.kind, task.part, task.module) for task in bundle])
         known = self.known.get(key)
         if known is None:

@@ -34,6 +34,7 @@ class Rules:
         eager: a stage runs what it has, whatever the others have.
         stretch: idle slots may be shorter than a piece.
         ends: use the time in which parameters are gathered and gradients scattered.
+        thorough: place in all ways that are known, and not in the most promising one alone.
     """
 
     slots: bool
@@ -42,6 +43,7 @@ class Rules:
     eager: bool = False
     stretch: bool = True
     ends: bool = False
+    thorough: bool = True
 
     @classmethod
     def of(cls, placement: str, fill: Collection[str], live: int | None, stages: int) -> Rules:
@@ -391,3 +393,37 @@ def worth_more(
     best = (worth - level).argmax(axis=1)[:, None]
     level, worth = level[rows, best], worth[rows, best]
     return possible & (longer <= level) & (worth - level > TOLERANCE * worth)
+
+
+def worth_here(
+    load: Sequence[float], floor: float, costs: Mapping[int, float], share: float, stretch: bool
+) -> list[int]:
+    """`worth_more` in one tick, which is faster for a few stages than arrays are.
+
+    Args:
+        load: `[stages]`.
+        floor, share, stretch: as of `worth_more`.
+        costs: of a piece, by the stages that may run one.
+
+    Returns:
+        The stages, in rising order.
+    """
+    if not costs:
+        return []
+    length = max(max(load), floor)
+    longer = {stage: _longer(load[stage] + cost - length, cost) for stage, cost in costs.items()}
+    if not stretch:
+        return [stage for stage in sorted(costs) if not longer[stage] and costs[stage] > 0]
+    best = level = worth = total = 0.0
+    for stage in sorted(costs, key=lambda stage: (longer[stage], stage)):
+        total += costs[stage]
+        if (gain := share * total - longer[stage]) > best:
+            best, level, worth = gain, longer[stage], share * total
+    if best <= TOLERANCE * worth:
+        return []
+    return [stage for stage in sorted(costs) if longer[stage] <= level]
+
+
+def _longer(excess: float, cost: float) -> float:
+    """By how much a tick grows; nothing if that is rounding."""
+    return excess if excess > TOLERANCE * cost else 0.0

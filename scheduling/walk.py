@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any
 
 import numpy as np
 
-from scheduling.table import TOLERANCE, Flow, Placed, Rules, Table, worth_more
+from scheduling.table import TOLERANCE, Flow, Placed, Rules, Table, worth_here
 
 
 def capacity(table: Table, flow: Flow, microbatches: range, rules: Rules) -> list[int]:
@@ -193,22 +192,24 @@ class _Walk:
 
     def _fill(self, tick: int) -> None:
         """Runs pieces in idle slots, as far as they are worth it at their own costs."""
-        load, room = self.load[tick].copy(), self.slots[tick].copy()
+        room = self.slots[tick].tolist()
+        if not any(self.pending[stage] and room[stage] for stage in self.active):
+            return
+        load, floor = self.load[tick].tolist(), float(self.floor[tick])
         share, stretch = self.flow.share(len(self.queues)), self.rules.stretch
         while True:
-            costs = np.full(len(self.queues), inf)
-            for stage in self.active:
-                if self.pending[stage] and room[stage]:
-                    costs[stage] = self.flow.costs[self.queues[stage][0].done]
-            worth = np.flatnonzero(
-                worth_more(load[None], self.floor[tick, None], costs[None], share, stretch)[0]
-            )
-            if not len(worth):
+            costs = {
+                stage: self.flow.costs[self.queues[stage][0].done]
+                for stage in self.active
+                if self.pending[stage] and room[stage]
+            }
+            worth = worth_here(load, floor, costs, share, stretch)
+            if not worth:
                 return
-            for stage in worth.tolist():
+            for stage in worth:
                 self._step(stage)
-            load[worth] += costs[worth]
-            room[worth] -= 1
+                load[stage] += costs[stage]
+                room[stage] -= 1
 
     def _step(self, stage: int) -> None:
         """Runs the next piece of the first microbatch in the stage's queue."""

@@ -40,13 +40,18 @@ def pipeline_plan(config: ExperimentConfig) -> PipelinePlan | None:
     )
 
 
-def make_schedule(config: ExperimentConfig) -> Schedule:
-    """Decoder tasks by `schedule.kind`, encoder tasks by `schedule.encoder_placement`."""
+def make_schedule(config: ExperimentConfig, thorough: bool = True) -> Schedule:
+    """Decoder tasks by `schedule.kind`, encoder tasks by `schedule.encoder_placement`.
+
+    Args:
+        thorough: as of `place_encoders`.
+    """
     chosen, cuts = config.schedule, encoder_pieces(config)
     decoder, costs = _decoder(config, config.train.accumulate), _placing_costs(config, cuts)
     if chosen.work_ahead and chosen.encoder_placement == "bubbles":
         cuts = fill_ahead(decoder, cuts, costs, chosen.fill, chosen.live)
-    return place_encoders(decoder, cuts, costs, chosen.encoder_placement, chosen.fill, chosen.live)
+    way = chosen.encoder_placement, chosen.fill, chosen.live
+    return place_encoders(decoder, cuts, costs, *way, thorough)
 
 
 def one_stage(config: ExperimentConfig) -> Schedule:

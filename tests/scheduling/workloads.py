@@ -107,13 +107,13 @@ def space(devices: int = 4, workload: Workload | None = None, **changes: Any) ->
 def scheduler(workload: Workload, hardware: Hardware) -> Scheduler:
     """Interleaved 1F1B with one piece of every encoder a stage, placed by the cost model."""
 
-    def schedule(strategy: Strategy) -> Schedule:
+    def schedule(strategy: Strategy, thorough: bool = True) -> Schedule:
         plan = strategy.decoder
         decoder = interleaved(plan.stage, strategy.chunks, strategy.microbatches)
         cuts = [Timing(workload, strategy, hardware, name).cut for name in workload.encoders]
         costs = step_times(workload, strategy, hardware).costs
         placement = strategy.placement if plan.stage > 1 else "first_stage"
-        return place_encoders(decoder, cuts, costs, placement)
+        return place_encoders(decoder, cuts, costs, placement, thorough=thorough)
 
     return schedule
 
