@@ -10,7 +10,7 @@ from typing import Any
 
 from mllm_jax.budgets import Advice
 from mllm_jax.config import resolve, to_yaml
-from mllm_jax.plan_baselines import compared, simulated_baselines, smallest
+from mllm_jax.plan_baselines import compared, own_ways, simulated_baselines, smallest
 from mllm_jax.planning import Planner
 from mllm_jax.prediction import GIB, Prediction, counted, gib, predicted
 from scheduling.estimate import Strategy
@@ -115,16 +115,22 @@ def plan(
     """
     _prepare(file)
     start = clock()
-    found = planner.search(top, _progress(tell, clock))
+    # Ways of this framework first: what they find bounds the search of all the others.
+    ways = {
+        name: planner.search(top, _progress(tell, clock, f"{name}: "), space)
+        for name, space in own_ways(planner.space, planner.workload).items()
+    }
+    known = [outcome for way in ways.values() for outcome in way.best]
+    found = planner.search(top, _progress(tell, clock), known=known)
+    simulated = found.simulated + sum(way.simulated for way in ways.values())
+    found = replace(found, simulated=simulated)
     seconds = clock() - start
     if not found.best:
         raise PlanningError(_no_plan(planner, found))
     best = _shown(planner, found.best)
     baselines = {
         name: compared(own, best[0], planner.space.memory)
-        for name, own in simulated_baselines(
-            planner, found.best[0], lambda name: _progress(tell, clock, f"{name}: ")
-        ).items()
+        for name, own in simulated_baselines(planner, ways).items()
     }
     write(planner, found.best[0], file)
     return Planned(best, baselines, found, seconds, file, _told(planner), planner.within, budgets)
@@ -213,5 +219,5 @@ def _no_plan(planner: Planner, found: Search) -> str:
     """Why there is no plan, and the nearest change."""
     return (
         f"no plan for {planner.space.devices} x {planner.hardware.title} within "
-        f"{planner.space.memory / GIB:.3g} GiB a device: {smallest(planner, found)}"
+        f"{planner.space.memory / GIB:.3g} GiB a device: {smallest(planner, found.refused)}"
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 
 from mllm_jax.planning import Planner
 from mllm_jax.prediction import (
@@ -18,14 +18,17 @@ from mllm_jax.prediction import (
     utilisation,
 )
 from scheduling.baselines import Baseline, Chain, balanced, decoder_alone, megatron
-from scheduling.estimate import Strategy
+from scheduling.chains import chains
+from scheduling.estimate import Strategy, Workload
 from scheduling.optimus import optimus
 from scheduling.schedule import ScheduleError
-from scheduling.search import Outcome, Progress, Search, fitting
-from sharding.plan import ParallelPlan
+from scheduling.search import Search, fitting
+from scheduling.space import Space
 
 #: More devices than that many times those given are no advice.
 MOST_TIMES = 8
+#: Chains that have room of which a baseline without a configured plan takes the fastest.
+TRIED = 8
 #: Why a baseline can be faster than a best with stages, and than one without.
 WITHOUT_TICKS = "its stages wait for data alone, those of the best for each other in every tick"
 WITHOUT_EXCHANGE = (
@@ -58,23 +61,29 @@ def compared(own: Prediction, best: Prediction, limit: float) -> Prediction:
     return replace(own, reason=why)
 
 
-def simulated_baselines(
-    planner: Planner, best: Outcome, progress: Callable[[str], Progress]
-) -> dict[str, Prediction]:
-    """What others would do with the configured plan of the decoder, or with the best's.
+def own_ways(space: Space, workload: Workload) -> dict[str, Space]:
+    """Parts of the space of all plans that have a row of their own, by its name."""
+    layers = workload.towers["decoder"].layers
+    several = tuple(n for n in space.stages or range(1, layers + 1) if n > 1)
+    return {
+        "fsdp": replace(space, stages=(1,)),
+        "prologue": replace(space, stages=several, placements=("prologue",)),
+    }
 
-    All use the devices of that plan.
+
+def simulated_baselines(planner: Planner, ways: Mapping[str, Search]) -> dict[str, Prediction]:
+    """What others would do with the configured plan of the decoder, or with the best of their own.
 
     Args:
-        progress: makes what is told of the search for the baseline of a name.
+        ways: what the searches of `own_ways` have found.
     """
-    chain = Chain(planner.workload, _configured(planner, best), planner.hardware)
+    choice = _Choice.of(planner)
     made = {
-        "megatron": lambda: _chained(planner, "megatron", chain, megatron(chain)),
-        "balanced": lambda: _chained(planner, "balanced", chain, balanced(chain)),
-        "fsdp": lambda: _searched(planner, "fsdp", _fsdp(chain.strategy), progress),
-        "prologue": lambda: _searched(planner, "prologue", _prologue(chain.strategy), progress),
-        "optimus": lambda: _optimus(planner, chain),
+        "megatron": lambda: choice.best(planner, "megatron", _megatron),
+        "balanced": lambda: choice.best(planner, "balanced", _balanced),
+        "fsdp": lambda: _way(planner, "fsdp", ways["fsdp"]),
+        "prologue": lambda: _way(planner, "prologue", ways["prologue"]),
+        "optimus": lambda: choice.best(planner, "optimus", _optimus),
     }
     results = {}
     for name, make in made.items():
@@ -85,8 +94,57 @@ def simulated_baselines(
     return results
 
 
-def _configured(planner: Planner, best: Outcome) -> Strategy:
-    """The configured strategy of the decoder, or the best's if that does not fit the devices."""
+#: What a baseline makes of a chain.
+Make = Callable[[Planner, Chain], Prediction]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Chains that a baseline may run, the most promising first, and whose plans they have."""
+
+    chains: Sequence[Chain]
+    whose: str
+
+    @classmethod
+    def of(cls, planner: Planner) -> _Choice:
+        """The configured plan, if it fits the devices, else what there is to choose from."""
+        workload, hardware = planner.workload, planner.hardware
+        configured = _configured(planner)
+        if configured is not None:
+            return cls([Chain(workload, configured, hardware)], "as configured")
+        found = chains(planner.space, workload, hardware)
+        return cls(found, f"its own plan, the fastest of {min(TRIED, len(found))}")
+
+    def best(self, planner: Planner, name: str, make: Make) -> Prediction:
+        """The fastest of the first `TRIED` that can be run and have room; the leanest if none has.
+
+        Raises:
+            ScheduleError: none can be run.
+        """
+        made: list[Prediction] = []
+        problem = ScheduleError("no degrees divide the devices, the rows and the model")
+        for chain in self.chains:
+            if sum(self._has_room(planner, own) for own in made) == TRIED:
+                break
+            try:
+                made.append(make(planner, chain))
+            except ScheduleError as error:
+                problem = error
+        if not made:
+            raise problem
+        fitting = [own for own in made if self._has_room(planner, own)]
+        if fitting:
+            best = min(fitting, key=lambda own: own.seconds or inf)
+        else:
+            best = min(made, key=lambda own: own.memory or inf)
+        return replace(best, name=name, plan=f"{best.plan}; {self.whose}")
+
+    def _has_room(self, planner: Planner, own: Prediction) -> bool:
+        return own.memory is not None and own.memory <= planner.space.memory
+
+
+def _configured(planner: Planner) -> Strategy | None:
+    """The configured strategy of the decoder, if it fits the devices, the model and the rows."""
     config, space = planner.settled, planner.space
     decoder, rows = config.parallel.decoder, planner.workload.rows
     fits = decoder.devices == space.devices and (
@@ -95,9 +153,7 @@ def _configured(planner: Planner, best: Outcome) -> Strategy:
     if not (fits and space.fits("decoder", decoder)) or rows % (
         config.train.accumulate * decoder.batch
     ):
-        own = best.strategy
-        plans = {"decoder": own.decoder}
-        return Strategy(plans, own.microbatches, own.chunks, own.remat, co_issue=False)
+        return None
     return Strategy(
         {"decoder": decoder},
         config.train.accumulate,
@@ -107,34 +163,24 @@ def _configured(planner: Planner, best: Outcome) -> Strategy:
     )
 
 
-def _fsdp(strategy: Strategy) -> dict[str, Any]:
-    return {"counts": (strategy.decoder.devices,), "stages": (1,)}
-
-
-def _prologue(strategy: Strategy) -> dict[str, Any]:
-    decoder: ParallelPlan = strategy.decoder
-    return {
-        "counts": (decoder.devices,),
-        "placements": ("prologue",),
-        "stages": (decoder.stage,),
-        "contexts": (decoder.context,),
-        "tensors": (decoder.tensor,),
-        "chunks": (strategy.chunks,),
-    }
-
-
-def _searched(
-    planner: Planner, name: str, changes: dict[str, Any], progress: Callable[[str], Progress]
-) -> Prediction:
-    """The best of a part of the space."""
-    found = planner.search(1, progress(name), replace(planner.space, **changes))
+def _way(planner: Planner, name: str, found: Search) -> Prediction:
+    """The best of a part of the space, or why there is none."""
     if found.best:
         return predicted(planner, name, found.best[0])
-    return Prediction(name, "", reason=smallest(planner, found))
+    space = own_ways(planner.space, planner.workload)[name]
+    return Prediction(name, "", reason=smallest(planner, found.refused, space))
 
 
-def _chained(planner: Planner, name: str, chain: Chain, made: Baseline) -> Prediction:
-    own = of_simulation(planner, name, chain.strategy, made.simulation)
+def _megatron(planner: Planner, chain: Chain) -> Prediction:
+    return _chained(planner, chain, megatron(chain))
+
+
+def _balanced(planner: Planner, chain: Chain) -> Prediction:
+    return _chained(planner, chain, balanced(chain))
+
+
+def _chained(planner: Planner, chain: Chain, made: Baseline) -> Prediction:
+    own = of_simulation(planner, "", chain.strategy, made.simulation)
     return replace(own, memory=made.memory)
 
 
@@ -142,7 +188,7 @@ def _optimus(planner: Planner, chain: Chain) -> Prediction:
     alone = decoder_alone(chain)
     room = max(0.0, planner.space.memory - alone.memory)
     made = optimus(chain, alone.simulation, room)
-    own = of_simulation(planner, "optimus", chain.strategy, alone.simulation)
+    own = of_simulation(planner, "", chain.strategy, alone.simulation)
     mfu, recomputed = utilisation(planner, chain.strategy, made.seconds)
     encoders = (
         f"; encoders in {counted(made.stages, 'stage', 'stages')} x tensor {made.tensor}; "
@@ -162,11 +208,18 @@ def _optimus(planner: Planner, chain: Chain) -> Prediction:
     )
 
 
-def smallest(planner: Planner, found: Search) -> str:
-    if found.smallest is None:
-        why = "; ".join(found.refused) or "no degrees divide the devices, the rows and the model"
+def smallest(planner: Planner, refused: Mapping[str, int], space: Space | None = None) -> str:
+    """What the leanest strategy of a space in which nothing fits needs, and what would do.
+
+    Args:
+        refused: why its families were left out.
+        space: by default that of all plans.
+    """
+    leanest = planner.leanest(space)
+    if leanest is None:
+        why = "; ".join(refused) or "no degrees divide the devices, the rows and the model"
         return f"{why}; change parallel.devices or data.rows x train.accumulate"
-    strategy, memory = found.smallest
+    strategy, memory = leanest
     ways = _devices(planner)
     if memory <= planner.hardware.memory:
         ways.append(f"--memory {gib(memory)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from mllm_jax.workload import on_platform
 from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware
 from scheduling.schedule import Schedule, ScheduleError
-from scheduling.search import Progress, Search, search
+from scheduling.search import Lean, Outcome, Progress, Search, leanest, search
 from scheduling.space import Need, Space
 from sharding.plan import ParallelPlan
 
@@ -164,11 +165,19 @@ class Planner:
         return self._cuts[key]
 
     def search(
-        self, top: int = 1, progress: Progress | None = None, space: Space | None = None
+        self,
+        top: int = 1,
+        progress: Progress | None = None,
+        space: Space | None = None,
+        known: Sequence[Outcome] = (),
     ) -> Search:
-        """The fastest strategies of `space`, by default of all."""
+        """The fastest strategies of `space`, by default of all, and of those that are known."""
         given = space or self.space, self.workload, self.hardware, self.schedule
-        return search(*given, top, progress, self.within)
+        return search(*given, top, progress, self.within, known)
+
+    def leanest(self, space: Space | None = None) -> Lean | None:
+        """What takes the least memory of `space`, by default of all, and its bytes."""
+        return leanest(space or self.space, self.workload, self.hardware, self.schedule)
 
 
 def _shared(plan: ParallelPlan) -> ParallelPlan:

@@ -93,14 +93,12 @@ class Search:
         simulated: strategies that were simulated.
         families: decoders that were enumerated.
         refused: why families were left out, with their numbers.
-        smallest: the leanest strategy and its memory, where none fits.
     """
 
     best: tuple[Outcome, ...]
     simulated: int
     families: int
     refused: Mapping[str, int]
-    smallest: Lean | None = None
 
 
 class Scheduler(Protocol):
@@ -175,15 +173,24 @@ def search(
     top: int = 1,
     progress: Progress | None = None,
     within: float = 0.0,
+    known: Sequence[Outcome] = (),
 ) -> Search:
     """The `top` fastest strategies of `space`, at most one of a family's decoder degrees.
+
+    With several encoders beside stages, plans of theirs that have the same degrees and share their
+    parameters among ranks in other ways are not all simulated: the first that has room stands for
+    them.
 
     Args:
         scheduler: makes a strategy's schedule.
         progress: see `Progress`.
         within: none is faster than what is found by more than this share of its seconds.
+        known: what other searches have found, inside the space or outside; they count as found.
     """
-    return _Search(space, workload, hardware, scheduler, top, progress, within).run()
+    made = _Search(space, workload, hardware, scheduler, top, progress, within)
+    for outcome in known:
+        made.keep(outcome)
+    return made.run()
 
 
 def leanest(
@@ -268,8 +275,7 @@ class _Search:
         self._pass(queue)
         left = Counter(FEW_SLOW if isinstance(own, list) else SLOW for *_, own in queue)
         refused = dict(self.refused + left)
-        smallest = None if self.best else self.leanest()
-        return Search(tuple(self.best), self.simulated, self.families, refused, smallest)
+        return Search(tuple(self.best), self.simulated, self.families, refused)
 
     def _pass(self, queue: list[Entry], probed: int | None = None) -> list[Entry]:
         """Families, which are taken from the queue, in the order of their bounds.
@@ -409,7 +415,7 @@ class _Search:
         degrees = _degrees(member)
         if degrees in family.tried:
             self.refused[SHARED] += 1
-        elif self._try(member) and len(self.workload.encoders) > 1:
+        elif self._try(member) and len(self.workload.encoders) > 1 < member.decoder.stage:
             family.tried.add(degrees)
 
     def _bound(self, member: Strategy, alone: float) -> float:
@@ -445,7 +451,7 @@ class _Search:
         if memory.total > self.space.memory:
             self.refused["more memory than there is"] += 1
             return False
-        self._keep(Outcome(strategy, schedule, times, seconds, memory))
+        self.keep(Outcome(strategy, schedule, times, seconds, memory))
         return True
 
     def _promises(self, member: Strategy) -> bool:
@@ -461,7 +467,7 @@ class _Search:
         times = step_times(self.workload, strategy, self.hardware)
         return strategy, times, makespan(schedule, times, _options(strategy))
 
-    def _keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: Outcome) -> None:
         """One outcome for each plan of the decoder."""
         others = [old for old in self.best if old.strategy.decoder != outcome.strategy.decoder]
         same = [old for old in self.best if old.strategy.decoder == outcome.strategy.decoder]

@@ -22,7 +22,7 @@ from scheduling.schedule import (
     gpipe,
     interleaved,
 )
-from scheduling.table import Rules, worth_more
+from scheduling.table import Rules, worth_here, worth_more
 from tests.scheduling import optimum
 from tests.timing import within
 
@@ -222,6 +222,11 @@ def test_a_slot_takes_what_makes_the_tick_longer_by_less_than_its_share(case, fl
     assert found == pytest.approx(best, abs=1e-6)
     fitting = worth_more(load[None], floors, costs[None], share, False)[0]
     assert fitting.tolist() == (load + costs <= length).tolist()
+    possible = {stage: cost for stage, cost in enumerate(costs.tolist()) if np.isfinite(cost)}
+    for stretch in (True, False):
+        many = worth_more(load[None], floors, costs[None], share, stretch)[0]
+        here = worth_here(load.tolist(), floor, possible, share, stretch)
+        assert here == np.flatnonzero(many).tolist()
 
 
 @pytest.mark.parametrize("cut", [{}, {"stages": 2}, {"stages": 4}, {"backward": 1}])

@@ -16,7 +16,7 @@ from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware, Link
 from scheduling.memory import least_memory
 from scheduling.schedule import ScheduleError
-from scheduling.search import NEAR, Outcome, evaluate, fitting, search
+from scheduling.search import NEAR, SHARED, Outcome, evaluate, fitting, leanest, search
 from scheduling.space import Space, decoders, encoder_plans, members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -81,11 +81,10 @@ def test_nothing_is_faster_than_what_is_found(data: st.DataObject) -> None:
     assert [own.seconds for own in found.best] == sorted(best.values())[:top]
     assert all(own.memory.total <= memory for own in found.best)
     assert len({own.strategy.decoder for own in found.best}) == len(found.best)
-    if found.best or not tried:
-        assert found.smallest is None
-    else:
-        assert found.smallest is not None
-        assert memory < bytes_[0] <= found.smallest[1] <= bytes_[0] * (1 + NEAR)
+    if tried and not found.best:
+        lean = leanest(space, workload, hardware, scheduler)
+        assert lean is not None
+        assert memory < bytes_[0] <= lean[1] <= bytes_[0] * (1 + NEAR)
     assert found.simulated <= len(tried)
 
 
@@ -97,6 +96,34 @@ def test_a_search_may_end_when_little_can_be_gained() -> None:
         found = search(space, workload, hardware, scheduler, within=within)
         assert found.best[0].seconds * (1 - within) <= fastest.best[0].seconds
         assert found.simulated < fastest.simulated
+
+
+def test_what_other_searches_have_found_counts() -> None:
+    """Whatever a search may miss, nothing that is known is faster than what it finds."""
+    workload, hardware = small.workload(), small.hardware()
+    space, scheduler = small.space(8, workload), small.scheduler(workload, hardware)
+    fastest = search(space, workload, hardware, scheduler)
+    part = replace(space, stages=(2,), placements=("prologue",))
+    known = search(part, workload, hardware, scheduler).best
+    for within in (0.0, 0.6):
+        found = search(space, workload, hardware, scheduler, within=within, known=known)
+        assert found.best[0].seconds <= known[0].seconds
+    again = search(space, workload, hardware, scheduler, known=fastest.best)
+    assert again.best[0].seconds == fastest.best[0].seconds
+    assert again.simulated <= fastest.simulated
+
+
+def test_plans_of_several_encoders_that_are_shared_alike_are_simulated_once() -> None:
+    """What is found is at most a hundredth slower than the best of all that there is."""
+    encoders = [("vision", 64, 4), ("audio", 32, 4)]
+    workload, hardware = small.workload(rows=8, encoders=encoders), small.hardware()
+    part: dict[str, Any] = {"stages": (2,), "tensors": (1, 2), "contexts": (1,), "chunks": (1, 2)}
+    space = small.space(4, workload, remats=("layer",), **part)
+    tried = [outcome.seconds for _, outcome in everything(space, workload, hardware)]
+    found = search(space, workload, hardware, small.scheduler(workload, hardware))
+    assert found.refused[SHARED] > 0
+    assert min(tried) <= found.best[0].seconds <= min(tried) * 1.01
+    assert found.simulated < len(tried) / 3
 
 
 def test_most_strategies_are_never_simulated() -> None:
@@ -111,13 +138,13 @@ def test_most_strategies_are_never_simulated() -> None:
 def test_the_leanest_strategy_is_named_where_none_fits() -> None:
     workload, hardware = small.workload(rows=4), small.hardware()
     space = small.space(4, workload, memory=1e4)
-    found = search(space, workload, hardware, small.scheduler(workload, hardware))
-    assert found.best == ()
-    assert found.smallest is not None
-    strategy, memory = found.smallest
+    scheduler = small.scheduler(workload, hardware)
+    assert search(space, workload, hardware, scheduler).best == ()
+    found = leanest(space, workload, hardware, scheduler)
+    assert found is not None
+    strategy, memory = found
     assert set(strategy.plans) == {"decoder", "vision"}
     # So much, and no less, is enough.
-    scheduler = small.scheduler(workload, hardware)
     (one,) = search(replace(space, memory=memory), workload, hardware, scheduler).best
     assert one.memory.total == memory
     less = memory / (1 + NEAR) - 1

@@ -124,13 +124,37 @@ def test_best_and_baselines_have_the_same_keys(usual: dict[str, Any]) -> None:
     assert all(own["reason"] for own in result["baselines"].values())
 
 
+def test_what_is_written_is_as_fast_as_any_way_that_was_simulated(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A search that may end early does not lose to a part of what it searches."""
+    result = planned(file, capsys, "--within", "0.5")
+    ways = [result["baselines"][name]["step_seconds"] for name in ("fsdp", "prologue")]
+    assert result["best"]["step_seconds"] <= min(ways)
+
+
+def test_baselines_whose_plan_is_not_configured_have_plans_of_their_own(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They do not depend on what is found for the best."""
+    asked = ("parallel.devices=8", "train.accumulate=8")
+    results = [planned(file, capsys, *asked, *more) for more in ((), ("--within", "0.5"))]
+    for name in ("megatron", "balanced", "optimus"):
+        first, second = (result["baselines"][name] for result in results)
+        assert "; its own plan, the fastest of " in first["plan"]
+        assert first["devices"] == 8
+        assert [first[key] for key in ("plan", "step_seconds")] == [
+            second[key] for key in ("plan", "step_seconds")
+        ]
+
+
 def test_a_long_search_shows_how_far_it_is(tmp_path: Path) -> None:
     planner, _ = found()
     told: list[str] = []
     seconds = count(step=5)
     module.plan(planner, 1, tmp_path / "plan.yaml", lambda: next(seconds), told.append)
     # A line every ten seconds; this clock is read once for each strategy that is simulated.
-    assert told[0].startswith("10 s: 2 strategies simulated, ")
+    assert told[0].startswith("fsdp: 10 s: 2 strategies simulated, ")
     begun = [line for line in told if line[0].isdigit()]
     assert [line.split()[0] for line in begun] == [str(10 * (i + 1)) for i in range(len(begun))]
     # Searches for baselines, too.
@@ -282,8 +306,10 @@ def test_devices_that_would_wait_for_links_are_left_idle(
     assert best["devices"] == 2
     assert best["reason"] == "uses 2 of 4 devices: nothing that uses more, and fits, is faster"
     assert other["reason"] in ("", f"uses {other['devices']} of 4 devices")
-    # The others do as the configuration says.
-    assert {own["devices"] for own in result["baselines"].values()} == {4}
+    # What has no plan of its own does as the configuration says.
+    for name in ("megatron", "balanced", "optimus"):
+        assert result["baselines"][name]["devices"] == 4
+        assert result["baselines"][name]["plan"].endswith("; as configured")
     text = Path(result["file"]).read_text()
     assert "GiB a device; uses 2 of 4 devices.\n" in text
     config = load(result["file"])
