@@ -115,6 +115,9 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
         released = composed(pretrained)
     except (PretrainedError, TypeError) as error:
         raise ConfigError(source, [f"model.pretrained: {error}"]) from None
+    except OSError as error:  # a name that is too long, or a folder that may not be looked into
+        where = f"{error.strerror}: {shown(error.filename)}"
+        raise ConfigError(source, [f"model.pretrained: cannot be looked for: {where}"]) from None
     return {**values, "model": _merge(released, model)}
 
 

@@ -6,6 +6,7 @@ from data.configured_chat import make_chat, read_files
 from data.sample import DataError
 from mllm_jax.config_checks import check, check_unplanned
 from mllm_jax.config_sections import ExperimentConfig
+from scheduling.strict_yaml import shown
 
 
 def agreed(config: ExperimentConfig, *, planned: bool) -> tuple[ExperimentConfig, list[str]]:
@@ -21,13 +22,16 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
     vocabulary that is given, `data.processor` may be missing yet: whatever reads data refuses that.
     """
     data, given = config.data, config.model.decoder.vocab
-    if given is not None and data.processor is not None and not data.processor.exists():
-        return config, []
     try:
+        if given is not None and data.processor is not None and not data.processor.exists():
+            return config, []
         kinds = [encoder.modality for encoder in config.model.encoders.values()]
         size = make_chat(data, kinds, read_files(data)).vocab_size
     except DataError as error:
         return config, [str(error)]
+    except OSError as error:  # a name that is too long, or a folder that may not be looked into
+        where = f"{error.strerror}: {shown(error.filename)}"
+        return config, [f"data.processor, data.tokenizer: cannot be looked for: {where}"]
     if given is not None:
         few = f"model.decoder.vocab: {given} is less than the tokenizer's {size} ids; valid: null"
         return config, [few] if given < size else []

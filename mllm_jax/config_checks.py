@@ -23,6 +23,9 @@ from sharding.stages import StageViews, without_stages
 #: Axes whose product splits what no axis of a plan splits alone.
 PRODUCTS = {"vocab": ("stage", "tensor"), "sequence": ("context", "tensor")}
 
+#: Forwards of chunks in a schedule; larger ones take minutes to make.
+MOST_FORWARDS = 2**18
+
 #: Plan axes that nothing is split over: no family has experts.
 SINGLE_AXES = ("expert",)
 
@@ -394,9 +397,24 @@ def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[str]:
                 )
 
 
+def _length(config: ExperimentConfig) -> Iterator[str]:
+    """The schedule is not too long to be made."""
+    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    microbatches, most = config.train.accumulate, MOST_FORWARDS // (stages * chunks)
+    if microbatches > most:
+        yield (
+            f"train.accumulate: {microbatches} microbatches on parallel.decoder.stage {stages} x "
+            f"schedule.chunks {chunks} are more than {MOST_FORWARDS} forwards to schedule; valid: "
+            f"at most {most}"
+        )
+
+
 def _schedule(config: ExperimentConfig) -> Iterator[str]:
     """The pipeline can be scheduled, and its encoders run inside its stages."""
     if config.parallel.decoder.stage == 1:
+        return
+    if problems := [*_length(config)]:
+        yield from problems
         return
     try:
         StageViews.build(JointGrid.build(config.parallel.plans), config.schedule.fsdp_gather)

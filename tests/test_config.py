@@ -305,6 +305,18 @@ def test_a_value_changes_what_it_names_alone(tmp_path: Path) -> None:
     assert changed.parallel.encoders["audio"] == changed.parallel.decoder
 
 
+@pytest.mark.parametrize("key", ["data.tokenizer", "data.processor", "model.pretrained"])
+def test_a_name_that_no_file_can_have_is_refused(key: str, tmp_path: Path) -> None:
+    own = values()
+    if key == "model.pretrained":
+        del own["model"]["decoder"]
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(own))
+    with pytest.raises(ConfigError, match=f"{key}.*: File name too long: 'xxx") as error:
+        load(path, [f"{key}={'x' * 3000}"])
+    assert len(str(error.value)) < 600
+
+
 def test_chains_of_bases_end(tmp_path: Path) -> None:
     for number in range(40):
         (tmp_path / f"{number}.yaml").write_text(f"base: {number + 1}.yaml\n")

@@ -55,6 +55,16 @@ ENDS = ("", ".connector")
             ["model.decoder.layers: 6 is not a multiple of 4", "schedule.pad_layers: true"],
         ),
         (
+            {
+                "parallel__decoder": {"stage": 4},
+                "parallel__encoders__audio": {"data": 4},
+                "model__decoder__layers": 4,
+                "train__accumulate": 10**9,
+            },
+            ["train.accumulate: 1000000000 microbatches", "valid: at most 65536"],
+        ),
+        ({"model__encoders__audio__layers": 10**9}, ["audio.layers: 1000000000", "equal to 10000"]),
+        (
             {"parallel__decoder": {"stage": 4}, "model__decoder__layers": 4},
             [
                 "parallel: audio: tensor 2 reaches across the decoder's stages",

@@ -34,7 +34,7 @@ class DecoderConfig(Section):
     """
 
     family: Literal["llama", "qwen2", "qwen3", "gpt"] = "llama"
-    layers: int = Field(gt=0)
+    layers: int = Field(gt=0, le=10_000)
     d_model: int = Field(gt=0)
     heads: int = Field(gt=0)
     kv_heads: int = Field(gt=0, json_schema_extra={"derived": "heads"})

@@ -68,7 +68,7 @@ class _EncoderConfig(Section):
     #: Products of a layer's MLP; three where it is gated.
     products: ClassVar[int] = 2
 
-    layers: int = Field(gt=0)
+    layers: int = Field(gt=0, le=10_000)
     d_model: int = Field(gt=0)
     heads: int = Field(gt=0)
     head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
