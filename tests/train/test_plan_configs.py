@@ -20,8 +20,6 @@ CONFIGS = sorted(
 QUICK = {"demo", "demo_pipeline", "llava", "10b", "vit3b_gpt11b_8", "balance"} | {
     path.stem for path in CONFIGS if path.parent.name == "recipes"
 }
-#: The paper's hardware where it is not H100.
-HARDWARE = {"vit3b_gpt11b_8": "a100"}
 
 
 @pytest.mark.parametrize(
@@ -32,8 +30,9 @@ HARDWARE = {"vit3b_gpt11b_8": "a100"}
     ],
 )
 def test_every_config_has_a_plan(path: Path) -> None:
-    name = HARDWARE.get(path.stem, "h100")
-    planner = Planner(load(path, planned=False), named(name), name)
+    config = load(path, planned=False)
+    name = config.schedule.hardware or "h100"
+    planner = Planner(config, named(name), name)
     found = planner.search()
     assert found.best, found.refused
     best = found.best[0]
