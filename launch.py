@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 #: Benchmarks of what the host does by itself, or processes that they start.
-WITHOUT_DEVICES = ("balance", "loader", "peers", "startup")
+WITHOUT_DEVICES = ("balance", "loader", "peers", "published", "startup")
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
 ONE_THREAD = ("pipeline", "step", "cost")
 

@@ -21,6 +21,7 @@ from mllm_jax.bench_loader import bench_loader
 from mllm_jax.bench_overlap import bench_overlap
 from mllm_jax.bench_peers import bench_peers
 from mllm_jax.bench_pipeline import Row, Tell, bench_microbatches, bench_pipeline
+from mllm_jax.bench_published import bench_published
 from mllm_jax.bench_startup import bench_startup
 from mllm_jax.bench_step import bench_step
 from mllm_jax.config import ExperimentConfig
@@ -132,6 +133,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
     "overlap": bench_overlap,
     "balance": bench_balance,
     "cost": bench_cost,
+    "published": bench_published,
     "loader": bench_loader,
     "import": bench_import,
     "peers": bench_peers,

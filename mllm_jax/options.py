@@ -28,6 +28,7 @@ BENCHMARK_CONFIGS = {
     "overlap": "configs/bench/overlap.yaml",
     "balance": "configs/bench/balance.yaml",
     "cost": "configs/bench/cost.yaml",
+    "published": "configs/optimus/vit22b_gpt175b_3072.yaml",
     "loader": "configs/bench/loader.yaml",
     "import": "configs/bench/import.yaml",
     "peers": "configs/bench/peers.yaml",

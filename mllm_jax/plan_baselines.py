@@ -31,9 +31,7 @@ MOST_TIMES = 8
 TRIED = 8
 #: Why a baseline can be faster than a best with stages, and than one without.
 WITHOUT_TICKS = "its stages wait for data alone, those of the best for each other in every tick"
-WITHOUT_EXCHANGE = (
-    "it counts no exchange of encoder outputs, and of gathers and scatters a constant share"
-)
+WITHOUT_EXCHANGE = "it counts no exchange of encoder outputs"
 #: Seconds that differ by so small a share are the same.
 EQUAL = 1e-9
 

@@ -4,12 +4,14 @@
 `balanced`: encoder and decoder layers cut into virtual stages whose longest is as short as can be.
 `optimus`: encoders with plans of their own in the bubbles of the decoder's pipeline (Feng et al.,
 arXiv 2408.03505): whole forwards before and whole backwards after it (coarse), then microbatch by
-microbatch inside it (fine). All run asynchronous interleaved 1F1B.
+microbatch inside it (fine). All run asynchronous interleaved 1F1B, whose stages stop to exchange
+what they have made, and gather parameters and scatter gradients over data-parallel ranks with
+nothing beside (Megatron-LM that overlaps none of these).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,16 +20,22 @@ import numpy as np
 from scheduling.chain_memory import chain_memory
 from scheduling.estimate import WIDE, Strategy, Timing, Workload
 from scheduling.hardware import Hardware
-from scheduling.orders import Ordered, OrderTimes, megatron_orders, simulate_order
+from scheduling.orders import (
+    Ordered,
+    OrderTimes,
+    exchanged_in_pairs,
+    megatron_orders,
+    simulate_order,
+)
 from scheduling.schedule import ScheduleError, Task
 from scheduling.simulation import Options, Simulation
 from scheduling.times import Segment, TaskTime
 from sharding.plan import ParallelPlan, divisors
 
-#: Share of the data-parallel collectives that stays exposed where they run bucket by bucket beside
-#: the first forwards and the last backwards. Calibrated: with it Optimus hides 68.6 % of ViT-22B's
-#: work on 3072 devices without packing inside the decoder's run, published 68.7 % (docs/cost.md).
-EXPOSED = 0.6
+#: Transfers that hold a stage up after each task: what it sends, then what it receives. Calibrated
+#: (docs/cost.md): where both come one after the other, overlapping them makes GPT-175B on 256 A100
+#: 4.4 % faster; MegaScale's ablation (arXiv 2402.15627: MFU 55.5 to 58.0 %) says 4.5 %.
+TRANSFERS = 2
 #: Share that sums in another order may be off.
 ROUNDING = 1e-12
 
@@ -53,11 +61,13 @@ class Chain:
     Attributes:
         workload, strategy, hardware: as of `scheduling.estimate.step_times`; encoders take the
             decoder's plan, all with parameters whole along the data-parallel ranks.
+        overlapped: stages send and receive beside compute, and not between tasks.
     """
 
     workload: Workload
     strategy: Strategy
     hardware: Hardware
+    overlapped: bool = False
 
     @cached_property
     def timings(self) -> dict[str, Timing]:
@@ -68,7 +78,11 @@ class Chain:
         plans = dict.fromkeys(self.workload.towers, whole)
         own = replace(self.strategy, plans=plans, pieces={})
         names = [*self.workload.encoders, "decoder"]
-        return {name: Timing(self.workload, own, self.hardware, name) for name in names}
+        return {name: self.timing(own, name) for name in names}
+
+    def timing(self, strategy: Strategy, name: str) -> Timing:
+        """Of a tower; tensor ranks add up in the type of the activations, as Megatron-LM's do."""
+        return Timing(self.workload, strategy, self.hardware, name, sums=self.workload.size)
 
     @cached_property
     def encoders(self) -> list[Layer]:
@@ -113,16 +127,19 @@ class Chain:
         def time(task: Task, stage: int) -> TaskTime:
             return made[task.part * stages + stage][task.kind == "B"]
 
-        return self.around(time)
+        towers = {layer.tower for layer in layers} | {"decoder"}
+        around = self.ends([self.timings[name] for name in self.timings if name in towers])
+        send = self.timings["decoder"].send()
+        sends = (send, 0.0) if self.overlapped else (0.0, TRANSFERS * send)
+        return OrderTimes(time, *sends, *around)
 
-    def around(self, time: Callable[[Task, int], TaskTime]) -> OrderTimes:
-        """Times with those of sends, gather, scatter and optimizer."""
-        decoder = self.timings["decoder"]
+    def ends(self, timings: Iterable[Timing]) -> tuple[float, float, float]:
+        """Seconds of gather, scatter and optimizer of some towers."""
+        own = list(timings)
         gather, scatter, update = (
-            sum(getattr(self, name)(timing) for timing in self.timings.values())
-            for name in ("gather", "scatter", "update")
+            sum(map(kind, own)) for kind in (self.gather, self.scatter, self.update)
         )
-        return OrderTimes(time, decoder.send(), gather, scatter, update)
+        return gather, scatter, update
 
     def shared(self, timing: Timing) -> float:
         """Parameters of a tower on one device; the optimizer's are spread over the ranks."""
@@ -132,13 +149,13 @@ class Chain:
     def gather(self, timing: Timing) -> float:
         """Seconds of the gather of a tower's parameters, in the type of the activations."""
         data = self.workload.size * self.shared(timing)
-        return EXPOSED * self._over_ranks(data, timing.plan)
+        return self._over_ranks(data, timing.plan)
 
     def scatter(self, timing: Timing) -> float:
         """Seconds of the scatter of its gradients, in float32."""
         if not self._trains(timing):
             return 0.0
-        return EXPOSED * self._over_ranks(WIDE * self.shared(timing), timing.plan)
+        return self._over_ranks(WIDE * self.shared(timing), timing.plan)
 
     def update(self, timing: Timing) -> float:
         """Seconds of its optimizer, spread over the ranks."""
@@ -233,14 +250,16 @@ def _simulated(chain: Chain, cuts: Sequence[int], layers: Sequence[Layer]) -> Ba
     strategy = chain.strategy
     orders = megatron_orders(strategy.decoder.stage, strategy.chunks, strategy.microbatches)
     options = Options(co_issue=False, replicas=strategy.decoder.batch)
-    made = simulate_order(Ordered(orders), chain.times(cuts, layers), options)
+    pairs = strategy.chunks > 1 and not chain.overlapped
+    step = exchanged_in_pairs(orders) if pairs else Ordered(orders)
+    made = simulate_order(step, chain.times(cuts, layers), options)
     ends = zip([0, *cuts], cuts, strict=False)
     parts = [[layer.tower for layer in layers[a:b]] for a, b in ends]
     return Baseline(made, chain_memory(chain.timings, parts))
 
 
 def decoder_alone(chain: Chain) -> Baseline:
-    """The decoder's layers over all virtual stages, no encoder work; its own parameters too."""
+    """The decoder's layers over all virtual stages, with no work and no parameters of encoders."""
     parts = chain.strategy.decoder.stage * chain.strategy.chunks
     cuts = balanced_cuts([1.0] * len(chain.decoder), parts)
     return _simulated(chain, cuts, chain.decoder)

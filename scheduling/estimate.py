@@ -176,12 +176,14 @@ class Timing:
     Attributes:
         workload, strategy, hardware: as of `step_times`.
         name: of the tower.
+        sums: bytes of an element of what tensor ranks add up; float32, unless said.
     """
 
     workload: Workload
     strategy: Strategy
     hardware: Hardware
     name: str
+    sums: int = WIDE
 
     @cached_property
     def tower(self) -> TowerProfile:
@@ -255,8 +257,8 @@ class Timing:
 
     @property
     def scattered_sums(self) -> float:
-        """Seconds in which a tensor group adds up partial sums, in float32, and scatters them."""
-        sums = self.activation / self.workload.size * WIDE
+        """Seconds in which a tensor group adds up partial sums, and scatters them."""
+        sums = self.activation / self.workload.size * self.sums
         return self.group(sums / self.plan.context, "tensor")
 
     @cached_property

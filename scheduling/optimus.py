@@ -26,9 +26,14 @@ from scheduling.simulation import Simulation
 from scheduling.timeline import Span
 from sharding.plan import ParallelPlan, divisors
 
-#: Share of a tensor-parallel bubble that encoder kernels fill: they are longer or shorter than it.
-#: Calibrated: with it Optimus hides 86.0 % of ViT-22B's work on 3072 devices, published 85.0 %.
-FILLED = 0.12
+#: Share of a bubble inside the decoder's run that encoder kernels fill: they are longer or shorter
+#: than it, and wait for their own collectives. Calibrated (docs/cost.md): with it Optimus hides
+#: 57.5 % of ViT-22B's work on 1536 devices, as published.
+FILLED = 0.095
+#: Share of the time of the decoder's gather and scatter in which encoders compute, as their own
+#: parameters come and go over the same links. Calibrated (docs/cost.md): with it 68.7 % are hidden
+#: before and after the decoder's run on 3072 devices, as published.
+BESIDE = 0.735
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +42,15 @@ class Side:
 
     Attributes:
         room: `[stages]`: seconds before the first decoder task of a stage.
-        points, free: of every stage, times and the bubble seconds inside the decoder's run up to
-            them.
+        points, free: of every stage, times and the bubble seconds inside the decoder's run that
+            encoders fill up to them.
         deadlines: `[microbatches]`, rising: when the decoder needs its inputs.
-        gather: seconds at the start in which the encoders' own parameters are not there.
     """
 
     room: tuple[float, ...]
     points: tuple[np.ndarray, ...]
     free: tuple[np.ndarray, ...]
     deadlines: np.ndarray
-    gather: float
 
     def packed(self, stage: int, start: float, seconds: float) -> float:
         """When `seconds` of bubbles from `start` on have gone by on a stage."""
@@ -99,7 +102,7 @@ class Packing:
         """Seconds by which what runs outside is longer than the room there."""
         count, base = self.outside[pipeline], self._base(pipeline)
         ends = [
-            self.side.gather + (count + k) * self.work.seconds - self.side.room[base + k]
+            (count + k) * self.work.seconds - self.side.room[base + k]
             for k in range(self.stages if count else 0)
         ]
         return max(0.0, *ends) if ends else 0.0
@@ -115,7 +118,7 @@ class Packing:
         """When the microbatches outside are encoded."""
         for count in self.outside:
             for i in range(count):
-                yield self.side.gather + (i + self.stages) * self.work.seconds
+                yield (i + self.stages) * self.work.seconds
 
     def _inside(self) -> Iterator[float]:
         """When the microbatches inside are encoded, each pipeline's one after the other."""
@@ -228,7 +231,9 @@ def _with_plan(chain: Chain, alone: Simulation, stages: int, tensor: int) -> Opt
     whole = count / pipelines * sum(work.seconds for work in works)
     shares = _share(coarse, whole), _share(fine, whole)
     memory = _memory(chain, stages, tensor, max(dealt))
-    return Optimus(stages, tensor, alone.makespan + fine, *shares, memory)
+    # Gathers and scatters of all modules go through the same links, one after the other.
+    ends = sum(chain.ends(_timings(chain, stages, tensor)))
+    return Optimus(stages, tensor, alone.makespan + fine + ends, *shares, memory)
 
 
 def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
@@ -267,7 +272,7 @@ def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
     plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
     for name in chain.workload.encoders:
         own = replace(chain.strategy, plans={"decoder": decoder, name: plan}, pieces={})
-        yield Timing(chain.workload, own, chain.hardware, name)
+        yield chain.timing(own, name)
 
 
 def _sides(chain: Chain, alone: Simulation) -> tuple[Side, Side]:
@@ -275,13 +280,10 @@ def _sides(chain: Chain, alone: Simulation) -> tuple[Side, Side]:
     stages = chain.strategy.decoder.stage
     timing = chain.timings["decoder"]
     tasks = {"F": timing.forward(1), "B": timing.backward(1)}
-    idle = {kind: FILLED * time.collective / time.seconds for kind, time in tasks.items()}
+    idle = {kind: time.collective / time.seconds for kind, time in tasks.items()}
     rows = [_decoder_spans(alone, stage, idle) for stage in range(stages)]
-    gather, scatter = (
-        sum(getattr(chain, kind)(t) for n, t in chain.timings.items() if n != "decoder")
-        for kind in ("gather", "scatter")
-    )
-    end = alone.makespan - sum(chain.update(timing) for timing in chain.timings.values())
+    gather, scatter = ((1 - BESIDE) * own(timing) for own in (chain.gather, chain.scatter))
+    end = alone.makespan - chain.update(timing)
     turned = [[(end - b, end - a, c) for a, b, c in reversed(row)] for row in rows]
     inputs = np.sort([span.start for span in _first_chunk(alone, "F")])
     returns = np.sort([end - span.end for span in _first_chunk(alone, "B")])
@@ -309,25 +311,25 @@ def _first_chunk(alone: Simulation, kind: str) -> list[Span]:
 
 
 def _side(
-    rows: Sequence[Sequence[tuple[float, float, float]]], deadlines: np.ndarray, gather: float
+    rows: Sequence[Sequence[tuple[float, float, float]]], deadlines: np.ndarray, begin: float = 0.0
 ) -> Side:
+    """A side in seconds from `begin` on, when encoders begin."""
     made = [_bubbles(row) for row in rows]
     return Side(
-        tuple(row[0][0] for row in rows),
-        tuple(points for points, _ in made),
+        tuple(row[0][0] - begin for row in rows),
+        tuple(points - begin for points, _ in made),
         tuple(free for _, free in made),
-        deadlines,
-        gather,
+        deadlines - begin,
     )
 
 
 def _bubbles(row: Sequence[tuple[float, float, float]]) -> tuple[np.ndarray, np.ndarray]:
-    """Times, and bubble seconds up to them: the gaps, and the idle shares of the tasks."""
+    """Times, and bubble seconds that are filled up to them, in gaps and of idle shares of tasks."""
     points, free = [row[0][0]], [0.0]
     for start, end, share in row:
         if start > points[-1]:
-            free.append(free[-1] + start - points[-1])
+            free.append(free[-1] + FILLED * (start - points[-1]))
             points.append(start)
-        free.append(free[-1] + share * (end - start))
+        free.append(free[-1] + FILLED * share * (end - start))
         points.append(end)
     return np.array(points), np.array(free)

@@ -10,9 +10,10 @@ stage to another. Two stages, one microbatch (`s` is a send)::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,18 +90,53 @@ def _alternate(forwards: list[tuple[int, int]], warm_up: int, chunks: int) -> It
             yield (Task("B", microbatch, chunks - 1 - chunk),)
 
 
+def exchanged_in_pairs(orders: Orders) -> Ordered:
+    """Interleaved 1F1B whose stages exchange once for each forward and the backward after it.
+
+    What both leave goes out together when the backward is done, and what the next two need comes in
+    at the same time, so that the next forward waits for the gradient of its backward, too: as
+    interleaved schedules of Megatron-LM do with `overlap_p2p_comm` off. The slowest stage of a
+    round holds up one stage after another.
+    """
+    plain = Ordered(orders)
+    pairs = {
+        (stage, forward): (stage, backward)
+        for stage, order in enumerate(orders)
+        for forward, backward in _pairs([task for (task,) in order])
+    }
+    after: dict[Placed, tuple[Placed, ...]] = {}
+    for stage, task in plain:
+        backward = pairs.get((stage, task))
+        needs = [*plain.needs(stage, task), *(plain.needs(*backward) if backward else ())]
+        others = (pairs.get(own, own) for own in needs if own[0] != stage)
+        after[stage, task] = tuple(dict.fromkeys(others))
+    return Ordered(orders, after)
+
+
+def _pairs(order: Sequence[Task]) -> Iterator[tuple[Task, Task]]:
+    """Forwards with the backwards that alternate with them; none where all forwards come first."""
+    kinds = [task.kind for task in order]
+    if kinds == sorted(kinds, reverse=True):
+        return
+    for first, second in pairwise(order):
+        if (first.kind, second.kind) == ("F", "B"):
+            yield first, second
+
+
 @dataclass(frozen=True)
 class OrderTimes:
     """What takes time in a step without ticks, in seconds.
 
     Attributes:
         time: of a task on a stage; chunks may be uneven, and a head part of the last one.
-        send: moving the result of a task to another stage that waits for it.
+        send: moving the result of a task to another stage that waits for it, beside compute.
+        exchange: sending and receiving after a task, with no compute beside it.
         gather, scatter, update: as of `StepTimes`.
     """
 
     time: Callable[[Task, int], TaskTime]
     send: float = 0.0
+    exchange: float = 0.0
     gather: float = 0.0
     scatter: float = 0.0
     update: float = 0.0
@@ -282,6 +318,7 @@ class _Asynchronous:
 
     def _number(self) -> None:
         """Adds the nodes of all bundles; they wait for nothing yet."""
+        exchange = self.times.exchange
         for stage, order in enumerate(self.step.orders):
             for place, bundle in enumerate(order):
                 own = self.bundles[stage][place]
@@ -289,14 +326,15 @@ class _Asynchronous:
                 first = self.starts[stage, place] = len(self.nodes)
                 if len(bundle) > 1:
                     self.nodes.append(Node(stage, 0.0, name=name))
-                self.nodes.append(Node(stage, own.seconds, name=name))
+                self.nodes.append(Node(stage, own.seconds + exchange, name=name))
                 for task, seconds in zip(bundle, own.ends, strict=True):
                     if (stage, task) in self.ends:
                         raise ScheduleError(f"{task} stands twice on stage {stage}; valid: once")
                     self.ends[stage, task] = len(self.nodes) - 1
                     if len(bundle) > 1:
                         self.ends[stage, task] = len(self.nodes)
-                        self.nodes.append(Node(None, seconds, (first,), name=f"end of {task}"))
+                        end = seconds + exchange
+                        self.nodes.append(Node(None, end, (first,), name=f"end of {task}"))
 
     def _connect(self) -> None:
         """Lets the nodes wait for what their tasks need, and for the parameters."""

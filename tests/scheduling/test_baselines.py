@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling import baselines
 from scheduling.baselines import (
     Chain,
     balanced,
@@ -107,22 +106,37 @@ def test_equal_layers_take_the_time_of_the_formula(
     assert megatron(own).simulation.makespan == pytest.approx(expected)
 
 
-def test_ranks_gather_and_scatter_what_stays_exposed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_gather_and_scatter_with_nothing_beside() -> None:
     workload = without_head(small.workload(16, encoders=()))
-    plan = ParallelPlan(data=4, stage=2)
-    own = chain(workload, plan, small.hardware())
+    own = chain(workload, ParallelPlan(data=4, stage=2), small.hardware())
     timing = own.timings["decoder"]
     shared = workload.towers["decoder"].parameters / 2
-    hardware = own.hardware
-    gather, scatter = (hardware.group_seconds(size * shared, 4, 8) for size in (2, 4))
-    steps = {}
-    for exposed in (0.0, 0.5, 1.0):
-        monkeypatch.setattr(baselines, "EXPOSED", exposed)
-        assert own.gather(timing) == pytest.approx(exposed * gather)
-        assert own.scatter(timing) == pytest.approx(exposed * scatter)
-        steps[exposed] = balanced(own).simulation.makespan
-    assert steps[0.5] - steps[0.0] == pytest.approx((gather + scatter) / 2)
-    assert steps[1.0] - steps[0.0] == pytest.approx(gather + scatter)
+    gather, scatter = (own.hardware.group_seconds(size * shared, 4, 8) for size in (2, 4))
+    assert own.gather(timing) == pytest.approx(gather)
+    assert own.scatter(timing) == pytest.approx(scatter)
+    idle = balanced(own).simulation.idle
+    assert (idle["gather"], idle["scatter"]) == pytest.approx((gather, scatter))
+
+
+def test_stages_stop_to_exchange() -> None:
+    """Each send and each receipt holds a stage up, unless they are overlapped."""
+    workload = without_head(small.workload(16, layers=8, encoders=()))
+    # Links whose latency is all that they cost.
+    link = Link(bandwidth=1e30, latency=1e-3)
+    own = chain(workload, ParallelPlan(stage=2), small.hardware(link=link, network=link), chunks=2)
+    free = replace(own, overlapped=True)
+    send = own.timings["decoder"].send()
+    stopped, beside = (decoder_alone(made).simulation for made in (own, free))
+    # Forwards and backwards of two chunks of four microbatches, but for the last of them.
+    assert stopped.makespan - beside.makespan >= (2 * 2 * 4 - 1) * 2 * send - 8 * send
+    assert stopped.compute == pytest.approx(beside.compute)
+    assert stopped.idle["tensor"] == beside.idle["tensor"]
+
+
+def test_sums_of_tensor_ranks_have_the_type_of_activations() -> None:
+    own = chain(plan=ParallelPlan(stage=2, tensor=2))
+    timing = own.timings["decoder"]
+    assert timing.scattered_sums == timing.gathered_rows > 0
 
 
 def test_how_ranks_share_parameters_makes_no_difference() -> None:
@@ -161,7 +175,8 @@ def test_encoders_make_every_way_longer() -> None:
     least = sum(layer.seconds for layer in own.encoders) * 4 / 2
     for made in (megatron(own).simulation, balanced(own).simulation):
         assert made.makespan > alone.makespan
-        assert made.compute - alone.compute == pytest.approx(least)
+        update = own.update(own.timings["vision"])
+        assert made.compute - alone.compute == pytest.approx(least + update)
 
 
 @pytest.mark.parametrize("stages", [1, 2])

@@ -25,7 +25,7 @@ from scheduling.hardware import (
     read,
 )
 
-SHIPPED = ["a100", "b200", "h100", "h100_pcie", "h200", "v4", "v5e", "v5p", "v6e"]
+SHIPPED = ["a100", "b200", "h100", "h100_pcie", "h200", "h800", "v4", "v5e", "v5p", "v6e"]
 
 #: Round figures, so that times can be computed by hand.
 VALUES: dict[str, Any] = {
@@ -131,6 +131,7 @@ def test_the_page_names_every_field() -> None:
         ("NVIDIA H100 80GB HBM3", "h100"),
         ("NVIDIA H100 PCIe", "h100_pcie"),
         ("NVIDIA H200", "h200"),
+        ("NVIDIA H800", "h800"),
         ("NVIDIA B200", "b200"),
         # As libtpu reports them.
         ("TPU v4", "v4"),

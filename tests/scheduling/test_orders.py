@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.orders import Ordered, Orders, OrderTimes, megatron_orders, simulate_order
+from scheduling.orders import (
+    Ordered,
+    Orders,
+    OrderTimes,
+    exchanged_in_pairs,
+    megatron_orders,
+    simulate_order,
+)
 from scheduling.schedule import Schedule, ScheduleError, Task
 from scheduling.simulate import simulate
 from scheduling.simulation import Options, Replica, Simulation
@@ -87,6 +94,26 @@ def test_sends_take_time_but_not_that_of_the_stages() -> None:
     # Both stages always have something to do meanwhile, but at the first and the last send.
     assert many.makespan <= 9 * 3 + 8 * 2 * 0.5
     assert span_of(many, 1, F0) == (1.5, 2.5)
+
+
+def test_exchanges_hold_a_stage_up() -> None:
+    made = simulate_order(Ordered(SHORT), replace(PLAIN, exchange=0.5))
+    assert made.makespan == 1 + 0.5 + 1 + 0.5 + 2 + 0.5 + 2
+    assert span_of(made, 1, F0) == (1.5, 2.5)
+    assert made.idle["tensor"] == 0
+
+
+def test_pairs_wait_for_what_both_need_and_hand_on_at_their_end() -> None:
+    orders = megatron_orders(2, 2, 4)
+    step = exchanged_in_pairs(orders)
+    # Stage 0 runs .. F3 B1.1 .., and stage 1 .. F3 B1 ..: both come out of one exchange.
+    assert step.after[0, Task("B", 0, 1)] == ((1, Task("B", 0, 1)),)
+    assert step.after[1, Task("F", 3)] == ((0, Task("B", 1, 1)),)
+    # Where all forwards come first, nothing alternates.
+    assert simulate_order(exchanged_in_pairs(megatron_orders(2, 2, 2)), PLAIN).makespan > 0
+    free, paired = (simulate_order(own, PLAIN) for own in (Ordered(orders), step))
+    assert paired.compute == free.compute
+    assert paired.makespan >= free.makespan
 
 
 def test_one_send_waits_for_another_from_the_same_stage_to_the_same() -> None:
