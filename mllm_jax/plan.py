@@ -13,6 +13,7 @@ from mllm_jax.config import resolve, to_yaml
 from mllm_jax.plan_baselines import compared, own_ways, simulated_baselines, smallest
 from mllm_jax.planning import Planner
 from mllm_jax.prediction import GIB, Prediction, counted, gib, predicted
+from mllm_jax.same_remat import NAME, beside, same_remat
 from scheduling.estimate import Strategy
 from scheduling.search import Outcome, Progress, Search
 from scheduling.space import decoder_plans
@@ -38,6 +39,7 @@ class Planned:
         hardware: in words: devices and the bytes that a step may take of each.
         within: the share by which the best may miss the fastest.
         budgets: the present and the chosen budgets, where they were to be chosen.
+        same_remat: the fastest that computes again what is configured; None for none asked for.
     """
 
     best: tuple[Prediction, ...]
@@ -48,13 +50,15 @@ class Planned:
     hardware: str
     within: float = 0.0
     budgets: Advice | None = None
+    same_remat: Prediction | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """`{"best", "top", "baselines": {name}, "hardware", "search_seconds", "within",
-        "simulated", "families", "refused", "budgets", "file"}`."""
+        """`{"best", "top", "same_remat", "baselines": {name}, "hardware", "search_seconds",
+        "within", "simulated", "families", "refused", "budgets", "file"}`."""
         return {
             "best": self.best[0].to_json(),
             "top": [own.to_json() for own in self.best],
+            "same_remat": self.same_remat.to_json() if self.same_remat else None,
             "baselines": {name: own.to_json() for name, own in self.baselines.items()},
             "hardware": self.hardware,
             "search_seconds": self.seconds,
@@ -68,14 +72,21 @@ class Planned:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Cells of the table: the best, then the baselines."""
-        return [own.row for own in (*self.best, *self.baselines.values())]
+        """Cells of the table: the best, the baselines, the best with the configured remat."""
+        return [own.row for own in (*self.best, *self.baselines.values(), *self._unlike_best)]
+
+    @property
+    def _unlike_best(self) -> list[Prediction]:
+        own = self.same_remat
+        return [own] if own and own.seconds != self.best[0].seconds else []
 
     @property
     def notes(self) -> list[str]:
         """Lines below the table."""
         plans = [f"{own.name}: {text}" for own in self.best for text in own.texts]
         lost = [f"{name}: {own.reason}" for name, own in self.baselines.items()]
+        for own in self._unlike_best:
+            lost += [f"{NAME}: {text}" for text in own.texts] + beside(own, self.baselines)
         refused = [f"{count} refused: {why}" for why, count in self.found.refused.items()]
         missed = [f"the fastest may take up to {self.within:.3g} less"] if self.within else []
         return [
@@ -132,8 +143,10 @@ def plan(
         name: compared(own, best[0], planner.space.memory)
         for name, own in simulated_baselines(planner, ways).items()
     }
+    equal = same_remat(planner, found.best[0], _progress(tell, clock, f"{NAME}: "))
     write(planner, found.best[0], file)
-    return Planned(best, baselines, found, seconds, file, _told(planner), planner.within, budgets)
+    told = _told(planner)
+    return Planned(best, baselines, found, seconds, file, told, planner.within, budgets, equal)
 
 
 def _told(planner: Planner) -> str:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,7 @@ from mllm_jax.config import ExperimentConfig, load, resolve
 from mllm_jax.planning import Planner
 from mllm_jax.predict import memory
 from mllm_jax.prediction import COLUMNS
+from mllm_jax.same_remat import beside
 from mllm_jax.simulate import simulated_step
 from mllm_jax.train.schedule import make_schedule, one_stage
 from scheduling.estimate import Strategy
@@ -104,7 +106,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_best_and_baselines_have_the_same_keys(usual: dict[str, Any]) -> None:
     result = usual
     assert list(result["baselines"]) == WAYS
-    every = [result["best"], *result["top"], *result["baselines"].values()]
+    every = [result["best"], *result["top"], *result["baselines"].values(), result["same_remat"]]
     assert all(set(own) == KEYS for own in every)
     assert result["search_seconds"] > 0
     assert result["top"][0] == result["best"]
@@ -181,6 +183,22 @@ def test_up_to_so_many_plans_are_shown_as_are_asked_for(
     _, best = found()
     assert [own["step_seconds"] for own in result["top"]] == [best[0].seconds]
     assert len(best) == 6
+
+
+def test_the_best_at_equal_recomputation_is_told(
+    file: Path, capsys: pytest.CaptureFixture[str], usual: dict[str, Any]
+) -> None:
+    """Of a model that fits without recomputation, full recomputation is another plan's."""
+    result = planned(file, capsys, "model.remat=full")
+    own, best = result["same_remat"], result["best"]
+    assert "remat full" in own["plan"]
+    assert "remat none" in best["plan"]
+    assert own["step_seconds"] > best["step_seconds"]
+    same = usual["same_remat"]
+    assert same["step_seconds"] >= usual["best"]["step_seconds"]
+    prediction = module.Prediction("same remat", "", 4, 1.0, mfu=0.5, recomputed=0.6)
+    slower = replace(prediction, name="optimus", seconds=1.25)
+    assert beside(prediction, {"optimus": slower}) == ["optimus: 1.25x the seconds of same remat"]
 
 
 def test_what_is_written_runs_as_it_was_predicted(tmp_path: Path) -> None:

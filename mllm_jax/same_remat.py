@@ -1,0 +1,34 @@
+"""The best plan that computes again what baselines do: what is gained beside computing less."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mllm_jax.planning import Planner
+from mllm_jax.prediction import Prediction, predicted
+from scheduling.search import Outcome, Progress
+
+NAME = "same remat"
+
+
+def same_remat(planner: Planner, best: Outcome, progress: Progress) -> Prediction:
+    """The fastest strategy with the configured `model.remat`, which configured baselines have."""
+    remat = planner.config.model.remat
+    if best.strategy.remat == remat:
+        return replace(predicted(planner, NAME, best), reason="as fast as the best: it is the best")
+    found = planner.search(1, progress, replace(planner.space, remats=(remat,)))
+    if found.best:
+        return predicted(planner, NAME, found.best[0])
+    return Prediction(NAME, "", reason=f"nothing fits with remat {remat}")
+
+
+def beside(own: Prediction, baselines: Mapping[str, Prediction]) -> list[str]:
+    """What the baselines take beside it."""
+    if own.seconds is None:
+        return []
+    return [
+        f"{name}: {made.seconds / own.seconds:.2f}x the seconds of {NAME}"
+        for name, made in baselines.items()
+        if made.seconds is not None
+    ]
