@@ -20,7 +20,7 @@ from mllm_jax import plan as module
 from mllm_jax.config import ExperimentConfig, load, resolve
 from mllm_jax.planning import Planner
 from mllm_jax.predict import memory
-from mllm_jax.prediction import COLUMNS
+from mllm_jax.prediction import COLUMNS, Prediction
 from mllm_jax.same_remat import beside
 from mllm_jax.simulate import simulated_step
 from mllm_jax.train.schedule import make_schedule, one_stage
@@ -196,7 +196,7 @@ def test_the_best_at_equal_recomputation_is_told(
     assert own["step_seconds"] > best["step_seconds"]
     same = usual["same_remat"]
     assert same["step_seconds"] >= usual["best"]["step_seconds"]
-    prediction = module.Prediction("same remat", "", 4, 1.0, mfu=0.5, recomputed=0.6)
+    prediction = Prediction("same remat", "", 4, 1.0, mfu=0.5, recomputed=0.6)
     slower = replace(prediction, name="optimus", seconds=1.25)
     assert beside(prediction, {"optimus": slower}) == ["optimus: 1.25x the seconds of same remat"]
 
