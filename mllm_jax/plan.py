@@ -143,7 +143,7 @@ def plan(
         name: compared(own, best[0], planner.space.memory)
         for name, own in simulated_baselines(planner, ways).items()
     }
-    equal = same_remat(planner, found.best[0], _progress(tell, clock, f"{NAME}: "))
+    equal = same_remat(planner, found.best[0], known, _progress(tell, clock, f"{NAME}: "))
     write(planner, found.best[0], file)
     told = _told(planner)
     return Planned(best, baselines, found, seconds, file, told, planner.within, budgets, equal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mllm_jax.planning import Planner
@@ -12,12 +12,21 @@ from scheduling.search import Outcome, Progress
 NAME = "same remat"
 
 
-def same_remat(planner: Planner, best: Outcome, progress: Progress) -> Prediction:
-    """The fastest strategy with the configured `model.remat`, which configured baselines have."""
+def same_remat(
+    planner: Planner, best: Outcome, known: Sequence[Outcome], progress: Progress
+) -> Prediction:
+    """The fastest strategy with the configured `model.remat`, which configured baselines have.
+
+    Args:
+        best: the fastest of all.
+        known: what other searches have found.
+        progress: told of the search.
+    """
     remat = planner.config.model.remat
     if best.strategy.remat == remat:
         return replace(predicted(planner, NAME, best), reason="as fast as the best: it is the best")
-    found = planner.search(1, progress, replace(planner.space, remats=(remat,)))
+    alike = [own for own in known if own.strategy.remat == remat]
+    found = planner.search(1, progress, replace(planner.space, remats=(remat,)), alike)
     if found.best:
         return predicted(planner, NAME, found.best[0])
     return Prediction(NAME, "", reason=f"nothing fits with remat {remat}")
