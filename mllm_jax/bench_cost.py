@@ -140,7 +140,7 @@ def _steps(config: ExperimentConfig, devices: Sequence[jax.Device]) -> list[_Ste
 
 
 def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _Step:
-    grid = JointGrid.build(config.parallel.plans)
+    grid = JointGrid.build(config.parallel.plans, config.model.decoder.kv_heads)
     pipeline = pipeline_plan(config)
     layout = parameter_layouts(config.model, grid, pipeline is not None)
     optimizer, frozen = build_optimizer(config.train, layout), Frozen(config.train.freeze)

@@ -221,7 +221,7 @@ def _compile(
     plans: Mapping[str, ParallelPlan],
     devices: Sequence[jax.Device] | None = None,
 ) -> Compiled:
-    grid = JointGrid.build(plans)
+    grid = JointGrid.build(plans, config.model.decoder.kv_heads)
     mesh = make_mesh(grid, devices or jax.devices()[: grid.devices])
     pipeline: PipelinePlan | None = pipeline_plan(config) if grid.devices > 1 else None
     frozen = Frozen(config.train.freeze)

@@ -21,7 +21,7 @@ from sharding.plan import ParallelPlan, PlanError, divisors
 from sharding.stages import StageViews, without_stages
 
 #: Axes whose product splits what no axis of a plan splits alone.
-PRODUCTS = {"vocab": ("stage", "tensor"), "sequence": ("context", "tensor")}
+PRODUCTS = {"sequence": ("context", "tensor")}
 
 #: Forwards of chunks in a schedule; larger ones take minutes to make.
 MOST_FORWARDS = 2**18
@@ -231,7 +231,7 @@ def _grid(config: ExperimentConfig) -> Iterator[str]:
 
 
 def _sizes(config: ExperimentConfig) -> Iterator[str]:
-    """Heads, widths and vocabulary divide by the degrees that split them."""
+    """Heads and widths divide by the degrees that split them."""
     for name, plan in config.parallel.plans.items():
         where = "model.decoder" if name == "decoder" else f"model.encoders.{name}"
         for need in config.model.requirements(name):

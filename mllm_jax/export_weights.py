@@ -32,6 +32,7 @@ from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError,
 from mllm_jax.models.pretrained.release import Release
 from mllm_jax.models.pretrained.rules import Rule
 from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.train.regroup import resized
 from mllm_jax.train.saved import SavedParameters
 
 #: Types of exported tensors, as safetensors and as `config.json` name them.
@@ -347,7 +348,8 @@ class Export:
         for name, rule in self.rules:
             leaf = self.saved[name]
             if rule.layers is None:
-                draft.put(rule.released, rule.form.released_from(leaf))
+                own = resized(leaf, rule.form.shape)  # without padding of the vocabulary
+                draft.put(rule.released, rule.form.released_from(own))
                 continue
             # Of a pipeline in chunks, with padding behind the last layer.
             layers = leaf.reshape(-1, *rule.form.shape)

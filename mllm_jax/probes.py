@@ -18,6 +18,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.config import AdamWConfig, ExperimentConfig
+from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.kept import between, packing
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters, compute_dtype
 from mllm_jax.models.parameters import run_layers
@@ -141,6 +142,12 @@ def _short(config: ExperimentConfig) -> ExperimentConfig:
     return config.model_copy(update={"model": changed})
 
 
+def _grid(model: ModelConfig, plan: ParallelPlan) -> JointGrid:
+    """All towers under one plan."""
+    plans = dict.fromkeys(("decoder", *model.encoders), plan)
+    return JointGrid.build(plans, model.decoder.kv_heads)
+
+
 def _sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
     """Rows of a tensor group, and positions of a row."""
     plan = config.parallel.plans[name]
@@ -191,7 +198,7 @@ class _LayerRun:
 
     def _compiled(self, backward: bool) -> Callable[[], Any]:
         model, name, plan = self.config.model, self.name, self.plan
-        grid = JointGrid.build(dict.fromkeys(("decoder", *model.encoders), plan))
+        grid = _grid(model, plan)
         view, mesh = grid.views[name], make_mesh(grid, self.devices)
         tower = Decoder(model, view) if name == "decoder" else Encoder(model, name, view)
 
@@ -257,7 +264,7 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> Probe:
     config = _short(config)
     train = config.train.model_copy(update={"optimizer": AdamWConfig(), "freeze": ()})
     model, plan = config.model, ParallelPlan(data=len(devices))
-    grid = JointGrid.build(dict.fromkeys(("decoder", *model.encoders), plan))
+    grid = _grid(model, plan)
     mesh = make_mesh(grid, devices)
     layout = parameter_layouts(model, grid)
     step = TrainStep(model, grid, mesh, build_optimizer(train, layout))

@@ -81,7 +81,7 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
 
 def _records(config: ExperimentConfig, plan: PipelinePlan) -> np.ndarray:
     """Times of the second of two steps on synthetic data; the first one warms up."""
-    grid = JointGrid.build(config.parallel.plans)
+    grid = JointGrid.build(config.parallel.plans, config.model.decoder.kv_heads)
     recorder = Recorder(grid)
     mesh = make_mesh(grid, jax.devices()[: grid.devices])
     observed = replace(plan, observe=recorder)

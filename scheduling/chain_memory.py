@@ -53,7 +53,7 @@ def _of_stage(timings: Mapping[str, Timing], chunks: Sequence[Sequence[str]], st
 def _state(timing: Timing, layers: int) -> float:
     """Bytes of the state of so many layers, with the tower's other parameters."""
     layer, rest = (
-        elements(own, timing.plan, fsdp=False)
+        elements(timing.tower, own, timing.plan, fsdp=False)
         for own in (timing.tower.layer_parameters, timing.tower.rest_parameters)
     )
     return state_bytes(timing) * (layers * layer + rest)

@@ -20,7 +20,7 @@ from functools import cached_property
 from math import gcd
 
 from scheduling.bubbles import Placement
-from scheduling.cost import Parameters, Part, TowerProfile
+from scheduling.cost import Parameters, Part, TowerProfile, TowerWork
 from scheduling.hardware import Efficiency, Hardware
 from scheduling.program import Remat
 from scheduling.schedule import EncoderPieces, Kind
@@ -146,22 +146,32 @@ def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> St
     )
 
 
-def elements(parameters: Parameters, plan: ParallelPlan, *, fsdp: bool = True) -> float:
+def elements(
+    tower: TowerProfile, parameters: Parameters, plan: ParallelPlan, *, fsdp: bool = True
+) -> float:
     """Elements of `parameters` on one device, without stages.
 
+    The vocabulary is padded to a multiple of its ranks; of fewer heads of keys and values than
+    tensor ranks there are copies.
+
     Args:
+        tower: that they belong to.
         fsdp: whether the devices of fsdp share them; else as gathered.
     """
-    degrees = {"embed": plan.fsdp if fsdp else 1, "vocab": plan.vocab}
-    for axis in ("heads", "kv_heads", "mlp"):
-        degrees[axis] = plan.tensor
+    degrees = {"heads": plan.tensor, "mlp": plan.tensor, "embed": plan.fsdp if fsdp else 1}
+    degrees["kv_heads"] = gcd(tower.kv_heads, plan.tensor)
     total = 0.0
     for axes, count in parameters.items():
         share = float(count)
         for name in axes:
             share /= degrees.get(name or "", 1)
-        total += share
+        total += share * entries(tower, plan) / tower.outputs if "vocab" in axes else share
     return total
+
+
+def entries(tower: TowerProfile, plan: ParallelPlan) -> int:
+    """Entries of the vocabulary on one device, padding included."""
+    return -(-tower.outputs // plan.vocab)
 
 
 def _collectives(*seconds: float) -> tuple[Segment, ...]:
@@ -270,9 +280,10 @@ class Timing:
         than the ranks.
         """
         tower, plan = self.tower, self.plan
-        pairs = tower.kv_heads // plan.tensor
+        queries = tower.heads // plan.tensor
+        pairs = queries // gcd(tower.heads // tower.kv_heads, queries)
         copies = plan.context // gcd(pairs, plan.context)
-        heads = 2 * tower.heads / plan.tensor + 2 * pairs * copies
+        heads = 2 * queries + 2 * pairs * copies
         positions = self.rows * self.workload.positions[self.name] / tower.stride / plan.context
         return self.group(positions * heads * tower.head_dim * self.workload.size, "context")
 
@@ -289,8 +300,7 @@ class Timing:
     def _by_layer(self, size: int) -> float:
         if not self.strategy.by_layer:
             return 0.0
-        whole = size * elements(self.tower.layer_parameters, self.plan, fsdp=False)
-        return self.group(whole, "fsdp")
+        return self.group(size * self.of_layer, "fsdp")
 
     # ---- compute ---------------------------------------------------------------------------------
 
@@ -317,8 +327,20 @@ class Timing:
     @cached_property
     def block(self) -> float:
         """Seconds of compute of one block of a layer, forward."""
-        whole = self.compute(self.tower.layer) + self.efficiency.layer_seconds
-        return whole / self.tower.blocks
+        whole = self.compute(self.tower.layer) + self.compute(self._copied)
+        return (whole + self.efficiency.layer_seconds) / self.tower.blocks
+
+    @property
+    def copies(self) -> int:
+        """Tensor ranks that hold the same heads of keys and values."""
+        return self.plan.tensor // gcd(self.tower.kv_heads, self.plan.tensor)
+
+    @property
+    def _copied(self) -> Part:
+        """What ranks with copies of heads of keys and values make of them beside their share."""
+        tower = self.tower
+        linear = 4 * tower.width * tower.kv_heads * tower.head_dim / tower.stride
+        return Part(TowerWork((self.copies - 1) * linear, 0), 0)
 
     def hidden(self, collective: float, compute: float) -> float:
         """What is left of a collective, or of moving bytes, with other compute beside it."""
@@ -352,8 +374,7 @@ class Timing:
         alone = _collectives(self.exchanged_heads, fsdp)
         whole = TaskTime((*block * self.tower.blocks, *alone))
         # Accelerators add to the sums in the epilogue of the products that make the gradients.
-        count = elements(self.tower.layer_parameters, self.plan, fsdp=False) if self.trains else 0.0
-        sums = self.summing(count)
+        sums = self.summing(self.of_layer if self.trains else 0.0)
         return (*whole.segments, Segment(self.hidden(sums, whole.seconds)))
 
     def summing(self, count: float) -> float:
@@ -434,7 +455,9 @@ class Timing:
 
     def head(self) -> TaskTime:
         """Head and loss of a microbatch with their backward, on all stages at once."""
-        compute = (3 if self.trains else 2) * self.compute(self.tower.end, 1 / self.plan.stage)
+        # What a tensor rank computes of the whole, of a vocabulary that is padded.
+        own = entries(self.tower, self.plan) * self.plan.tensor / self.tower.outputs
+        compute = (3 if self.trains else 2) * self.compute(self.tower.end, own)
         share = self.activation / self.plan.sequence
         # The last stage's output to all, and its gradient's sum.
         moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows
@@ -477,19 +500,24 @@ class Timing:
         """Parameters of one device, gathered over fsdp."""
         return self._layers_resident + self._rest_resident
 
+    @cached_property
+    def of_layer(self) -> float:
+        """Parameters of a layer on one device, gathered over fsdp."""
+        return elements(self.tower, self.tower.layer_parameters, self.plan, fsdp=False)
+
     @property
     def _layers_resident(self) -> float:
-        return self.layers * elements(self.tower.layer_parameters, self.plan, fsdp=False)
+        return self.layers * self.of_layer
 
     @property
     def _rest_resident(self) -> float:
-        return elements(self.tower.rest_parameters, self.plan, fsdp=False)
+        return elements(self.tower, self.tower.rest_parameters, self.plan, fsdp=False)
 
     @cached_property
     def stored(self) -> float:
         """Parameters that one device keeps."""
-        own = self.layers * elements(self.tower.layer_parameters, self.plan)
-        return own + elements(self.tower.rest_parameters, self.plan)
+        own = self.layers * elements(self.tower, self.tower.layer_parameters, self.plan)
+        return own + elements(self.tower, self.tower.rest_parameters, self.plan)
 
     @cached_property
     def gathered(self) -> float:
@@ -505,7 +533,14 @@ class Timing:
         if not self.trains:
             return 0.0
         fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.resident, "fsdp")
-        return fsdp + 2 * self._over_replicas(WIDE * self.stored)
+        return fsdp + 2 * (self._over_replicas(WIDE * self.stored) + self._over_copies())
+
+    def _over_copies(self) -> float:
+        """Seconds of a gather, or scatter, over ranks with the same heads of keys and values."""
+        layer = self.tower.layer_parameters
+        own = {axes: count for axes, count in layer.items() if "kv_heads" in axes}
+        data = WIDE * self.layers * elements(self.tower, own, self.plan)
+        return self.hardware.group_seconds(data, self.copies, self.copies)
 
     def _over_replicas(self, data: float) -> float:
         """Seconds of a gather, or scatter, over the ranks that hold the same parameters."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from scheduling.estimate import WIDE, Strategy, Timing, Workload, elements
+from scheduling.estimate import WIDE, Strategy, Timing, Workload, entries
 from scheduling.hardware import Hardware
 from scheduling.program import DecoderSizes, EncoderSizes
 from scheduling.schedule import ScheduleError
@@ -121,7 +121,7 @@ def everything(tower: Timing) -> float:
 
 def _layer_work(tower: Timing) -> float:
     """Bytes that a layer's backward works with: what it reads, and its parameters' gradients."""
-    gradients = WIDE * elements(tower.tower.layer_parameters, tower.plan, fsdp=False)
+    gradients = WIDE * tower.of_layer
     again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.strategy.remat]
     return gradients + again * everything(tower)
 
@@ -133,10 +133,10 @@ def _task_work(tower: Timing) -> float:
 
 def logits(tower: Timing) -> float:
     """Bytes of one chunk's logits and their gradient, float32, with the head's own gradient."""
-    workload, vocab = tower.workload, tower.plan.vocab
+    workload = tower.workload
     own = tower.rows * workload.positions["decoder"] / tower.plan.context
     tokens = min(workload.loss_chunk, own)
-    return 3 * WIDE * tokens * tower.tower.outputs / vocab
+    return 3 * WIDE * tokens * entries(tower.tower, tower.plan)
 
 
 def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from sharding.numbering import Span, numbering, overlap
-from sharding.plan import AXES, ParallelPlan, PlanError, factorizations
+from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
 
 Axes = tuple[str, ...]
 
@@ -32,6 +32,8 @@ class View:
 
     Attributes:
         data, fsdp, stage, context, expert, tensor: mesh axis names, slowest first.
+        copies: the last of the tensor axes, along which ranks hold the same heads of keys and
+            values, as there are fewer of these than ranks.
         sizes: `(name, size)` of every grid axis, those of other modules included.
     """
 
@@ -41,6 +43,7 @@ class View:
     context: Axes = ()
     expert: Axes = ()
     tensor: Axes = ()
+    copies: Axes = ()
     sizes: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -52,6 +55,11 @@ class View:
     def vocab(self) -> Axes:
         """Axes over which the vocabulary is split: all stages share embedding and head."""
         return self.stage + self.tensor
+
+    @property
+    def kv_heads(self) -> Axes:
+        """Axes over which heads of keys and values are split."""
+        return self.tensor[: len(self.tensor) - len(self.copies)]
 
     @property
     def sequence(self) -> Axes:
@@ -94,8 +102,13 @@ class JointGrid:
     views: Mapping[str, View] = field(repr=False)
 
     @classmethod
-    def build(cls, plans: Mapping[str, ParallelPlan]) -> JointGrid:
+    def build(cls, plans: Mapping[str, ParallelPlan], kv_heads: int | None = None) -> JointGrid:
         """Refine `plans`, which must contain `"decoder"`.
+
+        Args:
+            kv_heads: the decoder's heads of keys and values. Where its tensor degree does not
+                divide them, they are split as far as the grid allows, and copied beyond; None for
+                as many as any degree divides.
 
         Raises:
             PlanError: the plans cover different numbers of devices, an encoder's groups reach
@@ -112,8 +125,11 @@ class JointGrid:
                 raise PlanError(f"{name}: {reason}", _fitting(decoder, placed))
             cuts |= _edges(plan, decoder)
             placed.append(plan)
-        axes = _name_axes(sorted(cuts), decoder)
-        return cls(axes, dict(plans), {n: _view(plan, axes, decoder) for n, plan in plans.items()})
+        copies = 1 if kv_heads is None else _copies(kv_heads, decoder.tensor, cuts)
+        axes = _name_axes(sorted(cuts | {copies}), decoder)
+        views = {name: _view(plan, axes, decoder) for name, plan in plans.items()}
+        views["decoder"] = _with_copies(views["decoder"], copies)
+        return cls(axes, dict(plans), views)
 
     @property
     def decoder(self) -> View:
@@ -170,6 +186,18 @@ def _refusal(plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> str |
         return error.reason
     clash = _clash(own)
     return None if clash is None else overlap(plan, *clash)
+
+
+def _copies(kv_heads: int, tensor: int, cuts: set[int]) -> int:
+    """Tensor ranks that hold the same heads: as few as the heads and the other cuts allow."""
+    splits = reversed(divisors(math.gcd(kv_heads, tensor)))
+    return next(tensor // n for n in splits if _clash(cuts | {tensor // n}) is None)
+
+
+def _with_copies(view: View, copies: int) -> View:
+    """`view` with the last of its tensor axes, of `copies` ranks in all, as those of copies."""
+    tails = (view.tensor[i:] for i in range(len(view.tensor) + 1))
+    return replace(view, copies=next(tail for tail in tails if view.degree(tail) == copies))
 
 
 def _check_device_count(name: str, plan: ParallelPlan, decoder: ParallelPlan) -> None:

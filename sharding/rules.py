@@ -7,9 +7,9 @@ chunks     -         virtual chunks of a pipeline, each spread over all stages
 layers     stage     stacked layers
 embed      fsdp      the model width; gathered before use (ZeRO-3)
 heads      tensor    attention heads
-kv_heads   tensor    key and value heads
+kv_heads   tensor    key and value heads, copied where there are fewer than ranks
 mlp        tensor    hidden width
-vocab      both      rows of the embedding, columns of the head: stage x tensor
+vocab      both      rows of the embedding, columns of the head: stage x tensor; padded
 None       -         whole on every rank
 =========  ========  ==========================================================
 """
@@ -32,11 +32,13 @@ RULES: Mapping[str, str | None] = {
     "layers": "stage",
     "embed": "fsdp",
     "heads": "tensor",
-    "kv_heads": "tensor",
+    "kv_heads": "kv_heads",
     "mlp": "tensor",
     "vocab": "vocab",
 }
 
+#: The logical axis whose dimension is padded with zeros to a multiple of its ranks.
+PADDED = "vocab"
 #: Logical axes that stack layers; the others are those of one layer's parameter.
 STACKS = ("chunks", "layers")
 
@@ -64,6 +66,14 @@ class Layout:
     def spec(self) -> PartitionSpec:
         """For example `("layers", "embed", "mlp")` gives `P(None, ("fsdp",), ("tensor",))`."""
         return PartitionSpec(*[axes or None for axes in self.mesh_axes])
+
+    def padded(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """`shape` as it is stored: the vocabulary rounded up to a multiple of its ranks."""
+        ranks = self.view.degree(self.view.vocab)
+        return tuple(
+            -(-size // ranks) * ranks if name == PADDED else size
+            for name, size in zip(self.axes, shape, strict=True)
+        )
 
     @property
     def sharded(self) -> Axes:

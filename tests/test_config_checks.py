@@ -170,12 +170,7 @@ ENDS = ("", ".connector")
             {"parallel__decoder": {"data": 2, "context": 2}, "data__budgets__tokens": 63},
             ["data.budgets.tokens: 63", "multiple of 2 (parallel.decoder.context 2)", "62, 64"],
         ),
-        (
-            {"model__decoder__kv_heads": 1},
-            ["parallel.decoder.tensor: 2", "kv_heads 1", "valid: 1"],
-        ),
         ({"model__decoder__d_ff": 33}, ["parallel.decoder.tensor: 2", "d_ff 33", "valid: 1"]),
-        ({"model__decoder__vocab": 99}, ["parallel.decoder.tensor: 2", "vocab 99", "valid: 1"]),
         (
             {"model__encoders__audio__heads": 1},
             ["parallel.encoders.audio.tensor: 2", "heads 1", "model.encoders.audio"],

@@ -102,7 +102,9 @@ def embed(
         `[rows, tokens / shards, d_model]`.
     """
     table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
-    x = embed_tokens(table, tokens, ~is_media, dtype, view)
+    # What is behind the vocabulary may be padding of the table, which does not train.
+    known = tokens < config.vocab_size
+    x = embed_tokens(table, tokens, known & ~is_media, dtype, view)
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
         rows = learned[shard_slice(positions, view.sequence, dim=1)].astype(dtype)
@@ -130,7 +132,10 @@ def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Ar
 
 
 def head_kernel(tower: Tower, params: Params, view: View) -> jax.Array:
-    """Output projection `[d_model, vocab / ranks]` float32; the embedding's transpose if tied."""
+    """Output projection `[d_model, padded vocab / ranks]` float32.
+
+    It is the transpose of the embedding if that is tied.
+    """
     if "lm_head" in tower:
         return tower["lm_head"].bind(params["lm_head"], view).kernel[...]
     return tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...].T

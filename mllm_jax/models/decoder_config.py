@@ -118,8 +118,6 @@ class DecoderConfig(Section):
         """What a parallel plan of the decoder must divide."""
         return (
             Requirement("heads", self.heads, "sequence"),
-            Requirement("kv_heads", self.kv_heads, "tensor"),
             Requirement("d_ff", self.d_ff, "tensor"),
-            Requirement("vocab", self.vocab_size, "vocab"),
             Requirement("d_model", self.d_model, "fsdp"),
         )

@@ -14,7 +14,8 @@ from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
 from scheduling.layers import LayerRun
 from sharding.collectives import vary
-from sharding.grid import View
+from sharding.grid import JointGrid, View
+from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 
 Shape = jax.ShapeDtypeStruct
@@ -36,7 +37,9 @@ def kept_bytes(
         trains: whether the backward makes gradients of parameters, or of the layer's input alone.
     """
     config = config.model_copy(update={"attention": traceable(config.attention)})
-    view = View(tensor=("tensor",), sizes=(("tensor", tensor),)) if tensor > 1 else View()
+    heads = config.decoder.kv_heads if module == "decoder" else None
+    grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
+    view = grid.decoder if tensor > 1 else View()
     tower = Decoder(config, view) if module == "decoder" else Encoder(config, module, view)
     stack, specs = _layer(config, module, view)
     found: list[int] = []
@@ -57,7 +60,8 @@ def kept_bytes(
     if tensor == 1:
         jax.eval_shape(trace, stack, batch)
     else:
-        mesh = AbstractMesh((tensor,), ("tensor",), axis_types=(AxisType.Auto,))
+        names, sizes = zip(*grid.axes, strict=True)
+        mesh = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
         whole = PartitionSpec()
         jax.eval_shape(
             jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, batch

@@ -26,7 +26,7 @@ from mllm_jax.models.encoder_config import Activation
 from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.positions import Rotary, rotate
 from mllm_jax.models.varying import gelu
-from sharding.collectives import all_gather, all_to_all, reduce_scatter
+from sharding.collectives import all_gather, all_to_all, axis_index, reduce_scatter
 from sharding.grid import View
 from sharding.rules import LogicalAxes
 
@@ -266,12 +266,26 @@ class SelfAttention(nnx.Module):
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
+        k, v = (self._own_heads(heads, q.shape[2], view) for heads in (k, v))
         q, k, v = (_whole_rows(heads, view) for heads in (q, k, v))
         if segments.rotary is not None:
             q, k = rotate(q, segments.rotary), rotate(k, segments.rotary)
         causal, backend = self.spec.causal, self.spec.backend
         out = attention(q, k, v, segments.ids, causal=causal, backend=backend)
         return all_to_all(out, view.context, split=1, concat=2)
+
+    def _own_heads(self, x: jax.Array, queries: int, view: View) -> jax.Array:
+        """Of keys or values, the heads of this rank's `queries` heads of queries.
+
+        `[rows, tokens, heads that are here, head_dim]` to as many heads as make groups of one size.
+        Tensor ranks that hold the same heads (`View.copies`) have other queries, and perhaps other
+        ones of these heads.
+        """
+        group = self.spec.heads // self.spec.kv_heads
+        if x.shape[2] == 1 or not view.copies:
+            return x
+        begin, run = axis_index(view.copies) * queries, math.gcd(group, queries)
+        return jnp.take(x, (begin + jnp.arange(0, queries, run)) // group, axis=2)
 
 
 def _whole_rows(x: jax.Array, view: View) -> jax.Array:

@@ -205,6 +205,7 @@ def loss(
         decoder.head_kernel(_decoder(config), params, view),
         shard_slice(batch["targets"], view.context, dim=1).reshape(-1),
         shard_slice(batch["loss_weight"], view.context, dim=1).reshape(-1),
+        config.decoder.vocab_size,
         config.loss_chunk,
         view,
     )
@@ -213,7 +214,8 @@ def loss(
 def greedy_tokens(params: Params, hidden: jax.Array, config: ModelConfig, view: View) -> jax.Array:
     """Most likely next token at every position, `[rows, tokens]` int32, equal on a row's ranks."""
     kernel = decoder.head_kernel(_decoder(config), params, view)
-    best = vocabulary.argmax(_flat(hidden, view), kernel, config.loss_chunk, view)
+    vocab, chunk = config.decoder.vocab_size, config.loss_chunk
+    best = vocabulary.argmax(_flat(hidden, view), kernel, vocab, chunk, view)
     return unsharded(best.reshape(hidden.shape[0], -1), view.context, dim=1)
 
 

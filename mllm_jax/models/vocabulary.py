@@ -2,7 +2,8 @@
 
 Every rank of `View.vocab` (stages and tensor ranks) holds a run of the vocabulary, so that all
 stages of a pipeline share the work of its ends (Yeung et al., arXiv 2411.05288). Logits exist for
-one chunk of tokens at a time, and only of tokens that have a loss.
+one chunk of tokens at a time, and only of tokens that have a loss. Runs have one length: where the
+ranks do not divide the vocabulary, the last run, or more, ends in padding, whose probability is 0.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ import jax.numpy as jnp
 from jax import lax
 
 from mllm_jax.models.varying import vary_like
-from sharding.collectives import axis_index, pmax, psum, reduce_scatter, shard_slice, vary
+from sharding.collectives import (
+    axis_index,
+    axis_size,
+    pmax,
+    psum,
+    reduce_scatter,
+    shard_slice,
+    vary,
+)
 from sharding.grid import View
 
 Tree = TypeVar("Tree")
@@ -28,7 +37,7 @@ def embed_tokens(
     """Rows of the embedding, zero where `keep` is false; a stage's share of a sum over stages.
 
     Args:
-        table: `[vocab / ranks, d_model]`, this rank's run.
+        table: `[padded vocab / ranks, d_model]`, this rank's run.
         tokens, keep: `[rows, tokens]`.
         dtype: of the result. The sum is exact in it, as all ranks but one add zeros.
 
@@ -46,6 +55,7 @@ def cross_entropy(
     kernel: jax.Array,
     targets: jax.Array,
     weights: jax.Array,
+    vocab: int,
     chunk: int,
     view: View,
 ) -> jax.Array:
@@ -56,27 +66,29 @@ def cross_entropy(
 
     Args:
         hidden: `[tokens, d_model]`, whole on every rank of the vocabulary.
-        kernel: `[d_model, vocab / ranks]`.
+        kernel: `[d_model, padded vocab / ranks]`, this rank's run; padding gets no gradient.
         targets, weights: `[tokens]`; weights have no gradient.
+        vocab: entries of the vocabulary.
         chunk: tokens whose logits exist at a time.
     """
     hidden = vary(hidden, view.vocab)
-    return _sum_of_losses(hidden, vary_like(kernel, hidden), targets, weights, chunk, view)
+    return _sum_of_losses(hidden, vary_like(kernel, hidden), targets, weights, vocab, chunk, view)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+@partial(jax.custom_vjp, nondiff_argnums=(4, 5, 6))
 def _sum_of_losses(
     hidden: jax.Array,
     kernel: jax.Array,
     targets: jax.Array,
     weights: jax.Array,
+    vocab: int,
     chunk: int,
     view: View,
 ) -> jax.Array:
     cast = kernel.astype(hidden.dtype)
 
     def add(total: jax.Array, x: jax.Array, target: jax.Array, weight: jax.Array) -> jax.Array:
-        loss, _ = _losses(_logits(x, cast), target, view)
+        loss, _ = _losses(_logits(x, cast, vocab, view), target, vocab, view)
         return total + jnp.sum(weight * loss)
 
     parts = _Weighted(hidden, targets, weights, chunk)
@@ -88,6 +100,7 @@ def _forward(
     kernel: jax.Array,
     targets: jax.Array,
     weights: jax.Array,
+    vocab: int,
     chunk: int,
     view: View,
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
@@ -98,7 +111,7 @@ def _forward(
         start: jax.Array, sums: Sums, x: jax.Array, target: jax.Array, weight: jax.Array
     ) -> Sums:
         total, d_hidden, d_kernel = sums
-        loss, d_logits = _losses(_logits(x, cast), target, view)
+        loss, d_logits = _losses(_logits(x, cast, vocab, view), target, vocab, view)
         d_logits = (weight[:, None] * d_logits).astype(x.dtype)
         d_x = _product(d_logits, cast, 1, 1).astype(x.dtype)
         return (
@@ -115,9 +128,9 @@ def _forward(
 
 
 def _backward(
-    chunk: int, view: View, kept: tuple[jax.Array, jax.Array], gradient: jax.Array
+    vocab: int, chunk: int, view: View, kept: tuple[jax.Array, jax.Array], gradient: jax.Array
 ) -> tuple[jax.Array | None, ...]:
-    del chunk, view
+    del vocab, chunk, view
     return *((gradient * own).astype(own.dtype) for own in kept), None, None
 
 
@@ -172,23 +185,35 @@ def _zero(hidden: jax.Array, kernel: jax.Array, parts: _Weighted, view: View) ->
     return vary(jnp.zeros(()), tuple(sorted(axes)))
 
 
-def argmax(hidden: jax.Array, kernel: jax.Array, chunk: int, view: View) -> jax.Array:
+def argmax(hidden: jax.Array, kernel: jax.Array, vocab: int, chunk: int, view: View) -> jax.Array:
     """Most likely token at every position: `[tokens, d_model]` to `[tokens]` int32."""
     hidden, kernel = lax.stop_gradient((hidden, kernel.astype(hidden.dtype)))
-    best = lax.map(lambda x: _best(_logits(x, kernel), view), _chunks(hidden, chunk))
+    best = lax.map(lambda x: _best(_logits(x, kernel, vocab, view), view), _chunks(hidden, chunk))
     return best.reshape(-1)[: hidden.shape[0]]
 
 
-def _logits(hidden: jax.Array, kernel: jax.Array) -> jax.Array:
-    return jnp.matmul(hidden, kernel, preferred_element_type=jnp.float32)
+def _logits(hidden: jax.Array, kernel: jax.Array, vocab: int, view: View) -> jax.Array:
+    """Of this rank's run; those of padding are minus infinity."""
+    logits = jnp.matmul(hidden, kernel, preferred_element_type=jnp.float32)
+    size = kernel.shape[1]
+    if size * axis_size(view.vocab) == vocab:
+        return logits
+    entry = axis_index(view.vocab) * size + jnp.arange(size)
+    return jnp.where(entry < vocab, logits, -jnp.inf)
 
 
-def _losses(logits: jax.Array, targets: jax.Array, view: View) -> tuple[jax.Array, jax.Array]:
-    """Cross entropy `[tokens]` of logits `[tokens, vocab / ranks]`, and its gradient by these."""
+def _losses(
+    logits: jax.Array, targets: jax.Array, vocab: int, view: View
+) -> tuple[jax.Array, jax.Array]:
+    """Cross entropy `[tokens]` of the logits of this rank's run, and its gradient by these.
+
+    Targets behind the vocabulary, which have no weight, are none of the padding either.
+    """
     top = pmax(logits.max(axis=-1), view.vocab)
     powers = jnp.exp(logits - top[:, None])
     total = psum(powers.sum(axis=-1), view.vocab)
     local, mine = _local(targets, logits.shape[1], view)
+    mine &= targets < vocab
     picked = jnp.take_along_axis(logits, local[:, None], axis=1)[:, 0]
     loss = jnp.log(total) + top - psum(jnp.where(mine, picked, 0), view.vocab)
     is_target = (jnp.arange(logits.shape[1])[None] == local[:, None]) & mine[:, None]

@@ -77,7 +77,7 @@ class Checkpoints:
     Args:
         directory: folder of the run's checkpoints; made when absent.
         config: section `checkpoint`.
-        regrouping: how the running plan groups the layers of a pipeline.
+        regrouping: how the running plan groups the layers of a pipeline, and what it pads.
     """
 
     def __init__(self, directory: Path, config: CheckpointConfig, regrouping: Regrouping) -> None:
@@ -180,15 +180,15 @@ class Checkpoints:
         if not everywhere(not damage):
             return None, damage or "another process has found damage"
         try:
-            return Restored(step, self._read(step, target), progress, config), ""
+            return Restored(step, self._read(step, target, config), progress, config), ""
         except CheckpointError:
             raise
         except Exception as error:  # Orbax and TensorStore raise many kinds
             return None, self._diagnose(folder, target, error)
 
-    def _read(self, step: int, target: Any) -> Any:
+    def _read(self, step: int, target: Any, config: dict[str, Any]) -> Any:
         shapes = _stored_shapes(self.directory / str(step))
-        self._check_same_model(step, shapes, target)
+        self._check_same_model(step, shapes, target, _vocab(config))
         on_disk = self._regrouping.on_disk(target, shapes)
         restore_args = ocp.checkpoint_utils.construct_restore_args(on_disk)
         items = ocp.args.Composite(state=StateRestore(on_disk, restore_args))
@@ -205,8 +205,10 @@ class Checkpoints:
         everywhere(True)  # the others wait for the renaming
         self._manager.reload()
 
-    def _check_same_model(self, step: int, stored: dict[str, Shape], target: Any) -> None:
-        """Compare names and shapes of the leaves on disk with those of `target`."""
+    def _check_same_model(
+        self, step: int, stored: dict[str, Shape], target: Any, vocab: int | None
+    ) -> None:
+        """Compare the vocabulary, names and shapes of the leaves on disk with those of `target`."""
         wanted = {
             leaf_name(path): tuple(leaf.shape)
             for path, leaf in jax.tree_util.tree_leaves_with_path(target)
@@ -218,6 +220,9 @@ class Checkpoints:
             for n in sorted(stored.keys() & wanted.keys())
             if not self._regrouping.fits(n, stored[n], wanted[n])
         ]
+        if vocab not in (None, self._regrouping.vocab):
+            own = self._regrouping.vocab
+            lines.append(f"vocabulary: {vocab} entries in the checkpoint, {own} in the model")
         if lines:
             shown = "\n  ".join(lines[:8]) + (f"\n  and {len(lines) - 8} more" * (len(lines) > 8))
             raise CheckpointError(
@@ -253,6 +258,12 @@ def _remove_drafts(directory: Path) -> None:
             shutil.rmtree(draft, ignore_errors=True)
         if not drafts:
             return
+
+
+def _vocab(config: dict[str, Any]) -> int | None:
+    """Size of the vocabulary, which shapes have padded; None in the configuration of no model."""
+    found: int | None = config.get("model", {}).get("decoder", {}).get("vocab")
+    return found
 
 
 def _stored_shapes(folder: Path) -> dict[str, Shape]:

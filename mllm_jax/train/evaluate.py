@@ -69,7 +69,8 @@ class Evaluator:
         scalars = PartitionSpec(), PartitionSpec()
         self._sum_losses = jax.jit(self._step.shard(self._summed, specs, scalars))
         self._convert = jax.jit(
-            self._trained.canonical, out_shardings=shardings(self._step.mesh, specs)
+            lambda params: self._step.stored(self._trained.canonical(params)),
+            out_shardings=shardings(self._step.mesh, specs),
         )
         self._skipped: dict[str, str] = {}
 

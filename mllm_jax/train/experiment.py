@@ -62,7 +62,8 @@ class Experiment:
         """The step whose layouts serve forward passes: without a pipeline, its stages as fsdp."""
         if self.step.pipeline is None:
             return self.step
-        grid = JointGrid.build(without_stages(self.config.parallel.plans))
+        plans = without_stages(self.config.parallel.plans)
+        grid = JointGrid.build(plans, self.config.model.decoder.kv_heads)
         return TrainStep(self.config.model, grid, mesh_like(grid, self.mesh), optax.identity())
 
     def observed(self, observe: Observer) -> TrainStep:
@@ -85,7 +86,8 @@ def train_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Train
         PlanError: the plans do not fit the devices.
         ScheduleError: the pipeline's sizes do not fit together.
     """
-    grid, pipeline = JointGrid.build(config.parallel.plans), pipeline_plan(config)
+    grid = JointGrid.build(config.parallel.plans, config.model.decoder.kv_heads)
+    pipeline = pipeline_plan(config)
     lay = parameter_layouts(config.model, grid, pipeline is not None)
     optimizer, frozen = build_optimizer(config.train, lay), Frozen(config.train.freeze)
     mesh, skips = make_mesh(grid, devices), config.train.guard.skip > 0

@@ -18,6 +18,7 @@ from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary, peak_flops
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
+from mllm_jax.models.profile import tower_profiles
 from mllm_jax.train.batch import place
 from mllm_jax.train.changes import tell_changes
 from mllm_jax.train.checkpoint import Checkpoints
@@ -377,7 +378,7 @@ def _peak(experiment: Experiment) -> float | None:
 
 def _announce(experiment: Experiment, console: Console) -> None:
     if is_primary():
-        abstract = experiment.step.abstract["params"]
-        count = sum(leaf.size for leaf in jax.tree.leaves(abstract))
+        profiles = tower_profiles(experiment.config.model).values()
+        count = sum(tower.parameters for tower in profiles)
         console.print(f"{count / 1e6:.2f}M parameters on", soft_wrap=True)
         console.print(str(experiment.grid), soft_wrap=True, markup=False)

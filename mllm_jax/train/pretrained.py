@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from mllm_jax.models.config import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.files import PretrainedError, listed
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.release import Release, differences
@@ -39,16 +40,19 @@ def start_from(
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(params)
     found = dict(leaves)
-    targets = dict(jax.tree_util.tree_leaves_with_path(target))
+    targets, shapes = (
+        dict(jax.tree_util.tree_leaves_with_path(tree))
+        for tree in (target, abstract_parameters(model)[0])
+    )
     for folder, parts in by_folder(model).items():
         release = opened(folder, model, parts, tell)
         began, count = time.perf_counter(), 0
         for part in parts:
-            own = {path: leaf for path, leaf in targets.items() if group_of(path) == part}
+            own = {path: shape for path, shape in shapes.items() if group_of(path) == part}
             for path, rule in _places(release, part, model, own, tell).items():
                 found[path].delete()
                 name = rule.parameter
-                found[path] = load(release.tensors, [rule], {name: own[path]})[name]
+                found[path] = load(release.tensors, [rule], {name: targets[path]})[name]
                 count += found[path].nbytes
         jax.block_until_ready(list(found.values()))
         seconds = time.perf_counter() - began
@@ -89,7 +93,7 @@ def _places(
     release: Release,
     part: str,
     model: ModelConfig,
-    targets: Mapping[Any, Any],
+    shapes: Mapping[Any, jax.ShapeDtypeStruct],
     tell: Callable[[str], None],
 ) -> dict[Any, Rule]:
     """Rules of a part by the paths of its leaves in the tree; of as many layers as the model has.
@@ -98,7 +102,7 @@ def _places(
         PretrainedError: parameters have no rule, rules no parameter, or they differ in shape.
     """
     skipped = 1 if part.startswith("decoder") else 2
-    paths = {leaf_name(path[skipped:]): path for path in targets}
+    paths = {leaf_name(path[skipped:]): path for path in shapes}
     rules = {rule.parameter: rule for rule in release.part(part)}
     if missing := sorted(paths.keys() - rules.keys()):
         raise PretrainedError(
@@ -110,7 +114,7 @@ def _places(
         if not all(name.startswith(LAST_NORM) for name in extra):
             raise PretrainedError(told)
         tell(told)
-    _check_shapes(release, part, [(rules[name], targets[path]) for name, path in paths.items()])
+    _check_shapes(release, part, [(rules[name], shapes[path]) for name, path in paths.items()])
     depth = _module(model, part).layers
     return {path: _of_depth(release, part, rules[name], depth) for name, path in paths.items()}
 
@@ -120,8 +124,8 @@ def _check_shapes(
 ) -> None:
     """Raise PretrainedError that lists parameters of other shapes than the model's."""
     misfits = []
-    for rule, target in places:
-        own, wanted = rule.form.shape, target.shape
+    for rule, parameter in places:
+        own, wanted = rule.form.shape, parameter.shape
         wanted = wanted[len(wanted) - len(own) :]  # without the dimensions that count layers
         if wanted != own:
             misfits.append(f"{rule.parameter} {list(own)}, not {list(wanted)}")

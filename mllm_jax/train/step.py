@@ -29,17 +29,26 @@ from mllm_jax.train.media import Views, land, route_specs
 from mllm_jax.train.optimizer import global_norm
 from mllm_jax.train.pipeline import Dealing, PipelinedGradients
 from mllm_jax.train.pipeline_plan import PipelinePlan
-from mllm_jax.train.regroup import Regrouping, join_layers, split_layers
+from mllm_jax.train.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
 from sharding.collectives import psum, vary
 from sharding.grid import JointGrid, View
 from sharding.mesh import laid_out, shardings
-from sharding.rules import is_axes, layouts
+from sharding.rules import PADDED, is_axes, layouts
 
 #: Of a step without a pipeline.
 NOTHING_DEALT: Mapping[str, Dealing] = MappingProxyType({})
 NOTHING_FROZEN = Frozen()
 
 State = dict[str, Any]
+
+
+def padded_leaves(layout: Any) -> dict[str, int]:
+    """Dotted names of the parameters that are padded, and the dimension of each."""
+    return {
+        leaf_name(path): leaf.axes.index(PADDED)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(layout)
+        if PADDED in leaf.axes
+    }
 
 
 def parameter_layouts(model: ModelConfig, grid: JointGrid, pipelined: bool = False) -> Any:
@@ -255,15 +264,24 @@ class TrainStep:
     def regrouping(self) -> Regrouping:
         """How checkpoints of other plans become this step's."""
         stack = self.pipeline.stack(self.model) if self.pipeline else None
-        return Regrouping(self.model.decoder.layers, stack)
+        layers, vocab = self.model.decoder.layers, self.model.decoder.vocab_size
+        return Regrouping(layers, vocab, stack, padded_leaves(self.layout))
 
     def stored(self, params: Any) -> Any:
-        """The model's parameters as this step keeps them."""
-        return self._on_layers(split_layers, params)
+        """The model's parameters as this step keeps them, with zeros where it pads them."""
+        grouped = self._on_layers(split_layers, params)
+        return jax.tree.map(
+            lambda leaf, layout: resized(leaf, layout.padded(leaf.shape)), grouped, self.layout
+        )
 
     def canonical(self, params: Any) -> Any:
-        """The inverse of `stored`: layers stacked in their order."""
-        return self._on_layers(join_layers, params)
+        """The inverse of `stored`: layers stacked in their order, and no padding."""
+        stacked, (shapes, _) = self._on_layers(join_layers, params), self._abstract_model
+        return jax.tree.map(lambda leaf, own: resized(leaf, own.shape), stacked, shapes)
+
+    @cached_property
+    def _abstract_model(self) -> tuple[Any, Any]:
+        return multimodal.abstract_parameters(self.model)
 
     def _on_layers(self, change: Callable[..., Any], params: Any) -> Any:
         if self.pipeline is None:

@@ -105,7 +105,7 @@ def loss_and_gradients(
 
     Parameters and gradients are those of the model, layers stacked in their order.
     """
-    grid = JointGrid.build(plans)
+    grid = JointGrid.build(plans, model.decoder.kv_heads)
     alone = grid.devices == 1
     mesh = make_mesh(grid, jax.local_devices()[:1] if alone else jax.devices()[: grid.devices])
     step = TrainStep(model, grid, mesh, optax.identity(), pipeline, frozen)
@@ -207,18 +207,22 @@ def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> 
 
 
 def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[str, Any]:
-    plan, groups = plans["decoder"], 1 if decoder.kv_heads == decoder.heads else 2
-    runs = plan.stage * chunks
+    plan, runs = plans["decoder"], plans["decoder"].stage * chunks
+    heads = kv_heads = plan.sequence
+    if decoder.kv_heads != decoder.heads:
+        # Copied only if the model's own are, which may be in many ways.
+        kv_heads = decoder.kv_heads if decoder.kv_heads % plan.tensor else plan.tensor
+        heads = math.lcm(2 * plan.sequence, kv_heads)
     return decoder.model_dump(mode="json") | {
-        # Padded only if the model's own layers are.
+        # Padded only if the model's own layers are, and its vocabulary.
         "layers": 2 * runs - (decoder.layers % runs > 0),
         # A connector writes this width under its encoder's plan.
         "d_model": math.lcm(16, *(p.fsdp for p in plans.values())),
-        "heads": groups * plan.sequence,
-        "kv_heads": plan.sequence if groups == 1 else plan.tensor,
+        "heads": heads,
+        "kv_heads": kv_heads,
         "head_dim": 8,
         "d_ff": math.lcm(16, plan.tensor),
-        "vocab": math.lcm(32, plan.vocab),
+        "vocab": math.lcm(32, plan.vocab) - (decoder.vocab_size % plan.vocab > 0),
         "max_positions": math.lcm(16, plan.sequence),
     }
 

@@ -17,12 +17,19 @@ from sharding.collectives import psum
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
-from sharding.rules import layouts
+from sharding.rules import Layout, layouts
 from tests.models import towers
 
 PLAN = ParallelPlan(fsdp=2, tensor=2)
-#: More ranks than there are heads of keys and values.
-CONTEXT = ParallelPlan(context=4)
+#: Ranks that do not divide the heads of keys and values, with other decoders; the last heads' ranks
+#: have different ones of those that they hold.
+COPIES: list[tuple[ParallelPlan, dict[str, Any]]] = [
+    (ParallelPlan(context=4), {"heads": 4, "kv_heads": 2}),
+    (ParallelPlan(tensor=4, fsdp=2), {"heads": 4, "kv_heads": 2, "vocab": 61}),
+    (ParallelPlan(tensor=4, context=2), {"heads": 8, "kv_heads": 1, "head_dim": 8}),
+    (ParallelPlan(tensor=4, context=2), {"heads": 24, "kv_heads": 6, "head_dim": 8}),
+    (ParallelPlan(tensor=3, context=2), {"heads": 12, "kv_heads": 4, "head_dim": 8, "vocab": 50}),
+]
 
 
 def decoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
@@ -45,9 +52,10 @@ def both(
     """`((loss, extra), gradients)` on one device and under `plan`."""
     step = jax.value_and_grad(loss, argnums=1, has_aux=True)
     alone = towers.quick(lambda p, b: step(config, p, b, View()))(params, batch)
-    grid = JointGrid.build({"decoder": plan})
+    grid = JointGrid.build({"decoder": plan}, config.decoder.kv_heads)
     view = grid.decoder
-    specs = jax.tree.map(lambda layout: layout.spec, layouts(module, view))
+    lay = layouts(module, view)
+    specs = jax.tree.map(lambda layout: layout.spec, lay)
     rows = P(view.batch)
     sharded = jax.shard_map(
         lambda p, b: step(config, p, b, view),
@@ -56,7 +64,21 @@ def both(
         out_specs=((P(), rows), specs),
         check_vma=True,
     )
-    return alone, towers.quick(sharded)(params, batch)
+    results, gradients = towers.quick(sharded)(jax.tree.map(padded, params, lay), batch)
+    return alone, (results, jax.tree.map(without_padding, gradients, params))
+
+
+def padded(leaf: Any, layout: Layout) -> Any:
+    """As it is stored: zeros behind the vocabulary."""
+    behind = np.subtract(layout.padded(leaf.shape), leaf.shape)
+    return np.pad(leaf, [(0, n) for n in behind])
+
+
+def without_padding(gradient: Any, like: Any) -> Any:
+    """What is no padding, whose gradient is exactly zero."""
+    own = gradient[tuple(slice(n) for n in like.shape)]
+    assert np.count_nonzero(gradient) == np.count_nonzero(own)
+    return own
 
 
 def check(alone: Any, sharded: Any) -> None:
@@ -68,16 +90,19 @@ def check(alone: Any, sharded: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "plan"), [*((family, PLAN) for family in towers.DECODERS), ("qwen3", CONTEXT)]
+    ("family", "plan", "changes"),
+    [
+        *((family, PLAN, {"tie_embeddings": family == "qwen2"}) for family in towers.DECODERS),
+        *(("qwen3", *case) for case in COPIES),
+    ],
 )
-def test_decoder(family: str, plan: ParallelPlan) -> None:
-    tied = {"tie_embeddings": family == "qwen2"}
-    config = towers.model(family, decoder_changes=tied)
+def test_decoder(family: str, plan: ParallelPlan, changes: dict[str, Any]) -> None:
+    config = towers.model(family, decoder_changes=changes)
     params, axes = towers.parameters(config), multimodal.parameter_axes(config)
     lengths = [[5, 9], [16], [3, 3, 7], [1]]
-    batch = towers.text_batch(
-        towers.lay(lengths, 16), towers.texts([n for row in lengths for n in row])
-    )
+    texts = towers.texts([n for row in lengths for n in row])
+    known = [text % config.decoder.vocab_size for text in texts]
+    batch = towers.text_batch(towers.lay(lengths, 24), known)
     check(*both(decoder_loss, config, axes["decoder"], params["decoder"], batch, plan))
 
 

@@ -120,7 +120,7 @@ def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path:
     assert len(tensors.files) == 3
     check(tensors, rules)
     for plan, pipeline in PLANS:
-        grid = JointGrid.build({"decoder": plan})
+        grid = JointGrid.build({"decoder": plan}, own.decoder.kv_heads)
         mesh = make_mesh(grid, jax.devices()[: grid.devices])
         step = TrainStep(own, grid, mesh, optax.identity(), pipeline)
         target = by_name(step.abstract["params"]["decoder"])

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, Mesh, PartitionSpec
+from jax.sharding import PartitionSpec
 
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.kept import kept_bytes
@@ -23,7 +23,8 @@ from scheduling.estimate import Strategy, Timing, Workload
 from scheduling.hardware import named
 from scheduling.layers import LayerRun
 from sharding.collectives import vary
-from sharding.grid import JointGrid, View
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 from tests.models import towers
@@ -41,6 +42,7 @@ FAMILIES = [
 def deep(decoder: str, encoder: str | None) -> ModelConfig:
     """Of four layers each."""
     values = towers.model(decoder, encoder).model_dump()
+    values["decoder"]["vocab"] -= 1
     for tower in (values["decoder"], *values["encoders"].values()):
         tower["layers"] = 4
     return ModelConfig.model_validate(values)
@@ -101,6 +103,7 @@ def test_workloads_count_the_flops_of_the_model(decoder: str, encoder: str | Non
         ({"fsdp": 4, "tensor": 2}, {"data": 2, "fsdp": 4}),
         ({"data": 2, "fsdp": 2, "stage": 2}, {"data": 4, "stage": 2}),
         ({"fsdp": 2, "stage": 2, "tensor": 2}, {"data": 4, "tensor": 2}),
+        ({"fsdp": 2, "tensor": 4}, {"data": 4, "tensor": 2}),
     ],
 )
 def test_a_device_stores_the_shards_of_the_layout(
@@ -109,8 +112,12 @@ def test_a_device_stores_the_shards_of_the_layout(
     config = deep("qwen2", encoder)
     plans = {"decoder": ParallelPlan(**decoder), "media": ParallelPlan(**media)}
     shapes, _ = abstract_parameters(config)
-    layout = modules(parameter_layouts(config, JointGrid.build(plans)))
+    grid = JointGrid.build(plans, config.decoder.kv_heads)
+    layout = modules(parameter_layouts(config, grid))
     for name, tree in modules(shapes).items():
+        tree = jax.tree.map(
+            lambda x, own: np.broadcast_to(0, own.padded(x.shape)), tree, layout[name]
+        )
         sizes = jax.tree.map(
             lambda x, own: x.size // own.view.degree(own.sharded), tree, layout[name]
         )
@@ -141,7 +148,9 @@ def batch(config: ModelConfig, name: str) -> dict[str, Any]:
 
 def forward(config: ModelConfig, name: str, tensor: int, seed: int) -> list[list[np.ndarray]]:
     """By rank: what a `LayerRun` keeps of a layer's forward on random inputs, and all residuals."""
-    view = View(tensor=("tensor",), sizes=(("tensor", tensor),))
+    heads = config.decoder.kv_heads if name == "decoder" else None
+    grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
+    view = grid.decoder
     tower = Decoder(config, view) if name == "decoder" else Encoder(config, name, view)
     stack = modules(towers.parameters(config))[name]["layers"]
     axes = modules(abstract_parameters(config)[1])[name]["layers"]
@@ -158,14 +167,16 @@ def forward(config: ModelConfig, name: str, tensor: int, seed: int) -> list[list
         _, pull = jax.vjp(lambda p, x: tower.layer(p, x, context), first, x)
         return [[leaf[None] for leaf in jax.tree.leaves(tree)] for tree in (kept, pull)]
 
-    mesh = Mesh(jax.devices()[:tensor], ("tensor",), axis_types=(AxisType.Auto,))
-    inputs = specs, PartitionSpec(None, "tensor"), PartitionSpec()
-    run = jax.shard_map(local, mesh=mesh, in_specs=inputs, out_specs=PartitionSpec("tensor"))
+    inputs = specs, PartitionSpec(None, view.tensor), PartitionSpec()
+    mesh = make_mesh(grid, jax.devices()[:tensor])
+    run = jax.shard_map(local, mesh=mesh, in_specs=inputs, out_specs=PartitionSpec(view.all))
     return jax.tree.map(np.asarray, jax.jit(run)(stack, x, batch(config, name)))
 
 
-@pytest.mark.parametrize("tensor", [1, 2])
-@pytest.mark.parametrize(("decoder", "encoder"), [("qwen3", None), *ENCODERS])
+@pytest.mark.parametrize(
+    ("decoder", "encoder", "tensor"),
+    [*((*case, n) for case in [("qwen3", None), *ENCODERS] for n in (1, 2)), ("qwen3", None, 4)],
+)
 def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
     decoder: str, encoder: str | None, tensor: int
 ) -> None:

@@ -151,7 +151,7 @@ def test_the_ends_of_a_step() -> None:
     plan = ParallelPlan(data=2, fsdp=2, stage=2)
     own = timing(decoder=plan, vision=ParallelPlan(data=8), microbatches=2)
     layer, rest = 12 * WIDTH**2 + 2 * WIDTH, WIDTH * 128 / 2 + WIDTH
-    assert elements(own.tower.layer_parameters, plan) == layer / 2
+    assert elements(own.tower, own.tower.layer_parameters, plan) == layer / 2
     assert own.stored == (2 * layer + rest) / 2
     assert own.resident == 2 * layer + rest
     # Of eight devices in hosts of four: fsdp ranks are 2 apart, data ranks 4.

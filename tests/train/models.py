@@ -27,10 +27,10 @@ def small_model(decoder: str = "llama", vision: str = "siglip", **changes: Any) 
                 "layers": 2,
                 "d_model": 16,
                 "heads": 8 if decoder == "gpt" else 16,  # grouped heads where there are any
-                "kv_heads": 8,
+                "kv_heads": 8 if decoder == "gpt" else 2,
                 "head_dim": 4,
                 "d_ff": 16,
-                "vocab": 32,
+                "vocab": 31,  # padded wherever it is split
                 "max_positions": 32,
             },
             "encoders": {

@@ -108,8 +108,8 @@ class Case:
 @cache
 def model(names: tuple[str, ...], family: str, remat: str = "layer") -> ModelConfig:
     values = small_model(vision=family, remat=remat).model_dump(mode="json")
-    # A vocabulary for every product of stages and tensor ranks.
-    values["decoder"] |= {"layers": LAYERS["decoder"], "vocab": 48}
+    # Padded by every plan, and copied by tensor and by context ranks.
+    values["decoder"] |= {"layers": LAYERS["decoder"], "vocab": 47, "kv_heads": 1}
     values["encoders"] = {
         name: tower | {"layers": LAYERS[name]}
         for name, tower in values["encoders"].items()

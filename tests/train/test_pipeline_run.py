@@ -15,7 +15,7 @@ import pytest
 from data.plan import LoaderState
 from mllm_jax.config import CheckpointConfig, ExperimentConfig
 from mllm_jax.trace import trace
-from mllm_jax.train.checkpoint import Checkpoints
+from mllm_jax.train.checkpoint import CheckpointError, Checkpoints
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError
 from mllm_jax.train.loop import pipeline_figures, steps
@@ -32,6 +32,7 @@ PIPELINED: dict[str, Any] = {
 }
 MODEL: dict[str, Any] = {
     "model__decoder__layers": 3,
+    "model__decoder__vocab": 129,  # padded by every plan
     "model__encoders__audio__layers": 2,
     "data__rows": 4,
     "train__accumulate": 2,
@@ -81,11 +82,17 @@ def restore(experiment: Experiment, folder: Path) -> Any:
 
 
 def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> None:
-    """From no pipeline to two chunks, to one padded chunk and back: the same values."""
+    """From no pipeline to two chunks, to one padded chunk and back: the same values.
+
+    The vocabulary is padded to 130 entries, to 132 and to 130.
+    """
     plain = Experiment.build(small_config(**MODEL))
-    chunked = Experiment.build(
-        small_config(**MODEL, **PIPELINED | {"schedule": {"chunks": 2, "pad_layers": True}})
-    )
+    two = {
+        "parallel__decoder": {"stage": 2, "tensor": 2},
+        "parallel__encoders": {"vision": {"data": 4}, "audio": {"stage": 2, "tensor": 2}},
+        "schedule": {"chunks": 2, "pad_layers": True},
+    }
+    chunked = Experiment.build(small_config(**MODEL | two))
     padded = Experiment.build(small_config(**MODEL, **PIPELINED))
     expected = save(plain, tmp_path / "plain")
     source = tmp_path / "plain"
@@ -101,6 +108,11 @@ def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> N
         checkpoints = Checkpoints(source, CONFIG, experiment.step.regrouping)
         write(checkpoints, experiment, state, Progress(1, LoaderState(0)))
         checkpoints.close()
+    assert state["params"]["decoder"]["embed_tokens"]["embedding"].shape[0] == 130
+    # As many entries as the checkpoint has with its padding.
+    other = Experiment.build(small_config(**MODEL | {"model__decoder__vocab": 130}))
+    with pytest.raises(CheckpointError, match="129 entries in the checkpoint, 130 in the model"):
+        restore(other, tmp_path / "plain")
 
 
 @pytest.mark.slow

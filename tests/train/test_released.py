@@ -34,6 +34,9 @@ from tests.train.llava_folder import write_folder
 PARITY = ROOT / "tests" / "parity"
 #: Stages whose layers are padded, and a plan of shards.
 PIPELINE = {"devices": 4, "decoder": {"stage": 2, "fsdp": 2}}
+#: Ranks that divide neither vocabularies nor layers, and more than there are heads of keys.
+PADDED = {"devices": 5, "decoder": {"stage": 5}}
+COPIED = {"devices": 8, "decoder": {"fsdp": 2, "tensor": 4}}
 SHARDED = {"devices": 4, "decoder": {"fsdp": 2, "tensor": 2}}
 
 
@@ -79,8 +82,8 @@ def begun(config: ExperimentConfig) -> tuple[Any, str]:
 @pytest.mark.parametrize(
     ("family", "plan"),
     [
-        ("qwen2_5", PIPELINE),
-        ("llama3", SHARDED),
+        ("qwen2_5", PADDED),
+        ("llama3", COPIED),
         ("llava", SHARDED),
         ("qwen2_audio", PIPELINE),
         ("llava_onevision", PIPELINE),

@@ -27,8 +27,7 @@ TILES = {"pixels": [4, 4], "pinpoints": [[4, 4], [4, 8], [8, 4]], "most": 1}
 @cache
 def model() -> ModelConfig:
     values = small_model().model_dump(mode="json")
-    # A vocabulary for every product of stages and tensor ranks.
-    values["decoder"] |= {"extra_tokens": 2, "layers": 4, "vocab": 48}
+    values["decoder"] |= {"extra_tokens": 2, "layers": 4, "vocab": 47}
     values["encoders"]["vision"] |= {"tiles": TILES}
     return ModelConfig.model_validate(values)
 
@@ -57,7 +56,7 @@ def check(got: tuple[np.ndarray, Any], count: int) -> None:
 
 def test_synthetic_batches_have_all_that_is_new() -> None:
     batch = batches(1)[0]
-    assert (batch["decoder"]["tokens"] >= 48).any()
+    assert (batch["decoder"]["tokens"] >= 47).any()
     vision = batch["encoders"]["vision"]
     assert vision["taps"].shape == vision["shares"].shape == (ROWS, 16, 4)
     gradients = reference(1)[1]["decoder"]["extra_embedding"]["embedding"]

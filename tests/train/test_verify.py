@@ -91,17 +91,33 @@ def test_relative_error_of_real_and_of_vanishing_leaves():
 @given(
     tensor=st.sampled_from([1, 2, 3, 4, 8]),
     fsdp=st.sampled_from([1, 2, 3]),
+    vocab=st.integers(40, 60),
+    kv_heads=st.sampled_from([1, 2, 3, 4, 6, 12]),
     decoder=st.sampled_from(["llama", "gpt"]),
     vision=st.sampled_from(["siglip", "clip", "vit22b"]),
 )
-def test_the_shrunken_model_can_be_split_by_every_plan(tensor, fsdp, decoder, vision):
+def test_the_shrunken_model_can_be_split_by_every_plan(
+    tensor, fsdp, vocab, kv_heads, decoder, vision
+):
+    """Its vocabulary is padded and its heads are copied as those of the model."""
     devices = 2 * tensor * fsdp
     plans = {
         "decoder": ParallelPlan(data=2, fsdp=fsdp, tensor=tensor),
         "vision": ParallelPlan(fsdp=devices),
         "audio": ParallelPlan(data=2 * fsdp, tensor=tensor),
     }
-    model = shrink_model(small_model(decoder, vision), plans, ScheduleConfig())
+    own = small_model(decoder, vision)
+    grouped = {"heads": 24, "kv_heads": kv_heads} if decoder == "llama" else {}
+    own = own.model_copy(
+        update={"decoder": own.decoder.model_copy(update={"vocab": vocab, **grouped})}
+    )
+    model = shrink_model(own, plans, ScheduleConfig())
+    new, old = model.decoder, own.decoder
+    assert (new.vocab_size % tensor == 0) == (vocab % tensor == 0)
+    if grouped:
+        assert math.gcd(new.kv_heads, tensor) == math.gcd(old.kv_heads, tensor)
+    assert new.heads % new.kv_heads == 0
+    assert (new.heads == new.kv_heads) == (old.heads == old.kv_heads)
     for name, plan in plans.items():
         for need in model.requirements(name):
             assert need.size % getattr(plan, need.axis) == 0, (name, need)

@@ -33,7 +33,8 @@ def load(
         tensors: as `rules.check` has found them right.
         target: shapes, types and layouts by dotted path, of the shapes and of no fewer layers than
             the rules have. Layers may be stacked in two dimensions, and there may be more than the
-            model has, which stay zero (see `LayerStack`).
+            model has, which stay zero (see `LayerStack`). What is no layer may be padded, with
+            zeros at the end of its dimensions.
     """
     return {rule.parameter: _loaded(tensors, rule, target[rule.parameter]) for rule in rules}
 
@@ -41,7 +42,8 @@ def load(
 def _loaded(tensors: Mapping[str, Stored], rule: Rule, target: jax.ShapeDtypeStruct) -> jax.Array:
     stack = len(target.shape) - len(rule.form.shape)
     layout = _layer_layout(target.sharding, stack)
-    sent = (_sent(tensors[name], rule.form, layout) for name in rule.names)
+    shape = rule.form.shape if stack else target.shape
+    sent = (_sent(tensors[name], rule.form, shape, layout) for name in rule.names)
     if not stack:
         return _widen(target.dtype, target.sharding)(next(sent))
     put = _put(stack, target.sharding, layout)
@@ -51,16 +53,23 @@ def _loaded(tensors: Mapping[str, Stored], rule: Rule, target: jax.ShapeDtypeStr
     return whole
 
 
-def _sent(stored: Stored, form: Form, layout: NamedSharding) -> jax.Array:
-    """A released tensor on the devices, as the parameter of one layer, in its own type."""
+def _sent(stored: Stored, form: Form, shape: tuple[int, ...], layout: NamedSharding) -> jax.Array:
+    """A released tensor on the devices, as the parameter of one layer, in its own type.
+
+    Args:
+        shape: of the parameter, with padding of zeros.
+    """
     view = form.parameter(stored.view())
 
     def shard(index: tuple[slice, ...] | None) -> np.ndarray:
         assert index is not None  # every device holds a shard
         # What is not contiguous is turned around by the runtime, faster than by a program.
-        return view[index]
+        own, whole = view[index], [len(range(n)[i]) for n, i in zip(shape, index, strict=True)]
+        if own.shape == (*whole,):
+            return own
+        return np.pad(own, [(0, n - m) for n, m in zip(whole, own.shape, strict=True)])
 
-    return jax.make_array_from_callback(form.shape, layout, shard)
+    return jax.make_array_from_callback(shape, layout, shard)
 
 
 def _layer_layout(layout: Any, stack: int) -> NamedSharding:
