@@ -337,6 +337,11 @@ def test_a_plan_is_refused_exactly_if_it_does_not_fit(data: int, fsdp: int, tens
         assert "parallel.decoder" in refused(parallel__decoder=plan, **changes)
 
 
+def test_any_vocabulary_and_any_heads_of_keys_go_with_any_degree() -> None:
+    own = config(model__decoder__vocab=99, model__decoder__kv_heads=1)
+    assert own.parallel.decoder.tensor == 2
+
+
 def test_an_unset_vocabulary_is_the_tokenizers() -> None:
     size = config().model.decoder.vocab_size
     assert size % 64 == 0

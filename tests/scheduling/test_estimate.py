@@ -9,16 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling.cost import Part, TowerWork
 from scheduling.estimate import Strategy, Timing, elements, step_times
 from scheduling.hardware import Efficiency, Hardware, Link
+from scheduling.memory import logits
 from scheduling.space import decoders, members
 from scheduling.times import StepTimes
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
 WORKLOAD, HARDWARE = small.workload(), small.hardware()
-#: Of the decoder of `WORKLOAD`: width, tokens of a row, rows of the step.
-WIDTH, TOKENS, ROWS = 64, 32, 8
+#: Of the decoder of `WORKLOAD`: width, layers, tokens of a row, rows of the step.
+WIDTH, LAYERS, TOKENS, ROWS = 64, 4, 32, 8
 #: Bytes of a row of activations.
 ROW = TOKENS * WIDTH * 2
 
@@ -104,6 +106,51 @@ def test_context_parallelism_divides_compute_and_exchanges_heads(
     assert forward.collective == pytest.approx(exchange + 2 * (gather + scatter))
     half = layer_seconds(ROWS) / plan.sequence / 2
     assert backward.collective == pytest.approx(exchange + 2 * (gather + max(0, gather - half)))
+
+
+def with_decoder(own: Timing, **changes: Any) -> Timing:
+    """The decoder with other values."""
+    towers = {**WORKLOAD.towers, "decoder": replace(WORKLOAD.towers["decoder"], **changes)}
+    return replace(own, workload=replace(WORKLOAD, towers=towers))
+
+
+def test_ranks_with_the_same_heads_make_them_all_and_sum_their_gradients() -> None:
+    """Two heads of keys on four ranks take what four take, and an all-reduce by two."""
+    plan = ParallelPlan(tensor=4)
+
+    def grouped(heads: int) -> Timing:
+        kernels = 2 * WIDTH * heads * 8
+        layer = WORKLOAD.towers["decoder"].layer
+        work = replace(layer.work, linear=layer.work.linear + 2 * kernels)
+        return with_decoder(
+            timing(decoder=plan, vision=plan),
+            kv_heads=heads,
+            layer=replace(layer, work=work),
+            layer_parameters={("embed", "kv_heads", None): kernels},
+        )
+
+    few, many = grouped(2), grouped(4)
+    assert few.stored == many.stored
+    assert few.forward(1).compute == pytest.approx(many.forward(1).compute)
+    shared = 4 * LAYERS * 2 * WIDTH * 8  # one head of keys, and one of values
+    summed = 2 * few.hardware.group_seconds(shared, 2, 2)
+    assert few.scatter() == pytest.approx(many.scatter() + summed)
+
+
+def test_the_padding_of_a_vocabulary_is_computed_and_stored() -> None:
+    plan = ParallelPlan(stage=2, tensor=4)
+    whole, padded = (
+        with_decoder(
+            timing(decoder=plan, vision=ParallelPlan(data=8), microbatches=2),
+            outputs=outputs,
+            end=Part(TowerWork(2 * WIDTH * outputs, 0), 0),
+            rest_parameters={("embed", "vocab"): WIDTH * outputs},
+        )
+        for outputs in (136, 129)
+    )
+    assert padded.head().seconds == pytest.approx(whole.head().seconds)
+    assert padded.stored == whole.stored
+    assert logits(padded) == logits(whole)
 
 
 @pytest.mark.parametrize("plan", [ParallelPlan(data=2, context=2), ParallelPlan(context=4)])
