@@ -107,7 +107,8 @@ def resized(x: Any, shape: Shape) -> Any:
     if x.shape == shape:
         return x
     own = x[tuple(slice(n) for n in shape)]
-    return jnp.pad(own, [(0, n - m) for n, m in zip(shape, own.shape, strict=True)])
+    padding = [(0, n - m) for n, m in zip(shape, own.shape, strict=True)]
+    return own if own.shape == shape else jnp.pad(own, padding)
 
 
 def leaf_name(path: tuple[Any, ...]) -> str:
