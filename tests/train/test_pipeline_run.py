@@ -15,11 +15,12 @@ import pytest
 from data.plan import LoaderState
 from mllm_jax.config import CheckpointConfig, ExperimentConfig
 from mllm_jax.trace import trace
-from mllm_jax.train.checkpoint import CheckpointError, Checkpoints
+from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment, RunError
 from mllm_jax.train.loop import pipeline_figures, steps
 from mllm_jax.train.progress import Progress
+from mllm_jax.train.saved import CheckpointError
 from mllm_jax.train.verify import verify
 from tests.train.conftest import run
 from tests.train.conftest import save as write
