@@ -2,10 +2,11 @@
 
 import math
 import re
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mllm_jax.ahead import Target
@@ -125,6 +126,28 @@ def test_the_plans_that_the_message_offers_are_accepted(devices):
         assert offered
         for plan in offered:
             JointGrid.build({"decoder": decoder, "vision": plan})
+
+
+@given(pair=plan_pairs(), heads=st.sampled_from([1, 2, 3, 4, 6, 8]))
+def test_heads_of_keys_are_split_as_far_as_they_can_be(pair, heads):
+    plans = {"decoder": pair[0], "vision": pair[1]}
+    try:
+        plain = JointGrid.build(plans)
+    except PlanError:
+        assume(False)
+    grid = JointGrid.build(plans, heads)
+    view, most = grid.decoder, math.gcd(heads, pair[0].tensor)
+    assert most % view.degree(view.kv_heads) == 0
+    assert view.kv_heads + view.copies == view.tensor
+    # Neighbours hold the same heads, and every axis has the ranks that it has otherwise.
+    copies = view.degree(view.copies)
+    np.testing.assert_array_equal(number(grid, view.kv_heads), number(grid, view.tensor) // copies)
+    for name, axis in product(plans, AXES):
+        np.testing.assert_array_equal(
+            ranks(grid, grid.views[name], axis), ranks(plain, plain.views[name], axis)
+        )
+    alone = JointGrid.build({"decoder": pair[0]}, heads).decoder
+    assert alone.degree(alone.kv_heads) == most
 
 
 def test_example_of_the_module_docstring():

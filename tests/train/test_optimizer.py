@@ -28,6 +28,7 @@ AXES = {
     "table": ("vocab", "embed"),
     "layers": {
         "q": ("layers", "embed", "heads", None),
+        "k": ("layers", "embed", "kv_heads", None),
         "out": ("layers", "heads", None, "embed"),
         "up": ("layers", "embed", "mlp"),
         "bias": ("layers", "mlp"),
@@ -37,8 +38,9 @@ AXES = {
 SHAPES = {
     "table": (8, 4),
     "layers": {
-        "q": (3, 4, 2, 4),
-        "out": (3, 2, 4, 4),
+        "q": (3, 4, 4, 4),
+        "k": (3, 4, 2, 3),
+        "out": (3, 4, 4, 4),
         "up": (3, 4, 16),
         "bias": (3, 16),
         "norm": (3, 4),
@@ -48,16 +50,18 @@ SHAPES = {
 
 def arrays(seed: int) -> Any:
     rng = np.random.default_rng(seed)
-    return jax.tree.map(
+    found = jax.tree.map(
         lambda shape: jnp.asarray(rng.normal(size=shape), jnp.float32),
         SHAPES,
         is_leaf=lambda x: isinstance(x, tuple),
     )
+    # Padding of the vocabulary.
+    return found | {"table": found["table"].at[-1].set(0)}
 
 
 def updated(config: TrainConfig, plan: ParallelPlan, rounds: int = 3) -> Any:
     """Parameters after some updates with given gradients under `plan`."""
-    grid = JointGrid.build({"decoder": plan})
+    grid = JointGrid.build({"decoder": plan}, kv_heads=2)
     layout = layouts(AXES, grid.decoder)
     optimizer = build_optimizer(config, layout)
     specs = jax.tree.map(lambda leaf: leaf.spec, layout)
@@ -88,13 +92,15 @@ def train_config(kind: str, **changes: Any) -> TrainConfig:
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 @pytest.mark.parametrize(
-    "plan", [ParallelPlan(data=2, tensor=2), ParallelPlan(fsdp=2, tensor=2, data=2)], ids=str
+    "plan", [ParallelPlan(data=2, tensor=2), ParallelPlan(fsdp=2, tensor=4)], ids=str
 )
 def test_sharded_updates_equal_those_of_one_device(kind, plan):
     config = train_config(kind)
     got, expected = updated(config, plan), updated(config, ParallelPlan())
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+    assert got["table"][:-1].all()
+    assert not got["table"][-1].any()
 
 
 def test_adamw_equals_optax_with_its_own_clipping():
@@ -156,11 +162,11 @@ def test_which_leaves_are_matrices_and_which_decay():
     matrix, decay = jax.tree.map(is_matrix, layout), jax.tree.map(decays, layout)
     assert matrix == {
         "table": False,
-        "layers": {"q": True, "out": True, "up": True, "bias": False, "norm": False},
+        "layers": {"q": True, "k": True, "out": True, "up": True, "bias": False, "norm": False},
     }
     assert decay == {
         "table": True,
-        "layers": {"q": True, "out": True, "up": True, "bias": False, "norm": False},
+        "layers": {"q": True, "k": True, "out": True, "up": True, "bias": False, "norm": False},
     }
 
 
