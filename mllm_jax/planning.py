@@ -136,7 +136,7 @@ class Planner:
             ScheduleError: the sizes do not fit together.
         """
         for problem in check_sections(self.configured(strategy)):
-            raise ScheduleError(problem)
+            raise ScheduleError(str(problem))
         if strategy.decoder.stage == 1:
             return one_stage(self.configured(strategy))
         pieces = self._pieces(strategy)

@@ -29,7 +29,7 @@ ENDS = ("", ".connector")
         ),
         (
             {"parallel__encoders__vision": {"data": 2}},
-            ["parallel.encoders.vision", "covers 2 devices", "valid beside decoder", "data 4"],
+            ["parallel.encoders.vision", "covers 2 devices", "valid: data 2 x tensor 2; data 4"],
         ),
         (
             {
@@ -44,7 +44,7 @@ ENDS = ("", ".connector")
                 "model__encoders__vision__connector": {"hidden": 18},
                 "data__budgets__vision": 96,
             },
-            ["parallel: vision", "does not refine", "data 6 x tensor 2"],
+            ["parallel.encoders.vision: data 4 x tensor 3 does not refine", "data 12"],
         ),
         (
             {
@@ -52,7 +52,7 @@ ENDS = ("", ".connector")
                 "parallel__encoders__audio": {"data": 4},
                 "model__decoder__layers": 6,
             },
-            ["model.decoder.layers: 6 is not a multiple of 4", "schedule.pad_layers: true"],
+            ["model.decoder.layers: 6 is not a multiple of 4", "schedule.pad_layers true"],
         ),
         (
             {
@@ -67,7 +67,7 @@ ENDS = ("", ".connector")
         (
             {"parallel__decoder": {"stage": 4}, "model__decoder__layers": 4},
             [
-                "parallel: audio: tensor 2 reaches across the decoder's stages",
+                "parallel.encoders.audio: tensor 2 reaches across the decoder's stages",
                 "a stage has 1 device",
             ],
         ),
@@ -78,7 +78,7 @@ ENDS = ("", ".connector")
                 "model__decoder__layers": 2,
                 "schedule__pieces": {"audio": 3},
             },
-            ["schedule.pieces.audio: 3", "over its 2 stages evenly; valid: none"],
+            ["model.encoders.audio.layers: 1 cannot be cut over the 2 stages", "pieces.audio 1"],
         ),
         (
             {
@@ -89,7 +89,11 @@ ENDS = ("", ".connector")
                 "model__decoder__vocab": 264,
                 "data__rows": 1,
             },
-            ["evaluate.enabled", "d_model 16 of decoder over fsdp x stage, and 3 does not divide"],
+            [
+                "evaluate.enabled: true shards",
+                "d_model 16 of decoder over 3",
+                "evaluate.enabled false",
+            ],
         ),
         ({"schedule__chunks": 2}, ["schedule.chunks: 2 has no effect", "stage is 1; valid: 1"]),
         (
@@ -110,11 +114,11 @@ ENDS = ("", ".connector")
                 "model__decoder__layers": 2,
                 "schedule__live": 1,
             },
-            ["schedule: live: 1 is refused", "valid: 2 or more"],
+            ["schedule.live: 1 is refused", "valid: 2 or more"],
         ),
         (
             {"parallel__decoder": {"stage": 3}, "model__decoder__layers": 3},
-            ["choose degrees that multiply to 4; valid stages: 1, 2, 4"],
+            ["parallel.decoder: stage 3 covers 3 devices", "valid: data 2 x tensor 2; data 4"],
         ),
         ({"run__trace_step": 2}, ["run.trace_step: 2 has no pipeline", "valid: null"]),
         (
@@ -131,7 +135,7 @@ ENDS = ("", ".connector")
         ),
         (
             {"train__groups": {"vision": {"learning_rate": 0.1}}, "train__freeze": ["vision"]},
-            ["train.groups.vision has no effect, as train.freeze has vision, too"],
+            ["train.groups: vision has no effect, as train.freeze has it, too; valid: left out"],
         ),
         (
             {
@@ -145,10 +149,13 @@ ENDS = ("", ".connector")
             },
             ["leave nothing to train"],
         ),
-        ({"parallel__decoder": {"expert": 4}}, ["parallel.decoder.expert: 4", "valid: 1"]),
+        (
+            {"parallel__decoder": {"expert": 4}},
+            ["parallel.decoder.expert: 4", "only 1 is", "valid: data 2 x tensor 2"],
+        ),
         (
             {"parallel__encoders__vision": {"expert": 4}},
-            ["parallel.encoders.vision.expert: 4", "valid: 1"],
+            ["parallel.encoders.vision.expert: 4", "only 1 is", "data 4"],
         ),
         # names
         ({"parallel__encoders__video": {"data": 4}}, ["parallel.encoders.video", "vision, audio"]),
@@ -156,21 +163,32 @@ ENDS = ("", ".connector")
         # sizes
         (
             {"parallel__decoder": {"tensor": 4}, "data__budgets__tokens": 64},
-            ["parallel.decoder.tensor: 4", "heads 2", "valid: 1, 2"],
+            ["parallel.decoder.tensor: 4", "heads 2", "valid: data 2 x tensor 2; data 4"],
         ),
         (
             {"parallel__decoder": {"context": 4}},
-            ["parallel.decoder.context: 4", "heads 2", "valid: 1, 2"],
+            ["parallel.decoder.context: 4", "heads 2", "valid: data 2 x context 2"],
         ),
         (
             {"parallel__decoder": {"context": 2, "tensor": 2}},
-            ["parallel.decoder.context x tensor: 4", "heads 2", "valid: 1, 2"],
+            ["parallel.decoder.context x tensor: 4", "heads 2", "valid: data 2 x"],
         ),
         (
             {"parallel__decoder": {"data": 2, "context": 2}, "data__budgets__tokens": 63},
             ["data.budgets.tokens: 63", "multiple of 2 (parallel.decoder.context 2)", "62, 64"],
         ),
-        ({"model__decoder__d_ff": 33}, ["parallel.decoder.tensor: 2", "d_ff 33", "valid: 1"]),
+        (
+            {"model__decoder__kv_heads": 1},
+            ["parallel.decoder.tensor: 2", "kv_heads 1", "valid: data 4"],
+        ),
+        (
+            {"model__decoder__d_ff": 33},
+            ["parallel.decoder.tensor: 2", "d_ff 33", "valid: data 4, ", "d_ff 32, ", "d_ff 34"],
+        ),
+        (
+            {"model__decoder__vocab": 99},
+            ["parallel.decoder.tensor: 2", "vocab 99", "valid: data 4"],
+        ),
         (
             {"model__encoders__audio__heads": 1},
             ["parallel.encoders.audio.tensor: 2", "heads 1", "model.encoders.audio"],
@@ -181,7 +199,7 @@ ENDS = ("", ".connector")
                 "model__decoder__heads": 3,
                 "model__decoder__d_model": 18,
             },
-            ["parallel.decoder.fsdp: 4", "d_model 18", "valid: 1, 2"],
+            ["parallel.decoder.fsdp: 4", "d_model 18", "data 2 x fsdp 2"],
         ),
         # rows and budgets
         ({"data__budgets__tokens": 63}, ["data.budgets.tokens: 63", "multiple of 2", "62, 64"]),
@@ -189,7 +207,10 @@ ENDS = ("", ".connector")
             {"data__budgets__audio": 120},
             ["data.budgets.audio: 120", "multiple of 16", "reduction 8", "112, 128"],
         ),
-        ({"data__rows": 6}, ["data.rows: 6", "multiple of 4", "encoders.vision", "valid: 8"]),
+        (
+            {"data__rows": 6},
+            ["data.rows: 6", "multiple of 4", "encoders.vision", "nearest valid: 4, 8"],
+        ),
         # media
         (
             {
@@ -222,7 +243,11 @@ ENDS = ("", ".connector")
         ),
         (
             {"evaluate": {"loss": False, "exact_match": False}},
-            ["evaluate.enabled: true measures nothing", "evaluate.loss", "one of them true"],
+            [
+                "evaluate.enabled: true measures nothing",
+                "evaluate.loss",
+                "false, evaluate.loss true, evaluate.exact",
+            ],
         ),
         # attention
         ({"model__attention": "splash"}, ["model.attention: splash", "cpu", "auto, reference"]),
@@ -335,11 +360,6 @@ def test_a_plan_is_refused_exactly_if_it_does_not_fit(data: int, fsdp: int, tens
         config(parallel__decoder=plan, **changes)
     else:
         assert "parallel.decoder" in refused(parallel__decoder=plan, **changes)
-
-
-def test_any_vocabulary_and_any_heads_of_keys_go_with_any_degree() -> None:
-    own = config(model__decoder__vocab=99, model__decoder__kv_heads=1)
-    assert own.parallel.decoder.tensor == 2
 
 
 def test_an_unset_vocabulary_is_the_tokenizers() -> None:
