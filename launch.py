@@ -153,7 +153,10 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
         _start(args, config, one_thread=args.benchmark in ONE_THREAD)
     from mllm_jax.bench import BENCHMARKS
     from mllm_jax.console import print_json, print_table
-    from mllm_jax.devices import is_primary
+    from mllm_jax.devices import is_primary, use_host
+
+    if args.benchmark in WITHOUT_DEVICES:
+        use_host()
 
     own = BENCHMARK_OPTIONS.get(args.benchmark, ())
     options = {name: value for name in own if (value := getattr(args, name)) is not None}
