@@ -178,16 +178,8 @@ ENDS = ("", ".connector")
             ["data.budgets.tokens: 63", "multiple of 2 (parallel.decoder.context 2)", "62, 64"],
         ),
         (
-            {"model__decoder__kv_heads": 1},
-            ["parallel.decoder.tensor: 2", "kv_heads 1", "valid: data 4"],
-        ),
-        (
             {"model__decoder__d_ff": 33},
             ["parallel.decoder.tensor: 2", "d_ff 33", "valid: data 4, ", "d_ff 32, ", "d_ff 34"],
-        ),
-        (
-            {"model__decoder__vocab": 99},
-            ["parallel.decoder.tensor: 2", "vocab 99", "valid: data 4"],
         ),
         (
             {"model__encoders__audio__heads": 1},
@@ -360,6 +352,11 @@ def test_a_plan_is_refused_exactly_if_it_does_not_fit(data: int, fsdp: int, tens
         config(parallel__decoder=plan, **changes)
     else:
         assert "parallel.decoder" in refused(parallel__decoder=plan, **changes)
+
+
+def test_any_vocabulary_and_any_heads_of_keys_go_with_any_degree() -> None:
+    own = config(model__decoder__vocab=99, model__decoder__kv_heads=1)
+    assert own.parallel.decoder.tensor == 2
 
 
 def test_an_unset_vocabulary_is_the_tokenizers() -> None:
