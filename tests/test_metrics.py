@@ -7,7 +7,7 @@ import json
 import math
 import resource
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from rich.console import Console
 
 from mllm_jax.console import finite, print_json, print_table
 from mllm_jax.train.metrics import Meter, PhaseLoad, Report, StepRecord, Sums
-from mllm_jax.train.sinks import JsonlSink, Metrics, write_atomically, write_summary
+from mllm_jax.train.sinks import ConsoleSink, JsonlSink, Metrics, write_atomically, write_summary
 
 
 def record(step: int, **changes: Any) -> StepRecord:
@@ -57,9 +57,56 @@ REPORT = Report(
 
 def test_the_log_line_reads_as_practitioners_expect() -> None:
     assert str(REPORT) == (
-        "step  120/1000  loss 0.8421  lr 2.9e-03  grad 0.51  38.1k tok/s  mfu 21.3%  "
-        "padding text 4.1% vision 6.0% audio 5.2%  wait 0.3%  eta 1:42"
+        "step  120/1000  loss 0.8421  lr 2.9e-03  grad 0.51  38.1k tok/s  mfu 21.3%  eta 1:42"
     )
+
+
+def test_the_log_line_shows_the_worst_of_what_deviates() -> None:
+    odd = {"before": 9.0, "after": 1.06}
+    even = {"before": 1.3, "after": 1.05}
+    padding = {"tokens": 0.10, "vision": 0.204, "audio": 0.3}
+    deviating = replace(
+        REPORT,
+        wait_share=0.651,
+        padding=padding,
+        imbalance={"decoder": even, "vision": odd},
+        skipped=7,
+    )
+    line = str(deviating)
+    assert line.startswith(str(REPORT))
+    assert line.endswith("eta 1:42  wait 65%  padding audio 30%  imbalance vision 1.06  skipped 7")
+    usual: dict[str, Any] = {
+        "wait_share": 0.05,
+        "padding": {"tokens": 0.1},
+        "imbalance": {"decoder": even},
+    }
+    assert str(replace(REPORT, **usual)) == str(REPORT)
+
+
+@given(
+    st.integers(1, 10**6),
+    st.floats(0, 20),
+    st.floats(0, 1e4),
+    st.floats(0, 1e8),
+    st.dictionaries(st.sampled_from(["tokens", "vision", "audio"]), st.floats(0, 0.1)),
+    st.dictionaries(st.sampled_from(["decoder", "vision", "audio"]), st.floats(1, 1.05)),
+)
+def test_a_usual_log_line_has_at_most_120_columns(
+    step: int, loss: float, norm: float, rate: float, padding: Any, imbalance: Any
+) -> None:
+    loads = {name: {"before": 3.0, "after": after} for name, after in imbalance.items()}
+    usual: dict[str, Any] = {
+        "padding": padding,
+        "imbalance": loads,
+        "wait_share": 0.01,
+        "eta_seconds": 1e6,
+    }
+    figures: dict[str, Any] = {"step": step, "steps": 10**6, "loss": loss, "gradient_norm": norm}
+    report = replace(REPORT, **figures, tokens_per_second=rate, **usual)
+    assert len(str(report)) <= 120
+    text = io.StringIO()
+    ConsoleSink(Console(file=text)).write(report)  # a file, which rich takes for 80 columns
+    assert text.getvalue() == f"{report}\n"
 
 
 def test_what_is_not_known_is_left_out_of_the_line() -> None:

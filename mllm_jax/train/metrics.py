@@ -20,6 +20,9 @@ from pydantic import ConfigDict
 #: Of what is read back from checkpoints: no unknown keys, no numbers in quotes.
 STRICT = ConfigDict(extra="forbid", strict=True)
 
+#: What log lines leave out, as it is usual; `metrics.jsonl` has all of it.
+WAIT, PADDING, IMBALANCE = 0.05, 0.10, 1.05
+
 
 @dataclass(frozen=True)
 class StepRecord:
@@ -140,14 +143,10 @@ class Report:
     skipped_updates: int = 0
 
     def fields(self) -> list[tuple[str, str]]:
-        """Label and value of every figure of the log line."""
+        """Label and value of what the log line shows: always the same, then what deviates."""
         width = len(str(self.steps))
-        shares = [f"{modality(name)} {share:.1%}" for name, share in self.padding.items()]
-        heaviest = [
-            f"{phase(name)} {own['after']:.2f}"
-            for name, own in self.imbalance.items()
-            if max(own.values()) > 1
-        ]
+        paddings = {modality(name): share for name, share in self.padding.items()}
+        imbalances = {phase(name): own["after"] for name, own in self.imbalance.items()}
         shown = [
             ("step", f"{self.step:>{width}}/{self.steps}"),
             ("loss", f"{self.loss:.4f}"),
@@ -155,10 +154,10 @@ class Report:
             ("grad", f"{self.gradient_norm:.2f}"),
             ("", _known(self.tokens_per_second, lambda rate: f"{_short(rate)} tok/s")),
             ("mfu", _known(self.mfu, "{:.1%}".format)),
-            ("padding", " ".join(shares)),
-            ("imbalance", " ".join(heaviest)),
-            ("wait", _known(self.wait_share, "{:.1%}".format)),
             ("eta", _known(self.eta_seconds, _clock)),
+            ("wait", _above(WAIT, {"": self.wait_share or 0.0}, "{:.0%}")),
+            ("padding", _above(PADDING, paddings, "{:.0%}")),
+            ("imbalance", _above(IMBALANCE, imbalances, "{:.2f}")),
             ("skipped", str(self.skipped) if self.skipped else ""),
             ("skipped updates", str(self.skipped_updates) if self.skipped_updates else ""),
         ]
@@ -315,6 +314,12 @@ def modality(module: str) -> str:
 def phase(module: str) -> str:
     """What a module works on: the decoder on text."""
     return "text" if module == "decoder" else module
+
+
+def _above(usual: float, values: Mapping[str, float], form: str) -> str:
+    """The largest of `values` with its name, or nothing if it is usual."""
+    name, value = max(values.items(), key=lambda item: item[1], default=("", usual))
+    return f"{name} {form.format(value)}".strip() if value > usual else ""
 
 
 def _known(value: float | None, text: Callable[[float], str]) -> str:
