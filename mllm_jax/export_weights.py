@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
 from numpy.typing import NDArray
 
 from data.folders import put_folder
@@ -24,6 +23,7 @@ from mllm_jax.export_processor import (
     TrainedProcessor,
     ends,
 )
+from mllm_jax.model_card import card
 from mllm_jax.models.config import EncoderConfig, ModelConfig
 from mllm_jax.models.pretrained.configs import CONFIG
 from mllm_jax.models.pretrained.families import FAMILIES
@@ -437,17 +437,3 @@ def _released(exports: list[Export]) -> Iterator[str]:
         with suppress(PretrainedError):
             assert own.family
             yield str(own.part)
-
-
-def card(own: Export) -> str:
-    """The model card: what it is, what it came from, and the configuration of its training."""
-    sources = {part: folder for part, folder in own.model.sources.items() if folder}
-    began = "\n".join(f"- {part}: `{folder}`" for part, folder in sources.items())
-    text = yaml.safe_dump(own.config, sort_keys=False)
-    return (
-        f"---\nlibrary_name: transformers\ntags: [mllm_jax]\n---\n\n"
-        f"# {own.config['run']['name']}\n\n"
-        f"A model of type `{own.model_type}` after {own.saved.step} training steps with "
-        f"mllm_jax.\n\n## What it began with\n\n{began or 'Random values.'}\n\n"
-        f"## Configuration of the training\n\n```yaml\n{text}```\n"
-    )

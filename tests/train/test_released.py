@@ -108,6 +108,9 @@ def test_what_is_imported_is_exported(family: str, plan: dict[str, Any], tmp_pat
     card = (out / "README.md").read_text()
     assert f"{source}" in card
     assert "learning_rate: 1.0e-05" in card
+    # The public processor of OneVision cannot be loaded without.
+    assert ("torchvision" in card) == (family == "llava_onevision")
+    assert ("AutoTokenizer" if family in ("llama3", "qwen2_5") else "AutoProcessor") in card
 
 
 def test_any_encoder_goes_with_any_decoder(tmp_path: Path, capsys: Any) -> None:
