@@ -16,7 +16,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import EngFormatter
 
 from scheduling.schedule import ScheduleError
@@ -163,7 +163,7 @@ def draw(timelines: Mapping[str, Timeline]) -> Figure:
 
     A row is a stage or a device; idle time is bare. A span of several tasks is split into lanes.
     Boxes hold the number of their microbatch where it fits. Odd virtual chunks have a paler
-    forward and a darker backward.
+    forward and a darker backward. The legend says all of this, as far as it occurs.
 
     Args:
         timelines: at least one, by the title of its panel, such as "predicted" and "measured".
@@ -180,7 +180,7 @@ def draw(timelines: Mapping[str, Timeline]) -> Figure:
         _fill(axes, timeline, shades, scale)
         axes.set_title(_title(name, timeline), loc="left", fontsize=TEXT)
     _time_axis(panels[-1], seconds)
-    _legend(figure, shades)
+    _legend(figure, shades, _lanes(timelines.values(), shades))
     return figure
 
 
@@ -250,7 +250,7 @@ def _fill(axes: Axes, timeline: Timeline, shades: Mapping[Colour, Shades], scale
     for box in _boxes(timeline):
         groups[box.part.module, box.part.kind].append(box)
     for key, boxes in groups.items():
-        colours = [shades[key][box.part.part % len(shades[key])] for box in boxes]
+        colours = [_shade(box.part, shades) for box in boxes]
         axes.add_collection(_collection(" ".join(key), boxes, colours, scale), autolim=False)
         for box, colour in zip(boxes, colours, strict=True):
             _number(axes, box, colour, scale)
@@ -300,7 +300,7 @@ def _time_axis(axes: Axes, seconds: float) -> None:
     axes.set_xlim(0, seconds or 1.0)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x * factor:.6g}")
     axes.tick_params(bottom=True, labelbottom=True)
-    axes.set_xlabel(f"time ({unit})", fontsize=TEXT)
+    axes.set_xlabel(f"time ({unit}); numbers are microbatches", fontsize=TEXT)
 
 
 def _title(name: str, timeline: Timeline) -> str:
@@ -312,18 +312,59 @@ def _title(name: str, timeline: Timeline) -> str:
     return f"{title}, {timeline.encoder_hidden:.0%} of encoder work in bubbles"
 
 
-def _legend(figure: Figure, shades: Mapping[Colour, Shades]) -> None:
-    """What the colours mean, above the panels."""
+def _label(module: str, kind: str, colours: Shades) -> str:
+    """What boxes of a module and kind are; with what their two shades are."""
+    chunks = " (even, odd chunks)" if len(colours) > 1 else ""
+    return f"{module} {LEGEND[kind]}{chunks}"
+
+
+def _lanes(timelines: Iterable[Timeline], shades: Mapping[Colour, Shades]) -> Shades:
+    """Colours of the first tasks that share a span, from the top; none if none do."""
+    spans = (span for one in timelines for span in one.spans)
+    shared = next((parts for parts in map(_parts, spans) if len(parts) > 1), [])
+    return tuple(_shade(part, shades) for part in shared)
+
+
+def _shade(part: Part, shades: Mapping[Colour, Shades]) -> str:
+    own = shades[part.module, part.kind]
+    return own[part.part % len(own)]
+
+
+class _Lanes(HandlerTuple):
+    """Draws a handle of several patches as lanes, below one another."""
+
+    def create_artists(
+        self, legend: Any, orig_handle: Any, x0: float, y0: float, width: float, *rest: Any
+    ) -> list[Any]:
+        """As of matplotlib's handlers."""
+        height, lane = rest[0], rest[0] / len(orig_handle)
+        boxes = []
+        for number, patch in enumerate(orig_handle, 1):
+            box = Rectangle((-x0, height - y0 - number * lane), width, lane, color=patch.get_fc())
+            box.set_transform(rest[-1])
+            boxes.append(box)
+        return boxes
+
+
+class _Stack(tuple[Patch, ...]):
+    """A handle that `_Lanes` draws."""
+
+
+def _legend(figure: Figure, shades: Mapping[Colour, Shades], lanes: Shades) -> None:
+    """What colours, shades and lanes mean, above the panels."""
     # Matplotlib takes a tuple of patches as one handle; its annotations do not say so.
     handles: list[Any] = [
         tuple(Patch(color=colour) for colour in colours)
         for colours in (*shades.values(), (IDLE_COLOUR,))
     ]
-    labels = [*(f"{module} {LEGEND[kind]}" for module, kind in shades), "idle"]
+    labels = [_label(*what, colours) for what, colours in shades.items()] + ["idle"]
+    if lanes:
+        handles.append(_Stack(Patch(color=colour) for colour in lanes))
+        labels.append("tasks of one tick")
     figure.legend(
         handles,
         labels,
-        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
+        handler_map={_Stack: _Lanes(), tuple: HandlerTuple(ndivide=None, pad=0)},
         loc="outside upper center",
         # Eight fit beside each other; more stand in rows of about the same length.
         ncols=ceil(len(handles) / ceil(len(handles) / 8)),

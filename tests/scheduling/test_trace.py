@@ -225,8 +225,8 @@ def test_the_legend_names_what_is_drawn() -> None:
     (legend,) = figure.legends
     assert isinstance(legend, Legend)
     assert [text.get_text() for text in legend.get_texts()] == [
-        "decoder forward",
-        "decoder backward",
+        "decoder forward (even, odd chunks)",
+        "decoder backward (even, odd chunks)",
         "head and loss",
         "audio forward",
         "audio backward",
@@ -236,9 +236,23 @@ def test_the_legend_names_what_is_drawn() -> None:
     ]
 
 
-def with_phases() -> Timeline:
+@every_table
+def test_the_legend_explains_every_shade_and_band(table: Schedule) -> None:
+    for lines in (*both(table).values(), with_phases(table)):
+        figure = draw({"one": lines})
+        (legend,) = figure.legends
+        explained = {to_hex(box.get_facecolor()) for box in legend.findobj(Rectangle)}
+        assert {to_hex(colour) for _, colour, _ in drawn(figure.axes[0])} <= explained
+        names = [text.get_text() for text in legend.get_texts()]
+        shared = any(len(span.tasks) > 1 and span.head is None for span in lines.spans)
+        assert ("tasks of one tick" in names) == shared
+        chunks = table.chunks > 1
+        assert ("decoder forward (even, odd chunks)" in names) == chunks
+        assert ("decoder forward" in names) != chunks
+
+
+def with_phases(table: Schedule = TABLES["two encoders"]) -> Timeline:
     """A simulated step that has everything."""
-    table = TABLES["two encoders"]
     one = TaskTime((Segment(1.0, 0.5),))
     pieces = {(task.kind, task.module, task.part): one for _, _, task in table}
     times = StepTimes(one, one, pieces, one, gather=8.0, scatter=9.0, update=2.0)
@@ -252,7 +266,7 @@ def test_phases_of_a_step_have_boxes_without_numbers_and_names() -> None:
     extent = figure.legends[0].get_window_extent(renderer)
     assert figure.bbox.x0 <= extent.x0 < extent.x1 <= figure.bbox.x1
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert names[-4:] == ["gather parameters", "scatter gradients", "update parameters", "idle"]
+    assert names[-5:-1] == ["gather parameters", "scatter gradients", "update parameters", "idle"]
     found = {(left, label) for label, _, ((left, _), _) in drawn(figure.axes[0])}
     phases = [span for span in lines.spans if span.phase]
     assert {(span.start, f"{span.phase} {span.phase}") for span in phases} <= found
