@@ -308,8 +308,10 @@ def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console
     print_table(console, columns, advice.rows)
     for name, what in (("now", advice.present), ("then", advice.suggested)):
         if what:
-            text = f"{name}: {what.samples:.1f} samples a step, {what.skipped} samples skipped"
-            console.print(text)
+            first, *kinds = what.notes
+            console.print(f"{name}: {what.samples:.1f} samples a step, {first}")
+            for line in kinds:
+                console.print(line, markup=False, soft_wrap=True)
     values = ", ".join(f"{name}: {number}" for name, number in advice.suggested.budgets.items())
     console.print(f"data.budgets='{{{values}}}'", markup=False)
     return OK

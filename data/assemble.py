@@ -171,7 +171,7 @@ class Assembler:
     def _note(self, error: SampleError, skipped: list[Skip]) -> None:
         if self._raise:
             raise error
-        skipped.append((error.name, error.reason))
+        skipped.append((error.name, error.fault))
 
     def _check_unchanged(self, placement: Placement, error: LengthError) -> None:
         """Tell a sample whose header lies, which is bad, from one that is another one now.

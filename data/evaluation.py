@@ -8,10 +8,11 @@ from functools import partial
 
 from data.assemble import Assembler, Batch, Rows
 from data.config import DataConfig
+from data.faults import Fault
 from data.packing import Capacity, make_capacity, pack
 from data.plan import Placement, Skip, lay_out
 from data.processor import Processor
-from data.sample import Lengths, SampleError
+from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
 from data.sources.mixture import Mixture
 
@@ -64,15 +65,8 @@ def prompt_batches(
     Raises:
         ValueError: `reserve` below 1. DataError, SampleError: as `Loader`.
     """
-    if reserve < 1:
-        raise ValueError(f"reserve {reserve} leaves no position for an answer")
     capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
-
-    def measure(index: int) -> Lengths:
-        lengths = processor.measure_prompt(source[index])
-        lengths = replace(lengths, tokens=lengths.tokens + reserve)
-        return _fitting(source, capacity, index, lengths, f"with {reserve} reserved positions ")
-
+    measure = _prompts(source, processor, capacity, reserve)
     assemble = partial(Assembler(source, processor, config, rows), reserve=reserve)
     for batch, placed, skipped in _passed(
         source, config, capacity, heldout_indices(source, limit), measure, assemble
@@ -93,13 +87,45 @@ def example_batches(
         DataError, SampleError: as `Loader`.
     """
     capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
-
-    def measure(index: int) -> Lengths:
-        return _fitting(source, capacity, index, processor.measure(source[index]))
-
+    measure = _examples(source, processor, capacity)
     assemble = Assembler(source, processor, config, rows)
     for batch, _, skipped in _passed(source, config, capacity, indices, measure, assemble):
         yield ExampleBatch(batch, skipped)
+
+
+def check_heldout(
+    source: Source,
+    processor: Processor,
+    config: DataConfig,
+    indices: Sequence[int],
+    reserve: int | None,
+) -> None:
+    """Measure samples as `prompt_batches` does, or, without `reserve`, as `example_batches`.
+
+    Unusable ones that are skipped are no error, as long as there is one that can be used.
+
+    Raises:
+        SampleError: one cannot be used, with `data.on_error: raise`.
+        DataError: none can be used.
+    """
+    capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+    whole = _examples(source, processor, capacity)
+    measure = whole if reserve is None else _prompts(source, processor, capacity, reserve)
+    if config.on_error == "raise":
+        _measured(source, config, indices, measure)
+        return
+    last = "the split is empty"
+    for index in indices:
+        try:
+            measure(index)
+        except SampleError as error:
+            last = f"the last: {error}"
+        else:
+            return
+    raise DataError(
+        f"no held-out sample of {len(indices)} can be evaluated; {last}; evaluate.enabled=false "
+        "trains without"
+    )
 
 
 def heldout_indices(source: Source, limit: int | None) -> range:
@@ -148,8 +174,32 @@ def _measured(
         except SampleError as error:
             if config.on_error == "raise":
                 raise
-            skipped.append((error.name, error.reason))
+            skipped.append((error.name, error.fault))
     return usable, tuple(skipped)
+
+
+def _prompts(
+    source: Source, processor: Processor, capacity: Capacity, reserve: int
+) -> Callable[[int], Lengths]:
+    """Measures a prompt with `reserve` free positions behind it."""
+    if reserve < 1:
+        raise ValueError(f"reserve {reserve} leaves no position for an answer")
+
+    def measure(index: int) -> Lengths:
+        lengths = processor.measure_prompt(source[index])
+        lengths = replace(lengths, tokens=lengths.tokens + reserve)
+        return _fitting(source, capacity, index, lengths, f"with {reserve} reserved positions ")
+
+    return measure
+
+
+def _examples(source: Source, processor: Processor, capacity: Capacity) -> Callable[[int], Lengths]:
+    """Measures a sample with its answer."""
+
+    def measure(index: int) -> Lengths:
+        return _fitting(source, capacity, index, processor.measure(source[index]))
+
+    return measure
 
 
 def _fitting(
@@ -157,7 +207,7 @@ def _fitting(
 ) -> Lengths:
     """`lengths`, if a row can hold them."""
     if misfit := capacity.misfit(lengths):
-        raise SampleError(source.name(index), f"{how}{misfit}")
+        raise SampleError(source.name(index), Fault(misfit.kind, f"{how}{misfit}"))
     return lengths
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from data.config import AudioConfig
+from data.faults import FaultKind
 from data.modality import Modality
 from data.sample import MediaError, Medium
 
@@ -24,15 +25,19 @@ def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None 
             `longest`.
     """
     if samples < 1:
-        raise MediaError("clip has zero length")
+        raise MediaError(FaultKind.DURATION, "clip has zero length")
     if rate != config.sample_rate:
         raise MediaError(
+            FaultKind.RATE,
             f"clip has a sample rate of {rate} Hz, data.audio.sample_rate is "
-            f"{config.sample_rate} Hz; convert the file"
+            f"{config.sample_rate} Hz; convert the file",
         )
     frames = -(-samples // config.hop)
     if longest is not None and frames > longest:
-        raise MediaError(f"clip of {frames} frames is above the {longest} that have positions")
+        raise MediaError(
+            FaultKind.DURATION,
+            f"clip of {frames} frames is above the {longest} that have positions",
+        )
     return frames
 
 
@@ -131,4 +136,4 @@ def check_finite(wave: NDArray[np.float32]) -> None:
     """Raise MediaError for samples that are not finite."""
     bad = int(np.count_nonzero(~np.isfinite(wave)))
     if bad:
-        raise MediaError(f"clip has {bad} samples that are NaN or infinite")
+        raise MediaError(FaultKind.CLIP, f"clip has {bad} samples that are NaN or infinite")

@@ -9,7 +9,7 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
     <encoder>.lengths.npy     [media] int32, input positions
     <encoder>.starts.npy      [media] int32, the token at which its outputs begin to land
     <encoder>.grids.npy       [media, 2] int32, rows and columns of outputs; of tiled images only
-    unusable.json             {sample: reason}
+    unusable.json             {sample: [kind, reason]}
 
 Files that changed behind their names do not change the fingerprint; who reads such a sample finds
 that it is not as long as it was (`data.assemble`).
@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import DataConfig
+from data.faults import Fault
 from data.folders import put_folder
 from data.processor import Processor
 from data.sample import DataError, Lengths, SampleError
@@ -82,7 +83,7 @@ class LengthTable:
 
     tokens: Ints
     media: Mapping[str, MediaLengths]
-    unusable: Mapping[int, str]
+    unusable: Mapping[int, Fault]
     folder: Path | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -94,7 +95,7 @@ class LengthTable:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def __getitem__(self, index: int) -> Lengths | str:
+    def __getitem__(self, index: int) -> Lengths | Fault:
         """Lengths of sample `index`, or the reason why it cannot be used."""
         tokens = int(self.tokens[index])
         if tokens < 0:
@@ -122,14 +123,14 @@ class LengthTable:
                 whole.update(np.ascontiguousarray(part).tobytes())
         return int.from_bytes(whole.digest()[:4], "big") >> 1
 
-    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | str]:
+    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | Fault]:
         """Lengths of samples at (stream position, index)."""
         return [self[index] for _, index in places]
 
     @classmethod
     def of(
         cls,
-        samples: Sequence[Lengths | str],
+        samples: Sequence[Lengths | Fault],
         encoders: Sequence[str],
         tiled: Sequence[str] = (),
     ) -> LengthTable:
@@ -149,7 +150,7 @@ class LengthTable:
             grids = [grid for s in measured for grid in s.grids.get(name, ())]
             pairs = _flat(grids).reshape(-1, 2) if name in tiled else None
             media[name] = MediaLengths(offsets, _flat(lengths), _flat(starts), pairs)
-        unusable = {i: s for i, s in enumerate(samples) if isinstance(s, str)}
+        unusable = {i: s for i, s in enumerate(samples) if isinstance(s, Fault)}
         return cls(np.array([s.tokens for s in measured], np.int32), media, unusable)
 
 
@@ -165,7 +166,7 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
 
     known: of a mixture, the lengths of its members.
     """
-    found: list[Lengths | str] = []
+    found: list[Lengths | Fault] = []
     told = time.monotonic()
     for part in _known_parts(source, known) or _measured_parts(source, processor):
         found += part
@@ -183,7 +184,7 @@ def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
 
 def _known_parts(
     source: Source, known: Sequence[LengthTable]
-) -> Iterator[list[Lengths | str]] | None:
+) -> Iterator[list[Lengths | Fault]] | None:
     """What is known of the samples of a mixture; None for what is none."""
     if not known or not isinstance(source, Mixture):
         return None
@@ -191,7 +192,7 @@ def _known_parts(
     return ([known[member][index]] for member, index in places)
 
 
-def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengths | str]]:
+def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengths | Fault]]:
     """Lengths of all samples in turn, some of them at a time."""
     size = len(source)
     parts = [range(at, min(at + _CHUNK, size)) for at in range(0, size, _CHUNK)]
@@ -205,18 +206,18 @@ def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengt
         yield from pool.map(_measure_own, parts)
 
 
-def _measure_part(source: Source, processor: Processor, part: range) -> list[Lengths | str]:
+def _measure_part(source: Source, processor: Processor, part: range) -> list[Lengths | Fault]:
     return [_measure_one(source, processor, index) for index in part]
 
 
-def _measure_one(source: Source, processor: Processor, index: int) -> Lengths | str:
+def _measure_one(source: Source, processor: Processor, index: int) -> Lengths | Fault:
     try:
         return processor.measure(source[index])
     except SampleError as error:
-        return error.reason
+        return error.fault
 
 
-_own: dict[str, Callable[[range], list[Lengths | str]]] = {}
+_own: dict[str, Callable[[range], list[Lengths | Fault]]] = {}
 
 
 def _start(source: Source, processor: Processor) -> None:
@@ -224,7 +225,7 @@ def _start(source: Source, processor: Processor) -> None:
     _own["measure"] = partial(_measure_part, source, processor)
 
 
-def _measure_own(part: range) -> list[Lengths | str]:
+def _measure_own(part: range) -> list[Lengths | Fault]:
     return _own["measure"](part)
 
 
@@ -279,12 +280,12 @@ def _keeping(folder: Path) -> Iterator[None]:
 
 def _measured_again(
     table: LengthTable, source: Source, processor: Processor
-) -> dict[int, Lengths | str]:
+) -> dict[int, Lengths | Fault]:
     """What unusable samples are now: their files may have been missing, or mended since."""
     return {index: _measure_one(source, processor, index) for index in table.unusable}
 
 
-def _changes(table: LengthTable, again: Mapping[int, Lengths | str]) -> tuple[int, int]:
+def _changes(table: LengthTable, again: Mapping[int, Lengths | Fault]) -> tuple[int, int]:
     changed = sum(again[index] != reason for index, reason in table.unusable.items())
     return changed, len(again)
 
@@ -304,7 +305,9 @@ def _save(table: LengthTable, folder: Path) -> None:
         for name, own in table.media.items():
             for part, values in own.parts.items():
                 np.save(draft / f"{name}.{part}.npy", values)
-        (draft / _UNUSABLE).write_text(json.dumps(table.unusable))
+        (draft / _UNUSABLE).write_text(
+            json.dumps({i: f.to_json() for i, f in table.unusable.items()})
+        )
 
     put_folder(folder, write, replace=True)
 
@@ -327,7 +330,8 @@ def _load(
             )
             for name in encoders
         }
-        unusable = {int(i): str(s) for i, s in json.loads((folder / _UNUSABLE).read_text()).items()}
+        listed = json.loads((folder / _UNUSABLE).read_text())
+        unusable = {int(i): Fault.from_json(fault) for i, fault in listed.items()}
         table = LengthTable(_mapped(folder / "tokens.npy"), media, unusable, folder)
         _check_whole(table, size)
     except (OSError, EOFError, ValueError, AttributeError) as error:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from data.assemble import BatchArrays, Rows, check_rows
 from data.config import DataConfig
+from data.faults import Fault, FaultKind
 from data.loader import Step, StepLoader, state_of, step_stats
 from data.modality import Modality
 from data.packing import make_capacity
@@ -43,6 +44,7 @@ from data.tiles import TAPS
 
 Words = NDArray[np.int32]
 WORD = 4  # bytes
+_KINDS = list(FaultKind)
 
 
 class Cluster(Protocol):
@@ -128,7 +130,7 @@ class _Read:
     """A sample that has been read, or the reason why it cannot be used."""
 
     position: int
-    found: Example | str
+    found: Example | Fault
 
 
 class _Reader:
@@ -142,7 +144,7 @@ class _Reader:
         try:
             return _Read(position, self._processor.read(self._source[index]))
         except SampleError as error:
-            return _Read(position, error.reason)
+            return _Read(position, error.fault)
 
 
 class _Held:
@@ -159,7 +161,7 @@ class _Held:
         """Begin to find out the lengths at `positions`, which will be needed next."""
         self._asked = list(positions), self._begin(positions)
 
-    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | str]:
+    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | Fault]:
         """Lengths of samples at (stream position, index), whoever has read them."""
         positions = [position for position, _ in places]
         asked, answer = self._asked
@@ -185,13 +187,13 @@ class _Held:
         return self._cluster.gather(np.array(words, np.int32))
 
 
-def _encoded(found: Example | str, modalities: Sequence[Modality]) -> list[int]:
+def _encoded(found: Example | Fault, modalities: Sequence[Modality]) -> list[int]:
     """Lengths as numbers: tokens, and of every encoder a count, lengths, starts and, of tiled
     images, grids; or a reason.
     """
-    if isinstance(found, str):
-        reason = found.encode()
-        return [-1, len(reason), *reason]
+    if isinstance(found, Fault):
+        text = found.text.encode()
+        return [-1, _KINDS.index(found.kind), len(text), *text]
     lengths = found.lengths
     words = [lengths.tokens]
     for name in (modality.name for modality in modalities):
@@ -201,11 +203,12 @@ def _encoded(found: Example | str, modalities: Sequence[Modality]) -> list[int]:
     return words
 
 
-def _decoded(words: Iterator[int], modalities: Sequence[Modality]) -> Lengths | str:
+def _decoded(words: Iterator[int], modalities: Sequence[Modality]) -> Lengths | Fault:
     """The inverse of `_encoded`."""
     tokens = next(words)
     if tokens < 0:
-        return bytes(next(words) for _ in range(next(words))).decode()
+        kind = _KINDS[next(words)]
+        return Fault(kind, bytes(next(words) for _ in range(next(words))).decode())
     media, starts, grids = {}, {}, {}
     for modality in modalities:
         name, number = modality.name, next(words)

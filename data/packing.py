@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from data.faults import Fault, FaultKind
 from data.modality import Modality
 from data.sample import DataError, Lengths
 
@@ -48,7 +49,7 @@ class Capacity:
         segments = [len(lengths.media.get(m.name, ())) for m in self.modalities]
         return (lengths.tokens, *map(sum, spans), 1, *segments)
 
-    def misfit(self, lengths: Lengths, apart: bool = False) -> str | None:
+    def misfit(self, lengths: Lengths, apart: bool = False) -> Fault | None:
         """Why a sample fits in no row, or None.
 
         Args:
@@ -59,7 +60,9 @@ class Capacity:
         needs = self._needs_of_parts(lengths) if apart else whole
         for name, need in needs:
             if need > self.limit(name):
-                return f"needs {need} {name}, above data.budgets' {self.limit(name)} for a row"
+                limit = self.limit(name)
+                text = f"needs {need} {name}, above data.budgets' {limit} for a row"
+                return Fault(FaultKind.BUDGET, text)
         return None
 
     def _needs_of_parts(self, lengths: Lengths) -> Iterator[tuple[str, int]]:

@@ -12,6 +12,7 @@ import PIL.Image
 from numpy.typing import NDArray
 
 from data.config import ImageConfig
+from data.faults import FaultKind
 from data.modality import Modality
 from data.sample import MediaError, Medium
 
@@ -41,11 +42,12 @@ def grid_of(size: tuple[int, int], modality: Modality, config: ImageConfig) -> t
         MediaError: an empty image, one above `max_pixels`, or (fixed height) above `max_patches`.
     """
     if min(size) < 1:
-        raise MediaError(f"image of {size[0]} x {size[1]} pixels is empty")
+        raise MediaError(FaultKind.SHAPE, f"image of {size[0]} x {size[1]} pixels is empty")
     if size[0] * size[1] > config.max_pixels:
         raise MediaError(
+            FaultKind.PIXELS,
             f"image of {size[0]} x {size[1]} pixels is above data.image.max_pixels "
-            f"{config.max_pixels} (decompression bomb)"
+            f"{config.max_pixels} (decompression bomb)",
         )
     block = modality.block
     unit = (modality.patch[0] * block[0], modality.patch[1] * block[1])
@@ -57,8 +59,9 @@ def grid_of(size: tuple[int, int], modality: Modality, config: ImageConfig) -> t
     grid = rows * block[0], cols * block[1]
     if grid[0] * grid[1] > config.max_patches:
         raise MediaError(
+            FaultKind.SHAPE,
             f"image of {size[0]} x {size[1]} pixels needs {grid[0]} x {grid[1]} patches, above "
-            f"data.image.max_patches {config.max_patches}"
+            f"data.image.max_patches {config.max_patches}",
         )
     return grid
 

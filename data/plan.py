@@ -23,6 +23,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.dealing import Dealer, Dealt, Hosts, Loads
+from data.faults import Fault
 from data.ladder import Ladder
 from data.microbatches import spread_over_time
 from data.modality import Modality
@@ -33,13 +34,13 @@ from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
 from data.sources.mixture import Mixture
 
-Skip = tuple[str, str]  # (sample name, reason)
+Skip = tuple[str, Fault]  # name of the sample, and why it cannot be used
 
 
 class Measurements(Protocol):
     """What is known of the samples before they are planned."""
 
-    def at(self, places: Sequence[tuple[int, int]]) -> Sequence[Lengths | str]:
+    def at(self, places: Sequence[tuple[int, int]]) -> Sequence[Lengths | Fault]:
         """Lengths of samples, or the reasons why they cannot be used.
 
         Args:
@@ -339,8 +340,8 @@ class Planner:
             failed = 0 if found else failed + len(places)
             position += len(places)
         if not self._pool:
-            name, reason = self._skipped[-1]
-            raise DataError(f"no sample of {self._size} is usable; the last: {name}: {reason}")
+            name, fault = self._skipped[-1]
+            raise DataError(f"no sample of {self._size} is usable; the last: {name}: {fault}")
         return position
 
     def _take(self, positions: Sequence[int]) -> bool:
@@ -348,16 +349,17 @@ class Planner:
         places = [(position, int(self._stream[position])) for position in positions]
         before = len(self._pool)
         for (position, index), found in zip(places, self._lengths.at(places), strict=True):
-            reason = found if isinstance(found, str) else self._misfit(found)
-            if isinstance(found, Lengths) and reason is None:
+            fault = found if isinstance(found, Fault) else self._misfit(found)
+            if fault is None:
+                assert isinstance(found, Lengths)
                 self._pool.append(_Waiting(position, index, found))
             elif self._config.on_error == "raise":
-                raise SampleError(self._name(index), str(reason))
+                raise SampleError(self._name(index), fault)
             else:
-                self._skipped.append((self._name(index), str(reason)))
+                self._skipped.append((self._name(index), fault))
         return len(self._pool) > before
 
-    def _misfit(self, lengths: Lengths) -> str | None:
+    def _misfit(self, lengths: Lengths) -> Fault | None:
         return self._capacity.misfit(lengths, self._config.balance == "per_phase")
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from data.chat import PAD_ID, marks_of
 from data.config import DataConfig
 from data.configured_chat import make_chat, read_files
+from data.faults import FaultKind
 from data.modality import Modality
 from data.readers import AudioReader, ConfiguredClips, ConfiguredImages, ImageReader
 from data.released.audio import ReleasedAudio
@@ -105,7 +106,8 @@ class Processor:
         Raises:
             SampleError: the sample cannot be used; the message says why.
         """
-        self._check_turns(sample)
+        with _naming(sample):
+            self._check_turns(sample)
         media, grids = self._measure_media(sample)
         text = self._text(sample, media, grids)
         # The last token is only ever a target, so it takes no position.
@@ -113,7 +115,8 @@ class Processor:
 
     def measure_prompt(self, sample: Sample) -> Lengths:
         """As `measure`, without the last answer and its media."""
-        self._check_turns(sample)
+        with _naming(sample):
+            self._check_turns(sample)
         prompt = self._without_answer(sample)
         media, grids = self._measure_media(prompt)
         text = self._text(prompt, media, grids, opened=True)
@@ -135,7 +138,8 @@ class Processor:
         Raises:
             SampleError: the sample cannot be used; the message says why.
         """
-        self._check_turns(sample)
+        with _naming(sample):
+            self._check_turns(sample)
         media = self._read_media(sample)
         return _example(self._text(sample, _sizes(media), grids_of(media)), media)
 
@@ -207,27 +211,27 @@ class Processor:
     # ------------------------------------------------------------------ parts
 
     def _check_turns(self, sample: Sample) -> None:
+        """Raise ConversationError or MediaError for turns that cannot be learnt."""
         if not sample.turns or sample.turns[-1].role != "assistant":
-            raise SampleError(sample.name, "the conversation does not end with an answer")
+            raise ConversationError("the conversation does not end with an answer")
         for number, turn in enumerate(sample.turns):
             broken = _SURROGATES.search(turn.text)
             if broken:
-                raise SampleError(
-                    sample.name,
+                raise ConversationError(
                     f"turn {number} has U+{ord(broken[0]):04X}, half of a character (a surrogate), "
-                    f"at {broken.start()}",
+                    f"at {broken.start()}"
                 )
             if turn.role == "assistant" and not turn.text.strip():
-                raise SampleError(sample.name, f"turn {number} is an empty answer")
+                raise ConversationError(f"turn {number} is an empty answer")
         counts = {"image": len(sample.images), "audio": len(sample.audios)}
         for kind, mark in self._marks.items():
             count = sum(turn.text.count(mark) for turn in sample.turns)
             if count != counts[kind]:
-                raise SampleError(
-                    sample.name, f"{count} {mark} placeholders for {counts[kind]} {kind} files"
-                )
+                text = f"{count} {mark} placeholders for {counts[kind]} {kind} files"
+                raise MediaError(FaultKind.MEDIA, text)
             if count and kind not in self._by_kind:
-                raise SampleError(sample.name, f"has {kind} media, but no encoder takes {kind}")
+                text = f"has {kind} media, but no encoder takes {kind}"
+                raise MediaError(FaultKind.MEDIA, text)
 
     def _without_answer(self, sample: Sample) -> Sample:
         """The sample without its last turn, and the media of that."""
@@ -270,7 +274,7 @@ class Processor:
             pixels = sample.images[number].load(modality.channels)
             return self._images.read(pixels, len(sample.images) == 1)
         if self._clips is None:
-            raise MediaError(f"no encoder takes {modality.kind}")
+            raise MediaError(FaultKind.MEDIA, f"no encoder takes {modality.kind}")
         clip = sample.audios[number]
         self._clips.measure(*clip.info())  # refuses clips at another rate, or too long ones
         return self._clips.read(clip.load())
@@ -346,7 +350,7 @@ def _naming(sample: Sample) -> Iterator[None]:
     try:
         yield
     except (ConversationError, MediaError) as error:
-        raise SampleError(sample.name, str(error)) from error
+        raise SampleError(sample.name, error.fault) from error
 
 
 def _fixed(starts: dict[str, list[int]]) -> Numbers:

@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from data.faults import Fault, FaultKind
+
 Role = Literal["system", "user", "assistant"]
 
 
@@ -20,26 +22,41 @@ class DataError(Exception):
 class MediaError(Exception):
     """An image or clip that cannot be used; `Processor` turns it into a `SampleError`."""
 
+    def __init__(self, kind: FaultKind, text: str) -> None:
+        super().__init__(kind, text)
+        self.fault = Fault(kind, text)
+
+    def __str__(self) -> str:
+        return str(self.fault)
+
 
 class ConversationError(Exception):
     """A conversation that cannot be told; `Processor` turns it into a `SampleError`."""
+
+    @property
+    def fault(self) -> Fault:
+        """Why it cannot be told."""
+        return Fault(FaultKind.CONVERSATION, str(self))
 
 
 class SampleError(Exception):
     """One unusable sample: skipped and counted, or raised with `data.on_error: raise`."""
 
-    def __init__(self, name: str, reason: str) -> None:
+    def __init__(self, name: str, fault: Fault) -> None:
         # Both in args, so that the error survives the pickling out of a worker process.
-        super().__init__(name, reason)
-        self.name = name
-        self.reason = reason
+        super().__init__(name, fault)
+        self.name, self.fault = name, fault
 
     def __str__(self) -> str:
-        return f"sample {self.name}: {self.reason}"
+        return f"sample {self.name}: {self.fault}"
 
 
 class LengthError(SampleError):
     """A sample that is not as long as it was measured."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(name, Fault(FaultKind.LENGTH, text))
+        self.args = (name, text)  # what it is made of when it is unpickled
 
 
 class Image(ABC):

@@ -7,6 +7,7 @@ from math import ceil
 
 import numpy as np
 
+from data.faults import Fault
 from data.lengths import LengthTable
 from data.modality import Modality
 from data.order import Order
@@ -66,7 +67,7 @@ def _probe(
     media: list[int] = []
     for index in chosen:
         own = lengths[index]
-        if isinstance(own, str):
+        if isinstance(own, Fault):
             continue  # not lost: the loader will meet, count and report it
         spans = [spans_of(m, own.media.get(m.name, ())) for m in modalities]
         rows.append([own.tokens, *map(sum, spans)])

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from data.faults import FaultKind
 from data.sample import MediaError
 
 Size = tuple[int, int]  # (height, width) in pixels, or (rows, columns)
@@ -119,7 +120,7 @@ def layout_of(size: Size, tiling: Tiling) -> Layout:
             are shrunk.
     """
     if min(size) < 1:
-        raise MediaError(f"image of {size[0]} x {size[1]} pixels is empty")
+        raise MediaError(FaultKind.SHAPE, f"image of {size[0]} x {size[1]} pixels is empty")
     resolution = _resolution(size, tiling)
     (height, width), (rows, columns) = tiling.tile, tiling.outputs
     tiles = resolution[0] // height, resolution[1] // width
@@ -172,8 +173,9 @@ def _shrunk(size: Size, grid: Size, tiling: Tiling) -> Size:
     rows, columns = int(grid[0] // ratio), int(grid[1] // ratio)
     if not rows or not columns:
         raise MediaError(
+            FaultKind.SHAPE,
             f"image of {size[0]} x {size[1]} pixels is too long and thin: nothing is left of its "
-            f"{grid[0]} x {grid[1]} outputs when they are shrunk to {tiling.most} tiles"
+            f"{grid[0]} x {grid[1]} outputs when they are shrunk to {tiling.most} tiles",
         )
     return rows, columns
 

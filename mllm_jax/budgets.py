@@ -6,9 +6,11 @@ Only lengths are read, from text and from the headers of media: no device is nee
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from data.faults import Fault
 from data.lengths import LengthTable, open_lengths
 from data.loader import step_stats
 from data.modality import Modality
@@ -19,6 +21,7 @@ from data.sample import DataError
 from data.sources import Source, make_source
 from data.sources.mixture import Mixture
 from data.suggest import suggest_budgets
+from data.unusable import names, unusable_samples
 from mllm_jax.config import ConfigError, ExperimentConfig
 from mllm_jax.config_checks import check_unplanned
 from mllm_jax.modalities import modalities
@@ -30,6 +33,14 @@ STEPS = 8
 
 
 @dataclass(frozen=True)
+class Refused:
+    """Samples that cannot be used for one kind of reason: how many, and the names of the first."""
+
+    samples: int
+    first: str
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What budgets lead to over some steps.
 
@@ -37,13 +48,23 @@ class Outcome:
         budgets: `data.budgets`.
         samples: samples in a step, on average.
         padding: share of unused positions by budget.
-        skipped: samples refused while planning, those that exceed a budget among them.
+        skipped: samples of the source that no step will hold, each counted once.
+        reasons: these by kind, with the names of the first.
+        total: samples of the source.
     """
 
     budgets: dict[str, int]
     samples: float
     padding: dict[str, float]
     skipped: int
+    reasons: dict[str, Refused]
+    total: int
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines that say which samples are lost."""
+        kinds = [f"  {kind}: {own.samples}: {own.first}" for kind, own in self.reasons.items()]
+        return [f"{self.skipped} of {self.total} samples skipped", *kinds]
 
 
 @dataclass(frozen=True)
@@ -163,15 +184,25 @@ def outcome(
     planner = Planner(source, lengths, data, capacity, state, consumer)
     used: Counter[str] = Counter()
     room: Counter[str] = Counter()
-    placed = skipped = 0
+    placed = 0
     for plan in (planner.plan() for _ in range(STEPS)):
         stats = step_stats(plan, data.rows)
         used.update(stats.used)
         room.update(stats.capacity)
         placed += stats.samples
-        skipped += len(plan.skipped)
     padding = {name: 1 - used[name] / room[name] for name in room}
-    return Outcome(dict(budgets), placed / STEPS, padding, skipped)
+    found = unusable_samples(lengths, capacity, config.data.balance == "per_phase")
+    reasons = _by_kind(source, found)
+    return Outcome(dict(budgets), placed / STEPS, padding, len(found), reasons, len(source))
+
+
+def _by_kind(source: Source, found: Mapping[int, Fault]) -> dict[str, Refused]:
+    """Unusable samples by kind, the most frequent first."""
+    kinds: dict[str, list[int]] = {}
+    for index, fault in found.items():
+        kinds.setdefault(fault.kind.value, []).append(index)
+    ordered = sorted(kinds.items(), key=lambda item: -len(item[1]))
+    return {kind: Refused(len(own), names(source, own)) for kind, own in ordered}
 
 
 def _raised(number: int, unit: int) -> int:

@@ -17,6 +17,7 @@ import launch
 from mllm_jax.config import ConfigError, load
 from mllm_jax.devices import DeviceError, Processes, start
 from tests.configs import ROOT, VALUES, config, values
+from tests.train.llava_folder import write_folder
 
 COMMANDS = (
     *("train", "evaluate", "verify", "config", "budgets"),
@@ -238,6 +239,41 @@ def test_suggested_budgets_are_printed_ready_to_paste(
     budgets = load(demo, [*more, override]).data.budgets
     assert budgets["tokens"] % 3 == budgets["audio"] % 24 == 0
     assert all(any(str(n) in row for row in table) for n in budgets.values())
+
+
+def test_budgets_count_each_unusable_sample_once_and_name_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_folder(tmp_path, bad=False)
+    records = json.loads((folder / "train.json").read_text())
+    gone = [records[0] | {"image": f"gone{i}.png"} for i in range(5)]
+    (folder / "train.json").write_text(json.dumps([*gone, *records, {"id": 1}]))
+    budgets = {"tokens": 128, "segments": 4, "vision": 32, "audio": 96}
+    changes = {
+        "data__source": {
+            "kind": "llava",
+            "path": str(folder / "train.json"),
+            "media": str(folder / "media"),
+        },
+        "data__tokenizer": "bytes",
+        "data__image": {"max_patches": 16},
+        "data__budgets": budgets,
+        "data__cache": str(folder / "cache"),
+        "data__lookahead": 32,
+    }
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump(values(**changes)))
+    assert launch.main(["budgets", "--config", str(path), "--json"]) == launch.OK
+    present = json.loads(capsys.readouterr().out)["present"]
+    names = "train.json[0], train.json[1], train.json[2], ..."
+    assert (present["skipped"], present["total"]) == (6, 16)
+    assert present["reasons"] == {
+        "missing file": {"samples": 5, "first": names},
+        "malformed record": {"samples": 1, "first": "train.json[15]"},
+    }
+    assert launch.main(["budgets", "--config", str(path)]) == launch.OK
+    told = capsys.readouterr().out
+    assert f"6 of 16 samples skipped\n  missing file: 5: {names}\n" in told
 
 
 def test_budgets_into_which_no_sample_fits_ask_for_a_number(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from data.faults import FaultKind
 from data.frames import check_finite, log_energies, scaled
 from data.modality import Modality
 from data.released.files import AudioSettings
@@ -75,24 +76,29 @@ class ReleasedAudio:
         """
         settings, modality = self.settings, self.modality
         if samples < 1:
-            raise MediaError("clip has zero length")
+            raise MediaError(FaultKind.DURATION, "clip has zero length")
         if rate != settings.sampling_rate:
             raise MediaError(
+                FaultKind.RATE,
                 f"clip has a sample rate of {rate} Hz, that of data.processor is "
-                f"{settings.sampling_rate} Hz; convert the file"
+                f"{settings.sampling_rate} Hz; convert the file",
             )
         if samples > settings.samples:
             raise MediaError(
+                FaultKind.DURATION,
                 f"clip of {samples / rate:.2f} s is longer than the {settings.chunk_length} s of "
-                "data.processor, which would cut it; cut the file"
+                "data.processor, which would cut it; cut the file",
             )
         frames = -(-samples // settings.hop_length)
         if modality.longest is not None and frames > modality.longest:
             raise MediaError(
-                f"clip of {frames} frames is above the {modality.longest} that have positions"
+                FaultKind.DURATION,
+                f"clip of {frames} frames is above the {modality.longest} that have positions",
             )
         if not modality.outputs(frames + modality.lookahead):
-            raise MediaError(f"clip of {frames} frames is too short: it would have no output")
+            raise MediaError(
+                FaultKind.DURATION, f"clip of {frames} frames is too short: it would have no output"
+            )
         return frames + modality.lookahead
 
     def read(self, wave: NDArray[np.float32]) -> Medium:

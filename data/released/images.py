@@ -16,6 +16,7 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 
+from data.faults import FaultKind
 from data.modality import Modality
 from data.patches import cut_patches, with_class_token
 from data.sample import DataError, MediaError, Medium, Tiles
@@ -123,7 +124,7 @@ class ImageSteps:
             MediaError: the image is empty or has too many pixels.
         """
         if min(size) < 1:
-            raise MediaError(f"image of {size[0]} x {size[1]} pixels is empty")
+            raise MediaError(FaultKind.SHAPE, f"image of {size[0]} x {size[1]} pixels is empty")
         check_pixels(size, most, "")
         if self.square:
             size = (max(size), max(size))
@@ -154,8 +155,9 @@ def check_pixels(size: Size, most: int, what: str) -> None:
     """Raise MediaError for more pixels than an image may have; `what` says what they are of."""
     if math.prod(size) > most:
         raise MediaError(
+            FaultKind.PIXELS,
             f"image{what} of {size[0]} x {size[1]} pixels is above data.image.max_pixels {most} "
-            "(decompression bomb)"
+            "(decompression bomb)",
         )
 
 
@@ -278,8 +280,9 @@ class ReleasedImages:
         grid = size[0] // high, size[1] // wide
         if min(grid) < 1 or grid[0] % rows or grid[1] % columns:
             raise MediaError(
+                FaultKind.SHAPE,
                 f"image becomes {size[0]} x {size[1]} pixels, {grid[0]} x {grid[1]} patches, "
-                f"which are no whole blocks of {rows} x {columns}"
+                f"which are no whole blocks of {rows} x {columns}",
             )
         return grid
 

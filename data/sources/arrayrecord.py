@@ -20,6 +20,7 @@ import numpy as np
 from array_record.python.array_record_module import ArrayRecordReader
 
 from data.config import ArrayRecordSource, DataConfig
+from data.faults import Fault, FaultKind
 from data.folders import put_folder
 from data.sample import DataError, SampleError
 from data.sources.blobs import MediaFolder, media_folder
@@ -74,7 +75,9 @@ class PackedRecords(Records):
         try:
             return msgpack.unpackb(reader.read([number])[0], strict_map_key=True), {}
         except (*_ERRORS, msgpack.UnpackException) as error:
-            raise SampleError(self.name(index), f"not msgpack: {error}") from error
+            raise SampleError(
+                self.name(index), Fault(FaultKind.RECORD, f"not msgpack: {error}")
+            ) from error
 
     def _reader(self, file: File) -> Any:
         if file.path not in self._open:

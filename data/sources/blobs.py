@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from data.faults import FaultKind
 from data.sample import DataError, MediaError
 from data.sources.storage import File, StorageError, local_path, remote, remote_file
 
@@ -69,7 +70,7 @@ def data_uri(text: str) -> Bytes | None:
         return None
     head, comma, body = text.partition(",")
     if not comma or not head.endswith(";base64"):
-        raise MediaError(f"{head[:40]!r} begins a data URI that is not in base64")
+        raise MediaError(FaultKind.RECORD, f"{head[:40]!r} begins a data URI that is not in base64")
     return decoded(body, head)
 
 
@@ -78,7 +79,7 @@ def decoded(text: str, name: str) -> Bytes:
     try:
         return Bytes(name[:40], base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError) as error:
-        raise MediaError(f"{name[:40]!r} is not base64: {error}") from error
+        raise MediaError(FaultKind.RECORD, f"{name[:40]!r} is not base64: {error}") from error
 
 
 # ---- folders -------------------------------------------------------------------------------------
@@ -157,7 +158,9 @@ class _LocalMember(Blob):
         try:
             file = path.open("rb")
         except OSError as error:
-            raise MediaError(f"{self.name!r} cannot be opened: {error}") from error
+            raise MediaError(
+                FaultKind.CLOSED, f"{self.name!r} cannot be opened: {error}"
+            ) from error
         with file:
             yield file
 
@@ -179,12 +182,13 @@ class _RemoteMember(Blob):
         try:
             if self.system.isdir(path):
                 raise MediaError(
-                    f"{self.name!r} is not a regular file in the media folder {self.root}"
+                    FaultKind.MISSING,
+                    f"{self.name!r} is not a regular file in the media folder {self.root}",
                 )
             return remote_file(self.system, path)
         except FileNotFoundError as error:
             message = f"{self.name!r} is missing in the media folder {self.root}"
-            raise MediaError(message) from error
+            raise MediaError(FaultKind.MISSING, message) from error
         except MediaError:
             raise
         except Exception as error:  # every file system has errors of its own
@@ -199,11 +203,13 @@ def check_relative(name: str) -> None:
     """
     parts = PurePosixPath(name).parts
     if not parts or "\0" in name:
-        raise MediaError(f"{name!r} is not a usable path")
+        raise MediaError(FaultKind.PLACE, f"{name!r} is not a usable path")
     if "://" in name:
-        raise MediaError(f"{name!r} is a URL; media are read from data.source.media alone")
+        raise MediaError(
+            FaultKind.PLACE, f"{name!r} is a URL; media are read from data.source.media alone"
+        )
     if name.startswith("/") or ".." in parts or "\\" in name:
-        raise MediaError(f"{name!r} is outside of the media folder")
+        raise MediaError(FaultKind.PLACE, f"{name!r} is outside of the media folder")
 
 
 def inside(root: Path, name: str) -> Path:
@@ -217,10 +223,10 @@ def inside(root: Path, name: str) -> Path:
         path = (root / name).resolve()
         is_file = path.is_file()
     except (OSError, ValueError, RuntimeError) as error:  # too long, null byte, loop of links
-        raise MediaError(f"{name!r} is not a usable path: {error}") from error
+        raise MediaError(FaultKind.PLACE, f"{name!r} is not a usable path: {error}") from error
     if not path.is_relative_to(root.resolve()):
-        raise MediaError(f"{name!r} is outside of the media folder {root}")
+        raise MediaError(FaultKind.PLACE, f"{name!r} is outside of the media folder {root}")
     if not is_file:
         kind = "not a regular file" if path.exists() else "missing"
-        raise MediaError(f"{name!r} is {kind} in the media folder {root}")
+        raise MediaError(FaultKind.MISSING, f"{name!r} is {kind} in the media folder {root}")
     return path

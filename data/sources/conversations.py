@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import DataConfig, FieldsConfig
+from data.faults import FaultKind
 from data.modality import Kind
 from data.sample import MediaError, Sample, SampleError
 from data.sources.blobs import Blob, Bytes, MediaFolder, data_uri, folder_of
@@ -35,6 +37,8 @@ class Records(ABC):
         self, files: Sequence[File], ends: NDArray[np.int64], media: MediaFolder | None
     ) -> None:
         self.files, self.ends, self.media = tuple(files), ends, media
+        folders = [posixpath.dirname(file.path) for file in self.files]
+        self._folder = posixpath.commonpath(folders) if folders else ""
 
     def __len__(self) -> int:
         return int(self.ends[-1])
@@ -55,9 +59,13 @@ class Records(ABC):
         return self.files[number], index - (int(self.ends[number - 1]) if number else 0)
 
     def name(self, index: int) -> str:
-        """`train.json[17]`."""
+        """`train.json[17]`: the file below the folder that all are in, and the record from 0 on."""
         file, number = self.place(index)
-        return f"{file.name}[{number}]"
+        return f"{self.called(file)}[{number}]"
+
+    def called(self, file: File) -> str:
+        """A file's path below the folder that all are in."""
+        return posixpath.relpath(file.path, self._folder) if self._folder else file.path
 
     def find(self, index: int, path: str) -> Blob:
         """What record `index` means by a path."""
@@ -113,7 +121,7 @@ class ConversationSet:
         try:
             blobs = {kind: self._blobs(index, kind, own) for kind, own in found.media.items()}
         except MediaError as error:
-            raise SampleError(name, str(error)) from error
+            raise SampleError(name, error.fault) from error
         return Sample(
             name,
             found.turns,
@@ -136,7 +144,9 @@ class ConversationSet:
             reference = reference.path or ""
         here = data_uri(reference)
         if here is None and "://" in reference:
-            raise MediaError(f"{reference!r} is a URL; media are not fetched from elsewhere")
+            raise MediaError(
+                FaultKind.PLACE, f"{reference!r} is a URL; media are not fetched from elsewhere"
+            )
         return here or self._records.find(index, reference)
 
 

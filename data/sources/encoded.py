@@ -16,6 +16,7 @@ import PIL.ImageOps
 import soundfile
 from numpy.typing import NDArray
 
+from data.faults import FaultKind
 from data.sample import Audio, Image, MediaError
 from data.sources.blobs import Blob
 from data.sources.storage import STREAM
@@ -44,12 +45,14 @@ def _open_image(file: BinaryIO, name: str) -> Iterator[PIL.Image.Image]:
     # PIL raises above twice its limit and warns above it (an exception where warnings are errors);
     # `data.image.max_pixels` then decides.
     except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
-        raise MediaError(f"{name!r} is a decompression bomb: {error}") from error
+        raise MediaError(FaultKind.PIXELS, f"{name!r} is a decompression bomb: {error}") from error
     except Exception as error:  # the format plug-ins raise whatever a broken header provokes
-        raise MediaError(f"{name!r} is not a readable image: {error}") from error
+        raise MediaError(FaultKind.IMAGE, f"{name!r} is not a readable image: {error}") from error
     with image:
         if image.mode not in _MODES:
-            raise MediaError(f"{name!r} has pixel mode {image.mode}; valid: {', '.join(_MODES)}")
+            raise MediaError(
+                FaultKind.IMAGE, f"{name!r} has pixel mode {image.mode}; valid: {', '.join(_MODES)}"
+            )
         yield image
 
 
@@ -60,7 +63,9 @@ def _is_turned(image: PIL.Image.Image, name: str) -> bool:
     try:
         return _orientation(image) in _TURNED
     except Exception as error:  # as in `_open_image`
-        raise MediaError(f"{name!r} has EXIF that cannot be read: {error}") from error
+        raise MediaError(
+            FaultKind.IMAGE, f"{name!r} has EXIF that cannot be read: {error}"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,9 @@ class EncodedImage(Image):
         name = self.blob.name
         with self.blob.open(STREAM) as file, _open_image(file, name) as image:
             if image.height * image.width > self.max_pixels:
-                raise MediaError(f"{name!r} is above data.image.max_pixels {self.max_pixels}")
+                raise MediaError(
+                    FaultKind.PIXELS, f"{name!r} is above data.image.max_pixels {self.max_pixels}"
+                )
             in_front = "exif" in image.info
             try:
                 image.load()
@@ -93,11 +100,12 @@ class EncodedImage(Image):
                 PIL.ImageOps.exif_transpose(image, in_place=True)
                 pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
             except Exception as error:  # as above; truncated data is an OSError
-                raise MediaError(f"{name!r} cannot be decoded: {error}") from error
+                raise MediaError(FaultKind.IMAGE, f"{name!r} cannot be decoded: {error}") from error
         if behind:
             raise MediaError(
+                FaultKind.IMAGE,
                 f"{name!r} has its EXIF orientation behind its pixels, where its size is not known "
-                "from the header; save the image anew"
+                "from the header; save the image anew",
             )
         return pixels.reshape(*pixels.shape[:2], channels)
 
@@ -150,12 +158,15 @@ class EncodedAudio(Audio):
                 with np.errstate(all="ignore"):
                     waves = [block.mean(axis=1) for block in _blocks(clip)]
             except _SOUND_ERRORS as error:
-                raise MediaError(f"{self.blob.name!r} cannot be decoded: {error}") from error
+                raise MediaError(
+                    FaultKind.CLIP, f"{self.blob.name!r} cannot be decoded: {error}"
+                ) from error
             found = sum(map(len, waves))
             if found != clip.frames:
                 raise MediaError(
+                    FaultKind.CLIP,
                     f"{self.blob.name!r} is cut off, or has a header that is wrong: it says "
-                    f"{clip.frames} samples, and there are {found}"
+                    f"{clip.frames} samples, and there are {found}",
                 )
         return np.concatenate(waves) if waves else np.zeros(0, np.float32)
 
@@ -166,12 +177,13 @@ class EncodedAudio(Audio):
         try:
             clip = soundfile.SoundFile(_Seekable(file))
         except _SOUND_ERRORS as error:
-            raise MediaError(f"{name!r} is not a readable clip: {error}") from error
+            raise MediaError(FaultKind.CLIP, f"{name!r} is not a readable clip: {error}") from error
         with clip:
             if clip.frames > self.max_samples:
                 raise MediaError(
+                    FaultKind.DURATION,
                     f"{name!r} claims {clip.frames} samples, above data.audio.max_seconds, "
-                    f"{self.max_samples} samples"
+                    f"{self.max_samples} samples",
                 )
             yield clip
 
@@ -181,8 +193,9 @@ class EncodedAudio(Audio):
         for name, begin, size in _chunks(file):
             if name == b"data" and size < _UNKNOWN and begin + size > end:
                 raise MediaError(
+                    FaultKind.CLIP,
                     f"{self.blob.name!r} is cut off: its header says {size} bytes of samples, and "
-                    f"there are {end - begin}"
+                    f"there are {end - begin}",
                 )
         file.seek(0)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from data.config import DataConfig, LlavaSource
+from data.faults import Fault, FaultKind
 from data.sample import DataError, SampleError
 from data.sources.blobs import MediaFolder, media_folder
 from data.sources.conversations import ConversationSet, Records, fingerprint_of, form_of
@@ -59,7 +60,9 @@ class JsonRecords(Records):
         try:
             return json.loads(file.read(start, end - start)), {}
         except (ValueError, RecursionError) as error:
-            raise SampleError(self.name(index), f"not JSON: {error}") from error
+            raise SampleError(
+                self.name(index), Fault(FaultKind.RECORD, f"not JSON: {error}")
+            ) from error
 
     @property
     def contents(self) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 
 from data.config import DataConfig, MixtureSource
 from data.order import Mixed, Order, interleaved
-from data.sample import DataError, Sample
+from data.sample import DataError, Sample, SampleError
 from data.sources import Source, Split, has_split, make_source
 
 
@@ -79,7 +80,10 @@ class Mixture:
 
     def __getitem__(self, index: int) -> Sample:
         member, own = self.place(index)
-        return self._list[member][own]
+        try:
+            return replace(self._list[member][own], name=self.name(index))
+        except SampleError as error:
+            raise SampleError(self.name(index), error.fault) from error
 
     def order(self, seed: int) -> Order:
         """In which order samples come up."""

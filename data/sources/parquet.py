@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.config import DataConfig, ParquetSource
+from data.faults import Fault, FaultKind
 from data.sample import DataError, MediaError, SampleError
 from data.sources.blobs import Blob, Bytes, MediaFolder, media_folder
 from data.sources.conversations import ConversationSet, Records, fingerprint_of, form_of
@@ -91,7 +92,7 @@ class ParquetRecords(Records):
         try:
             record = self._row(index, None)
         except _GroupError as error:
-            raise SampleError(self.name(index), str(error)) from error
+            raise SampleError(self.name(index), Fault(FaultKind.RECORD, str(error))) from error
         for column in self._columns.late:
             record[column] = self._cells(index, column, record.get(column))
         return record, {}
@@ -101,7 +102,7 @@ class ParquetRecords(Records):
         try:
             value = self._row(index, column)[column]
         except _GroupError as error:
-            raise MediaError(str(error)) from error
+            raise MediaError(FaultKind.RECORD, str(error)) from error
         return value if number is None else value[number]
 
     def _cells(self, index: int, column: str, value: Any) -> Any:
@@ -163,7 +164,7 @@ class _Cell(Blob):
         """As of `Blob`."""
         data = self.records.cell(self.index, self.column, self.number)["bytes"]
         if data is None and self.path is None:
-            raise MediaError(f"{self.name!r} has neither bytes nor a path")
+            raise MediaError(FaultKind.MISSING, f"{self.name!r} has neither bytes nor a path")
         found = self.records.find(self.index, self.path or "")
         with (found if data is None else Bytes(self.name, data)).open(chunk) as file:
             yield file

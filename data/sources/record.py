@@ -26,6 +26,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from data.config import FieldsConfig
+from data.faults import Fault, FaultKind
 from data.modality import Kind
 from data.sample import Role, SampleError, Turn
 from data.sources.blobs import Blob
@@ -170,7 +171,9 @@ class RecordForm:
         try:
             return self._parse(record, beside or {})
         except _ShapeError as error:
-            raise SampleError(name, f"record of wrong shape: {error}") from error
+            raise SampleError(
+                name, Fault(FaultKind.RECORD, f"record of wrong shape: {error}")
+            ) from error
 
     def _parse(self, record: object, beside: Media) -> Conversation:
         if isinstance(record, Caption):

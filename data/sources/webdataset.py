@@ -24,6 +24,7 @@ from typing import BinaryIO
 import numpy as np
 
 from data.config import DataConfig, WebDatasetSource
+from data.faults import Fault, FaultKind
 from data.modality import Kind
 from data.sample import DataError, MediaError, SampleError
 from data.sources.blobs import Blob, Part
@@ -104,7 +105,7 @@ class TarRecords(Records):
 
     def name(self, index: int) -> str:
         """`shard-000003.tar:000017`."""
-        return f"{self.place(index)[0].name}:{self._members(index)[0].key}"
+        return f"{self.called(self.place(index)[0])}:{self._members(index)[0].key}"
 
     def read(self, index: int) -> tuple[object, Media]:
         """As of `Records`."""
@@ -116,7 +117,10 @@ class TarRecords(Records):
         texts = {m.ending: m for m in members}
         if not texts.keys() & {_RECORD, _CAPTION}:
             endings = ", ".join(sorted(texts))
-            raise SampleError(self.name(index), f"has no member .json or .txt; it has {endings}")
+            raise SampleError(
+                self.name(index),
+                Fault(FaultKind.RECORD, f"has no member .json or .txt; it has {endings}"),
+            )
         if _RECORD in texts:
             record = self._json(index, file, texts[_RECORD])
             if _CAPTION not in texts or self._form.is_told(record):
@@ -130,7 +134,9 @@ class TarRecords(Records):
             if path in (member.name, PurePosixPath(member.name).name, member.ending):
                 return self._part(file, member)
         names = ", ".join(member.name for member in members)
-        raise MediaError(f"{path!r} is no member of this sample, which has {names}")
+        raise MediaError(
+            FaultKind.MISSING, f"{path!r} is no member of this sample, which has {names}"
+        )
 
     def _members(self, index: int) -> list[_Member]:
         first, end = self._index["firsts"][index : index + 2].tolist()
@@ -150,14 +156,14 @@ class TarRecords(Records):
             return file.read(member.offset, member.size).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             message = f"{member.name!r} is not UTF-8: {error}"
-            raise SampleError(self.name(index), message) from error
+            raise SampleError(self.name(index), Fault(FaultKind.RECORD, message)) from error
 
     def _json(self, index: int, file: File, member: _Member) -> object:
         try:
             return json.loads(self._text(index, file, member))
         except (ValueError, RecursionError) as error:
             message = f"{member.name!r} is not JSON: {error}"
-            raise SampleError(self.name(index), message) from error
+            raise SampleError(self.name(index), Fault(FaultKind.RECORD, message)) from error
 
 
 def _in_order(members: Sequence[_Member]) -> list[_Member]:

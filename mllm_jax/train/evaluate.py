@@ -31,13 +31,17 @@ from data.evaluation import (
     heldout_indices,
     prompt_batches,
 )
+from data.faults import Fault
 from data.plan import Skip
+from data.processor import make_processor
 from data.sources import make_source
 from mllm_jax.config import ExperimentConfig
+from mllm_jax.modalities import modalities
 from mllm_jax.models import multimodal
 from mllm_jax.train.batch import local_rows, place, whole
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment, RunError
+from mllm_jax.train.feed import check_evaluated, together
 from mllm_jax.train.step import batch_spec, gather_media, microbatch_loss
 from sharding.collectives import psum
 from sharding.mesh import shardings
@@ -72,14 +76,15 @@ class Evaluator:
             lambda params: self._step.stored(self._trained.canonical(params)),
             out_shardings=shardings(self._step.mesh, specs),
         )
-        self._skipped: dict[str, str] = {}
+        self._skipped: dict[str, Fault] = {}
+        self._told: set[str] = set()
 
     def __call__(self, params: Any) -> dict[str, Any]:
         """What `evaluate` asks for.
 
         Returns:
-            As `losses` and as `matches` return it, and `evaluate_skipped`, reason to number of
-            unusable samples.
+            As `losses` and as `matches` return it, and `evaluate_skipped`, number of unusable
+            samples by kind of fault.
 
         Raises:
             RunError: no held-out sample can be used.
@@ -88,7 +93,9 @@ class Evaluator:
         params, wanted = self.converted(params), self._config.evaluate
         result = self.losses(params) if wanted.loss else {}
         result |= self.matches(params) if wanted.exact_match else {}
-        return result | {"evaluate_skipped": dict(Counter(self._skipped.values()))}
+        return result | {
+            "evaluate_skipped": dict(Counter(f.kind.value for f in self._skipped.values()))
+        }
 
     def losses(self, params: Any) -> dict[str, Any]:
         """Mean cross entropy of the tokens that have a loss, as in training.
@@ -153,14 +160,15 @@ class Evaluator:
         }
 
     def _note(self, skipped: Sequence[Skip]) -> None:
-        """Warn of unusable samples; of each once."""
-        for name, reason in skipped:
-            if name not in self._skipped:
-                logger.warning("skipped held-out sample %s: %s", name, reason)
-            self._skipped.setdefault(name, reason)
+        """Warn of unusable samples; of each once in a run."""
+        for name, fault in skipped:
+            if name not in self._told:
+                logger.warning("skipped held-out sample %s: %s", name, fault)
+            self._told.add(name)
+            self._skipped.setdefault(name, fault)
 
     def _refuse(self) -> NoReturn:
-        reasons = "; ".join(dict.fromkeys(self._skipped.values()))
+        reasons = "; ".join(dict.fromkeys(map(str, self._skipped.values())))
         reasons = reasons or "the held-out split is empty"
         raise RunError(f"no held-out sample can be evaluated: {reasons}")
 
@@ -253,6 +261,8 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     folder = config.run.path / "checkpoints"
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
+    processor = make_processor(config.data, modalities(config.model))
+    together(lambda: check_evaluated(config, processor))
     experiment = Experiment.build(config)
     checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.regrouping)
     try:

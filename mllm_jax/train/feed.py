@@ -11,15 +11,20 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from data.config import DataConfig
+from data.evaluation import check_heldout, heldout_indices
 from data.identity import Identities, check_same_data, identities
 from data.lengths import LengthTable, open_lengths
 from data.loader import Loader, StepLoader
 from data.on_read import ReadingLoader
+from data.packing import make_capacity
 from data.plan import Consumer, LoaderState
-from data.sample import DataError
+from data.processor import Processor, make_processor
+from data.sample import DataError, SampleError
 from data.sources import Source, make_source
+from data.unusable import refuse, unusable_samples
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary
+from mllm_jax.modalities import modalities
 from mllm_jax.models.work import tower_works
 from mllm_jax.train.batch import everywhere, process_rows, row_hosts
 from mllm_jax.train.experiment import Experiment
@@ -43,23 +48,50 @@ def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
     rows, own = process_rows(experiment.step, config.data.rows), consumer(experiment)
     if config.data.lengths == "on_read":
         return together(lambda: ReadingLoader(*common, rows, state, own, ProcessCluster()))
-    here, lengths = rows[jax.process_index()], shared_lengths(experiment, source)
+    here, lengths = (
+        rows[jax.process_index()],
+        shared_lengths(config, experiment.processor, source),
+    )
     return together(lambda: Loader(*common, here, state, own, lengths))
 
 
 def check_sources(config: ExperimentConfig) -> Identities:
     """See that there are the samples that a run wants; before what takes long.
 
+    With `data.on_error: raise` all of them are looked at, by what can be measured of them; those of
+    training not with `data.lengths: on_read`.
+
     Returns:
         What tells the training data from others.
 
     Raises:
-        DataError: a source cannot be used.
+        DataError: a source cannot be used, or has nothing that can.
+        SampleError: a sample cannot be used, with `data.on_error: raise`.
     """
     source = shared_source(config.data)
+    processor = together(lambda: make_processor(config.data, modalities(config.model)))
+    if config.data.on_error == "raise" and config.data.lengths == "cached":
+        lengths = shared_lengths(config, processor, source)
+        capacity = make_capacity(config.data.budgets, tuple(processor.modalities.values()))
+        apart = config.data.balance == "per_phase"
+        refuse(source, unusable_samples(lengths, capacity, apart))
     if config.evaluate.enabled:
-        together(lambda: make_source(config.data, "heldout"))
+        together(lambda: check_evaluated(config, processor))
     return together(lambda: identities(source))
+
+
+def check_evaluated(config: ExperimentConfig, processor: Processor) -> None:
+    """See that the samples of an evaluation can be used.
+
+    Raises:
+        DataError: none can. SampleError: one cannot, with `data.on_error: raise`.
+    """
+    source, wanted = make_source(config.data, "heldout"), config.evaluate
+    indices = heldout_indices(source, wanted.samples)
+    if wanted.loss:
+        check_heldout(source, processor, config.data, indices, None)
+    if wanted.exact_match:
+        check_heldout(source, processor, config.data, indices, wanted.max_new_tokens)
 
 
 def go_on_with(config: ExperimentConfig, progress: Progress, sources: Identities) -> None:
@@ -94,9 +126,9 @@ def shared_source(config: DataConfig) -> Source:
     return together(lambda: make_source(config, "train") if first is None else first)
 
 
-def shared_lengths(experiment: Experiment, source: Source) -> LengthTable:
+def shared_lengths(config: ExperimentConfig, processor: Processor, source: Source) -> LengthTable:
     """Lengths of the samples, which one process measures for all that see its folder."""
-    arguments = source, experiment.processor, experiment.config.data
+    arguments = source, processor, config.data
     if jax.process_count() == 1:
         return open_lengths(*arguments)
     first = together(lambda: open_lengths(*arguments) if is_primary() else None)
@@ -109,12 +141,12 @@ def together(action: Callable[[], T]) -> T:
     """What `action` gives, on every process; an error on one of them ends all.
 
     Raises:
-        DataError: it failed here or elsewhere.
+        DataError: it failed here or elsewhere. SampleError: it failed here.
     """
-    error: DataError | None = None
+    error: DataError | SampleError | None = None
     try:
         result = action()
-    except DataError as failed:
+    except (DataError, SampleError) as failed:
         error = failed
     if not everywhere(error is None):
         raise error or DataError("another process cannot read the data; see its message")

@@ -39,6 +39,7 @@ from mllm_jax.train.record import UNKNOWN_RATE, Recorder, own_name, write_timeli
 from mllm_jax.train.saves import Saves
 from mllm_jax.train.schedule import encoder_pieces, task_costs
 from mllm_jax.train.sinks import Metrics, write_summary
+from mllm_jax.train.skips import LIST
 from mllm_jax.train.stop import StopSignal
 from scheduling.timeline import timeline
 
@@ -64,11 +65,11 @@ def train(
         CheckpointError: no checkpoint of the run can be read, or they are of another model.
         KeyboardInterrupt: SIGINT or SIGTERM came; a checkpoint has been saved.
     """
+    sources = check_sources(config)
     experiment = Experiment.build(config)
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     prepare_folder(config.run.path, kept * experiment.state_bytes())
     _announce(experiment, console)
-    sources = check_sources(config)
     checkpoints = Checkpoints(
         config.run.path / "checkpoints", config.checkpoint, experiment.step.regrouping
     )
@@ -115,6 +116,7 @@ def _run(
     evaluator = Evaluator(experiment) if config.evaluate.enabled else None
     saves = Saves(checkpoints, config, progress)
     guard = Guard(config.train.guard, progress, saves.advice)
+    progress.skipped.listed_in(config.run.path / f"{own_name(LIST)}.jsonl", progress.step)
     meter = Meter(config.train.steps, _peak(experiment), config.run.log_every, progress.figures)
     with StopSignal() as stop:
         for state, record in steps(experiment, state, progress):  # noqa: B020 - the old is donated
@@ -146,7 +148,7 @@ def _run(
         **result,
         **meter.totals(),
         "skipped_updates": progress.skipped_updates,
-        "skipped": {"samples": progress.skipped.total(), "reasons": dict(progress.skipped)},
+        "skipped": progress.skipped.summary(),
     }
 
 
@@ -264,9 +266,7 @@ def _advance(progress: Progress, microbatches: list[Step], seconds: float) -> No
     progress.step += 1
     progress.loader = microbatches[-1].state
     progress.seconds += seconds
-    for name, reason in (skip for m in microbatches for skip in m.skipped):
-        logger.warning("skipped sample %s: %s", name, reason)
-        progress.skipped[reason] += 1
+    progress.skipped.note(progress.step, (skip for m in microbatches for skip in m.skipped))
 
 
 def _record(
@@ -299,7 +299,7 @@ def _record(
         head_flops=model_flops(config.model, {}, config.train.freeze, targets=1),
         targets=scalars["targets"],
         skips=experiment.step.skips,
-        skipped=progress.skipped.total(),
+        skipped=len(progress.skipped.kinds),
         loads=_loads(experiment, microbatches),
         moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
         planning_seconds=sum(m.stats.seconds for m in microbatches),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from data.identity import Identities, Identity
 from data.plan import LoaderState
 from data.sample import DataError
 from mllm_jax.train.metrics import Sums
+from mllm_jax.train.skips import Skips
 
 
 class ProgressError(ValueError):
@@ -29,7 +29,7 @@ class Progress:
         seconds: wall time of training, compilation included, evaluation not.
         loss: of the last report.
         figures: sums for the summary.
-        skipped: reason to number of refused training samples.
+        skipped: unusable training samples.
         skipped_updates: steps whose update was left out, see `train.guard.skip`.
         good: newest step with a checkpoint that is known to be good; None if none is.
         usual_loss: of a step, see `Guard`; None before the first.
@@ -42,7 +42,7 @@ class Progress:
     seconds: float = 0.0
     loss: float | None = None
     figures: Sums = field(default_factory=Sums)
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: Skips = field(default_factory=Skips)
     skipped_updates: int = 0
     good: int | None = None
     usual_loss: float | None = None
@@ -57,7 +57,7 @@ class Progress:
             "seconds": self.seconds,
             "loss": self.loss,
             "figures": asdict(self.figures),
-            "skipped": dict(self.skipped),
+            "skipped": self.skipped.to_json(),
             "skipped_updates": self.skipped_updates,
             "good": self.good,
             "usual_loss": self.usual_loss,
@@ -84,7 +84,7 @@ class Progress:
             seconds=stored.seconds,
             loss=stored.loss,
             figures=stored.figures,
-            skipped=Counter(stored.skipped),
+            skipped=Skips.from_json(stored.skipped),
             skipped_updates=stored.skipped_updates,
             good=stored.good,
             usual_loss=stored.usual_loss,

@@ -81,8 +81,7 @@ class JsonlSink:
 
     def __init__(self, path: Path, resumed_step: int = 0) -> None:
         """Append to `path`; what a run that broke off wrote after `resumed_step` is dropped."""
-        kept = [line for line in _lines(path) if _step(line) <= resumed_step]
-        write_atomically(path, "".join(kept))
+        write_atomically(path, "".join(kept_lines(path, resumed_step)))
         self._path, self._late = path, list[str]()
 
     def write(self, report: Report) -> None:
@@ -273,6 +272,11 @@ def _write_whole(file: FileIO, data: bytes) -> None:
     """Raises OSError if not all of it can be written."""
     while data:
         data = data[file.write(data) :]
+
+
+def kept_lines(path: Path, resumed_step: int) -> list[str]:
+    """Lines of a file of JSON objects that are of steps up to `resumed_step`, none if it is not."""
+    return [line for line in _lines(path) if _step(line) <= resumed_step]
 
 
 def _lines(path: Path) -> list[str]:

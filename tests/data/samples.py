@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from data.config import Balance, DataConfig
 from data.dealing import Dealer, Hosts
+from data.faults import Fault, FaultKind
 from data.ladder import Ladder
 from data.modality import Modality
 from data.packing import make_capacity
@@ -104,7 +105,7 @@ class ListSource:
         self.asked.append(index)
         sample = self.samples[index]
         if isinstance(sample, str):
-            raise SampleError(self.name(index), sample)
+            raise SampleError(self.name(index), Fault(FaultKind.RECORD, sample))
         return sample
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from data.assemble import Assembler, Batch
 from data.config import Balance
+from data.faults import FaultKind
 from data.lengths import measure
 from data.packing import spans_of
 from data.plan import Consumer, LoaderState, Planner, StepPlan
@@ -306,9 +307,10 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     plan = planned(source, processor, config)
     assembler = Assembler(source, processor, config, rows, apart=True)
     batch, skipped = assembler(plan.placements, CAPACITY)
-    ((name, reason),) = set(skipped)
+    ((name, fault),) = set(skipped)
     assert name == "liar"
-    assert "medium 0 of vision was measured as 8 positions but holds 5" in reason
+    assert "medium 0 of vision was measured as 8 positions but holds 5" in fault.text
+    assert fault.kind == FaultKind.LENGTH
     vision = batch["encoders"]["vision"]
     blank = vision["segment_ids"][0] == plan.placements[0].media["vision"][0][2]
     assert blank.sum() == 8

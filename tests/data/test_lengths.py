@@ -16,10 +16,11 @@ import pytest
 import data.lengths
 from data.assemble import Assembler
 from data.config import DataConfig
+from data.faults import Fault, FaultKind
 from data.lengths import LengthTable, lengths_folder, measure, open_lengths
 from data.plan import Consumer, LoaderState, Planner
 from data.processor import Processor, make_processor
-from data.sample import DataError, Sample, SampleError
+from data.sample import DataError, Lengths, Sample, SampleError
 from data.sources import make_source
 from tests.data.samples import (
     AUDIO,
@@ -55,8 +56,8 @@ def same(table: LengthTable, source: ListSource, processor: Processor) -> None:
     assert len(table) == len(source)
     for index in range(len(source)):
         found = table[index]
-        if isinstance(found, str):
-            with pytest.raises(SampleError, match=found):
+        if isinstance(found, Fault):
+            with pytest.raises(SampleError, match=found.text):
                 processor.measure(source[index])
         else:
             assert found == processor.measure(source[index])
@@ -65,7 +66,7 @@ def same(table: LengthTable, source: ListSource, processor: Processor) -> None:
 def test_the_table_is_what_measuring_gives(source: Named, processor: Processor) -> None:
     table = measure(source, processor)
     same(table, source, processor)
-    assert table[7] == "no conversation"
+    assert table[7] == Fault(FaultKind.RECORD, "no conversation")
     same(pickle.loads(pickle.dumps(table)), source, processor)
 
 
@@ -179,12 +180,19 @@ def test_a_medium_that_was_missing_is_found_again(
         for _ in range(2):
             caplog.clear()
             table = open_lengths(make_source(config), processor, config)
-            assert [i for i in range(3) if not isinstance(table[i], str)] == usable
+            assert [i for i in range(3) if isinstance(table[i], Lengths)] == usable
     assert not caplog.messages  # nothing is bad, nothing is measured
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     moved = make_config(source={"kind": "llava", "path": path, "media": elsewhere})
-    assert "missing" in str(open_lengths(make_source(moved), processor, moved)[0])
+    table = open_lengths(make_source(moved), processor, moved)
+    assert isinstance(table[0], Fault)
+    assert table[0].kind == FaultKind.MISSING
+    # An earlier version wrote reasons alone.
+    assert table.folder
+    listed = json.dumps({i: str(fault) for i, fault in table.unusable.items()})
+    (table.folder / "unusable.json").write_text(listed)
+    assert open_lengths(make_source(moved), processor, moved).unusable == table.unusable
 
 
 def cut(array: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from data.config import DataConfig
+from data.faults import Fault, FaultKind
 from data.loader import Loader, Step
 from data.plan import Consumer, LoaderState
 from data.processor import Processor, make_processor
@@ -233,7 +234,8 @@ def test_a_sample_longer_than_the_budget_is_skipped_or_raised(
     long = make_sample("long", answer="1 " * 400)
     source = ListSource([long, make_sample("short")])
     (step,) = take(1, source, processor, make_config(lookahead=4))
-    assert set(step.skipped) == {("long", "needs 406 tokens, above data.budgets' 312 for a row")}
+    fault = Fault(FaultKind.BUDGET, "needs 406 tokens, above data.budgets' 312 for a row")
+    assert set(step.skipped) == {("long", fault)}
     with pytest.raises(SampleError, match="sample long: needs 406 tokens"):
         take(1, source, processor, make_config(on_error="raise"))
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.assemble import Assembler, Batch, BatchArrays
+from data.faults import Fault, FaultKind
 from data.lengths import LengthTable, measure, open_lengths
 from data.modality import Modality
 from data.packing import make_capacity
@@ -191,7 +192,7 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
 
     class Broken(TiledProcessor):
         def medium(self, sample: Any, encoder: str, number: int, expected: Lengths) -> Medium:
-            raise SampleError(sample.name, "broken")
+            raise SampleError(sample.name, Fault(FaultKind.IMAGE, "broken"))
 
     bare = make_sample("one")
     source = ListSource([Sample(bare.name, bare.turns, (Picture(16, 16),))])
@@ -200,7 +201,7 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
     state = LoaderState(0)
     plan = Planner(source, lengths, config, CAPACITY, state, Consumer(WORK)).plan()
     batch, bad = Assembler(source, processor, config, all_rows(1), True)(plan.placements, CAPACITY)
-    assert [reason for _, reason in bad] == ["broken"]
+    assert [fault.text for _, fault in bad] == ["broken"]
     vision = batch["encoders"]["vision"]
     assert vision["segment_ids"].any()
     assert not vision["shares"].any()

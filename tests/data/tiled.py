@@ -54,7 +54,7 @@ def _layouts(sample: Sample, sizes: Sequence[tuple[int, int]]) -> list[Layout | 
     try:
         layouts = [layout_of(size, TILING) for size in sizes]
     except MediaError as error:
-        raise SampleError(sample.name, str(error)) from error
+        raise SampleError(sample.name, error.fault) from error
     return [layout if len(layouts) == 1 else None for layout in layouts]
 
 

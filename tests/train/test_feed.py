@@ -1,14 +1,24 @@
 """What one process cannot read, none goes on without."""
 
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
 import jax
 import numpy as np
 import pytest
 from jax.experimental import multihost_utils
+from rich.console import Console
 
 from data.config import DataConfig
+from data.faults import Fault, FaultKind
 from data.lengths import LengthTable
-from data.sample import DataError, Lengths
-from mllm_jax.train import feed
+from data.sample import DataError, Lengths, SampleError
+from mllm_jax.config import ExperimentConfig
+from mllm_jax.train import feed, loop
+from mllm_jax.train.experiment import Experiment
+from tests.configs import config
+from tests.train.llava_folder import write_folder
 
 
 def fail() -> int:
@@ -27,6 +37,18 @@ def test_an_error_here_is_told_here(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="no such file"):
         feed.together(fail)
     assert asked == [True, False]  # the others are told before this one gives up
+
+
+def test_a_bad_sample_is_told_to_the_others_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(feed, "everywhere", lambda yes: asked.append(yes))
+
+    def fails() -> NoReturn:
+        raise SampleError("a[0]", Fault(FaultKind.MISSING, "gone"))
+
+    with pytest.raises(SampleError, match=r"a\[0\]: gone"):
+        feed.together(fails)
+    assert asked == [False]
 
 
 def test_an_error_elsewhere_ends_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +82,7 @@ def test_one_process_makes_the_index_before_the_others_open_it(
 
 
 def test_processes_with_other_lengths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = [LengthTable.of([Lengths(n), "bad"], []) for n in (3, 3, 4)]
+    tables = [LengthTable.of([Lengths(n), Fault(FaultKind.RECORD, "bad")], []) for n in (3, 3, 4)]
     assert tables[0].digest == tables[1].digest != tables[2].digest
 
     def gathered(digest: np.ndarray) -> np.ndarray:
@@ -69,3 +91,53 @@ def test_processes_with_other_lengths_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(multihost_utils, "process_allgather", gathered)
     with pytest.raises(DataError, match="processes 0 and 2 have measured other lengths"):
         feed.check_same(tables[0])
+
+
+def configured(folder: Path, **changes: Any) -> ExperimentConfig:
+    """The small configuration on a folder as `write_folder` makes it."""
+    source = {
+        "kind": "llava",
+        "path": str(folder / "train.json"),
+        "heldout": str(folder / "heldout.json"),
+        "media": str(folder / "media"),
+    }
+    return config(
+        run__directory=str(folder / "runs"),
+        data__source=source,
+        data__cache=str(folder / "cache"),
+        data__tokenizer="bytes",
+        data__image={"max_patches": 16},
+        data__audio={"sample_rate": 8000, "hop": 80, "window": 200},
+        data__budgets={"tokens": 128, "segments": 4, "vision": 32, "audio": 96},
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_a_bad_sample_that_ends_the_run_is_told_before_anything_is_built(
+    split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, file = write_folder(tmp_path / "data", bad=False), f"{split}.json"
+    records = json.loads((folder / file).read_text())
+    records[1] = records[0] | {"image": "gone.png"}
+    (folder / file).write_text(json.dumps(records))
+
+    def build(_: object) -> NoReturn:
+        raise AssertionError("built before the data were looked at")
+
+    monkeypatch.setattr(Experiment, "build", build)
+    with pytest.raises(SampleError, match=rf"^sample {file}\[1\]: 'gone.png' is missing"):
+        loop.train(configured(folder, data__on_error="raise"), Console(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("records", "told"),
+    [([], "the split is empty"), ([{"id": 1}], r"the last: .*\[0\]: record of")],
+)
+def test_a_held_out_split_of_nothing_is_told_at_the_start(
+    records: list[Any], told: str, tmp_path: Path
+) -> None:
+    folder = write_folder(tmp_path / "data", bad=False)
+    (folder / "heldout.json").write_text(json.dumps(records))
+    with pytest.raises(DataError, match=f"no held-out sample of {len(records)} .*{told}"):
+        feed.check_sources(configured(folder))

@@ -52,7 +52,7 @@ def test_a_resumed_run_tells_what_has_changed(caplog):
 def test_progress_survives_json(experiment, fresh_state):
     _, progress = fresh_state()
     progress.figures = Sums(steps=3, seconds=1.5, used={"tokens": 4}, capacity={"tokens": 8})
-    progress.skipped["bad"] = 2
+    progress.skipped.times["missing file"] = 2
     assert Progress.from_json(progress.to_json()) == progress
 
 

@@ -85,7 +85,7 @@ def test_a_damaged_record_is_a_bad_sample(opened: Any, tmp_path: Path) -> None:
         try:
             processor.measure(source[index])
         except SampleError as error:
-            bad.append(error.reason)
+            bad.append(str(error.fault))
     assert 0 < len(bad) < 150
     assert "hash mismatch" in bad[0]
 

@@ -344,8 +344,8 @@ def test_bad_input_is_skipped_and_counted_and_the_rest_is_read(
         step = next(loader)
     assert {name for name, _ in step.skipped} == {"train.json[1]"}
     assert all(
-        pytest.RaisesExc(Exception, match=message).matches(Exception(reason))
-        for _, reason in step.skipped
+        pytest.RaisesExc(Exception, match=message).matches(Exception(str(fault)))
+        for _, fault in step.skipped
     )
     tokens = step.batch["decoder"]
     assert tokens["loss_weight"].sum() == 7 * (step.stats.samples - holes(step.stats.samples, step))

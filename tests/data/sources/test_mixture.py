@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import pickle
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from data.loader import Loader
 from data.on_read import Alone, ReadingLoader
 from data.plan import Consumer, LoaderState, Planner
 from data.processor import make_processor
-from data.sample import DataError
+from data.sample import DataError, SampleError
 from data.sources import make_source
 from data.sources.mixture import Mixture
 from data.suggest import suggest_budgets
@@ -70,6 +72,29 @@ def test_it_holds_every_sample_of_every_member_once(mixture: Any) -> None:
             assert [(turn.role, turn.text) for turn in own[index].turns] == plain.texts()
     with pytest.raises(IndexError):
         source[len(source)]
+
+
+def test_a_sample_has_one_name(mixture: Any, tmp_path: Path) -> None:
+    """Wherever it is met, and none that another one has."""
+    config = mixture(WEIGHTS)
+    for name in ("one", "two"):  # files of the same name
+        folder = tmp_path / "more" / name
+        folder.mkdir(parents=True)
+        bad = [{"id": 1}, {"conversations": [{"from": "gpt", "value": "x"}], "image": "../a.png"}]
+        (folder / "train.json").write_text(json.dumps(bad))
+    more = {"source": {"kind": "llava", "path": str(tmp_path / "more")}}
+    members = config.source.model_dump()["members"] | {"bad": more}
+    config = mixture({}, source={"kind": "mixture", "members": members})
+    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    names = [source.name(index) for index in range(len(source))]
+    assert len({*names}) == len(names)
+    for index, name in enumerate(names):
+        if name.startswith("bad/"):
+            with pytest.raises(SampleError, match=f"^sample {re.escape(name)}: "):
+                processor.measure(source[index])
+        else:
+            assert source[index].name == name
+    assert names[-4:] == [f"bad/{part}/train.json[{n}]" for part in ("one", "two") for n in (0, 1)]
 
 
 def test_lengths_are_those_of_the_members_and_weights_change_none(

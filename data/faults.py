@@ -1,0 +1,60 @@
+"""Why samples cannot be used: a closed set of kinds to count by, and a text for each sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FaultKind(StrEnum):
+    """The keys of `skipped.reasons` in `summary.json`."""
+
+    MISSING = "missing file"
+    CLOSED = "file that cannot be opened"
+    PLACE = "unusable path"
+    IMAGE = "unreadable image"
+    PIXELS = "image of too many pixels"
+    SHAPE = "image of unusable size"
+    CLIP = "unreadable clip"
+    RATE = "clip of another sample rate"
+    DURATION = "clip too long or too short"
+    RECORD = "malformed record"
+    CONVERSATION = "unusable conversation"
+    MEDIA = "media that do not match the text"
+    BUDGET = "longer than a row"
+    LENGTH = "not as long as measured"
+    UNKNOWN = "noted by an earlier version"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why one sample cannot be used.
+
+    Attributes:
+        kind: to count by.
+        text: with names and numbers.
+    """
+
+    kind: FaultKind
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_json(self) -> list[str]:
+        """A JSON-able list."""
+        return [self.kind.value, self.text]
+
+    @classmethod
+    def from_json(cls, value: object) -> Fault:
+        """Inverse of `to_json`; of a text alone, as earlier versions wrote it, the kind is unknown.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        match value:
+            case str(text):
+                return cls(FaultKind.UNKNOWN, text)
+            case [str(kind), str(text)]:
+                return cls(FaultKind(kind), text)
+        raise ValueError(f"{value!r:.80} is no reason why a sample cannot be used")
