@@ -126,16 +126,20 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     """
     config = _with_plans(config)
     source = make_source(config.data, "train")
+    if not len(source):
+        raise DataError("data.source has no samples")
     processor = make_processor(config.data, modalities(config.model))
     lengths = open_lengths(source, processor, config.data)
     encoders = tuple(processor.modalities.values())
     try:
         present = outcome(config, source, lengths, encoders, config.data.budgets)
     except DataError as error:
-        if samples is None:
+        if samples is None and len(lengths.unusable) < len(lengths):
             raise DataError(
                 f"{error}; say with --samples of `launch.py budgets` how many a step should hold"
             ) from error
+        if samples is None:
+            raise
         present = None
     wanted = samples or max(1, round(present.samples if present else 1))
     order = source.order(config.train.seed) if isinstance(source, Mixture) else None

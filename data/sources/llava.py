@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -24,6 +24,14 @@ from data.sources.storage import STREAM, File, find_files
 
 LINES = ".jsonl"
 _NAMES = ("spans", "ends", "digest")
+#: First bytes of what is taken for text by mistake.
+_FOREIGN = {
+    b"\x1f\x8b": "compressed (gzip)",
+    b"PK\x03\x04": "compressed (zip)",
+    b"(\xb5/\xfd": "compressed (zstd)",
+    BOM_UTF16_LE: "in UTF-16",
+    BOM_UTF16_BE: "in UTF-16",
+}
 _SPACE = " \t\n\r"
 Span = tuple[int, int]  # first byte, and the one behind the last
 
@@ -88,30 +96,66 @@ def _index(files: tuple[File, ...]) -> Arrays:
 
 
 def _lines(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
-    """Lines that are not blank."""
+    """Lines that are not blank. Raises DataError for what is no text, or a list."""
     at = 0
     with file.open(STREAM) as stream:
         for line in stream:
             note(line)
-            mark = 0 if at else _mark_of(line)
+            mark = 0 if at else _begun(file, line)
             if line[mark:].strip():
                 yield at + mark, at + len(line)
             at += len(line)
+
+
+def _begun(file: File, line: bytes) -> int:
+    """Bytes of a mark of encoding at the beginning of a file of lines."""
+    _check_text(file, line)
+    mark = _mark_of(line)
+    if line[mark:].lstrip().startswith(b"["):
+        raise DataError(
+            f"data.source: {file.path} begins with a list, not with a record; a list of records is "
+            "named *.json"
+        )
+    return mark
 
 
 def _elements(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
     """Elements of a list."""
     data = file.read(0, file.size)
     note(data)
+    _check_text(file, data)
     begin = _mark_of(data)
     try:
         text = data[begin:].decode()
         if not text.lstrip(_SPACE).startswith("["):
-            kind = type(json.loads(text)).__name__
-            raise DataError(f"{file.name} holds a {kind}, not a list of records")
+            raise DataError(f"data.source: {file.path} {_no_list(text)}")
         yield from _in_bytes(text, _element_spans(text), begin)
     except (ValueError, RecursionError) as error:
         raise DataError(f"data.source: cannot read {file.path}: {error}") from error
+
+
+def _no_list(text: str) -> str:
+    """What a text is that does not begin as a list; raises ValueError if it is no JSON."""
+    start = _skip(text, 0)
+    value, end = json.JSONDecoder().raw_decode(text, start)
+    if isinstance(value, dict) and text[_skip(text, end) :].startswith("{"):
+        return "holds a record a line, not a list of records; such a file is named *.jsonl"
+    json.loads(text)
+    return (
+        f"holds a {type(value).__name__}, not a list of records; if it is none of the data, name "
+        "the others by a pattern, e.g. data/train*.json"
+    )
+
+
+def _check_text(file: File, data: bytes) -> None:
+    """Refuse what begins as no text in UTF-8 does.
+
+    Raises:
+        DataError: it is compressed, or in UTF-16.
+    """
+    for head, what in _FOREIGN.items():
+        if data.startswith(head):
+            raise DataError(f"data.source: {file.path} is {what}; valid: text in UTF-8")
 
 
 def _mark_of(data: bytes) -> int:

@@ -69,6 +69,8 @@ def check_sources(config: ExperimentConfig) -> Identities:
         SampleError: a sample cannot be used, with `data.on_error: raise`.
     """
     source = shared_source(config.data)
+    if not len(source):
+        raise DataError("data.source has no samples")
     processor = together(lambda: make_processor(config.data, modalities(config.model)))
     if config.data.on_error == "raise" and config.data.lengths == "cached":
         lengths = shared_lengths(config, processor, source)

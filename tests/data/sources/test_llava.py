@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import struct
@@ -374,17 +375,31 @@ def test_bad_input_is_raised_by_name(name: str, make_config: MakeConfig, media: 
     [
         ('{"conversations": []}', "train.json holds a dict, not a list of records"),
         ("[1, 2", "cannot read .*train.json"),
+        ('{"id": 1}\n{"id": 2}\n', r"train.json holds a record a line, .* named \*.jsonl"),
+        ("[]".encode("utf-16"), "train.json is in UTF-16; valid: text in UTF-8"),
+        (gzip.compress(b"[]"), r"train.json is compressed \(gzip\); valid: text in UTF-8"),
         (None, "cannot read .*train.json"),
     ],
 )
 def test_a_file_that_is_no_list_of_records_is_an_error(
-    text: str | None, message: str, make_config: MakeConfig, media: Path
+    text: str | bytes | None, message: str, make_config: MakeConfig, media: Path
 ) -> None:
     config = configure(make_config, media, [])
     path = media.parent / "train.json"
-    path.unlink() if text is None else path.write_text(text)
+    if text is None:
+        path.unlink()
+    else:
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(DataError, match=message):
         make_source(config)
+
+
+def test_a_list_in_a_file_of_lines_is_told(make_config: MakeConfig, tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    for mark in ("", "\ufeff"):
+        path.write_text(f"{mark}[\n" + json.dumps(good()) + "]", encoding="utf-8")
+        with pytest.raises(DataError, match=r"train.jsonl begins with a list.* named \*.json"):
+            make_source(make_config(source={"kind": "llava", "path": path}))
 
 
 def test_a_missing_folder_split_or_record_is_an_error(make_config: MakeConfig, media: Path) -> None:
