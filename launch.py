@@ -306,12 +306,8 @@ def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console
         return OK
     columns = ("budget", "now", "padding now", "suggested", "padding then")
     print_table(console, columns, advice.rows)
-    for name, what in (("now", advice.present), ("then", advice.suggested)):
-        if what:
-            first, *kinds = what.notes
-            console.print(f"{name}: {what.samples:.1f} samples a step, {first}")
-            for line in kinds:
-                console.print(line, markup=False, soft_wrap=True)
+    for line in advice.outcomes:
+        console.print(line, markup=False, soft_wrap=True)
     values = ", ".join(f"{name}: {number}" for name, number in advice.suggested.budgets.items())
     console.print(f"data.budgets='{{{values}}}'", markup=False)
     return OK

@@ -61,10 +61,15 @@ class Outcome:
     total: int
 
     @property
-    def notes(self) -> list[str]:
-        """Lines that say which samples are lost."""
-        kinds = [f"  {kind}: {own.samples}: {own.first}" for kind, own in self.reasons.items()]
-        return [f"{self.skipped} of {self.total} samples skipped", *kinds]
+    def text(self) -> str:
+        """How many samples there are in a step, and how many there are in none."""
+        lost = f"{self.skipped} of {self.total} samples skipped"
+        return f"{self.samples:.1f} samples a step, {lost}"
+
+    @property
+    def lost(self) -> list[str]:
+        """A line for each kind of unusable samples."""
+        return [f"  {kind}: {own.samples}: {own.first}" for kind, own in self.reasons.items()]
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,14 @@ class Advice:
         old, new = self.present, self.suggested
         before = f"{old.samples:.1f} samples a batch, {old.skipped} skipped" if old else "none"
         return [*lines, f"samples: {before}; now {new.samples:.1f} a batch, {new.skipped} skipped"]
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Lines that say how many samples steps hold now and then, and which ones none does."""
+        now, then = self.present, self.suggested
+        before = [f"now: {now.text}", *now.lost] if now else []
+        same = now is not None and now.lost == then.lost
+        return [*before, f"then: {then.text}", *([] if same else then.lost)]
 
     @property
     def rows(self) -> list[tuple[str, object, str, int, str]]:

@@ -274,6 +274,7 @@ def test_budgets_count_each_unusable_sample_once_and_name_it(
     assert launch.main(["budgets", "--config", str(path)]) == launch.OK
     told = capsys.readouterr().out
     assert f"6 of 16 samples skipped\n  missing file: 5: {names}\n" in told
+    assert told.count(names) == 1  # they are the same with the suggested budgets
 
 
 def test_budgets_into_which_no_sample_fits_ask_for_a_number(
