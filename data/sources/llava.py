@@ -111,7 +111,8 @@ def _begun(file: File, line: bytes) -> int:
     """Bytes of a mark of encoding at the beginning of a file of lines."""
     _check_text(file, line)
     mark = _mark_of(line)
-    if line[mark:].lstrip().startswith(b"["):
+    # Any other list is a malformed record: one unusable sample.
+    if line[mark:].strip() == b"[" or line[mark:].lstrip().startswith(b"[{"):
         raise DataError(
             f"data.source: {file.path} begins with a list, not with a record; a list of records is "
             "named *.json"
