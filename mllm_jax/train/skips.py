@@ -38,10 +38,10 @@ class Skips:
     def listed_in(self, path: Path, resumed_step: int) -> None:
         """Keep the list at `path`, of which what came after `resumed_step` is dropped."""
         kept = kept_lines(path, resumed_step)
-        if kept or path.exists():
-            write_atomically(path, "".join(kept))
         listed = map(json.loads, kept)
         self.path, self.kinds = path, {line["sample"]: line["reason"] for line in listed}
+        if path.exists():
+            self._write(path, "".join(kept), again=True)
 
     def note(self, step: int, skipped: Iterable[Skip]) -> None:
         """Count what a step has skipped; warn of samples that are new, and list them."""
@@ -54,13 +54,16 @@ class Skips:
             self._warn(name, fault.text)
             lines.append({"step": step, "sample": name, "reason": fault.kind, "text": fault.text})
         if lines and self.path is not None:
-            self._list(self.path, "".join(json.dumps(line) + "\n" for line in lines))
+            self._write(self.path, "".join(json.dumps(line) + "\n" for line in lines))
 
-    def _list(self, path: Path, text: str) -> None:
-        """Append to the list; a run goes on without it."""
+    def _write(self, path: Path, text: str, *, again: bool = False) -> None:
+        """Append to the list, or begin it again; a run goes on without it."""
         try:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(text)
+            if again:
+                write_atomically(path, text)
+            else:
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(text)
         except OSError as error:
             logger.warning("skipped samples are no longer listed: %s", error)
             self.path = None

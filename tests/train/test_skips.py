@@ -77,3 +77,12 @@ def test_nothing_is_listed_without_a_folder(caplog: pytest.LogCaptureFixture) ->
     with caplog.at_level(logging.WARNING):
         Skips().note(1, [("a[0]", GONE)])
     assert len(caplog.records) == 1
+
+
+def test_a_run_goes_on_without_its_list(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    skips = Skips()
+    skips.listed_in(tmp_path / "removed" / "skipped.jsonl", 0)
+    for step in (1, 2):
+        skips.note(step, [(f"a[{step}]", GONE)])
+    assert sum("no longer listed" in message for message in caplog.messages) == 1
+    assert skips.summary()["samples"] == 2
