@@ -221,7 +221,7 @@ def _freeze(config: ExperimentConfig) -> Iterator[Problem]:
             if part not in freeze
         ]
         yield Problem(
-            "train.freeze", f"{', '.join(frozen)}: no part of the model", lambda: [instead]
+            "train.freeze", f"{', '.join(frozen)} is no part of the model", lambda: [instead]
         )
     elif set(freeze) >= set(parts):
         reason = f"{', '.join(freeze)} leave nothing to train"
