@@ -3,7 +3,7 @@
 Commands read the configuration first, then choose the devices, and only then load what computes:
 no environment variable is needed, and a mistake in the configuration is told in half a second of
 CPU time (`bench startup`).
-Exit codes: 0 done, 1 a check failed, 2 bad input, 130 interrupted (progress is saved).
+Exit codes tell causes apart: `mllm_jax/runtime/exits.py`, and at the end of `--help`.
 """
 
 from __future__ import annotations
@@ -11,66 +11,91 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mllm_jax.options import BENCHMARK_OPTIONS, parse
+from mllm_jax.runtime.exits import Exit, code_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from mllm_jax.config import ExperimentConfig
 
-OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, BAD_INPUT, INTERRUPTED = Exit.OK, Exit.FAILED, Exit.BAD_INPUT, Exit.INTERRUPTED
+
+#: Seconds in which the watch on the other processes finds why this one has failed: what JAX says
+#: of a process that is gone is no more than that.
+VERDICT = 5.0
 
 #: Benchmarks of what the host does by itself, or processes that they start.
 WITHOUT_DEVICES = ("balance", "loader", "peers", "published", "startup")
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
 ONE_THREAD = ("pipeline", "step", "cost")
 
-#: Errors whose message says all, which are told without a traceback, and their modules.
-BAD_INPUTS = (
-    ("data.sample", "DataError"),
-    ("data.sample", "SampleError"),
-    ("mllm_jax.devices", "DeviceError"),
-    ("mllm_jax.models.attention_limits", "AttentionError"),
-    ("mllm_jax.models.pretrained.files", "PretrainedError"),
-    ("mllm_jax.plan", "PlanningError"),
-    ("mllm_jax.train.folder", "RunError"),
-    ("mllm_jax.train.saved", "CheckpointError"),
-    ("scheduling.hardware", "HardwareError"),
-    ("scheduling.schedule", "ScheduleError"),
-    ("sharding.plan", "PlanError"),
-)
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     args = parse(sys.argv[1:] if argv is None else argv, COMMANDS)
-    from mllm_jax.config import ConfigError
     from mllm_jax.console import log_to, open_console
+    from mllm_jax.runtime.interrupt import Interruptible
 
     console = open_console(as_json=args.json)
     log_to(console)
+    with Interruptible():
+        code, reason = _outcome(args, console)
+        _leave(code, reason)
+    return code
+
+
+def _outcome(args: argparse.Namespace, console: Console) -> tuple[int, str]:
+    """Exit code, and why if it is not 0."""
+    from mllm_jax.runtime.interrupt import standing
+
     try:
-        return _run(args, console)
+        return _run(args, console), ""
     except KeyboardInterrupt:
-        console.print("interrupted")
-        return INTERRUPTED
-    except ConfigError as error:
-        return _refuse(error)
-    except _bad_input() as error:
-        return _refuse(error)
+        console.print(standing(), markup=False, soft_wrap=True)
+        return INTERRUPTED, "interrupted"
+    except Exception as error:
+        code = code_of(error)
+        if code is None:
+            _fail(error)
+            raise
+        from mllm_jax.console import open_console
+
+        open_console(as_json=True).print(f"error: {error}", style="red", markup=False)
+        return code, str(error)
 
 
-def _refuse(error: Exception) -> int:
-    """Tell a mistake on standard error."""
-    from mllm_jax.console import open_console
+def _fail(error: Exception) -> None:
+    """An error that nobody has foreseen: of several processes, the watch may know its cause."""
+    from mllm_jax.runtime.part import leave_process, peers
 
-    open_console(as_json=True).print(f"error: {error}", style="red", markup=False)
-    return BAD_INPUT
+    if peers().count > 1:
+        time.sleep(VERDICT)
+        traceback.print_exception(error)
+        peers().leave(FAILED, f"{type(error).__name__}: {error}")
+        leave_process(FAILED)
+
+
+def _leave(code: int, reason: str) -> None:
+    """Part from the other processes; with an error at once, as they may never come."""
+    from mllm_jax.runtime.part import leave_process, peers
+
+    if peers().count == 1:
+        return
+    if code in (OK, FAILED):
+        from mllm_jax.devices import stop
+
+        stop()
+        peers().leave(OK)
+    else:
+        peers().leave(code, reason)
+        leave_process(code)
 
 
 def _run(args: argparse.Namespace, console: Console) -> int:
@@ -88,7 +113,11 @@ def _run(args: argparse.Namespace, console: Console) -> int:
 
 def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Train, or go on where the run of this name stopped; evaluate at the end."""
-    _start(args, config)
+    from mllm_jax.runtime.interrupt import stands
+    from mllm_jax.runtime.standing import untouched
+
+    stands(untouched(config))
+    _start(args, config, keep=True)
     from mllm_jax.console import print_json
     from mllm_jax.devices import is_primary
     from mllm_jax.train.loop import train as run
@@ -101,7 +130,7 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 
 def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Loss and exact match on held-out samples, with the newest checkpoint of the run."""
-    _start(args, config)
+    _start(args, config, keep=True)
     from mllm_jax.console import print_json, print_table
     from mllm_jax.devices import is_primary
     from mllm_jax.train.evaluate import evaluate_run, figures_of
@@ -369,11 +398,31 @@ def _hardware(args: argparse.Namespace, config: ExperimentConfig) -> str:
     return args.hardware or config.schedule.hardware or "h100"
 
 
-def _start(args: argparse.Namespace, config: ExperimentConfig, *, one_thread: bool = False) -> None:
+def _start(
+    args: argparse.Namespace,
+    config: ExperimentConfig,
+    *,
+    one_thread: bool = False,
+    keep: bool = False,
+) -> None:
+    """Devices and processes of a run; with `keep`, of a command whose compiling is not measured."""
     from mllm_jax.devices import Processes, start
+    from mllm_jax.runtime.agreement import agree, code, configured
+    from mllm_jax.runtime.watch import Limits
 
-    processes = Processes(args.processes, args.process, args.coordinator)
-    start(config.parallel, processes, one_thread=one_thread)
+    processes = Processes(args.processes, args.process, args.coordinator, args.join_seconds)
+    limits = Limits(config.run.hang_seconds, config.run.stall_seconds)
+    same = partial(agree, "configuration and code")
+    if keep:
+        from mllm_jax.runtime.cache import keep_compiled
+
+        keep_compiled(config.run.compilation_cache)
+    facts = {
+        "command": args.name,
+        "--from-step": getattr(args, "from_step", None),
+        **configured(config.model_dump(mode="json")),
+    }
+    start(config.parallel, processes, limits, lambda: same(facts | code()), one_thread=one_thread)
 
 
 def _keys(console: Console) -> int:
@@ -382,12 +431,6 @@ def _keys(console: Console) -> int:
 
     console.out(table(ExperimentConfig), end="", highlight=False)
     return OK
-
-
-def _bad_input() -> tuple[type[Exception], ...]:
-    """Errors of `BAD_INPUTS` that can have happened: those of modules that have been loaded."""
-    modules = [(sys.modules.get(name), error) for name, error in BAD_INPUTS]
-    return tuple(getattr(module, error) for module, error in modules if module is not None)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,12 @@ class RunConfig(Section):
         tensorboard: write TensorBoard event files beside `metrics.jsonl`.
         trace_step: step of a pipeline whose ticks are measured on every device and written to
             `step-<n>.json` and `.png` in the run's folder; that step alone is slowed down.
+        hang_seconds: of several processes, all end once one has given no sign of life for so long
+            (it is stopped, or its machine is gone).
+        stall_seconds: of several processes, all end once none has done anything for so long where
+            none compiles or evaluates (one is stuck); null: they wait.
+        compilation_cache: folder of compiled programs, so that a restart need not compile again;
+            `auto`: where JAX_COMPILATION_CACHE_DIR says, else below the user's caches; null: none.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -50,6 +56,9 @@ class RunConfig(Section):
     log_every: int = Field(10, ge=1)
     tensorboard: bool = True
     trace_step: int | None = Field(None, ge=1)
+    hang_seconds: float = Field(60.0, ge=3)
+    stall_seconds: float | None = Field(1800.0, ge=3)
+    compilation_cache: str | None = "auto"
 
     @property
     def path(self) -> Path:

@@ -8,13 +8,20 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 import jax
 import numpy as np
+from jax.experimental import multihost_utils
 
 from mllm_jax.config import ParallelConfig
+from mllm_jax.runtime.collective import Collective
+from mllm_jax.runtime.part import peers, take_part
+from mllm_jax.runtime.peers import join
+from mllm_jax.runtime.watch import LIMITS, Limits
+from mllm_jax.runtime.wire import Address
 from scheduling.hardware import of_kind
 
 _LOG = logging.getLogger(__name__)
@@ -32,11 +39,13 @@ class Processes:
         count: processes of the run.
         index: number of this one, 0 to `count` - 1.
         coordinator: `host:port` at which process 0 listens; None for a single process.
+        join_seconds: how long they wait for each other at the start.
     """
 
     count: int = 1
     index: int = 0
     coordinator: str | None = None
+    join_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         """Refuse a place that does not exist.
@@ -55,37 +64,62 @@ class Processes:
                 f"--processes {self.count} needs --coordinator HOST:PORT, where process 0 listens"
             )
         if self.coordinator is not None:
-            host, _, port = self.coordinator.rpartition(":")
-            if not host or not port.isdecimal() or int(port) > 65535:
-                raise DeviceError(
-                    f"--coordinator {self.coordinator} is not HOST:PORT, e.g. localhost:1234"
-                )
+            try:
+                Address.parse(self.coordinator)
+            except ValueError as error:
+                raise DeviceError(f"--coordinator {error}") from None
 
 
 #: Makes every emulated CPU device compute with one thread.
 ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
+#: Seconds after which JAX itself takes a process for dead, and aborts all: never, within a run. Our
+#: own watch (`mllm_jax.runtime.peers`) says which it was, and ends the others in good order.
+NEVER = 7 * 24 * 3600
+
+
 def start(
-    parallel: ParallelConfig, processes: Processes = Processes(), *, one_thread: bool = False
+    parallel: ParallelConfig,
+    processes: Processes = Processes(),
+    limits: Limits = LIMITS,
+    check: Callable[[], None] = lambda: None,
+    *,
+    one_thread: bool = False,
 ) -> list[jax.Device]:
     """Configure JAX, join the other processes and return the devices of the run.
 
     Args:
         parallel: platform and number of devices, all processes together.
         processes: this process's place; with `parallel.distributed` JAX finds it by itself.
+        limits: when another process is taken for stuck.
+        check: compares the processes once they have met; before JAX connects them, if it does not
+            find them by itself.
         one_thread: give every emulated CPU device one thread, for measurements.
 
     Raises:
         DeviceError: JAX was started before, does not find the other processes, or finds another
             number of devices.
+        JoinError: the processes were not started alike.
+        PeerError: another process did not come.
     """
     if one_thread:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD_FLAGS}".strip()
     _choose_platform(parallel, processes.count)
     if processes.count > 1 or parallel.distributed:
-        _join(processes)
-    return _found(parallel)
+        _join(processes, limits, check)
+    devices = _found(parallel)
+    if jax.process_count() > 1 and peers().count == 1:
+        take_part(Collective())
+        check()
+    if peers().count > 1:
+        _shake_hands()
+    return devices
+
+
+def stop() -> None:
+    """Part from the other processes, once all are done."""
+    jax.distributed.shutdown()
 
 
 def use_host() -> None:
@@ -128,20 +162,48 @@ def _warn_of_unknown(kind: str) -> None:
     )
 
 
-def _join(processes: Processes) -> None:
-    """Meet the other processes at the coordinator; a single `processes` lets JAX find them."""
+def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> None:
+    """Meet the other processes; a single `processes` lets JAX find them."""
+    if processes.count == 1:
+        return _join_found(processes.join_seconds)
+    assert processes.coordinator is not None
+    address = Address.parse(processes.coordinator)
+    met = join(processes.index, processes.count, address, limits, processes.join_seconds)
+    check()
+    # Its handler of SIGTERM would replace ours.
+    jax.config.update("jax_enable_preemption_service", False)
     try:
-        if processes.count > 1:
-            jax.distributed.initialize(processes.coordinator, processes.count, processes.index)
-        else:
-            jax.distributed.initialize()
+        jax.distributed.initialize(
+            str(met.coordinator),
+            met.count,
+            met.index,
+            coordinator_bind_address=str(met.bind) if met.bind else None,
+            heartbeat_timeout_seconds=NEVER,
+            initialization_timeout=max(1, round(processes.join_seconds)),
+        )
     except (RuntimeError, ValueError, OSError) as error:
-        where = "parallel.distributed: the coordinator that JAX looks for by itself"
-        if processes.count > 1:
-            where = f"--coordinator {processes.coordinator}"
         raise DeviceError(
-            f"{where}: process {processes.index} of {processes.count} could not join: {error}"
+            f"--coordinator {address}: process {met.index} of {met.count} could not join: {error}"
         ) from error
+
+
+def _join_found(seconds: float) -> None:
+    """Join the processes that JAX finds by itself."""
+    try:
+        jax.distributed.initialize(initialization_timeout=max(1, round(seconds)))
+    except (RuntimeError, ValueError, OSError) as error:
+        raise DeviceError(
+            "parallel.distributed: the coordinator that JAX looks for by itself could not be "
+            f"joined within {seconds:g} s (--join-seconds): {error}"
+        ) from error
+
+
+def _shake_hands() -> None:
+    """A first collective of little work, begun by all at once: how devices of different processes
+    reach each other is settled before anything takes long."""
+    peers().gather("devices are found", None)
+    multihost_utils.process_allgather(np.zeros(1))
+    peers().gather("hands are shaken", None)
 
 
 def _choose_platform(parallel: ParallelConfig, processes: int) -> None:

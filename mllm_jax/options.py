@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from data.places import local
+from mllm_jax.runtime.exits import table
 
 EPILOG = """\
 Any key of the configuration can be set behind the options, values in YAML:
   launch.py train --config configs/demo.yaml train.steps=10 run.name=trial
 `launch.py config --keys` lists all keys.
+"""
+
+CODES = f"""\
+Exit codes:
+{table()}
 """
 
 #: Benchmarks, and the configuration of those that bring their own.
@@ -78,7 +84,7 @@ def _parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="launch.py",
         description="Train multimodal LLMs on JAX.",
-        epilog=EPILOG,
+        epilog=f"{EPILOG}\n{CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     added = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
@@ -104,7 +110,7 @@ def _add(
         name,
         help=summary,
         description=summary,
-        epilog=EPILOG if configured else None,
+        epilog=f"{EPILOG}\n{CODES}" if configured else CODES,
         usage=f"launch.py {name} {inputs} [options]{overrides}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -138,6 +144,7 @@ def _number(read: Callable[[str], Any], holds: Callable[[Any], bool], valid: str
 _whole = _number(int, lambda n: n >= 0, "a whole number of at least 0")
 _positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
 _gibibytes = _number(float, lambda n: 0 < n < float("inf"), "a finite number above 0")
+_seconds = _number(float, lambda n: 0 < n < float("inf"), "a finite number above 0")
 _share = _number(float, lambda n: 0 <= n < 1, "a number from 0 to below 1")
 _spread = _number(float, lambda n: 0 <= n <= 3, "a number from 0 to 3")
 
@@ -299,6 +306,10 @@ def _processes(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens")
     group.add_argument("--processes", type=int, default=1, metavar="N", help="how many there are")
     group.add_argument("--process", type=int, default=0, metavar="I", help="number of this one")
+    help_text = "how long to wait for the others (default: 60)"
+    group.add_argument(
+        "--join-seconds", type=_seconds, default=60.0, metavar="SECONDS", help=help_text
+    )
 
 
 #: What adds the options of each command.

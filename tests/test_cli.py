@@ -16,6 +16,7 @@ import yaml
 import launch
 from mllm_jax.config import ConfigError, load
 from mllm_jax.devices import DeviceError, Processes, start
+from mllm_jax.runtime.exits import MEANINGS, Exit
 from tests.configs import ROOT, VALUES, config, values
 from tests.train.llava_folder import write_folder
 
@@ -53,6 +54,13 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(re.search(rf"^ +{name}\s+\w", text, flags=re.MULTILINE) for name in COMMANDS)
 
 
+def test_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of("train", capsys=capsys)
+    assert all(
+        re.search(rf"^ +{code:d}  {re.escape(MEANINGS[code])}$", text, re.M) for code in Exit
+    )
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_in_the_help_is_accepted(
     name: str, small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -68,7 +76,7 @@ def test_every_option_in_the_help_is_accepted(
     options = re.findall(r"^ +(--[a-z-]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
     values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0", "DIR": "out"}
     values |= {"NAME": "h100", "STAGE": "0=1.5", "SIGMA": "0.2", "TOPOLOGY": "gpu:h100:1x8"}
-    values |= {"GIB": "60", "K": "2", "SHARE": "0.1"}
+    values |= {"GIB": "60", "K": "2", "SHARE": "0.1", "SECONDS": "5"}
     for option, value in options:
         given = [values.get(value, value.strip("{}").split(",")[0])] if value else []
         line = [name, *NEEDS.get(name, []), "--config", str(small), option, *given]
@@ -281,7 +289,7 @@ def test_budgets_into_which_no_sample_fits_ask_for_a_number(
     demo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["budgets", "--config", str(demo), "data.budgets.tokens=2", "evaluate.enabled=false"]
-    assert launch.main(words) == launch.BAD_INPUT
+    assert launch.main(words) == Exit.BAD_DATA
     assert "say with --samples" in capsys.readouterr().err
     assert launch.main([*words, "--samples", "40", "--json"]) == launch.OK
     result = json.loads(capsys.readouterr().out)
@@ -377,7 +385,7 @@ def test_balance_is_printed_for_the_ranks_asked_for(capsys: pytest.CaptureFixtur
         ("vision", 6, 4),
         ("audio", 6, 4),
     ]
-    assert launch.main(["bench", "balance", "--distribution", "nowhere"]) == launch.BAD_INPUT
+    assert launch.main(["bench", "balance", "--distribution", "nowhere"]) == Exit.BAD_DATA
     assert "distribution 'nowhere'" in capsys.readouterr().err
 
 

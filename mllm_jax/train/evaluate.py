@@ -38,6 +38,7 @@ from data.sources import make_source
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.modalities import modalities
 from mllm_jax.models import multimodal
+from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.batch import local_rows, place, whole
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment, RunError
@@ -69,13 +70,18 @@ class Evaluator:
         self._data = self._config.data.model_copy(update={"rows": rows})
         self._rows = local_rows(self._step, rows)
         specs, tokens = self._step.state_specs["params"], batch_spec(self._step.grid.decoder)
-        self._decode = jax.jit(self._step.shard(self._generate, specs, tokens))
+        self._decode = compiled_together(
+            "decoding", jax.jit(self._step.shard(self._generate, specs, tokens))
+        )
         scalars = PartitionSpec(), PartitionSpec()
-        self._sum_losses = jax.jit(self._step.shard(self._summed, specs, scalars))
-        self._convert = jax.jit(
+        self._sum_losses = compiled_together(
+            "held-out losses", jax.jit(self._step.shard(self._summed, specs, scalars))
+        )
+        convert = jax.jit(
             lambda params: self._step.stored(self._trained.canonical(params)),
             out_shardings=shardings(self._step.mesh, specs),
         )
+        self._convert = compiled_together("parameters for evaluation", convert)
         self._skipped: dict[str, Fault] = {}
         self._told: set[str] = set()
 

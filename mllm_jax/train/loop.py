@@ -6,12 +6,14 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import jax
 from rich.console import Console
 
+from data.identity import Identities
 from data.loader import Step, StepLoader
 from data.plan import LoaderState
 from mllm_jax.config import ExperimentConfig
@@ -19,6 +21,12 @@ from mllm_jax.devices import is_primary, peak_flops
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.models.profile import tower_profiles
+from mllm_jax.runtime.agreement import agree, flat
+from mllm_jax.runtime.interrupt import stands
+from mllm_jax.runtime.lock import locked
+from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.standing import saved, unsaved
+from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.batch import place
 from mllm_jax.train.changes import tell_changes
 from mllm_jax.train.checkpoint import Checkpoints
@@ -64,16 +72,30 @@ def train(
         DataError: the data cannot be used, or are not those that the run was trained on.
         CheckpointError: no checkpoint of the run can be read, or they are of another model.
         KeyboardInterrupt: SIGINT or SIGTERM came; a checkpoint has been saved.
+        LockedError: another run has the folder.
+        AgreementError: the processes of the run differ.
     """
     sources = check_sources(config)
+    agree("training data", flat({name: own.model_dump() for name, own in sources.items()}))
     experiment = Experiment.build(config)
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     prepare_folder(config.run.path, kept * experiment.state_bytes())
+    with locked(config.run.path) if is_primary() else nullcontext():
+        peers().gather("the run's folder is locked", None)
+        return _train(experiment, console, sources, from_step)
+
+
+def _train(
+    experiment: Experiment, console: Console, sources: Identities, from_step: int | None
+) -> dict[str, Any]:
+    """`train` in a folder that no other run writes to."""
+    config = experiment.config
     _announce(experiment, console)
     checkpoints = Checkpoints(
         config.run.path / "checkpoints", config.checkpoint, experiment.step.regrouping
     )
     try:
+        peers().note("restoring or making the state", limited=False)
         state, progress = _restore_or_init(experiment, checkpoints, console, from_step)
         go_on_with(config, progress, sources)
         with Metrics.open(
@@ -120,6 +142,8 @@ def _run(
     meter = Meter(config.train.steps, _peak(experiment), config.run.log_every, progress.figures)
     with StopSignal() as stop:
         for state, record in steps(experiment, state, progress):  # noqa: B020 - the old is donated
+            stop.listen()
+            stands(unsaved(config))
             guard.watch(record)
             report = meter.add(record)
             if report:
@@ -132,14 +156,17 @@ def _run(
             if report or saving:
                 guard.settle()
             if saving and config.checkpoint.enabled:
+                peers().note(f"saving after step {progress.step}")
                 guard.check_state(progress.step, state)
                 progress.figures = meter.sums
                 saves.save(state, progress, guard.sane, last=stopping or last)
             if stopping and not last:
+                stands(saved(config, progress.step))
                 raise KeyboardInterrupt
             every = config.evaluate.every
             if evaluator and every and not last and progress.step % every == 0:
                 _evaluate(evaluator, state, progress, metrics)
+    stands(saved(config, progress.step))
     result = _evaluate(evaluator, state, progress, metrics) if evaluator else {}
     return {
         "steps": progress.step,
@@ -166,22 +193,25 @@ def steps(
     ahead = 1 if config.parallel.platform == "cpu" else 2
     running: deque[jax.Array] = deque()
     notice = Notices(experiment)
+    take = compiled_together("the train step", experiment.step.step)
     with open_loader(experiment, progress.loader) as loader:
         began = time.perf_counter()
         carried: dict[str, jax.Array] | None = None
         read = _microbatches(experiment, loader, config.train.steps - progress.step)
         while progress.step < config.train.steps:
             asked = time.perf_counter()
+            peers().note(f"waiting for the data of step {progress.step + 1}")
             microbatches, following = next(read)
             notice(microbatches)
             waited = time.perf_counter() - asked
             batch = _batch(experiment, state, microbatches, following, carried)
+            peers().note(f"step {progress.step + 1}")
             while len(running) >= ahead:
                 running.popleft().block_until_ready()
             if progress.step + 1 == config.run.trace_step:
                 state, scalars = _traced(experiment, state, batch, progress.step + 1)
             else:
-                state, scalars = experiment.step.step(state, batch)
+                state, scalars = take(state, batch)
             running.append(scalars["loss"])
             carried = scalars["carried"]
             now = time.perf_counter()
@@ -364,6 +394,7 @@ def _evaluate(
     evaluator: Evaluator, state: Any, progress: Progress, metrics: Metrics
 ) -> dict[str, Any]:
     began = time.perf_counter()
+    peers().note(f"evaluating after step {progress.step}", limited=False)
     result = evaluator(state["params"])
     metrics.log(progress.step, figures_of(result))
     progress.paused += time.perf_counter() - began

@@ -39,6 +39,10 @@ class CheckpointError(ValueError):
     """A checkpoint that cannot be read, or that belongs to another model."""
 
 
+class NoCheckpointError(CheckpointError):
+    """A run that has no checkpoint yet."""
+
+
 class DamageError(Exception):
     """A checkpoint that is not as it was written, or cannot have been written by a run.
 
@@ -161,7 +165,7 @@ class SavedParameters:
     def __init__(self, directory: Path) -> None:
         steps = [int(path.name) for path in directory.glob("*") if path.name.isdigit()]
         if not steps:
-            raise CheckpointError(f"{directory} has no checkpoint; train the run first")
+            raise NoCheckpointError(f"{directory} has no checkpoint; train the run first")
         self.step = _newest_whole(directory, sorted(steps))
         self._folder = directory.absolute() / str(self.step)
         # A handler by itself: the metadata of items are in the folder of the step.

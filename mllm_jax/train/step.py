@@ -24,6 +24,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
+from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.media import Views, land, route_specs
 from mllm_jax.train.optimizer import global_norm
@@ -188,7 +189,8 @@ class TrainStep:
         """
         if not self._carried_specs:
             return batch
-        return batch | {"carried": jax.jit(self._work_ahead)(params, batch)}
+        work_ahead = compiled_together("work ahead", jax.jit(self._work_ahead))
+        return batch | {"carried": work_ahead(params, batch)}
 
     def abstract_primed(self, batch: Any) -> Any:
         """Shapes, types and layouts of what `primed` makes of a batch with those of `batch`."""

@@ -7,25 +7,37 @@ import threading
 from types import FrameType, TracebackType
 from typing import Self
 
+from mllm_jax.runtime.interrupt import SIGNALS
 from mllm_jax.train.batch import everywhere
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignal:
-    """Context in which the first signal sets a flag; the second acts as it always does."""
+    """Context in which, from `listen` on, the first signal sets a flag; the second acts as before.
+
+    Before the first step there is nothing to save, and signals end the run as they do elsewhere.
+    """
 
     def __init__(self) -> None:
         self._asked = threading.Event()
         self._before: dict[int, object] = {}
+        self._fd = -1
+        self._listening = False
 
     def requested(self) -> bool:
         """Whether any process was asked to stop; all processes must call this at the same step."""
         return not everywhere(not self._asked.is_set())
 
-    def __enter__(self) -> Self:
+    def listen(self) -> None:
+        """Catch signals from now on; without effect after the first time."""
+        if self._listening:
+            return
+        self._listening = True
         if threading.current_thread() is threading.main_thread():
+            # Nobody else is told of the first signal, see `runtime.interrupt`.
+            self._fd = signal.set_wakeup_fd(-1)
             self._before = {number: signal.signal(number, self._ask) for number in SIGNALS}
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -41,5 +53,8 @@ class StopSignal:
         self._restore()
 
     def _restore(self) -> None:
+        if self._before:
+            signal.set_wakeup_fd(self._fd)
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
+        self._before = {}

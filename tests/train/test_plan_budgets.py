@@ -12,6 +12,7 @@ import yaml
 import launch
 from mllm_jax.budgets import rounded
 from mllm_jax.config import load, resolve
+from mllm_jax.runtime.exits import Exit
 from tests.configs import values
 
 #: Rows that are too long for the images in them.
@@ -77,7 +78,7 @@ def test_budgets_into_which_no_sample_fits_are_bad_input(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(file, "--budgets", "data.budgets.tokens=2", "evaluate.enabled=false") == (
-        launch.BAD_INPUT
+        Exit.BAD_DATA
     )
     told = " ".join(capsys.readouterr().err.split())
     assert "say with --samples of `launch.py budgets` how many a step should hold" in told

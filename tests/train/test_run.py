@@ -115,9 +115,12 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
-    finish(process, code=130)
+    said, _ = finish(process, code=130)
     saved = max(int(p.name) for p in (folder / "stopped" / "checkpoints").iterdir())
     assert saved >= 1
+    place = folder / "stopped" / "checkpoints" / str(saved)
+    assert f"interrupted after step {saved}, which is saved in {place}; go on with" in said
+    assert f"launch.py train --config {config}" in said
     # The schedule depends on the number of steps, so that the tail is not compared here.
     out, _ = finish(launch("train", config, f"train.steps={saved + 2}", "evaluate.enabled=false"))
     assert f"after step {saved}" in out

@@ -1,0 +1,109 @@
+"""Processes of one run must run the same: what differs is named before it can do harm."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.runtime.part import peers
+
+#: Name of a fact to its value, JSON.
+Facts = Mapping[str, Any]
+
+#: Packages whose versions decide what is computed.
+VERSIONS = ("mllm_jax", "jax", "jaxlib", "numpy", "optax", "flax", "grain")
+
+#: Our own code.
+PACKAGES = ("data", "mllm_jax", "scheduling", "sharding")
+
+#: Keys that a host may have of its own: where its files are, and how it reads them. That it reads
+#: the same is told by the fingerprint of the data.
+OWN_KEYS = re.compile(
+    r"data\.(cache|lengths_folder|workers|prefetch|processor|source\.(.*\.)?(path|media)(\..*)?)"
+)
+
+#: Differences that a message lists.
+SHOWN = 8
+
+
+class AgreementError(ValueError):
+    """Processes of one run that differ; the message names them and what differs."""
+
+
+def agree(name: str, facts: Facts) -> None:
+    """See that all processes have the same `facts`.
+
+    Only digests are exchanged while they are equal.
+
+    Raises:
+        AgreementError: they have not; on all processes alike.
+    """
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    if len(set(peers().gather(name, digest))) > 1:
+        found = differences(peers().gather(f"{name}, in detail", dict(facts)))
+        more = f"\n  and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise AgreementError(
+            "the processes of this run differ:\n  " + "\n  ".join(found[:SHOWN]) + more
+        )
+
+
+def differences(every: Sequence[Facts]) -> list[str]:
+    """A line for each process and fact that differs from what most processes have.
+
+    Where as many have one value as another, that of the lowest process counts as the others'.
+    """
+    lines = []
+    for key in sorted(set().union(*every)):
+        values = [_told(facts, key) for facts in every]
+        usual = Counter(values).most_common(1)[0][0]
+        others = "the others" if len(every) > 2 else f"process {values.index(usual)}"
+        lines += [
+            f"process {i} has {key} {value}, {others} {usual}"
+            for i, value in enumerate(values)
+            if value != usual
+        ]
+    return lines
+
+
+def _told(facts: Facts, key: str) -> str:
+    return json.dumps(facts[key], sort_keys=True) if key in facts else "(none)"
+
+
+def flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Leaves of nested dicts by their dotted paths."""
+    if not isinstance(value, dict) or not value:
+        return {path: value}
+    return {
+        key: leaf
+        for name, inner in value.items()
+        for key, leaf in flat(inner, f"{path}.{name}" if path else name).items()
+    }
+
+
+def configured(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts of a configuration (as JSON), but for what a host may have of its own."""
+    return {key: leaf for key, leaf in flat(dict(config)).items() if not OWN_KEYS.fullmatch(key)}
+
+
+def code() -> dict[str, str]:
+    """Versions, and a digest of every source file of ours."""
+    facts = {f"version of {name}": _version(name) for name in VERSIONS}
+    root = Path(__file__).parents[2]
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+            facts[f"source {path.relative_to(root).as_posix()}"] = digest
+    return facts
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "(not installed)"

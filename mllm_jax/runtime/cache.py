@@ -1,0 +1,66 @@
+"""JAX's cache of compiled programs, on disk: a restart need not compile again."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import platform
+from pathlib import Path
+
+import jax
+
+logger = logging.getLogger(__name__)
+
+#: Programs that take less long to compile, in seconds, are not kept. A run has many small ones,
+#: which a step of JAX's own (1 s) leaves out.
+WORTH_KEEPING = 0.1
+
+AUTO = "auto"
+
+
+def keep_compiled(where: str | None) -> None:
+    """Keep programs, and take kept ones, from now on; before anything is compiled.
+
+    What is kept is found by the program, the versions of JAX and XLA, their options and the
+    devices. Programs for CPUs have instructions that not every CPU knows: each kind of CPU has its
+    own folder.
+
+    Args:
+        where: folder; `auto`: where JAX is told by its environment, else below the user's caches;
+            None: no programs are kept.
+    """
+    jax.config.update("jax_enable_compilation_cache", where is not None)
+    if where is None or (where == AUTO and "JAX_COMPILATION_CACHE_DIR" in os.environ):
+        return
+    folder = (_user_caches() if where == AUTO else Path(where)) / _machine()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        logger.warning(
+            "compiled programs cannot be kept in %s; set run.compilation_cache to another folder, "
+            "or to null",
+            folder,
+        )
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+def _user_caches() -> Path:
+    """As the XDG Base Directory Specification says."""
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(root) if Path(root).is_absolute() else Path.home() / ".cache") / "mllm_jax"
+
+
+def _machine() -> str:
+    """The kind of CPU: its architecture, and a digest of what it can do."""
+    cpu = Path("/proc/cpuinfo")
+    lines = cpu.read_text().splitlines() if cpu.exists() else []
+    able = {line for line in lines if line.startswith(("flags", "Features", "model name"))}
+    digest = hashlib.sha256("\n".join(sorted(able)).encode()).hexdigest()[:8]
+    return f"compiled-{platform.machine()}-{digest}"

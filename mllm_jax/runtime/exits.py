@@ -1,0 +1,66 @@
+"""Exit codes, by cause: who starts runs need not read messages to know what to do."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """With what a command ends."""
+
+    OK = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    BAD_DATA = 3
+    DIVERGED = 4
+    DAMAGED = 5
+    LOST_PEER = 6
+    INTERRUPTED = 130
+
+
+#: As `--help` and the documentation say it.
+MEANINGS = {
+    Exit.OK: "done",
+    Exit.FAILED: "a check failed, or an error that is none of those below",
+    Exit.BAD_INPUT: "bad input: command line, configuration, devices, run folder",
+    Exit.BAD_DATA: "data that cannot be used",
+    Exit.DIVERGED: "loss, gradients or state are not finite, or the loss has spiked",
+    Exit.DAMAGED: "no checkpoint can be read, or they belong to something else",
+    Exit.LOST_PEER: "another process is gone, is stuck or never came",
+    Exit.INTERRUPTED: "interrupted by SIGINT or SIGTERM; the message says what is saved",
+}
+
+
+def table() -> str:
+    """A line for every code."""
+    return "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
+
+
+#: Errors whose message says all, which are told without a traceback: module and name. They are
+#: named, not imported, as most of their modules load what computes.
+CODES = {
+    ("data.sample", "DataError"): Exit.BAD_DATA,
+    ("data.sample", "SampleError"): Exit.BAD_DATA,
+    ("mllm_jax.config_sections", "ConfigError"): Exit.BAD_INPUT,
+    ("mllm_jax.devices", "DeviceError"): Exit.BAD_INPUT,
+    ("mllm_jax.models.attention_limits", "AttentionError"): Exit.BAD_INPUT,
+    ("mllm_jax.models.pretrained.files", "PretrainedError"): Exit.BAD_INPUT,
+    ("mllm_jax.plan", "PlanningError"): Exit.BAD_INPUT,
+    ("mllm_jax.runtime.agreement", "AgreementError"): Exit.BAD_INPUT,
+    ("mllm_jax.runtime.lock", "LockedError"): Exit.BAD_INPUT,
+    ("mllm_jax.runtime.part", "JoinError"): Exit.BAD_INPUT,
+    ("mllm_jax.runtime.part", "PeerError"): Exit.LOST_PEER,
+    ("mllm_jax.train.folder", "RunError"): Exit.BAD_INPUT,
+    ("mllm_jax.train.guard", "DivergedError"): Exit.DIVERGED,
+    ("mllm_jax.train.saved", "CheckpointError"): Exit.DAMAGED,
+    ("mllm_jax.train.saved", "NoCheckpointError"): Exit.BAD_INPUT,
+    ("scheduling.hardware", "HardwareError"): Exit.BAD_INPUT,
+    ("scheduling.schedule", "ScheduleError"): Exit.BAD_INPUT,
+    ("sharding.plan", "PlanError"): Exit.BAD_INPUT,
+}
+
+
+def code_of(error: BaseException) -> Exit | None:
+    """Exit code of an error, of the nearest class that has one; None: it needs a traceback."""
+    kinds = [CODES.get((kind.__module__, kind.__qualname__)) for kind in type(error).__mro__]
+    return next((code for code in kinds if code is not None), None)

@@ -1,0 +1,89 @@
+"""SIGINT and SIGTERM: every command ends with the code of an interruption and says what is saved.
+
+Python runs the handler of a signal between two of its own instructions, so never while XLA
+compiles for a minute. Who is interrupted there is ended by a thread of this module; nothing is lost
+by that, as a training loop that has something to save sets handlers of its own (`StopSignal`).
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+import time
+from types import FrameType, TracebackType
+from typing import NoReturn, Self
+
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.part import leave_process, peers
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+#: Seconds within which Python has to come to a handler.
+PATIENCE = 2.0
+
+_standing = ""
+
+
+def stands(text: str) -> None:
+    """Set what an interruption from now on says behind `interrupted`, e.g. what is saved."""
+    global _standing
+    _standing = text
+
+
+def standing() -> str:
+    """What an interruption says now."""
+    return f"interrupted{_standing}"
+
+
+class Interruptible:
+    """Context in which the signals raise KeyboardInterrupt or, if Python is kept busy, end all."""
+
+    def __init__(self) -> None:
+        self._handled = 0
+        self._here = threading.current_thread() is threading.main_thread()
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Self:
+        stands("")
+        if self._here:
+            receive, self._send = socket.socketpair()
+            self._send.setblocking(False)
+            self._fd = signal.set_wakeup_fd(self._send.fileno(), warn_on_full_buffer=False)
+            self._before = {number: signal.signal(number, self._raise) for number in SIGNALS}
+            threading.Thread(target=self._watch, args=(receive,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        if self._here:
+            signal.set_wakeup_fd(self._fd)
+            self._send.close()
+
+    def _raise(self, number: int, frame: FrameType | None) -> NoReturn:
+        self._handled += 1
+        raise KeyboardInterrupt
+
+    def _watch(self, receive: socket.socket) -> None:
+        came = 0
+        with receive:
+            while numbers := receive.recv(1):
+                came += numbers[0] in SIGNALS
+                if not self._comes_to(came):
+                    sys.stderr.write(standing() + "\n")
+                    peers().leave(Exit.INTERRUPTED, "interrupted")
+                    leave_process(Exit.INTERRUPTED)
+
+    def _comes_to(self, signals: int) -> bool:
+        """Whether Python handles that many of them in time."""
+        deadline = time.monotonic() + PATIENCE
+        while self._handled < signals and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self._handled >= signals

@@ -1,0 +1,68 @@
+"""One run in one folder: a lock that goes with its process, however that ends."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+logger = logging.getLogger(__name__)
+
+#: Its name in the folder of a run; it stays there, and says who had the lock last.
+NAME = ".lock"
+
+
+class LockedError(RuntimeError):
+    """The folder belongs to a run that is going on."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other runs out of `folder` within the context; only the primary process asks for it.
+
+    The lock is the operating system's (`flock`): it needs no cleaning up after `kill -9`, and on a
+    file system that hosts share, it holds between them.
+
+    Raises:
+        LockedError: another process has it; the message says which, and since when.
+    """
+    with (folder / NAME).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockedError(
+                f"run folder {folder} is in use by {_holder(file)}; wait until it ends, stop it, "
+                "or choose another run.name"
+            ) from None
+        except OSError as error:
+            logger.warning(
+                "run folder %s takes no locks (%s): see that no second run writes there",
+                folder,
+                error.strerror,
+            )
+        _sign(file)
+        yield
+
+
+def _sign(file: IO[str]) -> None:
+    since = time.strftime("%Y-%m-%d %H:%M:%S %z")
+    file.truncate(0)
+    json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": since}, file)
+    file.flush()
+
+
+def _holder(file: IO[str]) -> str:
+    """Who has signed; between taking the lock and signing it is nobody yet."""
+    file.seek(0)
+    try:
+        signed = json.load(file)
+    except ValueError:
+        return "another process"
+    return f"process {signed['pid']} on {signed['host']} since {signed['since']}"

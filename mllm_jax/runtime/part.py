@@ -1,0 +1,67 @@
+"""The part that this process has in a run: alone, or as one of several processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from typing import Any
+
+
+class JoinError(RuntimeError):
+    """Processes that were started in ways that do not fit together."""
+
+
+class PeerError(RuntimeError):
+    """Another process that is gone, or never came."""
+
+
+class Peers:
+    """A process that is alone; `mllm_jax.runtime.peers` has one among others."""
+
+    index = 0
+    count = 1
+
+    def gather(self, name: str, value: Any) -> list[Any]:
+        """What every process says of `name`, in their order; all must ask in the same order.
+
+        Args:
+            value: JSON.
+        """
+        del name
+        return [value]
+
+    def note(self, event: str, *, limited: bool = True) -> None:
+        """Note what this process does now; with `limited` it should not take long."""
+
+    def leave(self, code: int, reason: str = "") -> None:
+        """Tell the others that this process ends, and with `code` other than 0, why."""
+
+
+_current: Peers = Peers()
+
+
+def peers() -> Peers:
+    """The processes of this run, as `take_part` was told last."""
+    return _current
+
+
+def take_part(part: Peers) -> None:
+    """Let `peers` return `part` from now on."""
+    global _current
+    _current = part
+
+
+def end_process(code: int, why: str) -> None:
+    """End this process from any thread, whatever the others are stuck in."""
+    sys.stderr.write(f"error: {why}\n")
+    leave_process(code)
+
+
+def leave_process(code: int) -> None:
+    """End this process at once: JAX would wait for processes that do not come any more."""
+    for child in multiprocessing.active_children():
+        child.kill()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

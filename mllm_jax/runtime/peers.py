@@ -1,0 +1,407 @@
+"""The processes of a run: they meet, tell each other things, and watch each other.
+
+Process 0 listens at the address that all were given (`--coordinator`), the others connect to it
+and keep that connection::
+
+    process 1  -- hello -->  process 0  <-- hello --  process 2
+               <- welcome -             - welcome ->
+               -- gather ->             <- gather --      (values of all, to all)
+               <- gathered              - gathered ->
+               <- beat -->              <- beat -->       (twice a second: what was done last)
+               <- end ---                                 (process 2 is gone)
+
+All of it happens on a thread of its own, so that a process is heard while it compiles or waits
+for a collective, and can end itself while it is stuck in one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.part import JoinError, PeerError, Peers, end_process, take_part
+from mllm_jax.runtime.relay import Relay
+from mllm_jax.runtime.watch import Limits, Peer, fault
+from mllm_jax.runtime.wire import LONGEST, Address, Line, Message
+
+T = TypeVar("T")
+
+#: Seconds between two signs of life.
+BEAT = 0.5
+#: Seconds for a process to end by itself when another one tells that it has failed: the cause is
+#: often one that all of them see.
+GRACE = 3.0
+
+
+class Together(Peers):
+    """One of several processes.
+
+    Attributes:
+        coordinator: where this process finds JAX's coordinator.
+        bind: where process 0 lets JAX's coordinator listen; on the others None.
+    """
+
+    coordinator: Address
+    bind: Address | None = None
+
+    def __init__(self, index: int, count: int, address: Address, limits: Limits) -> None:
+        self.index, self.count = index, count
+        self._address, self._limits = address, limits
+        now = time.monotonic()
+        self._own = Peer(index, socket.gethostname(), os.getpid(), now, since=now)
+        self._peers: dict[int, Peer] = {}
+        self._asked: dict[str, asyncio.Future[list[Any]]] = {}
+        self._leaving = self._ending = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="peers", daemon=True).start()
+
+    def meet(self, seconds: float) -> None:
+        """Wait until all processes are there.
+
+        Raises:
+            JoinError: they were not started alike, or the address cannot be used.
+            PeerError: somebody did not come within `seconds`.
+        """
+        self._call(self._meet(seconds))
+        self._call(self._start_beating())
+
+    def gather(self, name: str, value: Any) -> list[Any]:
+        """As `Peers.gather`; the watch ends the process if another one never comes."""
+        self.note(f"waiting for the others ({name})")
+        return self._call(self._gather(name, value))
+
+    def note(self, event: str, *, limited: bool = True) -> None:
+        """As `Peers.note`."""
+        self._own.event, self._own.since, self._own.limited = event, time.monotonic(), limited
+
+    def leave(self, code: int, reason: str = "") -> None:
+        """As `Peers.leave`."""
+        self._leaving = True
+        self._call(self._bye(code, reason))
+        self._call(self._rest())
+
+    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run `work` beside; a task that nobody holds may vanish."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _rest(self) -> None:
+        """End all that goes on here: the interpreter complains of tasks that are left."""
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _meet(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    async def _gather(self, name: str, value: Any) -> list[Any]:
+        raise NotImplementedError
+
+    async def _bye(self, code: int, reason: str) -> None:
+        raise NotImplementedError
+
+    def _tell(self, kind: str, **content: Any) -> None:
+        """Send to whoever this process is connected to."""
+        raise NotImplementedError
+
+    async def _start_beating(self) -> None:
+        for peer in self._peers.values():
+            peer.heard = time.monotonic()
+        self._own.heard = time.monotonic()
+        self._spawn(self._beat())
+
+    async def _beat(self) -> None:
+        while not self._leaving:
+            now = time.monotonic()
+            if now - self._own.heard > self._limits.silent / 2:
+                # This process was stopped itself; what it has not heard says nothing.
+                for peer in self._peers.values():
+                    peer.heard = now
+            self._own.heard = now
+            own = self._own
+            self._tell("beat", event=own.event, ago=now - own.since, limited=own.limited)
+            if why := self._fault(now):
+                await self._end(Exit.LOST_PEER, why)
+            await asyncio.sleep(BEAT)
+
+    def _fault(self, now: float) -> str | None:
+        """Who is at fault, if anybody is, as far as this process can know."""
+        raise NotImplementedError
+
+    def _heard(self, peer: Peer, message: Message) -> None:
+        """Note a sign of life."""
+        peer.heard = time.monotonic()
+        peer.event, peer.limited = message["event"], message["limited"]
+        peer.since = peer.heard - message["ago"]
+
+    def _part(self, peer: Peer, line: Line) -> None:
+        """Note last words; who said them waits until the connection is closed."""
+        peer.ended = True
+        line.close()
+
+    async def _gone(self, peer: Peer) -> None:
+        """A connection has ended; those of who has taken leave do."""
+        if not peer.ended:
+            peer.ended = True
+            last = peer.last(time.monotonic())
+            await self._end(Exit.LOST_PEER, f"{peer} is gone: its connection closed; {last}")
+
+    async def _end(self, code: int, why: str, grace: float = 0.0) -> None:
+        """End this process, unless it ends by itself within `grace` seconds."""
+        if self._ending or self._leaving:
+            return
+        self._ending = True
+        await self._pass_on(code, why, grace)
+        await asyncio.sleep(grace)
+        if not self._leaving:
+            end_process(code, why)
+
+    async def _pass_on(self, code: int, why: str, grace: float) -> None:
+        """Tell others why this process ends, if they hear it from nobody else."""
+
+
+class Member(Together):
+    """Any process but the first."""
+
+    _line: Line
+
+    async def _meet(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        self._line = await self._connect(deadline, seconds)
+        own = self._own
+        self._line.send("hello", index=own.index, count=self.count, host=own.host, pid=own.pid)
+        try:
+            # Process 0 says who is missing; its deadline may have begun as late as this one ends.
+            async with asyncio.timeout(seconds + 5):
+                answer = await self._line.receive()
+        except TimeoutError:
+            answer = None
+        if answer is None or answer.get("kind") not in ("welcome", "refused"):
+            raise PeerError(
+                f"process {self.index} of {self.count}: what listens at {self._address} does not "
+                "answer as process 0 of a run does; is --coordinator right?"
+            )
+        if answer["kind"] == "refused":
+            self._line.close()
+            raise (JoinError if answer["wrong"] else PeerError)(answer["why"])
+        self._peers[0] = Peer(0, answer["host"], answer["pid"], time.monotonic())
+        relay = Relay(Address(self._address.host, answer["port"]))
+        self.coordinator = await relay.listen()
+        self._spawn(self._listen())
+
+    async def _connect(self, deadline: float, seconds: float) -> Line:
+        """To process 0, as soon as it listens."""
+        while True:
+            try:
+                async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
+                    found = await asyncio.open_connection(
+                        self._address.host, self._address.port, limit=LONGEST
+                    )
+                return Line(*found)
+            except OSError as error:  # TimeoutError is one, too
+                if time.monotonic() + 0.2 > deadline:
+                    raise PeerError(
+                        f"process {self.index} of {self.count} found no process 0 at "
+                        f"{self._address} within {seconds:g} s ({_reason(error)}); is it started, "
+                        "with the same --coordinator? (--join-seconds waits longer)"
+                    ) from None
+            await asyncio.sleep(0.2)
+
+    async def _listen(self) -> None:
+        first = self._peers[0]
+        while (message := await self._line.receive()) is not None:
+            kind = message["kind"]
+            if kind == "beat":
+                self._heard(first, message)
+            elif kind == "gathered":
+                self._asked.pop(message["name"]).set_result(message["values"])
+            elif kind == "bye":
+                self._part(first, self._line)
+            elif kind == "end":
+                self._part(first, self._line)
+                self._spawn(self._end(message["code"], message["why"], message["grace"]))
+        await self._gone(first)
+
+    async def _gather(self, name: str, value: Any) -> list[Any]:
+        self._asked[name] = self._loop.create_future()
+        self._line.send("gather", name=name, value=value)
+        return await self._asked[name]
+
+    async def _bye(self, code: int, reason: str) -> None:
+        self._line.send("bye", code=code, why=reason)
+        await self._line.finish()
+
+    def _tell(self, kind: str, **content: Any) -> None:
+        self._line.send(kind, **content)
+
+    def _fault(self, now: float) -> str | None:
+        # Whether all stand still is for process 0 to say, who knows all.
+        return fault(self._peers.values(), now, replace(self._limits, stalled=None))
+
+
+class First(Together):
+    """Process 0, which the others connect to."""
+
+    def __init__(self, index: int, count: int, address: Address, limits: Limits) -> None:
+        super().__init__(index, count, address, limits)
+        self._lines: dict[int, Line] = {}
+        self._values: defaultdict[str, dict[int, Any]] = defaultdict(dict)
+        self._complete = self._loop.create_future()
+
+    async def _meet(self, seconds: float) -> None:
+        try:
+            await asyncio.start_server(
+                self._greet, self._address.host, self._address.port, limit=LONGEST
+            )
+        except OSError as error:
+            raise JoinError(
+                f"process 0 cannot listen at {self._address} ({_reason(error)}); valid: a free "
+                "port and an address of this machine for --coordinator"
+            ) from None
+        try:
+            async with asyncio.timeout(seconds):
+                await self._complete
+        except TimeoutError:
+            missing = [i for i in range(1, self.count) if i not in self._lines]
+            why = (
+                f"process{'es' * (len(missing) > 1)} {', '.join(map(str, missing))} of "
+                f"{self.count} did not come to {self._address} within {seconds:g} s; are they "
+                "started, with the same --coordinator? (--join-seconds waits longer)"
+            )
+            await self._refuse(why, wrong=False)
+            raise PeerError(why) from None
+        self.bind = self.coordinator = Address(self._address.host, _free_port(self._address.host))
+        self._tell("welcome", host=self._own.host, pid=self._own.pid, port=self.bind.port)
+
+    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = Line(reader, writer)
+        hello = await line.receive()
+        if hello is None or hello.get("kind") != "hello":
+            line.close()
+            return
+        peer = Peer(hello["index"], hello["host"], hello["pid"], time.monotonic())
+        if why := self._unfit(peer, hello["count"]):
+            line.send("refused", why=why, wrong=True)
+            self._spawn(line.finish())
+            await line.receive()
+            line.close()
+            return
+        self._peers[peer.index], self._lines[peer.index] = peer, line
+        if len(self._lines) == self.count - 1:
+            self._complete.set_result(None)
+        with suppress(asyncio.CancelledError):  # as in the relay
+            await self._listen(peer, line)
+
+    def _unfit(self, peer: Peer, count: int) -> str:
+        """Why `peer` cannot be one of these processes; a wrong number of them ends all."""
+        if count != self.count:
+            why = f"{peer} was started with --processes {count}, process 0 with {self.count}"
+            if not self._complete.done():
+                self._complete.set_exception(JoinError(why))
+                self._spawn(self._refuse(why, wrong=True))
+            return why
+        if peer.index in self._peers:
+            return f"--process {peer.index} is there already: {self._peers[peer.index]}"
+        return ""
+
+    async def _refuse(self, why: str, *, wrong: bool) -> None:
+        self._tell("refused", why=why, wrong=wrong)
+        await self._finish()
+
+    async def _listen(self, peer: Peer, line: Line) -> None:
+        while (message := await line.receive()) is not None:
+            kind = message["kind"]
+            if kind == "beat":
+                self._heard(peer, message)
+            elif kind == "gather":
+                self._collect(message["name"], peer.index, message["value"])
+            elif kind == "bye":
+                self._part(peer, line)
+                if message["code"]:
+                    why = f"{peer} ended: {message['why']}"
+                    self._spawn(self._end(message["code"], why, GRACE))
+        if self._complete.done():
+            await self._gone(peer)
+        else:
+            del self._peers[peer.index], self._lines[peer.index]
+
+    def _collect(self, name: str, index: int, value: Any) -> None:
+        values = self._values[name]
+        values[index] = value
+        if len(values) == self.count:
+            del self._values[name]
+            whole = [values[i] for i in range(self.count)]
+            self._tell("gathered", name=name, values=whole)
+            self._asked.pop(name).set_result(whole)
+
+    async def _gather(self, name: str, value: Any) -> list[Any]:
+        answer = self._asked[name] = self._loop.create_future()
+        self._collect(name, 0, value)
+        return await answer
+
+    async def _bye(self, code: int, reason: str) -> None:
+        if code:
+            await self._pass_on(code, f"{self._own} ended: {reason}", GRACE)
+        else:
+            self._tell("bye")
+            await self._finish()
+
+    async def _pass_on(self, code: int, why: str, grace: float) -> None:
+        self._tell("end", code=code, why=why, grace=grace)
+        await self._finish()
+
+    def _tell(self, kind: str, **content: Any) -> None:
+        for line in self._lines.values():
+            line.send(kind, **content)
+
+    def _fault(self, now: float) -> str | None:
+        return fault([self._own, *self._peers.values()], now, self._limits)
+
+    async def _finish(self) -> None:
+        await asyncio.gather(*(line.finish() for line in self._lines.values()))
+
+
+def _free_port(host: str) -> int:
+    """A port at `host` that nobody has at this moment."""
+    family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
+    with socket.socket(family) as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _reason(error: OSError) -> str:
+    """In words; asyncio puts several errors into one."""
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return str(error)
+    return os.strerror(error.errno).lower()
+
+
+def join(index: int, count: int, address: Address, limits: Limits, seconds: float) -> Together:
+    """Meet the other processes.
+
+    Raises:
+        JoinError: as `Together.meet`.
+        PeerError: as `Together.meet`.
+    """
+    together = (Member if index else First)(index, count, address, limits)
+    together.meet(seconds)
+    take_part(together)
+    return together

@@ -1,0 +1,86 @@
+"""Messages between the processes of a run: JSON objects, one a line, over TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+Message = dict[str, Any]
+
+#: Bytes of the longest line: what a process tells of its configuration, times the processes.
+LONGEST = 2**28
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where something listens.
+
+    Attributes:
+        host: name or number, the latter without brackets.
+        port: of TCP.
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """`host:port`; a number of IPv6 stands in brackets.
+
+        Raises:
+            ValueError: it is written in another way.
+        """
+        host, _, port = text.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+            raise ValueError(f"{text} is not HOST:PORT, e.g. localhost:1234")
+        return cls(host.removeprefix("[").removesuffix("]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Line:
+    """One end of a connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._ended, self._finished = asyncio.Event(), False
+
+    async def receive(self) -> Message | None:
+        """The next message; None once there is no other end, or what it says is no message."""
+        try:
+            text = await self._reader.readline()
+            message = json.loads(text) if text else None
+        except (OSError, ValueError):
+            message = None
+        if not isinstance(message, dict):
+            self._ended.set()
+            return None
+        return message
+
+    def send(self, kind: str, **content: Any) -> None:
+        """Begin to send a message; to one who is gone, or behind last words, nothing is sent."""
+        if not self._finished and not self._writer.is_closing():
+            self._writer.write(json.dumps({"kind": kind, **content}).encode() + b"\n")
+
+    async def finish(self) -> None:
+        """Say that nothing more comes, and wait a second for the other end to close.
+
+        Who ends without that may lose its last words: its system resets connections on which
+        something has come that was not read. Somebody must be receiving meanwhile.
+        """
+        if self._finished or self._writer.is_closing():
+            return
+        self._finished = True
+        try:
+            self._writer.write_eof()
+            async with asyncio.timeout(1):
+                await self._ended.wait()
+        except (OSError, TimeoutError):
+            return
+
+    def close(self) -> None:
+        """Close, with what has been sent on its way."""
+        self._writer.close()

@@ -1,0 +1,67 @@
+"""A process that meets others and then does as it is told, without JAX: see test_peers.py.
+
+python -m tests.runtime.process INDEX COUNT ADDRESS SECONDS [steps | hang | fail | ...]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from mllm_jax.runtime.agreement import AgreementError, agree
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.interrupt import Interruptible, standing
+from mllm_jax.runtime.part import JoinError, PeerError, leave_process
+from mllm_jax.runtime.peers import join
+from mllm_jax.runtime.watch import Limits
+from mllm_jax.runtime.wire import Address
+
+
+def main(index: int, count: int, address: str, seconds: float, action: str) -> int:
+    """Meet, act, part."""
+    limits = Limits(silent=3.0, stalled=4.0)
+    try:
+        peers = join(index, count, Address.parse(address), limits, seconds)
+    except (JoinError, PeerError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return Exit.BAD_INPUT if isinstance(error, JoinError) else Exit.LOST_PEER
+    try:
+        agree("facts", {"same": 1, "train.seed": 7 if action == "differ" else 0})
+    except AgreementError as error:
+        sys.stderr.write(f"error: {error}\n")
+        peers.leave(Exit.BAD_INPUT, str(error))
+        leave_process(Exit.BAD_INPUT)
+    assert peers.gather("numbers", index) == [*range(count)]
+    assert peers.gather("numbers", [index]) == [[i] for i in range(count)]
+    sys.stdout.write("met\n")
+    sys.stdout.flush()
+    try:
+        with Interruptible():
+            act(peers, action)
+    except KeyboardInterrupt:
+        sys.stderr.write(standing() + "\n")
+        peers.leave(Exit.INTERRUPTED, "interrupted")
+        leave_process(Exit.INTERRUPTED)
+    peers.gather("all is done", None)
+    peers.leave(Exit.OK)
+    return Exit.OK
+
+
+def act(peers, action: str) -> None:
+    """What this process does with the others there."""
+    if action == "hang":
+        peers.note("step 1")
+        time.sleep(60)
+    if action == "compile":
+        peers.note("compiling", limited=False)
+        time.sleep(5)
+    if action == "fail":
+        peers.leave(Exit.BAD_DATA, "the data are gone")
+        leave_process(Exit.BAD_DATA)
+    for step in range(1, 200 if action == "steps" else 3):
+        peers.note(f"step {step}")
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], float(sys.argv[4]), sys.argv[5]))

@@ -1,0 +1,58 @@
+"""Signals where nothing is to be saved."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from mllm_jax.runtime.exits import CODES, MEANINGS, Exit, code_of, table
+from tests.configs import ROOT
+
+PROGRAM = """
+import hashlib, sys, time
+from mllm_jax.runtime.interrupt import Interruptible, standing, stands
+try:
+    with Interruptible():
+        stands(" before the first step")
+        print("ready", flush=True)
+        {busy}
+except KeyboardInterrupt:
+    sys.stderr.write(standing() + chr(10))
+    sys.exit(130)
+"""
+#: Python comes to a handler in the first, and not in the second, as in XLA's compiler.
+BUSY = {
+    "python": "time.sleep(60)",
+    "elsewhere": "hashlib.pbkdf2_hmac('sha256', b'a', b'b', 2**30)",
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("busy", BUSY)
+def test_a_signal_ends_whatever_python_does_and_says_what_stands(busy, number):
+    words = [sys.executable, "-c", PROGRAM.format(busy=BUSY[busy])]
+    with subprocess.Popen(
+        words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == Exit.INTERRUPTED
+    assert err == "interrupted before the first step\n"
+
+
+def test_every_exit_code_has_a_meaning():
+    assert set(MEANINGS) == set(Exit)
+    assert len(table().splitlines()) == len(Exit)
+
+
+def test_every_error_that_has_a_code_is_where_it_is_said_to_be():
+    for (module, name), code in CODES.items():
+        kind = getattr(importlib.import_module(module), name)
+        assert code_of(kind.__new__(kind)) == code
+    assert code_of(ValueError()) is None

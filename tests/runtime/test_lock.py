@@ -1,0 +1,36 @@
+"""A run's folder takes one run; the lock goes with its process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mllm_jax.runtime.lock import LockedError, locked
+from tests.configs import ROOT
+
+HOLD = "import sys, time; from pathlib import Path; from mllm_jax.runtime.lock import locked\n" + (
+    "with locked(Path(sys.argv[1])): print('locked', flush=True); time.sleep(60)"
+)
+
+
+def test_a_folder_is_locked_until_its_holder_is_killed_and_the_error_names_it(
+    tmp_path: Path,
+) -> None:
+    words = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(LockedError) as refused, locked(tmp_path):
+            pass
+        holder.kill()
+        holder.wait()
+    for word in (f"process {holder.pid} on {os.uname().nodename} since 20", str(tmp_path)):
+        assert word in str(refused.value)
+    with locked(tmp_path), pytest.raises(LockedError, match=str(os.getpid())), locked(tmp_path):
+        pass
+    with locked(tmp_path):
+        pass

@@ -1,0 +1,183 @@
+"""Processes that meet and watch each other; without JAX, so that many can be started."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from mllm_jax.runtime.exits import Exit
+from tests.configs import ROOT
+
+Process = subprocess.Popen[str]
+
+
+@pytest.fixture
+def processes() -> Iterator[list[Process]]:
+    """Those that a test starts; none survives it."""
+    started: list[Process] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def address() -> str:
+    return f"127.0.0.1:{free_port()}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def start(
+    processes: list[Process], address: str, actions: Sequence[str], seconds: float = 20
+) -> None:
+    for index, action in enumerate(actions):
+        add(processes, index, len(actions), address, action, seconds)
+
+
+def add(
+    processes: list[Process],
+    index: int,
+    count: int,
+    address: str,
+    action: str = "none",
+    seconds: float = 20,
+) -> None:
+    words = [str(index), str(count), address, str(seconds), action]
+    processes.append(
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.runtime.process", *words],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    )
+
+
+def met(processes: list[Process]) -> None:
+    """Wait until they are past meeting."""
+    for process in processes:
+        assert process.stdout
+        assert process.stdout.readline() == "met\n", process.communicate()
+    time.sleep(0.8)  # they tell each other what they do twice a second
+
+
+def ends(process: Process, code: int, *words: str) -> str:
+    """What it says on standard error; it must end with `code`, and say `words`."""
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert "Traceback" not in err, err
+    for word in words:
+        assert word in err, err
+    return err
+
+
+def test_three_processes_meet_gather_and_part(processes, address):
+    start(processes, address, ["none", "none", "compile"])  # for longer than steps may take
+    for process in processes:
+        assert ends(process, Exit.OK) == ""
+
+
+def test_a_process_that_differs_is_named_with_the_key(processes, address):
+    start(processes, address, ["none", "none", "differ"])
+    for process in processes:
+        ends(process, Exit.BAD_INPUT, "process 2 has train.seed 7, the others 0")
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_others_name_a_process_that_is_killed_and_its_last_event(victim, processes, address):
+    start(processes, address, ["steps", "steps", "steps"])
+    met(processes)
+    processes[victim].kill()
+    for process in processes[:victim] + processes[victim + 1 :]:
+        err = ends(process, Exit.LOST_PEER, f"process {victim} (host ", "is gone", "step ")
+        assert f"pid {processes[victim].pid}" in err
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_others_name_a_process_that_is_stopped(victim, processes, address):
+    start(processes, address, ["steps", "steps", "steps"])
+    met(processes)
+    processes[victim].send_signal(signal.SIGSTOP)
+    for process in processes[:victim] + processes[victim + 1 :]:
+        ends(process, Exit.LOST_PEER, f"process {victim} (host ", "no sign of life", "step ")
+    processes[victim].send_signal(signal.SIGCONT)
+    ends(processes[victim], Exit.LOST_PEER)
+
+
+def test_a_process_that_lives_and_goes_on_no_more_is_named(processes, address):
+    start(processes, address, ["none", "hang"])  # process 0 waits for it at the end
+    for process in processes:
+        ends(process, Exit.LOST_PEER, "process 1 (host ", "is stuck", "its last event: step 1")
+
+
+def test_the_others_end_as_one_that_fails_and_say_why(processes, address):
+    start(processes, address, ["steps", "fail", "steps"])
+    ends(processes[1], Exit.BAD_DATA)
+    for process in (processes[0], processes[2]):
+        ends(process, Exit.BAD_DATA, "process 1 (host ", "ended: the data are gone")
+
+
+def test_the_others_end_as_one_that_is_interrupted(processes, address):
+    start(processes, address, ["steps", "steps"])
+    met(processes)
+    processes[1].send_signal(signal.SIGTERM)
+    ends(processes[1], Exit.INTERRUPTED, "interrupted")
+    ends(processes[0], Exit.INTERRUPTED, "process 1 (host ", "interrupted")
+
+
+def test_who_finds_no_process_0_says_where_and_how_long_it_waited(processes, address):
+    add(processes, 1, 2, address, seconds=1)
+    ends(processes[0], Exit.LOST_PEER, address, "within 1 s", "process 1 of 2")
+
+
+def test_process_0_names_those_that_do_not_come(processes, address):
+    for index in (0, 2):
+        add(processes, index, 4, address, seconds=8)
+    for process in processes:
+        ends(process, Exit.LOST_PEER, address, "processes 1, 3 of 4 did not come", "within 8 s")
+
+
+def test_a_process_that_counts_others_is_named(processes, address):
+    add(processes, 0, 2, address)
+    add(processes, 1, 3, address)
+    for process in processes:
+        ends(process, Exit.BAD_INPUT, "process 1 (host ", "--processes 3, process 0 with 2")
+
+
+def test_a_number_that_is_taken_is_refused_and_the_others_go_on(processes, address):
+    for index in (0, 1):
+        add(processes, index, 3, address)
+    time.sleep(1.0)
+    add(processes, 1, 3, address)
+    _, err = processes[2].communicate(timeout=30)
+    clash = [process for process in processes[1:] if process.poll() == Exit.BAD_INPUT]
+    assert len(clash) == 1
+    assert "--process 1 is there already" in err
+    add(processes, 2, 3, address)
+    for process in (processes[0], processes[1], processes[3]):
+        ends(process, Exit.OK)
+
+
+def test_a_port_that_is_taken_and_an_address_of_elsewhere_are_told(processes):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        add(processes, 0, 2, f"127.0.0.1:{port}")
+        add(processes, 1, 2, f"127.0.0.1:{port}", seconds=1)
+        ends(processes[0], Exit.BAD_INPUT, f"127.0.0.1:{port}", "address already in use")
+    add(processes, 0, 2, f"192.0.2.77:{port}")
+    ends(processes[2], Exit.BAD_INPUT, "192.0.2.77", "cannot assign requested address")

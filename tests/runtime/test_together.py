@@ -1,0 +1,65 @@
+"""Programs of several processes are compiled everywhere before one runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import monitoring
+
+from mllm_jax.runtime.agreement import AgreementError
+from mllm_jax.runtime.part import Peers, peers, take_part
+from mllm_jax.runtime.together import compiled_together
+
+
+class Two(Peers):
+    """Process 0 beside one that says the same, or for a program another thing."""
+
+    count = 2
+
+    def __init__(self, events: list[str], other: str | None = None) -> None:
+        self._events, self._other = events, other
+
+    def gather(self, name, value):
+        self._events.append(name)
+        if self._other and isinstance(value, dict):
+            return [value, dict.fromkeys(value, self._other)]
+        return [value, self._other or value]
+
+
+@pytest.fixture
+def events() -> Iterator[list[str]]:
+    """What happens: names of gathered values, `compiled` and `ran`."""
+    happened: list[str] = []
+
+    def listen(event: str, duration_secs: float, **_: str | int) -> None:
+        if event.endswith("backend_compile_duration"):
+            happened.append("compiled")
+
+    monitoring.register_event_duration_secs_listener(listen)
+    alone = peers()
+    yield happened
+    take_part(alone)
+    monitoring.unregister_event_duration_listener(listen)
+
+
+def test_a_program_is_compiled_then_all_meet_then_it_runs(events):
+    zeros, ones = jnp.zeros(3), jnp.ones((2, 2))
+    take_part(Two(events))
+    run = compiled_together("it", jax.jit(lambda x: x * 2 + 1))
+    events.clear()
+    jax.block_until_ready(run(zeros))
+    assert events == ["program of it", "compiled", "it is compiled"]
+    run(zeros)
+    assert len(events) == 3
+    run(ones)  # another shape is another program
+    assert events[3:] == ["program of it", "compiled", "it is compiled"]
+
+
+def test_processes_that_traced_other_programs_are_told(events):
+    take_part(Two(events, other="0123456789ab"))
+    with pytest.raises(AgreementError, match=r"process 1 has program of it \"0123456789ab\""):
+        compiled_together("it", jax.jit(lambda x: x * 2))(jnp.zeros(3))
+    assert "it is compiled" not in events
