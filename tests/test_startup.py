@@ -12,6 +12,7 @@ import pytest
 
 import launch
 from mllm_jax.bench_startup import bench_startup
+from mllm_jax.runtime.exits import CODES, code_of
 from tests.configs import ROOT, config
 
 #: What no configuration needs, and what no mistake in a key needs besides.
@@ -75,10 +76,12 @@ def test_what_computes_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_every_error_that_is_told_is_where_it_is_looked_for() -> None:
-    for module, name in launch.BAD_INPUTS:
+    for (module, name), code in CODES.items():
         error = getattr(importlib.import_module(module), name)
         assert issubclass(error, Exception)
         assert error.__module__ == module, f"{name} is made in {error.__module__}"
+        assert code_of(error.__new__(error)) == code
+    assert code_of(ValueError()) is None
 
 
 def test_the_start_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
