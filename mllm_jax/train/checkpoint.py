@@ -78,10 +78,19 @@ class Checkpoints:
         directory: folder of the run's checkpoints; made when absent.
         config: section `checkpoint`.
         regrouping: how the running plan groups the layers of a pipeline, and what it pads.
+        read_only: nothing is saved, removed or renamed: the run may be going on elsewhere.
     """
 
-    def __init__(self, directory: Path, config: CheckpointConfig, regrouping: Regrouping) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        config: CheckpointConfig,
+        regrouping: Regrouping,
+        *,
+        read_only: bool = False,
+    ) -> None:
         self.directory, self._regrouping = directory.absolute(), regrouping
+        self._read_only = read_only
         self.retention = Retention(config.keep, config.keep_every)
         self._asynchronous = config.asynchronous
         self._manager = self._open()
@@ -151,10 +160,14 @@ class Checkpoints:
         self._manager = self._open()
 
     def _open(self) -> ocp.CheckpointManager:
+        writable = not self._read_only
         options = ocp.CheckpointManagerOptions(
             preservation_policy=self.retention,
-            enable_async_checkpointing=self._asynchronous,
-            cleanup_tmp_directories=True,
+            enable_async_checkpointing=self._asynchronous and writable,
+            cleanup_tmp_directories=writable,
+            create=writable,
+            read_only=self._read_only,
+            save_interval_steps=int(writable),
         )
         handlers = {"state": StateHandler(), "progress": JsonHandler(), "config": JsonHandler()}
         return ocp.CheckpointManager(self.directory, options=options, item_handlers=handlers)
@@ -196,7 +209,7 @@ class Checkpoints:
 
     def _set_aside(self, steps: dict[int, str]) -> None:
         """Rename checkpoints to `<why>-<step>`, so that these steps can be saved anew."""
-        if not steps:
+        if not steps or self._read_only:
             return
         if jax.process_index() == 0:
             for step, why in steps.items():

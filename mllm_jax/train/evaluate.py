@@ -270,7 +270,8 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     processor = make_processor(config.data, modalities(config.model))
     together(lambda: check_evaluated(config, processor))
     experiment = Experiment.build(config)
-    checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.regrouping)
+    regrouping = experiment.step.regrouping
+    checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
     try:
         restored = checkpoints.restore(experiment.step.abstract)
     finally:

@@ -249,6 +249,19 @@ def test_falling_back_says_one_thing(copy, caplog, capfd, summed):
     assert capfd.readouterr().err == ""
 
 
+def test_who_only_reads_changes_nothing(copy, caplog):
+    """Neither what is damaged, nor what a run that goes on is about to save."""
+    truncate(copy / "2")
+    (copy / "3.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
+    before = files(copy)
+    checkpoints = Checkpoints(copy, KEEP, Regrouping(1, None), read_only=True)
+    assert as_saved(checkpoints.restore(abstract(state(0)))) == 1
+    checkpoints.close()
+    assert files(copy) == before
+    assert (copy / "3.orbax-checkpoint-tmp" / "state").is_dir()
+    assert len(caplog.records) == 1
+
+
 def test_one_step_can_be_asked_for_and_newer_ones_are_set_aside(copy):
     assert as_saved(restore(copy, step=1)) == 1
     assert len(list(copy.glob("newer-2-*"))) == 1
