@@ -166,8 +166,6 @@ class Checkpoints:
             enable_async_checkpointing=self._asynchronous and writable,
             cleanup_tmp_directories=writable,
             create=writable,
-            read_only=self._read_only,
-            save_interval_steps=int(writable),
         )
         handlers = {"state": StateHandler(), "progress": JsonHandler(), "config": JsonHandler()}
         return ocp.CheckpointManager(self.directory, options=options, item_handlers=handlers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ import jax
 import orbax.checkpoint as ocp
 
 from mllm_jax.train.checksums import write_checksums
+
+#: What of a save is not even tried once a part of it has failed.
+_UNTRIED = "coroutine 'async_serialize_from_host"
 
 
 class PatientArrays(ocp.type_handlers.ArrayHandler):
@@ -52,6 +56,7 @@ class StateHandler(ocp.PyTreeCheckpointHandler):
 
     def __init__(self) -> None:
         logging.getLogger("asyncio").addFilter(_is_news)
+        warnings.filterwarnings("ignore", _UNTRIED, RuntimeWarning)
         known = ocp.type_handlers.create_type_handler_registry(
             (jax.Array, PatientArrays()),
             (type(ocp.PLACEHOLDER), ocp.type_handlers.get_type_handler(type(ocp.PLACEHOLDER))),
