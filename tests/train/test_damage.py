@@ -254,7 +254,7 @@ def test_who_only_reads_changes_nothing(copy, caplog):
     truncate(copy / "2")
     (copy / "3.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
     before = files(copy)
-    checkpoints = Checkpoints(copy, KEEP, Regrouping(1, None), read_only=True)
+    checkpoints = Checkpoints(copy, KEEP, Regrouping(1, 1, None), read_only=True)
     assert as_saved(checkpoints.restore(abstract(state(0)))) == 1
     checkpoints.close()
     assert files(copy) == before
