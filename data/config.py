@@ -161,6 +161,9 @@ class ChatConfig(_Section):
     separator: str = "\n"  # after `end`, not learnt
 
 
+#: Samples on offer for each row of a step, without `data.lookahead`.
+LOOKAHEAD = 48
+
 Balance = Literal["none", "decoder", "per_phase"]
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -188,7 +191,7 @@ class DataConfig(_Section):
     ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # of budgets, for `batch: samples`
     balance: Balance = "per_phase"  # samples, or all media, too
     balancing: dict[str, TowerBalancing] = {}  # how, for `decoder` and every encoder
-    lookahead: PositiveInt = 384  # samples to choose from when a step is packed
+    lookahead: PositiveInt | None = None  # samples on offer for a step; null: 48 a row
     lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or when read
     lengths_folder: LocalPath | None = None  # folder for measured lengths; null: beside the data
     workers: Annotated[int, Field(ge=0)] = 0  # 0: a thread of this process
@@ -201,6 +204,19 @@ class DataConfig(_Section):
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
     cache: LocalPath = Path(".cache/mllm_jax")  # folder for indexes, and what else is made
+
+    @property
+    def rows_apart(self) -> int:
+        """Rows of a microbatch over which text and media of a sample may lie."""
+        return self.rows if self.balance == "per_phase" else 1
+
+    def on_offer(self, microbatches: int = 1) -> int:
+        """Samples from which a step of so many microbatches is packed, however it is split."""
+        return self.lookahead or LOOKAHEAD * self.rows * microbatches
+
+    def pool(self, microbatches: int) -> int:
+        """Samples that a step of training takes, or chooses from."""
+        return self.samples or self.on_offer(microbatches)
 
     @model_validator(mode="after")
     def _required_budgets(self) -> DataConfig:

@@ -1,9 +1,9 @@
-"""Dealing: which rows the samples of a step and their media go to.
+"""Dealing: which rows the samples of a microbatch and their media go to.
 
 `none` and `decoder` keep a sample's media in its own row, as far as the row goes; `per_phase` deals
 the decoder's samples and every encoder's media each for themselves, so that every phase of the step
-is balanced over the rows, and so over the ranks that hold them. First everything is packed, oldest
-first, so that what waits does not depend on costs; then the rows are balanced.
+is balanced over the rows, and so over the ranks that hold them. Which samples a microbatch has is
+settled before (`data.steps`), so that nothing that waits depends on costs; here rows are balanced.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from data.packing import Capacity, FreeSpans, pack, spans_of
 from data.placement import place
 from data.problem import Ints, Problem, Work
 from data.sample import DataError, Lengths
+from data.steps import MediaRows, Packed, by_tower
 
 #: By tower, the host of every row.
 Hosts = Mapping[str, Sequence[int]]
-MediaRows = Mapping[str, tuple[int, ...]]
-#: By sample, its row or None, and the rows of its media.
-Arrangement = tuple[Sequence[int | None], Sequence[MediaRows]]
+#: By sample, its row, and the rows of its media.
+Arrangement = tuple[Sequence[int], Sequence[MediaRows]]
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,17 @@ class Loads:
 
 @dataclass(frozen=True)
 class Dealt:
-    """Rows of the samples of a step.
+    """Rows of the samples of a microbatch.
 
     Attributes:
-        rows: of the decoder, None for a sample that waits.
+        rows: of the decoder.
         media: by sample and encoder, the encoder's row of every medium.
         loads: by phase: `decoder` and the encoders.
         crossing: by encoder, outputs whose tokens are on another host.
         limits: by resource, positions of a row that hold the fullest.
     """
 
-    rows: tuple[int | None, ...]
+    rows: tuple[int, ...]
     media: tuple[MediaRows, ...]
     loads: Mapping[str, Loads]
     crossing: Mapping[str, int]
@@ -87,9 +87,10 @@ class _Items:
 
 @dataclass(frozen=True)
 class _Offer:
-    """Samples of a step, oldest first, what messages call them, and the hosts that have them."""
+    """Samples of a microbatch, rows that hold them, their names, and the hosts that have them."""
 
     samples: Sequence[Lengths]
+    packed: Arrangement
     name: Callable[[int], str]
     readers: Ints | None
 
@@ -99,7 +100,7 @@ class _Offer:
 
 
 class Dealer:
-    """Deals the samples of step after step.
+    """Deals the samples of microbatch after microbatch.
 
     Args:
         config: rows, what a step has as many of, what is balanced and how.
@@ -121,7 +122,8 @@ class Dealer:
         work: Mapping[str, Work],
         hosts: Hosts,
     ) -> None:
-        self._balance, self._rows, self._capacity = config.balance, config.rows, capacity
+        self._balance, self._rows = config.balance, config.rows
+        self._capacity, self._modalities = capacity, capacity.modalities
         self._in_turn = config.batch == "samples"
         self._ladder, self._balancing = ladder, config.balancing
         towers = ["decoder", *(m.name for m in capacity.modalities)]
@@ -137,6 +139,7 @@ class Dealer:
     def __call__(
         self,
         samples: Sequence[Lengths],
+        packed: Packed,
         name: Callable[[int], str] = "sample {}".format,
         readers: Sequence[int] | None = None,
     ) -> Dealt:
@@ -144,6 +147,7 @@ class Dealer:
 
         Args:
             samples: oldest first.
+            packed: rows that hold them; none of them waits.
             name: what messages call one.
             readers: host that has read each of them, if that is settled before their rows are.
 
@@ -152,152 +156,126 @@ class Dealer:
         """
         deal_all = {"none": self._none, "decoder": self._decoder, "per_phase": self._per_phase}
         hosts = None if readers is None else np.array(readers, np.int64)
-        packed, balanced = deal_all[self._balance](_Offer(samples, name, hosts))
-        before = self._as_they_come(packed[0], samples) if self._in_turn else packed
+        first = [row for row in packed.rows if row is not None], packed.media
+        balanced = deal_all[self._balance](_Offer(samples, first, name, hosts))
+        before = self._as_they_come(samples) if self._in_turn else first
         loads = self._loads(samples, before, balanced)
         limits = self._limits(samples, *balanced)
-        rows, media = balanced
-        crossing = self._crossing(samples, rows, media)
-        return Dealt(tuple(rows), tuple(media), loads, crossing, limits)
+        crossing = self._crossing(samples, *balanced)
+        return Dealt(tuple(balanced[0]), tuple(balanced[1]), loads, crossing, limits)
 
-    def _none(self, offer: _Offer) -> tuple[Arrangement, Arrangement]:
-        """As packed; samples of a fixed number as they come, as many in every row."""
-        samples = offer.samples
-        if self._in_turn:
-            packed = self._room_for(samples, in_turn(len(samples), self._rows))
-        else:
-            packed = self._packed(samples)
-        return packed, packed
+    def _none(self, offer: _Offer) -> Arrangement:
+        """As packed."""
+        return offer.packed
 
-    def _decoder(self, offer: _Offer) -> tuple[Arrangement, Arrangement]:
+    def _decoder(self, offer: _Offer) -> Arrangement:
         """Samples by the decoder's work, their media in their rows."""
         samples = offer.samples
-        packed = self._packed(samples)
-        here = [i for i, row in enumerate(packed[0]) if row is not None]
-        needs = [self._capacity.needs(samples[i]) for i in here]
+        needs = [self._capacity.needs(lengths) for lengths in samples]
+        here = range(len(samples))
         items = _Items(
             "decoder",
             here,
-            [samples[i].tokens for i in here],
+            [lengths.tokens for lengths in samples],
             np.array(needs, np.int64).reshape(len(here), len(self._capacity.limits)),
             self._capacity.limits,
-            [row for row in packed[0] if row is not None],
+            offer.packed[0],
         )
         dealt = self._balanced(items, offer.name)
         dealt = self._placed("decoder", dealt, offer.read(here, items.needs[:, 0]))
-        return packed, _with_media(samples, _spread(dealt, here, len(samples)))
+        return _with_media(samples, dealt.tolist())
 
-    def _per_phase(self, offer: _Offer) -> tuple[Arrangement, Arrangement]:
+    def _per_phase(self, offer: _Offer) -> Arrangement:
         """Samples by the decoder's work, the media of every encoder by its own."""
-        samples = offer.samples
-        packed, packed_media = self._pack_parts(samples)
-        here = [i for i, row in enumerate(packed) if row is not None]
-        tokens = [samples[i].tokens for i in here]
+        samples, here = offer.samples, range(len(offer.samples))
+        tokens = [lengths.tokens for lengths in samples]
         needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
-        limits = self._part_limits("tokens", "segments")
-        first = [row for row in packed if row is not None]
-        items = _Items("decoder", here, tokens, needs, limits, first)
+        limits = self._part_limits("tokens")
+        items = _Items("decoder", here, tokens, needs, limits, offer.packed[0])
         dealt = self._balanced(items, offer.name)
-        dealt = self._placed("decoder", dealt, offer.read(here, needs[:, 0]))
-        rows = _spread(dealt, here, len(samples))
+        rows = self._placed("decoder", dealt, offer.read(here, needs[:, 0]))
         media: list[dict[str, tuple[int, ...]]] = [{} for _ in samples]
-        targets = self._hosts.get("decoder", ())
-        for modality in self._capacity.modalities:
-            items = self._media_items(modality, samples, here, packed_media)
+        targets = np.array(self._hosts.get("decoder", ()), np.int64)
+        for modality in self._modalities:
+            items = self._media_items(modality, samples, offer.packed[1])
             flows = offer.read(items.owners, items.needs[:, 0])
-            if targets:
-                wanted = np.array([targets[rows[i] or 0] for i in items.owners], np.int64)
+            if len(targets):
+                wanted = targets[rows[np.array(items.owners, np.int64)]]
                 flows.append((wanted, items.needs[:, 0] // modality.reduction))
             dealt = self._placed(modality.name, self._balanced(items, offer.name), flows)
             for owner, row in zip(items.owners, dealt.tolist(), strict=True):
                 media[owner][modality.name] = (*media[owner].get(modality.name, ()), row)
-        return (packed, packed_media), (rows, media)
+        return rows.tolist(), media
 
     def _media_items(
         self,
         modality: Modality,
         samples: Sequence[Lengths],
-        here: Sequence[int],
         packed: Sequence[MediaRows],
     ) -> _Items:
-        """Media of one encoder, of the samples `here`."""
+        """Media of one encoder."""
         name = modality.name
-        owners = [i for i in here for _ in packed[i].get(name, ())]
-        lengths = [n for i in here for n in samples[i].media.get(name, ())]
+        owners = [i for i, own in enumerate(packed) for _ in own.get(name, ())]
+        lengths = [n for own in samples for n in own.media.get(name, ())]
         spans = spans_of(modality, lengths)
         needs = np.array([(span, 1) for span in spans], np.int64).reshape(-1, 2)
-        first = [row for i in here for row in packed[i].get(name, ())]
-        limits = self._part_limits(name, f"{name} segments")
+        first = [row for own in packed for row in own.get(name, ())]
+        limits = self._part_limits(name)
         return _Items(name, owners, lengths, needs, limits, first)
 
     # ---- rooms -----------------------------------------------------------------------------------
 
-    def _packed(self, samples: Sequence[Lengths]) -> Arrangement:
-        """Each sample, with all its media, to the fullest row that takes it, or it waits."""
-        needs = [self._capacity.needs(lengths) for lengths in samples]
-        return _with_media(samples, pack(needs, self._rows, self._capacity.limits))
+    def pack(self, samples: Sequence[Lengths]) -> Packed | None:
+        """Rows for the samples of a microbatch that need not be full; None if one would wait."""
+        if self._balance == "none":
+            found = self._room_for(samples, in_turn(len(samples), self._rows))
+        elif self._balance == "decoder":
+            needs = [self._capacity.needs(lengths) for lengths in samples]
+            rows = pack(needs, self._rows, self._capacity.limits)
+            found = None if None in rows else Packed.together(samples, rows)
+        else:
+            found = self._pack_parts(samples)
+        return found
 
-    def _room_for(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Arrangement:
-        """Each sample in its row, or it waits if that is full."""
-        left = np.tile(np.array(self._capacity.limits), (self._rows, 1))
-        found: list[int | None] = []
+    def _room_for(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Packed | None:
+        """Each sample in its row, if those have room."""
+        used = np.zeros((self._rows, len(self._capacity.limits)), np.int64)
         for lengths, row in zip(samples, rows, strict=True):
-            need = np.array(self._capacity.needs(lengths))
-            fits = bool((left[row] >= need).all())
-            left[row] -= need * fits
-            found.append(row if fits else None)
-        return _with_media(samples, found)
+            used[row] += self._capacity.needs(lengths)
+        return Packed.together(samples, rows) if (used <= self._capacity.limits).all() else None
 
-    def _as_they_come(
-        self, packed: Sequence[int | None], samples: Sequence[Lengths]
-    ) -> Arrangement:
-        """As many of the samples that are `packed` in every row, whatever its room."""
-        here = [i for i, row in enumerate(packed) if row is not None]
-        rows = np.array(in_turn(len(here), self._rows), np.int64)
-        return _with_media(samples, _spread(rows, here, len(samples)))
+    def _as_they_come(self, samples: Sequence[Lengths]) -> Arrangement:
+        """As many samples in every row, whatever its room."""
+        return _with_media(samples, in_turn(len(samples), self._rows))
 
-    def _pack_parts(self, samples: Sequence[Lengths]) -> tuple[list[int | None], list[MediaRows]]:
-        """Each sample to the fullest row that takes it, each of its media likewise, or it waits."""
-        free = {"decoder": FreeSpans(self._rows, *self._part_limits("tokens", "segments"))}
-        for modality in self._capacity.modalities:
-            limits = self._part_limits(modality.name, f"{modality.name} segments")
-            free[modality.name] = FreeSpans(self._rows, *limits)
-        rows: list[int | None] = []
-        media: list[MediaRows] = []
+    def _pack_parts(self, samples: Sequence[Lengths]) -> Packed | None:
+        """Each sample to the fullest row that takes it, each of its media likewise."""
+        names = ("tokens", *(m.name for m in self._modalities))
+        free = {name: FreeSpans(self._rows, *self._part_limits(name)) for name in names}
+        found = []
         for lengths in samples:
-            parts = self._parts(lengths)
-            taken = _take_all(free, parts)
-            rows.append(taken[0] if taken else None)
-            inner: dict[str, tuple[int, ...]] = {}
-            for (name, _), row in zip(parts[1:], taken[1:], strict=False):
-                inner[name] = (*inner.get(name, ()), row)
-            media.append(inner)
-        return rows, media
+            taken = [free[name].take(span) for name, span in self._capacity.parts(lengths)]
+            rows = [row for row in taken if row is not None]
+            if len(rows) < len(taken):
+                return None
+            found.append(by_tower(self._capacity, lengths, rows))
+        return Packed([row for row, _ in found], [media for _, media in found])
 
-    def _part_limits(self, positions: str, segments: str) -> tuple[int, int]:
-        return self._capacity.limit(positions), self._capacity.limit(segments)
-
-    def _parts(self, lengths: Lengths) -> list[tuple[str, int]]:
-        """Tower and positions of a sample's tokens and of each of its media."""
-        parts = [("decoder", lengths.tokens)]
-        for modality in self._capacity.modalities:
-            own = spans_of(modality, lengths.media.get(modality.name, ()))
-            parts += [(modality.name, span) for span in own]
-        return parts
+    def _part_limits(self, resource: str) -> tuple[int, int]:
+        limit = self._capacity.limit
+        return limit(resource), limit(self._capacity.segments(resource))
 
     def _limits(
         self,
         samples: Sequence[Lengths],
-        rows: Sequence[int | None],
+        rows: Sequence[int],
         media: Sequence[MediaRows],
     ) -> dict[str, int]:
         """The lowest rungs that hold the fullest row of every tower."""
         used = {name: np.zeros(self._rows, np.int64) for name in self._ladder.rungs}
         for lengths, row, inner in zip(samples, rows, media, strict=True):
-            if row is None:
-                continue
             used["tokens"][row] += lengths.tokens
-            for modality in self._capacity.modalities:
+            for modality in self._modalities:
                 own = spans_of(modality, lengths.media.get(modality.name, ()))
                 for where, span in zip(inner.get(modality.name, ()), own, strict=True):
                     used[modality.name][where] += span
@@ -370,7 +348,7 @@ class Dealer:
     ) -> dict[str, Loads]:
         """Work of the rows of every phase whose work is known."""
         loads = {}
-        for name in ("decoder", *(m.name for m in self._capacity.modalities)):
+        for name in ("decoder", *(m.name for m in self._modalities)):
             if name in self._work:
                 _, where, work = self._items(name, samples, *packed)
                 before = np.bincount(where, work, minlength=self._rows)
@@ -383,14 +361,13 @@ class Dealer:
         self,
         name: str,
         samples: Sequence[Lengths],
-        rows: Sequence[int | None],
+        rows: Sequence[int],
         media: Sequence[MediaRows],
     ) -> tuple[Ints, Ints, np.ndarray]:
         """Sample, row and forward FLOPs of every item of one phase."""
         items = [
             (number, row, n)
             for number, (lengths, own, inner) in enumerate(zip(samples, rows, media, strict=True))
-            if own is not None
             for row, n in (
                 [(own, lengths.tokens)]
                 if name == "decoder"
@@ -404,19 +381,19 @@ class Dealer:
     def _crossing(
         self,
         samples: Sequence[Lengths],
-        rows: Sequence[int | None],
+        rows: Sequence[int],
         media: Sequence[MediaRows],
     ) -> dict[str, int]:
         """Outputs of every encoder whose tokens are on another host."""
         crossing = {}
         targets = self._hosts.get("decoder", ())
-        for modality in self._capacity.modalities:
+        for modality in self._modalities:
             name = modality.name
             sources = self._hosts.get(name, ())
             crossing[name] = sum(
                 modality.landed(n, grid)
                 for lengths, row, inner in zip(samples, rows, media, strict=True)
-                if row is not None and targets and sources
+                if targets and sources
                 for n, grid, own in zip(
                     lengths.media.get(name, ()),
                     modality.grids(lengths),
@@ -428,19 +405,6 @@ class Dealer:
         return crossing
 
 
-def _take_all(free: Mapping[str, FreeSpans], parts: Sequence[tuple[str, int]]) -> list[int]:
-    """Rows of all parts, or of none: then nothing is taken."""
-    taken: list[int] = []
-    for name, span in parts:
-        row = free[name].take(span)
-        if row is None:
-            for (other, size), where in zip(parts, taken, strict=False):
-                free[other].give_back(where, size)
-            return []
-        taken.append(row)
-    return taken
-
-
 def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, int]:
     """Work, sample and row of the dearest item."""
     if not len(work):
@@ -449,18 +413,6 @@ def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, in
     return float(work[most]), int(owners[most]), int(rows[most])
 
 
-def _spread(rows: Ints, here: Sequence[int], count: int) -> tuple[int | None, ...]:
-    """Rows of the samples `here` among `count`, None for the others."""
-    spread: list[int | None] = [None] * count
-    for i, row in zip(here, rows.tolist(), strict=True):
-        spread[i] = row
-    return tuple(spread)
-
-
-def _with_media(samples: Sequence[Lengths], rows: Sequence[int | None]) -> Arrangement:
+def _with_media(samples: Sequence[Lengths], rows: Sequence[int]) -> Arrangement:
     """All media in the rows of their samples."""
-    media: list[MediaRows] = [
-        {} if row is None else {name: (row,) * len(own) for name, own in lengths.media.items()}
-        for lengths, row in zip(samples, rows, strict=True)
-    ]
-    return rows, media
+    return rows, Packed.together(samples, rows).media

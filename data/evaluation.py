@@ -152,15 +152,16 @@ def _passed(
 ) -> Iterator[tuple[Batch, list[Placement], tuple[Skip, ...]]]:
     """Batches of samples, oldest first, with the placements of the good and the bad samples."""
     waiting, skipped = _measured(source, config, indices, measure)
+    offered = config.on_offer()
     while waiting or skipped:
-        chosen = waiting[: config.lookahead]
+        chosen = waiting[:offered]
         placed = pack([capacity.needs(n) for _, n in chosen], config.rows, capacity.limits)
         placements = lay_out(chosen, placed, capacity.modalities)
         batch, bad = assemble(placements, capacity)
         names = {name for name, _ in bad}
         yield batch, [p for p in placements if source.name(p.index) not in names], skipped + bad
         kept = [item for item, row in zip(chosen, placed, strict=True) if row is None]
-        waiting, skipped = kept + waiting[config.lookahead :], ()
+        waiting, skipped = kept + waiting[offered:], ()
 
 
 def _measured(

@@ -1,43 +1,53 @@
-"""Which microbatch of a step every sample goes to, where a step has so many samples."""
+"""Which microbatch of a step everything goes to, so that the microbatches are even in time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data.problem import RESOLUTION, Ints, Work
 from data.sample import Lengths
 
 
 def spread_over_time(
-    samples: Sequence[Lengths], microbatches: int, work: Mapping[str, Work]
+    costs: NDArray[np.float64], microbatches: int, most: int | None = None
 ) -> Ints:
-    """Microbatch of every sample, so that no phase of any of them is longer than need be.
+    """Microbatch of every item, so that no phase of any of them is longer than need be.
 
-    Dearest first, each sample goes where the phase that is then the heaviest is lightest. Phases
+    Dearest first, each item goes where the phase that is then the heaviest is lightest. Phases
     are counted in shares of their work in the whole step, as how long they take is not known here.
 
     Args:
-        samples: of a step.
+        costs: of samples or rows, `[items, phases]`; without phases, they are dealt as they come.
         microbatches: over which to deal them.
-        work: by phase; of none, the samples are dealt as they come.
+        most: items of a microbatch; by default any number.
 
     Returns:
-        `[samples]`.
+        `[items]`.
     """
-    if microbatches == 1 or not work:
-        return np.array(in_turn(len(samples), microbatches), np.int64)
-    costs = np.array([[_work_of(s, name, own) for name, own in work.items()] for s in samples])
+    items, phases = costs.shape
+    if microbatches == 1 or not phases:
+        return np.array(in_turn(items, microbatches), np.int64)
     # Whole numbers, of which every host finds the same sums.
-    whole = np.rint(costs / np.maximum(costs.max(0), 1) * RESOLUTION).astype(np.int64)
+    whole = np.rint(costs / np.maximum(costs.max(0, initial=0), 1) * RESOLUTION).astype(np.int64)
     shares = whole * RESOLUTION // np.maximum(whole.sum(0), 1)
-    loads = np.zeros((microbatches, len(work)), np.int64)
-    chosen = np.zeros(len(samples), np.int64)
+    loads = np.zeros((microbatches, phases), np.int64)
+    left = np.full(microbatches, items if most is None else most)
+    chosen = np.zeros(items, np.int64)
     for i in np.argsort(-shares.max(1), kind="stable"):
-        chosen[i] = (loads + shares[i]).max(1).argmin()
+        heaviest = (loads + shares[i]).max(1)
+        chosen[i] = np.where(left > 0, heaviest, np.iinfo(np.int64).max).argmin()
         loads[chosen[i]] += shares[i]
+        left[chosen[i]] -= 1
     return chosen
+
+
+def costs_of(samples: Sequence[Lengths], work: Mapping[str, Work]) -> NDArray[np.float64]:
+    """Forward FLOPs of every sample in every phase whose `work` is known, `[samples, phases]`."""
+    costs = [[_work_of(s, name, own) for name, own in work.items()] for s in samples]
+    return np.array(costs, np.float64).reshape(len(samples), len(work))
 
 
 def _work_of(sample: Lengths, phase: str, work: Work) -> float:
@@ -47,5 +57,5 @@ def _work_of(sample: Lengths, phase: str, work: Work) -> float:
 
 
 def in_turn(count: int, rows: int) -> list[int]:
-    """Rows, or microbatches, of `count` samples, as many in each, in their order."""
+    """Rows, or microbatches, of `count` items, as many in each, in their order."""
     return [i * rows // count for i in range(count)]

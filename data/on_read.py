@@ -369,13 +369,13 @@ class ReadingLoader(StepLoader):
         places = _Places(source, state, cluster.index, cluster.count)
         reads = places.map(_Reader(source, processor))
         # A step holds many samples: as many of them are made ahead as a step takes.
-        wanted = config.prefetch * (config.samples or config.lookahead)
+        wanted = config.prefetch * config.pool(consumer.microbatches)
         ahead = wanted // (cluster.count * max(1, config.workers)) + 1
         self._reads = Prefetched(reads, config.workers, ahead)
         modalities = tuple(processor.modalities.values())
         self._held = _Held(self._reads, cluster, modalities)
         capacity = make_capacity(config.budgets, modalities)
-        begin = replace(state, step=state.step - state.done, done=0)
+        begin = replace(state, done=0)
         self._planner = Planner(source, self._held, config, capacity, begin, consumer)
         self._sent: _Sent | None = None
         for _ in range(state.done):

@@ -7,12 +7,14 @@ large old ones leave. The oldest sample meets empty rows, hence is always placed
 with k older ones waits at most k steps.
 
     rows of 10 tokens, needs 6 5 4 5:      row 0 |666666|4444|   row 1 |55555|55555|
+
+`fill` then exchanges samples for larger ones that wait. `data.steps` packs whole steps.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,7 +22,13 @@ from numpy.typing import NDArray
 
 from data.faults import Fault, FaultKind
 from data.modality import Modality
+from data.problem import RESOLUTION
 from data.sample import DataError, Lengths
+
+#: Row of a sample that waits, where rows are an array.
+WAITS = -1
+#: Samples that wait, the oldest, for which `fill` looks for room.
+PARTNERS = 128
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,10 @@ class Capacity:
         """What a row has of one resource."""
         return self.limits[self.resources.index(resource)]
 
+    def segments(self, resource: str) -> str:
+        """The resource that counts the segments of another one's positions."""
+        return "segments" if resource == "tokens" else f"{resource} segments"
+
     def needs(self, lengths: Lengths) -> tuple[int, ...]:
         """What a sample takes of each resource; media spans are whole multiples of the reduction.
 
@@ -49,15 +61,23 @@ class Capacity:
         segments = [len(lengths.media.get(m.name, ())) for m in self.modalities]
         return (lengths.tokens, *map(sum, spans), 1, *segments)
 
-    def misfit(self, lengths: Lengths, apart: bool = False) -> Fault | None:
-        """Why a sample fits in no row, or None.
+    def misfit(self, lengths: Lengths, rows: int = 1) -> Fault | None:
+        """Why rows cannot hold a sample, or None.
 
         Args:
             lengths: of the sample.
-            apart: its media may go to different rows.
+            rows: over which its text and media may lie; with one, all of it is in the same row.
         """
-        whole = zip(self.resources, self.needs(lengths), strict=True)
-        needs = self._needs_of_parts(lengths) if apart else whole
+        fault = self._exceeded(zip(self.resources, self.needs(lengths), strict=True))
+        if fault is None or rows == 1:
+            return fault
+        if block_of(self, lengths, rows) is not None:
+            return None
+        apart = self._exceeded(self.parts(lengths))
+        text = f"{fault}, and its media do not fit into all {rows} of data.rows"
+        return apart or Fault(FaultKind.BUDGET, text)
+
+    def _exceeded(self, needs: Iterable[tuple[str, int]]) -> Fault | None:
         for name, need in needs:
             if need > self.limit(name):
                 limit = self.limit(name)
@@ -65,8 +85,8 @@ class Capacity:
                 return Fault(FaultKind.BUDGET, text)
         return None
 
-    def _needs_of_parts(self, lengths: Lengths) -> Iterator[tuple[str, int]]:
-        """What the text of a sample, and each of its media, takes of a row."""
+    def parts(self, lengths: Lengths) -> Iterator[tuple[str, int]]:
+        """Resource and positions of the text of a sample, then of each of its media."""
         yield "tokens", lengths.tokens
         for modality in self.modalities:
             for span in spans_of(modality, lengths.media.get(modality.name, ())):
@@ -128,29 +148,28 @@ class FreeSpans:
         if at == len(self._open):
             return None
         _, row = self._open.pop(at)
-        self._add(row, -span, -1)
-        return row
-
-    def give_back(self, row: int, span: int) -> None:
-        """Undo a `take`."""
-        if self._segments[row]:
-            del self._open[bisect_left(self._open, (self._left[row], row))]
-        self._add(row, span, 1)
-
-    def _add(self, row: int, positions: int, segments: int) -> None:
-        self._left[row] += positions
-        self._segments[row] += segments
+        self._left[row] -= span
+        self._segments[row] -= 1
         if self._segments[row]:
             insort(self._open, (self._left[row], row))
+        return row
+
+
+#: Resource, the resource that counts its segments, and positions of a text or a medium.
+Part = tuple[int, int, int]
 
 
 class FreeRows:
-    """What is left of every resource of rows that have `limits`."""
+    """What is left of every resource of rows that have `limits`: `left`, `[rows, resources]`.
+
+    scale: what a unit of each resource counts when different ones are added up.
+    """
 
     def __init__(self, rows: int, limits: Sequence[int]) -> None:
-        self._left = np.tile(np.array(limits, np.int64), (rows, 1))
-        self._scale = 1.0 / np.array(limits)
-        self._most: list[int] = self._left.max(0).tolist()
+        self.left = np.tile(np.array(limits, np.int64), (rows, 1))
+        # Whole numbers, of which every host finds the same sums.
+        self.scale = RESOLUTION // np.array(limits, np.int64)
+        self._most: list[int] = self.left.max(0).tolist()
 
     def take(self, need: Sequence[int]) -> int | None:
         """The fullest row that has room for `need`, which is then taken from it."""
@@ -159,14 +178,93 @@ class FreeRows:
             return None
         row = self._fullest(np.array(need))
         if row is not None:
-            self._left[row] -= np.array(need)
-            self._most = self._left.max(0).tolist()
+            self.left[row] -= np.array(need)
+            self._most = self.left.max(0).tolist()
         return row
 
     def _fullest(self, need: NDArray[np.int64]) -> int | None:
         """The row that takes `need` and has least left, counted in resources that `need` uses."""
-        rows = np.flatnonzero((self._left >= need).all(1))
+        rows = np.flatnonzero((self.left >= need).all(1))
         if not len(rows):
             return None
-        rest = (self._left[rows] * self._scale) @ (need > 0)
+        rest = (self.left[rows] * self.scale) @ (need > 0)
         return int(rows[np.argmin(rest)])
+
+    def take_apart(self, parts: Sequence[Part], block: int) -> list[int] | None:
+        """Rows of parts that may have different ones, all of the first block that has room.
+
+        Args:
+            parts: resource, the resource of its segments, and positions of each.
+            block: rows of a block, which begins at a multiple of it.
+        """
+        for first in range(0, len(self.left), block):
+            own = self.left[first : first + block].copy()
+            rows = _rows_apart(own, parts)
+            if rows is not None:
+                self.left[first : first + block] = own
+                self._most = self.left.max(0).tolist()
+                return [first + row for row in rows]
+        return None
+
+
+def _rows_apart(left: NDArray[np.int64], parts: Sequence[Part]) -> list[int] | None:
+    """Row of every part, longest first to the fullest, taken from `left`; None if one has none."""
+    rows = [0] * len(parts)
+    for number in sorted(range(len(parts)), key=lambda i: -parts[i][2]):
+        resource, segments, positions = parts[number]
+        fits = np.flatnonzero((left[:, resource] >= positions) & (left[:, segments] > 0))
+        if not len(fits):
+            return None
+        row = rows[number] = int(fits[left[fits, resource].argmin()])
+        left[row, [resource, segments]] -= positions, 1
+    return rows
+
+
+def numbered(capacity: Capacity, lengths: Lengths) -> list[Part]:
+    """Text and media of a sample, by the numbers of their resources."""
+    at = capacity.resources.index
+    found = capacity.parts(lengths)
+    return [(at(name), at(capacity.segments(name)), span) for name, span in found]
+
+
+def block_of(capacity: Capacity, lengths: Lengths, rows: int) -> int | None:
+    """The fewest rows that hold a sample whose media may have different ones.
+
+    They divide `rows`, those of a microbatch, so that each block is in one; None if all are too few.
+    """
+    parts = numbered(capacity, lengths)
+    for size in (n for n in range(1, rows + 1) if rows % n == 0):
+        if FreeRows(size, capacity.limits).take_apart(parts, size) is not None:
+            return size
+    return None
+
+
+def fill(
+    free: FreeRows, needs: NDArray[np.int64], rows: NDArray[np.int64], positions: int
+) -> NDArray[np.int64]:
+    """Rows after samples have been exchanged for waiting ones that are larger, until none fits.
+
+    What comes takes no less of any of the first `positions` resources than what goes, so each
+    of them is used at least as well as before. The oldest sample stays where it is.
+
+    Args:
+        free: what is left of the rows; takes part in the exchange.
+        needs: of the samples, oldest first, `[samples, resources]`.
+        rows: of the samples, `WAITS` for one that waits, `[samples]`.
+        positions: resources that count positions, which come first.
+    """
+    rows, waiting = rows.copy(), np.flatnonzero(rows == WAITS)[:PARTNERS]
+    for row, left in enumerate(free.left):
+        own = np.flatnonzero(rows == row)
+        own = own[own > 0]
+        while len(own) and len(waiting) and left[:positions].any():
+            more = needs[waiting] - needs[own][:, None]
+            fits = (more <= left).all(-1) & (more[..., :positions] >= 0).all(-1)
+            gain = np.where(fits, more[..., :positions] @ free.scale[:positions], 0)
+            goes, comes = divmod(int(gain.argmax()), len(waiting))
+            if not gain[goes, comes]:
+                break
+            left -= more[goes, comes]
+            own[goes], waiting[comes] = waiting[comes], own[goes]
+            rows[own[goes]], rows[waiting[comes]] = row, WAITS
+    return rows

@@ -2,10 +2,11 @@
 
 Stream position p is sample shuffle(p) of epoch p // len(source), or what a mixture says
 (`data.order`). A step fills a pool (those carried
-over first, then new ones), deals what fits and carries the rest. Plans come from lengths alone, so
+over first, then new ones), packs what fits and carries the rest (`data.steps`); then the samples of
+each of its microbatches are dealt over rows (`data.dealing`). Plans come from lengths alone, so
 that all hosts and workers make the same ones.
 
-    data.batch: tokens     each microbatch fills its budgets from a pool of `lookahead` samples
+    data.batch: tokens     a step fills its budgets from a pool of `lookahead` samples
     data.batch: samples    the pool is the samples of a step; they are dealt over its microbatches,
                            which all have the lowest budgets of the ladder that hold them
 """
@@ -25,7 +26,7 @@ from data.config import DataConfig
 from data.dealing import Dealer, Dealt, Hosts, Loads
 from data.faults import Fault
 from data.ladder import Ladder
-from data.microbatches import spread_over_time
+from data.microbatches import costs_of, spread_over_time
 from data.modality import Modality
 from data.order import Order, Shuffled
 from data.packing import Capacity, spans_of
@@ -33,6 +34,7 @@ from data.problem import Work
 from data.sample import DataError, Lengths, SampleError
 from data.sources import Source
 from data.sources.mixture import Mixture
+from data.steps import Packed, StepPacker
 
 Skip = tuple[str, Fault]  # name of the sample, and why it cannot be used
 
@@ -53,8 +55,8 @@ class Consumer:
     """What plans must know of the training that they are for.
 
     work: of the towers on a segment, by which `data.balance` balances; hosts: of every row of each
-    tower, so that few encoder outputs go to another host; microbatches: of a step, which take the
-    samples of `data.batch: samples`; units: by budget, what its rungs must be multiples of, if not
+    tower, so that few encoder outputs go to another host; microbatches: of a step, which is
+    packed as a whole; units: by budget, what its rungs must be multiples of, if not
     of 1 or of the encoder's reduction; readers: hosts that read the samples of the stream in turn,
     and send them to the hosts of their rows.
     """
@@ -73,9 +75,10 @@ NO_CONSUMER = Consumer()
 class LoaderState:
     """All that is needed to continue: independent of hosts, workers and budgets.
 
-    step: the next microbatch; position: the next stream position to read; carry: stream positions
-    of samples read before but not yet placed, oldest first; done: with `data.batch: samples`, how
-    many microbatches of the step that begins at `position` are over.
+    step: the number of the step, from 0 (of microbatches, where a state of before 2026-11-23 was
+    the beginning; nothing depends on it); position: the next stream position to read; carry: stream
+    positions of samples read before but not yet placed, oldest first; done: how many microbatches
+    of the step are over. Between steps `done` is 0, and how a step is split changes no state.
     """
 
     seed: int
@@ -215,7 +218,8 @@ class Planner:
 
     Raises (from `plan`):
         SampleError: an unusable sample, with `data.on_error: raise`.
-        DataError: the source is empty, or a whole epoch has no usable sample.
+        DataError: the source is empty, a whole epoch has no usable sample, or `state` is within a
+            step of more microbatches.
     """
 
     def __init__(
@@ -229,12 +233,18 @@ class Planner:
     ) -> None:
         if not len(source):
             raise DataError("the data source is empty")
-        self.state = replace(state, step=state.step - state.done, done=0)
+        if state.done >= consumer.microbatches:
+            raise DataError(
+                f"the loader state is {state.done} microbatches into a step, which has "
+                f"{consumer.microbatches} now; valid: a state between two steps"
+            )
+        self.state = replace(state, done=0)
         self._config, self._capacity, self._lengths = config, capacity, lengths
         self._size, self._name = len(source), source.name
-        fixed = config.batch == "samples"
-        self._microbatches = consumer.microbatches if fixed else 1
-        self._wanted = config.samples or config.lookahead
+        self._microbatches = consumer.microbatches
+        self._wanted = config.pool(consumer.microbatches)
+        apart, evenly = config.balance == "per_phase", config.batch == "samples"
+        self._packer = StepPacker(capacity, config.rows, consumer.microbatches, apart, evenly)
         self._readers = consumer.readers
         self._work = consumer.work if config.balance != "none" else {}
         units = {"tokens": 1} | {m.name: m.reduction for m in capacity.modalities}
@@ -261,7 +271,7 @@ class Planner:
         return planned | {item.position for item in self._pool}
 
     def plan(self) -> StepPlan:
-        """The plan of microbatch `state.step`; advances the state."""
+        """The plan of the next microbatch; advances the state."""
         if not self._planned:
             self._planned.extend(self._step())
         plan = self._planned.popleft()
@@ -269,33 +279,41 @@ class Planner:
         return plan
 
     def _step(self) -> list[StepPlan]:
-        """Plans of the microbatches that share the samples of a step."""
+        """Plans of the microbatches of a step."""
         began, first = time.perf_counter(), self.state
         position = self._fill()
-        pool, count = self._pool, self._microbatches
-        owners = spread_over_time([item.lengths for item in pool], count, self._work)
-        parts = [[pool[i] for i in np.flatnonzero(owners == m)] for m in range(count)]
-        dealt = [self._dealt(part) for part in parts]
+        packed = self._packer([item.lengths for item in self._pool])
+        placed = [self._pool[i] for i in packed.placed]
+        waiting = zip(self._pool, packed.rows, strict=True)
+        self._pool = [item for item, row in waiting if row is None]
+        shares = self._split(placed, packed.of(packed.placed))
+        parts = [[placed[i] for i in own] for own, _ in shares]
+        dealt = [self._dealt(part, own) for part, (_, own) in zip(parts, shares, strict=True)]
         limits = {name: max(own.limits[name] for own in dealt) for name in dealt[0].limits}
-        waiting = [
-            item
-            for part, own in zip(parts, dealt, strict=True)
-            for item, row in zip(part, own.rows, strict=True)
-            if row is None
-        ]
-        self._pool = sorted(waiting, key=lambda item: item.position)
         carry = tuple(item.position for item in self._pool)
-        after = LoaderState(first.seed, first.step + count, position, carry)
-        states = [replace(first, step=first.step + m, done=m) for m in range(1, count)] + [after]
+        after = LoaderState(first.seed, first.step + 1, position, carry)
+        states = [replace(first, done=m) for m in range(1, len(shares))] + [after]
         skipped, self._skipped = tuple(self._skipped), []
-        seconds = (time.perf_counter() - began) / count
+        seconds = (time.perf_counter() - began) / len(shares)
         capacity = self._capacity.with_limits(limits)
         return [
             self._plan(part, own, capacity, state, () if m else skipped, seconds)
             for m, (part, own, state) in enumerate(zip(parts, dealt, states, strict=True))
         ]
 
-    def _dealt(self, part: Sequence[_Waiting]) -> Dealt:
+    def _split(self, placed: Sequence[_Waiting], packed: Packed) -> list[tuple[list[int], Packed]]:
+        """By microbatch, which of the samples of a step it has, and rows that hold them."""
+        samples, count = [item.lengths for item in placed], self._microbatches
+        if self._config.batch == "samples":
+            owners = spread_over_time(costs_of(samples, self._work), count)
+            parts = [np.flatnonzero(owners == m).tolist() for m in range(count)]
+            found = [(own, self._deal.pack([samples[i] for i in own])) for own in parts]
+            roomy = [(own, rows) for own, rows in found if rows is not None]
+            if len(roomy) == count:
+                return roomy
+        return self._packer.split(samples, packed, self._work)
+
+    def _dealt(self, part: Sequence[_Waiting], packed: Packed) -> Dealt:
         """Rows of the samples of one microbatch."""
 
         def name(number: int) -> str:
@@ -303,7 +321,7 @@ class Planner:
 
         several = self._readers > 1
         readers = [item.position % self._readers for item in part] if several else None
-        return self._deal([item.lengths for item in part], name, readers)
+        return self._deal([item.lengths for item in part], packed, name, readers)
 
     def _plan(
         self,
@@ -349,7 +367,7 @@ class Planner:
         places = [(position, int(self._stream[position])) for position in positions]
         before = len(self._pool)
         for (position, index), found in zip(places, self._lengths.at(places), strict=True):
-            fault = found if isinstance(found, Fault) else self._misfit(found)
+            fault = found if isinstance(found, Fault) else self._packer.misfit(found)
             if fault is None:
                 assert isinstance(found, Lengths)
                 self._pool.append(_Waiting(position, index, found))
@@ -358,9 +376,6 @@ class Planner:
             else:
                 self._skipped.append((self._name(index), fault))
         return len(self._pool) > before
-
-    def _misfit(self, lengths: Lengths) -> Fault | None:
-        return self._capacity.misfit(lengths, self._config.balance == "per_phase")
 
 
 def stream(source: Source, seed: int) -> Order:

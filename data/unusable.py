@@ -18,18 +18,18 @@ from data.sources import Source
 NAMED = 3
 
 
-def unusable_samples(lengths: LengthTable, capacity: Capacity, apart: bool) -> dict[int, Fault]:
+def unusable_samples(lengths: LengthTable, capacity: Capacity, rows: int) -> dict[int, Fault]:
     """Why samples cannot be used, or do not fit in a row, by index and in its order.
 
     Args:
         lengths: of all samples.
         capacity: of a row.
-        apart: the media of a sample may go to different rows (`data.balance: per_phase`).
+        rows: over which the text and media of a sample may lie (`DataConfig.rows_apart`).
     """
     found = dict(lengths.unusable)
     for index in np.flatnonzero(_doubtful(lengths, capacity)).tolist():
         own = lengths[index]
-        misfit = own if isinstance(own, Fault) else capacity.misfit(own, apart)
+        misfit = own if isinstance(own, Fault) else capacity.misfit(own, rows)
         if misfit is not None:
             found[index] = misfit
     return dict(sorted(found.items()))

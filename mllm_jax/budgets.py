@@ -28,8 +28,8 @@ from mllm_jax.modalities import modalities
 from mllm_jax.models.work import tower_works
 from sharding.plan import ParallelPlan
 
-#: Steps that are planned to see what budgets lead to.
-STEPS = 8
+#: Microbatches, at least, that are planned to see what budgets lead to; whole steps.
+MICROBATCHES = 8
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Refused:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What budgets lead to over some steps.
+    """What budgets lead to over some microbatches.
 
     Attributes:
         budgets: `data.budgets`.
-        samples: samples in a step, on average.
+        samples: samples in a microbatch, on average.
         padding: share of unused positions by budget.
         skipped: samples of the source that no step will hold, each counted once.
         reasons: these by kind, with the names of the first.
@@ -131,7 +131,7 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     Encoders whose plans are yet to be found split no rows.
 
     Args:
-        samples: samples that a step should hold, about; None = as many as it holds now.
+        samples: samples that a microbatch should hold, about; None = as many as it holds now.
 
     Raises:
         DataError: the source cannot be used; or no sample fits the present budgets, so that
@@ -202,15 +202,17 @@ def outcome(
     used: Counter[str] = Counter()
     room: Counter[str] = Counter()
     placed = 0
-    for plan in (planner.plan() for _ in range(STEPS)):
+    each = config.train.accumulate
+    count = -(-MICROBATCHES // each) * each
+    for plan in (planner.plan() for _ in range(count)):
         stats = step_stats(plan, data.rows)
         used.update(stats.used)
         room.update(stats.capacity)
         placed += stats.samples
     padding = {name: 1 - used[name] / room[name] for name in room}
-    found = unusable_samples(lengths, capacity, config.data.balance == "per_phase")
+    found = unusable_samples(lengths, capacity, config.data.rows_apart)
     reasons = _by_kind(source, found)
-    return Outcome(dict(budgets), placed / STEPS, padding, len(found), reasons, len(source))
+    return Outcome(dict(budgets), placed / count, padding, len(found), reasons, len(source))
 
 
 def _by_kind(source: Source, found: Mapping[int, Fault]) -> dict[str, Refused]:

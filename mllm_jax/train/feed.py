@@ -75,8 +75,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
     if config.data.on_error == "raise" and config.data.lengths == "cached":
         lengths = shared_lengths(config, processor, source)
         capacity = make_capacity(config.data.budgets, tuple(processor.modalities.values()))
-        apart = config.data.balance == "per_phase"
-        refuse(source, unusable_samples(lengths, capacity, apart))
+        refuse(source, unusable_samples(lengths, capacity, config.data.rows_apart))
     if config.evaluate.enabled:
         together(lambda: check_evaluated(config, processor))
     return together(lambda: identities(source))

@@ -79,7 +79,7 @@ class Notices:
         every = config.samples is None and not microbatches[-1].state.carry
         if every and self._once("lookahead"):
             logger.warning(
-                "all %d samples on offer had room in one microbatch; raise data.lookahead, and its "
-                "rows will be fuller",
-                microbatches[-1].stats.samples,
+                "all %d samples on offer had room in one step; raise data.lookahead, and its rows "
+                "will be fuller",
+                held,
             )

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import Balance, DataConfig
-from data.dealing import Dealer, Hosts
+from data.dealing import Dealer, Dealt, Hosts
 from data.faults import Fault, FaultKind
 from data.ladder import Ladder
 from data.modality import Modality
 from data.packing import make_capacity
-from data.sample import Audio, Example, Image, Sample, SampleError, Turn
+from data.sample import Audio, Example, Image, Lengths, Sample, SampleError, Turn
+from data.steps import StepPacker
 
 VISION = Modality("vision", "image", patch=(16, 8), channels=1)
 AUDIO = Modality("audio", "audio", mels=40, stride=8)
@@ -131,14 +132,19 @@ def assert_same_examples(first: Example, *others: Example) -> None:
 MakeConfig = Callable[..., DataConfig]
 
 
-def make_dealer(
+def deal(
+    samples: Sequence[Lengths],
     balance: Balance,
     rows: int,
     work: Mapping[str, Work] = WORK,
     hosts: Hosts | None = None,
+    name: Callable[[int], str] = "sample {}".format,
     **changes: Any,
-) -> Dealer:
-    """A dealer over rows of `BUDGETS`; keyword arguments are keys of `data:`."""
+) -> tuple[list[int], Dealt]:
+    """Samples that do not wait, dealt over rows of `BUDGETS`; others are keys of `data:`."""
     values = {"budgets": BUDGETS, "balance": balance, "rows": rows} | changes
     config = DataConfig.model_validate(values)
-    return Dealer(config, CAPACITY, Ladder.build(config, UNITS), work, hosts or {})
+    dealer = Dealer(config, CAPACITY, Ladder.build(config, UNITS), work, hosts or {})
+    packed = StepPacker(CAPACITY, rows, 1, balance == "per_phase", evenly=False)(samples)
+    here = packed.placed
+    return here, dealer([samples[i] for i in here], packed.of(here), name)

@@ -19,6 +19,7 @@ from data.plan import Consumer, LoaderState, Planner, StepPlan
 from data.problem import Problem
 from data.processor import Processor
 from data.sample import DataError, Lengths
+from data.steps import StepPacker
 from tests.data.samples import (
     AUDIO,
     CAPACITY,
@@ -28,7 +29,7 @@ from tests.data.samples import (
     MakeConfig,
     Noise,
     Picture,
-    make_dealer,
+    deal,
     make_sample,
     mixed_source,
 )
@@ -46,13 +47,13 @@ BALANCES = st.sampled_from(get_args(Balance))
 def test_rows_keep_their_limits_and_the_oldest_is_placed(
     samples: list[Lengths], rows: int, balance: Balance
 ) -> None:
-    samples = [n for n in samples if CAPACITY.misfit(n, balance == "per_phase") is None]
-    dealt = make_dealer(balance, rows)(samples)
+    packer = StepPacker(CAPACITY, rows, 1, balance == "per_phase", evenly=False)
+    samples = [n for n in samples if packer.misfit(n) is None]
+    here, dealt = deal(samples, balance, rows)
+    assert here[:1] == [0][: len(samples)]
     used: Counter[tuple[str, int]] = Counter()
-    for lengths, row, media in zip(samples, dealt.rows, dealt.media, strict=True):
-        if row is None:
-            assert not media
-            continue
+    for number, row, media in zip(here, dealt.rows, dealt.media, strict=True):
+        lengths = samples[number]
         used["tokens", row] += lengths.tokens
         used["segments", row] += 1
         assert {name: len(own) for name, own in media.items() if own} == {
@@ -69,7 +70,6 @@ def test_rows_keep_their_limits_and_the_oldest_is_placed(
                 assert set(where) <= {row}
     limits = dict(zip(CAPACITY.resources, CAPACITY.limits, strict=True))
     assert all(row in range(rows) and n <= limits[name] for (name, row), n in used.items())
-    assert not samples or dealt.rows[0] is not None
     for name, loads in dealt.loads.items():
         assert loads.before.sum() == pytest.approx(loads.after.sum())
         balanced = balance == "per_phase" or (balance == "decoder" and name == "decoder")
@@ -83,7 +83,7 @@ def test_every_phase_is_balanced_by_itself() -> None:
     """Long and short texts, each with large and with small images."""
     images = (30, 30, 4, 4)
     samples = [Lengths(n, {"vision": (patches,)}) for n in (60, 10) for patches in images]
-    by = {name: make_dealer(name, 4)(samples) for name in get_args(Balance)}
+    by = {name: deal(samples, name, 4)[1] for name in get_args(Balance)}
     even = {
         n: [float(d.loads[n].after.max() / d.loads[n].after.mean()) for d in by.values()]
         for n in ("decoder", "vision")
@@ -101,8 +101,7 @@ def test_every_phase_is_balanced_by_itself() -> None:
 def test_a_sample_that_waits_takes_nothing() -> None:
     """There is room for the second one's text but not for its image; the third needs that room."""
     samples = [Lengths(100, {"vision": (72,)}), Lengths(200, {"vision": (8,)}), Lengths(212)]
-    dealt = make_dealer("per_phase", 1)(samples)
-    assert dealt.rows == (0, None, 0)
+    assert deal(samples, "per_phase", 1)[0] == [0, 2]
 
 
 def test_media_are_encoded_on_the_host_that_needs_them() -> None:
@@ -110,7 +109,7 @@ def test_media_are_encoded_on_the_host_that_needs_them() -> None:
     hosts = {"decoder": [0, 1, 1, 0], "vision": [0, 0, 1, 1], "audio": [0, 0, 0, 0]}
     crossing = []
     for where in ({}, hosts):
-        dealt = make_dealer("per_phase", 4, hosts=where)(samples)
+        _, dealt = deal(samples, "per_phase", 4, hosts=where)
         media = [own["vision"][0] for own in dealt.media]
         rows = list(zip(media, dealt.rows, strict=True))
         assert sorted(row for row, _ in rows) == [0, 1, 2, 3]
@@ -123,9 +122,9 @@ def test_media_are_encoded_on_the_host_that_needs_them() -> None:
 
 def test_the_work_of_all_balanced_phases_must_be_known() -> None:
     with pytest.raises(ValueError, match="per_phase must know the work of vision"):
-        make_dealer("per_phase", 2, {k: WORK[k] for k in ("decoder", "audio")})
-    make_dealer("none", 2, {})
-    make_dealer("decoder", 2, {"decoder": WORK["decoder"]})
+        deal([], "per_phase", 2, {k: WORK[k] for k in ("decoder", "audio")})
+    deal([], "none", 2, {})
+    deal([], "decoder", 2, {"decoder": WORK["decoder"]})
 
 
 # ---- algorithms of users -------------------------------------------------------------------------
@@ -166,8 +165,8 @@ def test_an_algorithm_of_a_user_deals_its_tower(phase: str, monkeypatch: Any) ->
 
     monkeypatch.setattr(f"{__name__}.one_by_one", counted, raising=True)
     how = {phase: {"algorithm": f"{__name__}:one_by_one"}}
-    dealt = make_dealer("per_phase", 2, balancing=how)(SMALL)
-    assert None not in dealt.rows
+    here, _ = deal(SMALL, "per_phase", 2, balancing=how)
+    assert len(here) == len(SMALL)
     lengths = [n.tokens if phase == "decoder" else n.media["vision"][0] for n in SMALL]
     assert [problem.lengths.tolist() for problem in called] == [lengths]
 
@@ -184,9 +183,8 @@ def test_an_algorithm_that_drops_or_repeats_a_sample_is_refused(
     algorithm: str, message: str
 ) -> None:
     how = {"vision": {"algorithm": f"{__name__}:{algorithm}"}}
-    dealer = make_dealer("per_phase", 2, balancing=how)
     with pytest.raises(DataError, match=message):
-        dealer(SMALL, "clip {}".format)
+        deal(SMALL, "per_phase", 2, name="clip {}".format, balancing=how)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +194,7 @@ def test_a_tower_that_pads_is_dealt_by_runs_of_like_lengths(
     cost: str, rows: list[list[int]]
 ) -> None:
     samples = [Lengths(20, {"vision": (n,)}) for n in (8, 32, 8, 8, 32, 8)]
-    dealt = make_dealer("per_phase", 2, balancing={"vision": {"cost": cost}})(samples)
+    _, dealt = deal(samples, "per_phase", 2, balancing={"vision": {"cost": cost}})
     by_row: dict[int, set[int]] = {}
     for lengths, media in zip(samples, dealt.media, strict=True):
         by_row.setdefault(media["vision"][0], set()).update(lengths.media["vision"])
@@ -205,9 +203,9 @@ def test_a_tower_that_pads_is_dealt_by_runs_of_like_lengths(
 
 def test_an_unknown_tower_or_algorithm_is_refused() -> None:
     with pytest.raises(DataError, match=r"data.balancing.video: no such tower; valid: decoder"):
-        make_dealer("per_phase", 2, balancing={"video": {}})
+        deal([], "per_phase", 2, balancing={"video": {}})
     with pytest.raises(DataError, match=r"data.balancing.audio.algorithm: .*'no.where:at'"):
-        make_dealer("per_phase", 2, balancing={"audio": {"algorithm": "no.where:at"}})
+        deal([], "per_phase", 2, balancing={"audio": {"algorithm": "no.where:at"}})
 
 
 # ---- from plans to arrays ------------------------------------------------------------------------
@@ -237,7 +235,7 @@ def test_what_lands_is_the_same_under_every_balance(
     everywhere = {name: list(range(4)) for name in ("decoder", "vision", "audio")}
     seen = []
     for balance in get_args(Balance):
-        config = make_config(rows=4, balance=balance)
+        config = make_config(rows=4, balance=balance, lookahead=12)
         plan = planned(source, processor, config)
         batch = assembled(source, processor, config, plan, everywhere)
         seen.append({p.index: content(batch, p, processor) for p in plan.placements})

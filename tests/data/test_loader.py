@@ -69,7 +69,7 @@ def take(
 def test_a_loader_continues_from_the_state_of_every_step(
     balance: str, demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:
-    config = make_config(balance=balance)
+    config = make_config(balance=balance, lookahead=96)
     steps = take(8, demo, processor, config)  # several epochs of the small demo
     assert steps[-1].state.position > 2 * len(demo)
     for step in range(1, 8):
@@ -100,7 +100,8 @@ def test_a_worker_leaves_interrupts_to_the_parent(
 ) -> None:
     expected = take(6, demo, processor, make_config())
     busy = make_config(workers=1, prefetch=1)  # steps beyond the second are made after the signal
-    with Loader(demo, processor, busy, seed=5, rows=all_rows(4)) as loader:
+    consumer = Consumer(WORK, microbatches=2)
+    with Loader(demo, processor, busy, 5, all_rows(4), consumer=consumer) as loader:
         steps = [next(loader)]
         for worker in multiprocessing.active_children():
             os.kill(worker.pid or 0, signal.SIGINT)

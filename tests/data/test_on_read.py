@@ -236,7 +236,7 @@ def test_samples_that_fit_in_no_row_are_not_kept(
         for _ in range(12):
             next(loader)
         assert set(loader._held.examples) - loader._planner.waiting <= set(loader._planner.missing)
-        assert len(loader._held.examples) <= 2 * config.lookahead
+        assert len(loader._held.examples) <= 2 * config.on_offer(2)
 
 
 def test_worker_processes_change_nothing(processor: Processor, make_config: MakeConfig) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.packing import FreeSpans, make_capacity, pack
+from data.packing import WAITS, FreeRows, FreeSpans, fill, make_capacity, pack
 from data.plan import lay_out
 from data.sample import DataError, Lengths
 from tests.data.samples import AUDIO, BUDGETS, VISION
@@ -46,6 +46,35 @@ def test_a_sample_with_k_older_ones_waits_at_most_k_steps(
         pool = [item for item, row in zip(pool, placed, strict=True) if row is None]
         assert all(age > step for age, _ in pool)
     assert not pool
+
+
+@given(needs_lists.filter(len), st.integers(1, 6))
+def test_exchanging_fills_every_resource_and_keeps_the_oldest(
+    needs: list[tuple[int, ...]], rows: int
+) -> None:
+    free, array = FreeRows(rows, LIMITS), np.array(needs)
+    found = [free.take(need) for need in needs]
+    first = np.array([WAITS if row is None else row for row in found])
+    before = free.left.copy()
+    filled = fill(free, array, first, positions=2)
+    assert filled[0] == first[0]
+    assert np.count_nonzero(filled == WAITS) == np.count_nonzero(first == WAITS)
+    left = np.tile(LIMITS, (rows, 1))
+    np.subtract.at(left, filled[filled >= 0], array[filled >= 0])
+    assert (left >= 0).all()
+    assert (left[:, :2] <= before[:, :2]).all()
+    np.testing.assert_array_equal(free.left, left)
+
+
+def test_a_larger_sample_takes_the_place_of_a_smaller_one() -> None:
+    needs = [(8, 2, 1), (7, 2, 1), (4, 1, 1), (12, 2, 1), (12, 1, 1)]
+    free = FreeRows(1, LIMITS)
+    rows = np.array([row if (row := free.take(need)) is not None else WAITS for need in needs])
+    assert rows.tolist() == [0, 0, 0, WAITS, WAITS]
+    # 12 positions for 8, 7 or 4 are more than there are.
+    assert fill(free, np.array(needs), rows, positions=2).tolist() == [0, 0, 0, WAITS, WAITS]
+    needs[4] = (5, 1, 1)
+    assert fill(free, np.array(needs), rows, positions=2).tolist() == [0, 0, WAITS, WAITS, 0]
 
 
 media_lengths = st.lists(st.integers(1, 70), max_size=2)
@@ -105,19 +134,15 @@ def test_a_misfit_names_the_budget() -> None:
 @given(
     rows=st.integers(1, 4),
     segments=st.integers(1, 3),
-    moves=st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=30),
+    spans=st.lists(st.integers(1, 12), max_size=30),
 )
-def test_spans_go_to_the_fullest_row_and_come_back(
-    rows: int, segments: int, moves: list[tuple[int, bool]]
-) -> None:
-    """Beside a search of all rows; some spans are given back at once."""
+def test_spans_go_to_the_fullest_row(rows: int, segments: int, spans: list[int]) -> None:
+    """Beside a search of all rows."""
     free = FreeSpans(rows, 20, segments)
     left = [[20, segments] for _ in range(rows)]
-    for span, back in moves:
+    for span in spans:
         fitting = [row for row in range(rows) if left[row][0] >= span and left[row][1]]
         wanted = min(fitting, key=lambda row: (left[row][0], row), default=None)
         assert free.take(span) == wanted
-        if wanted is not None and back:
-            free.give_back(wanted, span)
-        elif wanted is not None:
+        if wanted is not None:
             left[wanted] = [left[wanted][0] - span, left[wanted][1] - 1]

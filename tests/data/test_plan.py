@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.config import Balance
-from data.lengths import measure
+from data.lengths import LengthTable, measure
 from data.packing import Capacity, spans_of
-from data.plan import Consumer, LoaderState, Planner, StepPlan
+from data.plan import Consumer, LoaderState, Planner, Skip, StepPlan
 from data.processor import Processor
 from data.sample import DataError, SampleError
 from tests.data.samples import (
@@ -42,10 +42,14 @@ def make_planner(
     make_config: MakeConfig,
     state: LoaderState,
     microbatches: int = 1,
+    hosts: int = 1,
+    lengths: LengthTable | None = None,
     **changes: object,
 ) -> Planner:
     config = make_config(**changes)
-    lengths, consumer = measure(source, processor), Consumer(WORK, microbatches=microbatches)
+    owners = {name: [row % hosts for row in range(config.rows)] for name in WORK}
+    lengths = lengths or measure(source, processor)
+    consumer = Consumer(WORK, owners, microbatches=microbatches, readers=hosts)
     return Planner(source, lengths, config, CAPACITY, state, consumer)
 
 
@@ -171,6 +175,51 @@ def test_steps_of_a_fixed_number_of_samples(
     assert set(counts) <= {min(counts), min(counts) + 1}
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    count=st.integers(1, 40),
+    total=st.sampled_from([2, 4, 6, 8, 12]),
+    lookahead=st.sampled_from([5, 40, 90]),
+    balance=st.sampled_from(get_args(Balance)),
+    samples=st.sampled_from([None, 8, 120]),
+    data=st.data(),
+)
+def test_a_step_has_the_same_samples_however_it_is_split(
+    count: int,
+    total: int,
+    lookahead: int,
+    balance: Balance,
+    samples: int | None,
+    data: st.DataObject,
+    processor: Processor,
+    make_config: MakeConfig,
+) -> None:
+    """Of every split over microbatches and every number of hosts; and where it then stands."""
+    source = mixed_source(count, seed=count)
+    source.samples[count // 2] = source.samples[0] if count < 3 else "no conversation"
+    fixed: dict[str, Any] = {"balance": balance, "lookahead": lookahead}
+    if samples:
+        fixed |= {"batch": "samples", "samples": samples, "ladder": LADDER}
+    seen, lengths = [], measure(source, processor)
+    for rows in (r for r in range(1, total + 1) if total % r == 0):
+        hosts, number = data.draw(st.integers(1, 4)), total // rows
+        changes = fixed | {"rows": rows}
+        planner = make_planner(
+            source, processor, make_config, LoaderState(3), number, hosts, lengths, **changes
+        )
+        steps = [[planner.plan() for _ in range(number)] for _ in range(3)]
+        for plan in (plan for step in steps for plan in step):
+            assert all(n <= plan.capacity.limit(name) for name, n in used(plan, rows).items())
+        seen.append([(content_of(step), step[-1].state) for step in steps])
+    assert all(other == seen[0] for other in seen[1:])
+
+
+def content_of(step: Sequence[StepPlan]) -> tuple[list[int], list[Skip]]:
+    """Stream positions of the samples of a step, and what it has skipped."""
+    positions = [p.position for plan in step for p in plan.placements]
+    return sorted(positions), [skip for plan in step for skip in plan.skipped]
+
+
 def used(plan: StepPlan, rows: int) -> dict[str, int]:
     """Positions of the fullest row by resource."""
     full: Counter[tuple[str, int]] = Counter()
@@ -206,6 +255,39 @@ def test_a_planner_of_fixed_samples_continues_within_a_step(
         resumed = make_planner(source, processor, make_config, state, 3, **fixed)
         for plan in plans[step:]:
             assert replace(resumed.plan(), loads={}) == replace(plan, loads={})
+
+
+def test_a_sample_larger_than_a_row_does_not_depend_on_how_a_step_is_split(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    """Three images that need two rows, among small ones: splits that have two rows agree."""
+    samples = [make_sample(f"s{i}", [280] * 3 if i % 5 == 0 else [8 + i]) for i in range(30)]
+    changes: dict[str, Any] = {"balance": "per_phase", "lookahead": 30}
+    seen = []
+    for rows, number in ((8, 1), (4, 2), (2, 4), (1, 8)):
+        source = ListSource(samples)
+        planner = make_planner(
+            source, processor, make_config, LoaderState(3), number, rows=rows, **changes
+        )
+        step = [planner.plan() for _ in range(number)]
+        assert all(used(plan, rows)["vision"] <= BUDGETS["vision"] for plan in step)
+        seen.append((content_of(step), step[-1].state))
+    assert seen[0][0][1] == []
+    assert seen[0] == seen[1] == seen[2]
+    assert {name for name, _ in seen[3][0][1]} == {f"s{i}" for i in range(0, 30, 5)}
+
+
+def test_a_sample_larger_than_all_rows_is_skipped(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    """Each of its images has room, and all of them have not: it must not wait for ever."""
+    source = ListSource([make_sample("huge", [280] * 5), make_sample("small", [8])])
+    planner = make_planner(
+        source, processor, make_config, LoaderState(3), balance="per_phase", rows=2, lookahead=2
+    )
+    (skip,) = set(planner.plan().skipped)
+    assert skip[0] == "huge"
+    assert "needs 175 vision, above data.budgets' 72 for a row, and its media do not fit" in skip[1]
 
 
 def test_microbatches_of_a_step_are_even_in_time(

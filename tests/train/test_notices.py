@@ -77,7 +77,7 @@ def test_steps_of_too_few_samples_are_told_once(caplog: pytest.LogCaptureFixture
 def test_a_short_look_ahead_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     step = [microbatch(carry=())]
     (message,) = messages(caplog, Notices(experiment()), step, step)
-    assert "all 4 samples on offer had room in one microbatch; raise data.lookahead" in message
+    assert "all 4 samples on offer had room in one step; raise data.lookahead" in message
     assert not messages(caplog, Notices(experiment(samples=4)), step)
 
 
