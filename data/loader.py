@@ -5,7 +5,8 @@
 
 Worker k of N makes every plan (from measurements, cheap) and assembles steps k, k + N, ...; Grain
 hands the steps out in turn, so the batches are the same for any number of workers. Each step
-carries the state after it: that, and not Grain's own state, is what a checkpoint saves.
+carries the state after it: that, and not Grain's own state, is what a checkpoint saves, and where
+new workers go on if one dies.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+import grain
 import numpy as np
 
 from data.assemble import Assembler, Batch, Rows
@@ -205,9 +207,12 @@ class Loader(StepLoader):
         capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
         assembler = Assembler(source, processor, config, rows, config.balance == "per_phase")
         lengths = lengths or open_lengths(source, processor, config)
-        plans = _StepPlans(source, lengths, config, capacity, state, consumer)
-        steps = plans.map(_Assemble(assembler, config))
-        self._workers = config.workers
+        self._workers, self._state = config.workers, state
+
+        def steps(_: int) -> grain.IterDataset:
+            plans = _StepPlans(source, lengths, config, capacity, self._state, consumer)
+            return plans.map(_Assemble(assembler, config))
+
         self._steps = Prefetched(steps, config.workers, config.prefetch)
 
     def __next__(self) -> Step:
@@ -216,6 +221,7 @@ class Loader(StepLoader):
         if self._workers:
             # Grain unmaps shared memory with its array; what JAX may alias must not live there.
             batch = _copied(batch)
+        self._state = rest.state
         return Step(batch, rest.stats, rest.skipped, rest.state)
 
     def close(self) -> None:

@@ -15,9 +15,10 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, islice
 from typing import Any, Protocol
 
+import grain
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +27,7 @@ from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loader import Step, StepLoader, state_of, step_stats
 from data.modality import Modality
+from data.order import Order
 from data.packing import make_capacity
 from data.plan import (
     Consumer,
@@ -94,35 +96,38 @@ class Alone:
 class _PlaceIterator(Unseekable):
     """Stream position and index of the samples that one worker reads."""
 
-    def __init__(self, places: Iterator[tuple[int, int]], offset: int, stride: int) -> None:
+    def __init__(self, order: Order, positions: Iterator[int]) -> None:
         super().__init__()
-        self._places, self._ahead, self._stride = places, offset, stride
+        self._order, self._positions = order, positions
 
     def make(self) -> tuple[int, int]:
-        for _ in range(self._ahead):
-            next(self._places)
-        self._ahead = self._stride - 1
-        return next(self._places)
+        position = next(self._positions)
+        return position, self._order[position]
 
 
 class _Places(Sliced):
-    """What one host reads: its share of the samples carried over, then of all that follow."""
+    """What one host reads: its share of the samples carried over, then of all that follow.
 
-    def __init__(self, source: Source, state: LoaderState, index: int, hosts: int) -> None:
+    Its first `taken` have been read.
+    """
+
+    def __init__(
+        self, source: Source, state: LoaderState, index: int, hosts: int, taken: int = 0
+    ) -> None:
         super().__init__()
-        self._order, self._state = stream(source, state.seed), state
+        self._order, self._state, self._taken = stream(source, state.seed), state, taken
         self._index, self._hosts = index, hosts
 
     def __iter__(self) -> _PlaceIterator:
-        return _PlaceIterator(self._all(), self.offset, self.stride)
+        first = self._taken + self.offset
+        return _PlaceIterator(self._order, islice(self._positions(), first, None, self.stride))
 
-    def _all(self) -> Iterator[tuple[int, int]]:
+    def _positions(self) -> Iterator[int]:
         for position in self._state.carry:
             if position % self._hosts == self._index:
-                yield position, self._order[position]
+                yield position
         first = self._state.position
-        for position in count(first + (self._index - first) % self._hosts, self._hosts):
-            yield position, self._order[position]
+        yield from count(first + (self._index - first) % self._hosts, self._hosts)
 
 
 @dataclass(frozen=True)
@@ -366,8 +371,11 @@ class ReadingLoader(StepLoader):
             check_rows(own, encoders, config.rows)
         self._config, self._processor, self._cluster = config, processor, cluster
         self._rows, self._parts = rows[cluster.index], _Parts(rows, processor)
-        places = _Places(source, state, cluster.index, cluster.count)
-        reads = places.map(_Reader(source, processor))
+
+        def reads(taken: int) -> grain.IterDataset:
+            places = _Places(source, state, cluster.index, cluster.count, taken)
+            return places.map(_Reader(source, processor))
+
         # A step holds many samples: as many of them are made ahead as a step takes.
         wanted = config.prefetch * config.pool(consumer.microbatches)
         ahead = wanted // (cluster.count * max(1, config.workers)) + 1

@@ -2,42 +2,118 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
+import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grain
 from absl import flags
 
+from data.sample import DataError
+
+logger = logging.getLogger(__name__)
+
+#: Times that workers are started again after one of them has died.
+RESTARTS = 3
+#: Elements without a death, after which those before are forgotten.
+FORGIVEN = 1000
+#: What Grain says of a worker that is gone.
+_DIED = re.compile(r"Worker process was terminated unexpectedly with exit code (-?\d+)")
+
 
 class Prefetched(Iterator[Any]):
     """The elements of a Grain data set, made ahead; close it.
 
+    A worker process that dies, as by the kernel's hand when memory runs out, takes no element with
+    it: all workers are started again and go on behind the last element that has been taken.
+
     Args:
-        elements: of which worker k of N makes k, k + N, ...
+        elements: the data set without its first elements, as many as have been taken; worker k of N
+            makes its elements k, k + N, ...
         workers: processes; 0 for a thread of this one.
         ahead: elements made ahead, by each worker.
+
+    Raises (from `next`):
+        DataError: workers died more often than `RESTARTS` times.
     """
 
-    def __init__(self, elements: grain.IterDataset, workers: int, ahead: int) -> None:
-        if workers:
+    def __init__(
+        self, elements: Callable[[int], grain.IterDataset], workers: int, ahead: int
+    ) -> None:
+        if workers and not flags.FLAGS.is_parsed():
             # Grain's worker processes read absl flags, which nobody parses in this program.
-            if not flags.FLAGS.is_parsed():
-                flags.FLAGS.mark_as_parsed()
-            options = grain.MultiprocessingOptions(
-                num_workers=workers, per_worker_buffer_size=ahead
-            )
-            made = elements.mp_prefetch(options)
-        else:
+            flags.FLAGS.mark_as_parsed()
+        self._elements, self._workers, self._ahead = elements, workers, ahead
+        self._taken, self._deaths, self._last_death = 0, 0, 0
+        self._processes: set[Any] = set()
+        self._others = set(multiprocessing.active_children())
+        self._iterator = self._started()
+
+    def _started(self) -> Any:
+        """The elements that have not been taken."""
+        elements = self._elements(self._taken)
+        if not self._workers:
+            ahead = self._ahead
             made = grain.experimental.ThreadPrefetchIterDataset(
                 elements, prefetch_buffer_size=ahead
             )
-        self._iterator: Any = made.__iter__()
+        else:
+            made = elements.mp_prefetch(
+                grain.MultiprocessingOptions(
+                    num_workers=self._workers, per_worker_buffer_size=self._ahead
+                )
+            )
+        return made.__iter__()
 
     def __next__(self) -> Any:
-        return next(self._iterator)
+        while True:
+            try:
+                element = next(self._iterator)
+            except RuntimeError as error:
+                self._go_on(error)
+                continue
+            self._taken += 1
+            if len(self._processes) < self._workers:
+                self._processes = set(multiprocessing.active_children()) - self._others
+            return element
+
+    def _go_on(self, error: RuntimeError) -> None:
+        """Start the workers again, if it is the death of one that is told.
+
+        Raises:
+            RuntimeError: it is something else. DataError: it was one death too many.
+        """
+        died = _DIED.search(str(error))
+        if died is None:
+            raise error
+        if self._taken - self._last_death > FORGIVEN:
+            self._deaths = 0
+        self._deaths, self._last_death = self._deaths + 1, self._taken
+        told = self._death(int(died[1]))
+        self.close()
+        if self._deaths > RESTARTS:
+            raise DataError(
+                f"{told}, after workers had been started again {RESTARTS} times; where memory runs "
+                "out, lower data.workers, data.prefetch or data.image.max_pixels"
+            ) from error
+        logger.warning(
+            "%s; its batches are made again, the same ones (%d of %d times)",
+            told,
+            self._deaths,
+            RESTARTS,
+        )
+        self._processes = set()
+        self._iterator = self._started()
+
+    def _death(self, code: int) -> str:
+        """Which worker died, and how."""
+        pids = sorted(str(p.pid) for p in self._processes if p.exitcode == code)
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        return f"a worker process of the loader ({', '.join(pids) or 'just started'}) {how}"
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""

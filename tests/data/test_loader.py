@@ -8,11 +8,13 @@ import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 
+from data import prefetch
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loader import Loader, Step
@@ -93,6 +95,39 @@ def test_worker_processes_change_nothing_and_leave_nothing(
         assert set(owners) == {np.ndarray}  # and not a view of shared memory
     assert not multiprocessing.active_children()
     assert not [t for t in threading.enumerate() if t.name.startswith("grain")]
+
+
+def test_workers_that_are_killed_lose_no_sample_and_repeat_none(
+    demo: Source,
+    processor: Processor,
+    make_config: MakeConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One of two is killed within a step; a second death is one too many."""
+    monkeypatch.setattr(prefetch, "RESTARTS", 1)
+    expected = take(15, demo, processor, make_config())
+    busy = make_config(workers=2, prefetch=1)  # what is ready when one is killed still comes
+    rows, consumer = all_rows(4), Consumer(WORK, microbatches=2)
+    with Loader(demo, processor, busy, 5, rows, None, consumer) as loader:
+        steps = [next(loader) for _ in range(3)]
+        killed = kill_a_worker()
+        steps += [next(loader) for _ in range(12)]
+        for actual, wanted in zip(steps, expected, strict=True):
+            assert_same_step(actual, wanted)
+        (told,) = [record.getMessage() for record in caplog.records]
+        assert f"a worker process of the loader ({killed}) was killed by SIGKILL" in told
+        kill_a_worker()
+        with pytest.raises(DataError, match="SIGKILL, after workers had been started again 1"):
+            list(islice(loader, 12))
+    assert not multiprocessing.active_children()
+
+
+def kill_a_worker() -> int:
+    """Ends a worker process as the kernel does when memory runs out; its number."""
+    number = multiprocessing.active_children()[0].pid or 0
+    os.kill(number, signal.SIGKILL)
+    return number
 
 
 def test_a_worker_leaves_interrupts_to_the_parent(

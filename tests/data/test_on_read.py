@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 
 from data.config import DataConfig
 from data.loader import Step
-from data.on_read import Alone, Cluster, ReadingLoader, Words
+from data.on_read import Alone, Cluster, ReadingLoader, Words, _Places
 from data.plan import Consumer, LoaderState
 from data.processor import Processor
 from data.sample import SampleError
@@ -250,6 +251,20 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
         child.join(timeout=10)
     assert not multiprocessing.active_children()
     assert not [t for t in threading.enumerate() if t.name.startswith("grain")]
+
+
+def test_reading_goes_on_behind_what_has_been_taken() -> None:
+    """Of two hosts, with two workers each; what was carried over comes first."""
+    state = LoaderState(3, position=20, carry=(3, 6, 11, 15))
+    for index in range(2):
+        places = _Places(mixed_source(30), state, index, 2)
+        every = list(islice(iter(places), 12))
+        assert [position for position, _ in every[:3]] == [[6, 20, 22], [3, 11, 15]][index]
+        for taken in (1, 2, 5):
+            for worker in range(2):
+                rest = _Places(mixed_source(30), state, index, 2, taken)
+                rest.set_slice(slice(worker, None, 2))
+                assert list(islice(iter(rest), 3)) == every[taken + worker :: 2][:3]
 
 
 def test_a_header_that_lies_harms_nothing(processor: Processor, make_config: MakeConfig) -> None:
