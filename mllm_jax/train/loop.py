@@ -39,7 +39,7 @@ from mllm_jax.train.metrics import (
     PhaseLoad,
     StepRecord,
 )
-from mllm_jax.train.notices import Notices
+from mllm_jax.train.notices import Notices, Waiting
 from mllm_jax.train.optimizer import learning_rate
 from mllm_jax.train.pretrained import start_from
 from mllm_jax.train.progress import Progress
@@ -140,6 +140,7 @@ def _run(
     guard = Guard(config.train.guard, progress, saves.advice)
     progress.skipped.listed_in(config.run.path / f"{own_name(LIST)}.jsonl", progress.step)
     meter = Meter(config.train.steps, _peak(experiment), config.run.log_every, progress.figures)
+    waiting = Waiting(config.data)
     with StopSignal() as stop:
         for state, record in steps(experiment, state, progress):  # noqa: B020 - the old is donated
             stop.listen()
@@ -148,6 +149,7 @@ def _run(
             report = meter.add(record)
             if report:
                 metrics.write(report)
+                waiting(report)
                 progress.loss = report.loss
             last = progress.step == config.train.steps
             # Processes agree on stopping by a collective, which must not be part of every step.

@@ -124,6 +124,7 @@ class Report:
             balancing.
         moved_bytes, planning_seconds: of a step in the mean, see `StepRecord`.
         skipped_updates: of the window that were left out.
+        step_seconds: wall time of a step in the mean.
     """
 
     step: int
@@ -141,6 +142,7 @@ class Report:
     moved_bytes: float = 0.0
     planning_seconds: float = 0.0
     skipped_updates: int = 0
+    step_seconds: float | None = None
 
     def fields(self) -> list[tuple[str, str]]:
         """Label and value of what the log line shows: always the same, then what deviates."""
@@ -294,6 +296,7 @@ class Meter:
             moved_bytes=everything.moved_bytes / everything.steps,
             planning_seconds=everything.planning_seconds / everything.steps,
             skipped_updates=len(window) - len(losses),
+            step_seconds=pace,
         )
 
     def _mfu(self, sums: Sums) -> float | None:

@@ -3,17 +3,69 @@
 from __future__ import annotations
 
 import logging
+import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from data.config import DataConfig
 from data.loader import Step
 from mllm_jax.devices import is_primary
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.metrics import Report
 
 logger = logging.getLogger(__name__)
 
 #: Samples that are named because no balancing helps them.
 GIANTS = 10
+
+
+#: Share of a step's time that waiting for data may take.
+WAITING = 0.1
+
+
+class Waiting:
+    """Tells once, on process 0, that steps wait for data, and what helps.
+
+    Args:
+        data: the pipeline's configuration.
+        cores: of this machine.
+    """
+
+    def __init__(self, data: DataConfig, cores: int | None = None) -> None:
+        self._data, self._cores, self._told = data, cores or os.cpu_count() or 1, False
+
+    def __call__(self, report: Report) -> None:
+        """Look at the steps of a report."""
+        share = report.wait_share or 0.0
+        if share <= WAITING or self._told or not is_primary():
+            return
+        self._told = True
+        logger.warning(
+            "%.0f %% of a step is waiting for data; %s", 100 * share, self._advice(report)
+        )
+
+    def _advice(self, report: Report) -> str:
+        data = self._data
+        planning = report.planning_seconds / (report.step_seconds or math.inf)
+        if not data.workers:
+            best = max(1, min(4, self._cores // 2))
+            return (
+                "data.workers is 0, so a thread of the training process makes the batches: set "
+                f"data.workers={best}"
+            )
+        if planning > 0.5:  # every worker plans all steps
+            return (
+                f"planning a step takes {report.planning_seconds:.2g} s in each of data.workers="
+                f"{data.workers}, so more of them do not help: lower data.lookahead (now "
+                f"{data.lookahead or 'by default'}), or set data.balance=none"
+            )
+        if data.workers < self._cores:
+            return f"data.workers is {data.workers} on {self._cores} cores: raise it"
+        return (
+            f"data.workers is {data.workers}, and there are no more cores ({self._cores}): make "
+            "images smaller or clips shorter beforehand, or raise data.prefetch if waits are rare"
+        )
 
 
 @dataclass

@@ -9,8 +9,10 @@ import pytest
 from data.dealing import Loads
 from data.plan import LoaderState
 from mllm_jax.train import notices
-from mllm_jax.train.notices import Notices
+from mllm_jax.train.metrics import Report
+from mllm_jax.train.notices import Notices, Waiting
 from sharding.grid import View
+from tests.configs import config
 
 
 def experiment(samples: int | None = None) -> Any:
@@ -87,3 +89,28 @@ def test_new_shapes_are_told_but_the_first(caplog: pytest.LogCaptureFixture) -> 
     assert told == [
         f"compiling the step for positions of a microbatch: tokens {n}" for n in (16, 24)
     ]
+
+
+def report(wait: float | None, planning: float = 0.0) -> Report:
+    return Report(3, 9, 1.0, 0.1, 1.0, None, None, {}, wait, 1.0, 0, {}, 0.0, planning, step_seconds=1.0)
+
+
+@pytest.mark.parametrize(
+    ("workers", "planning", "advice"),
+    [
+        (0, 0.9, "data.workers is 0, so a thread of the training process makes the batches: set "),
+        (1, 0.2, "data.workers is 1 on 4 cores: raise it"),
+        (1, 0.8, "planning a step takes 0.8 s in each of data.workers=1, so more of them do not"),
+        (4, 0.2, "there are no more cores (4): make images smaller"),
+    ],
+)
+def test_waiting_for_data_is_told_once_with_what_helps(
+    workers: int, planning: float, advice: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tell = Waiting(config(data__workers=workers).data, cores=4)
+    with caplog.at_level("WARNING", "mllm_jax"):
+        for wait in (None, 0.0, 0.09, 0.34, 0.5):
+            tell(report(wait, planning))
+    (record,) = caplog.records
+    assert record.getMessage().startswith("34 % of a step is waiting for data; ")
+    assert advice in record.getMessage()
