@@ -1,0 +1,34 @@
+"""Runs whose steps have as many rows are the same, however the rows are split into microbatches."""
+
+import jax
+import numpy as np
+import pytest
+
+from data.plan import LoaderState
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.loop import Progress
+from tests.train.conftest import run
+
+STEPS = 20
+
+
+@pytest.fixture(scope="module")
+def losses(small_config):
+    """Of 20 steps by (rows, microbatches), and where the stream of samples then stands."""
+    found = {}
+    for rows, count in ((4, 1), (1, 4)):
+        plans = {"devices": 1, "decoder": {}, "encoders": {"vision": {}, "audio": {}}}
+        changes = {"data__rows": rows, "train__accumulate": count, "train__steps": STEPS}
+        config = small_config(parallel=plans, data__lookahead=48, **changes)
+        experiment = Experiment.build(config)
+        state, progress = experiment.step.init(jax.random.key(0)), Progress(0, LoaderState(0))
+        found[rows, count] = run(experiment, state, progress)[0], progress.loader
+    return found
+
+
+def test_losses_do_not_depend_on_how_a_step_is_split(losses):
+    (whole, stands), (split, also) = losses[4, 1], losses[1, 4]
+    assert stands == also
+    assert stands.step == STEPS
+    np.testing.assert_allclose(split, whole, rtol=1e-5)
+    assert whole[-1] < whole[0]
