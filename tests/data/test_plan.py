@@ -340,6 +340,29 @@ def test_raise_names_the_sample(processor: Processor, make_config: MakeConfig) -
         planner.plan()
 
 
+def test_a_state_that_counts_microbatches_goes_on_without_losing_a_sample(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    """As saved when each microbatch was packed by itself."""
+    saved = {"seed": 3, "step": 17, "position": 40, "carry": [3, 31, 38], "done": 0}
+    state, source = LoaderState.from_json(saved), mixed_source(60)
+    planner = make_planner(source, processor, make_config, state, 4, rows=1, lookahead=20)
+    plans = [planner.plan() for _ in range(12)]
+    placed = [p.position for plan in plans for p in plan.placements]
+    assert 3 in {p.position for plan in plans[:4] for p in plan.placements}
+    after = planner.state
+    assert sorted([*placed, *after.carry]) == [3, 31, 38, *range(40, after.position)]
+
+
+def test_a_state_within_a_step_is_for_steps_of_as_many_microbatches(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    state = LoaderState(3, done=2)
+    make_planner(mixed_source(5), processor, make_config, state, 3)
+    with pytest.raises(DataError, match="2 microbatches into a step, which has 2 now"):
+        make_planner(mixed_source(5), processor, make_config, state, 2)
+
+
 @pytest.mark.parametrize(
     "value",
     [
