@@ -246,7 +246,8 @@ class Planner:
         apart, evenly = config.balance == "per_phase", config.batch == "samples"
         self._packer = StepPacker(capacity, config.rows, consumer.microbatches, apart, evenly)
         self._readers = consumer.readers
-        self._work = consumer.work if config.balance != "none" else {}
+        spread = config.balance != "none" and consumer.microbatches > 1
+        self._work = consumer.work if spread else {}
         units = {"tokens": 1} | {m.name: m.reduction for m in capacity.modalities}
         ladder = Ladder.build(config, {**units, **consumer.units})
         self._deal = Dealer(config, capacity, ladder, consumer.work, consumer.hosts)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data.microbatches import costs_of, spread_over_time
 from data.faults import Fault
@@ -29,6 +30,7 @@ from data.problem import RESOLUTION, Ints, Work
 from data.sample import Lengths
 
 MediaRows = Mapping[str, tuple[int, ...]]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,28 @@ class StepPacker:
         """Rows of a step for samples, oldest first; the first one never waits."""
         found = [self._capacity.needs(lengths) for lengths in samples]
         needs = np.array(found, np.int64).reshape(len(samples), len(self._capacity.limits))
-        rows = _evenly(needs, self._total, self._capacity.limits) if self._evenly else None
-        return self._full(samples, needs) if rows is None else Packed.together(samples, rows)
-
-    def _full(self, samples: Sequence[Lengths], needs: Ints) -> Packed:
-        """Rows as full as can be."""
-        free = FreeRows(self._total, self._capacity.limits)
         alone = np.all(needs <= self._capacity.limits, axis=1)
-        rows = np.full(len(samples), WAITS)
+        even = self._even(samples, needs, alone) if self._evenly else None
+        return self._full(samples, needs, alone) if even is None else even
+
+    def _even(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed | None:
+        """All rows about as full; None if a sample finds no room so."""
+        free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
+        apart: dict[int, tuple[list[int], int]] = {}
+        for number in np.flatnonzero(~alone).tolist():
+            taken = self._take_apart(free, samples[number])
+            if taken is None:
+                return None
+            apart[number] = taken
+        found = _evenly(needs[alone], free.left.tolist(), self._capacity.limits)
+        if found is None:
+            return None
+        rows[alone] = found
+        return self._packed(samples, rows, apart)
+
+    def _full(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed:
+        """Rows as full as can be."""
+        free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
         apart: dict[int, tuple[list[int], int]] = {}
         for number, need in enumerate(needs.tolist()):
             if alone[number]:
@@ -103,20 +119,17 @@ class StepPacker:
             elif taken := self._take_apart(free, samples[number]):
                 apart[number] = taken
         rows[alone] = fill(free, needs[alone], rows[alone], 1 + len(self._capacity.modalities))
-        packed = Packed.together(samples, [None if r == WAITS else r for r in rows.tolist()])
-        return self._with_apart(samples, packed, apart)
+        return self._packed(samples, rows, apart)
 
-    def _with_apart(
-        self,
-        samples: Sequence[Lengths],
-        packed: Packed,
-        apart: Mapping[int, tuple[list[int], int]],
+    def _packed(
+        self, samples: Sequence[Lengths], rows: Ints, apart: Mapping[int, tuple[list[int], int]]
     ) -> Packed:
-        """`packed` and what `_take_apart` has found for other samples."""
-        rows, media = list(packed.rows), list(packed.media)
+        """Samples with one row each, and what `_take_apart` has found for others."""
+        packed = Packed.together(samples, [None if r == WAITS else r for r in rows.tolist()])
+        own, media = list(packed.rows), list(packed.media)
         for number, (parts, _) in apart.items():
-            rows[number], media[number] = by_tower(self._capacity, samples[number], parts)
-        return Packed(rows, media, math.lcm(1, *(block for _, block in apart.values())))
+            own[number], media[number] = by_tower(self._capacity, samples[number], parts)
+        return Packed(own, media, math.lcm(1, *(block for _, block in apart.values())))
 
     def _take_apart(self, free: FreeRows, lengths: Lengths) -> tuple[list[int], int] | None:
         """Rows of the parts of a sample, and the size of the block that they are in."""
@@ -172,19 +185,31 @@ def _in_row(lengths: Lengths, row: int | None) -> MediaRows:
     return {} if row is None else {name: (row,) * len(n) for name, n in lengths.media.items()}
 
 
-def _evenly(needs: Ints, rows: int, limits: Sequence[int]) -> list[int] | None:
-    """A row for every sample, dearest first the lightest one; None if that has no room for one.
+def _evenly(needs: Ints, left: list[list[int]], limits: tuple[int, ...]) -> list[int] | None:
+    """A row for every sample, all about as full of what is scarce; None if one finds no room so.
 
     Much faster than looking for full rows, of which steps of a fixed number of samples have none.
+    Samples that need most of a row of anything come first, whatever else they need.
+
+    Args:
+        needs: of the samples, `[samples, resources]`.
+        left: of every row, by resource; what is taken is taken from it.
+        limits: of an empty row.
     """
-    shares = (needs * (RESOLUTION // np.array(limits))).max(1)
-    left, lightest = [list(limits) for _ in range(rows)], [(0, row) for row in range(rows)]
+    shares = needs * (RESOLUTION // np.array(limits))
+    scarce, most = shares[:, shares.sum(0).argmax()], shares.max(1, initial=0)
+    order = np.lexsort((-np.where(most > RESOLUTION // 2, most, scarce), most <= RESOLUTION // 2))
+    lightest = [(0, row) for row in range(len(left))]
     found = [0] * len(needs)
-    for number in np.argsort(-shares, kind="stable").tolist():
-        load, row = lightest[0]
-        rest = [n - need for n, need in zip(left[row], needs[number].tolist(), strict=True)]
-        if min(rest) < 0:
+    for number, need in zip(order.tolist(), needs[order].tolist(), strict=True):
+        full: list[tuple[int, int]] = []
+        while lightest and any(n > m for n, m in zip(need, left[lightest[0][1]], strict=True)):
+            full.append(heapq.heappop(lightest))
+        if not lightest:
             return None
-        found[number], left[row] = row, rest
-        heapq.heapreplace(lightest, (load + int(shares[number]), row))
+        load, row = lightest[0]
+        heapq.heapreplace(lightest, (load + int(scarce[number]), row))
+        found[number], left[row] = row, [m - n for n, m in zip(need, left[row], strict=True)]
+        for entry in full:
+            heapq.heappush(lightest, entry)
     return found
