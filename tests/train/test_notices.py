@@ -92,7 +92,8 @@ def test_new_shapes_are_told_but_the_first(caplog: pytest.LogCaptureFixture) -> 
 
 
 def report(wait: float | None, planning: float = 0.0) -> Report:
-    return Report(3, 9, 1.0, 0.1, 1.0, None, None, {}, wait, 1.0, 0, {}, 0.0, planning, step_seconds=1.0)
+    figures = {"planning_seconds": planning, "step_seconds": 1.0}
+    return Report(3, 9, 1.0, 0.1, 1.0, None, None, {}, wait, 1.0, **figures)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from data.plan import LoaderState
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import Progress
+from mllm_jax.train.progress import Progress
 from tests.train.conftest import run
 
 STEPS = 20
