@@ -92,7 +92,7 @@ def test_new_shapes_are_told_but_the_first(caplog: pytest.LogCaptureFixture) -> 
 
 
 def report(wait: float | None, planning: float = 0.0) -> Report:
-    figures = {"planning_seconds": planning, "step_seconds": 1.0}
+    figures: dict[str, Any] = {"planning_seconds": planning, "step_seconds": 1.0}
     return Report(3, 9, 1.0, 0.1, 1.0, None, None, {}, wait, 1.0, **figures)
 
 
