@@ -230,7 +230,7 @@ def numbered(capacity: Capacity, lengths: Lengths) -> list[Part]:
 def block_of(capacity: Capacity, lengths: Lengths, rows: int) -> int | None:
     """The fewest rows that hold a sample whose media may have different ones.
 
-    They divide `rows`, those of a microbatch, so that each block is in one; None if all are too few.
+    They divide `rows`, of a microbatch, so that each block is in one; None if all are too few.
     """
     parts = numbered(capacity, lengths)
     for size in (n for n in range(1, rows + 1) if rows % n == 0):

@@ -23,8 +23,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from data.microbatches import costs_of, spread_over_time
 from data.faults import Fault
+from data.microbatches import costs_of, spread_over_time
 from data.packing import WAITS, Capacity, FreeRows, block_of, fill, numbered
 from data.problem import RESOLUTION, Ints, Work
 from data.sample import Lengths
