@@ -199,7 +199,8 @@ class Member(Together):
         if answer["kind"] == "refused":
             self._line.close()
             raise (JoinError if answer["wrong"] else PeerError)(answer["why"])
-        self._peers[0] = Peer(0, answer["host"], answer["pid"], time.monotonic())
+        now = time.monotonic()
+        self._peers[0] = Peer(0, answer["host"], answer["pid"], now, since=now)
         relay = Relay(Address(self._address.host, answer["port"]))
         self.coordinator = await relay.listen()
         self._spawn(self._listen())
@@ -294,7 +295,8 @@ class First(Together):
         if hello is None or hello.get("kind") != "hello":
             line.close()
             return
-        peer = Peer(hello["index"], hello["host"], hello["pid"], time.monotonic())
+        now = time.monotonic()
+        peer = Peer(hello["index"], hello["host"], hello["pid"], now, since=now)
         if why := self._unfit(peer, hello["count"]):
             line.send("refused", why=why, wrong=True)
             self._spawn(line.finish())
@@ -320,6 +322,7 @@ class First(Together):
         return ""
 
     async def _refuse(self, why: str, *, wrong: bool) -> None:
+        self._ending = True  # who is refused hangs up, which is no loss to tell of
         self._tell("refused", why=why, wrong=wrong)
         await self._finish()
 

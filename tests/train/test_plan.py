@@ -159,8 +159,9 @@ def test_a_long_search_shows_how_far_it_is(tmp_path: Path) -> None:
     assert told[0].startswith("fsdp: 10 s: 2 strategies simulated, ")
     begun = [line for line in told if line[0].isdigit()]
     assert [line.split()[0] for line in begun] == [str(10 * (i + 1)) for i in range(len(begun))]
-    # Searches for baselines, too.
-    assert {line.split(":")[0] for line in told if line not in begun} == {"fsdp"}
+    # The searches for other ways, too.
+    others = {line.split(":")[0] for line in told if line not in begun}
+    assert {"fsdp"} <= others <= {"fsdp", "prologue", "same remat"}
     assert all("what is left at least" in line for line in told)
 
 
