@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -102,15 +102,17 @@ class LoaderState:
         """Inverse of `to_json`.
 
         Raises:
-            DataError: a key is missing or unknown, or a value is not an integer (list).
+            DataError: a key is missing or unknown, or a value is no whole number (or list of such)
+                from 0 on.
         """
         numbers = [value.get(key) for key in ("seed", "step", "position", "done")]
         carry = value.get("carry")
-        whole = all(type(n) is int for n in numbers)
-        if not whole or not isinstance(carry, list | tuple) or len(value) != 5:
+        carried: list[Any] = list(carry) if isinstance(carry, list | tuple) else [None]
+        whole = all(type(n) is int and n >= 0 for n in (*numbers, *carried))
+        if not whole or len(value) != 5:
             raise DataError(f"not a loader state: {json.dumps(value, default=str)[:200]}")
         seed, step, position, done = (int(n) for n in numbers)  # type: ignore[call-overload]
-        return cls(seed, step, position, tuple(int(p) for p in carry), done)
+        return cls(seed, step, position, tuple(carried), done)
 
 
 @dataclass(frozen=True)

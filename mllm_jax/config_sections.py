@@ -58,7 +58,7 @@ class RunConfig(Section):
     trace_step: int | None = Field(None, ge=1)
     hang_seconds: float = Field(60.0, ge=3)
     stall_seconds: float | None = Field(1800.0, ge=3)
-    compilation_cache: str | None = "auto"
+    compilation_cache: LocalText | None = "auto"
 
     @property
     def path(self) -> Path:

@@ -212,7 +212,7 @@ def test_numbers_are_numbers(number: str, tmp_path: Path) -> None:
 
 #: Texts that name a file or folder, beside the keys that are paths by their type.
 NAMED = (
-    *("run.directory", "schedule.hardware", "model.pretrained"),
+    *("run.directory", "run.compilation_cache", "schedule.hardware", "model.pretrained"),
     *("data.tokenizer", "data.source.distribution"),
 )
 LOCAL = [key.name for key in keys(ExperimentConfig) if "Path" in key.type or key.name in NAMED]

@@ -77,8 +77,11 @@ class Together(Peers):
 
     def gather(self, name: str, value: Any) -> list[Any]:
         """As `Peers.gather`; the watch ends the process if another one never comes."""
+        before, limited = self._own.event, self._own.limited
         self.note(f"waiting for the others ({name})")
-        return self._call(self._gather(name, value))
+        values = self._call(self._gather(name, value))
+        self.note(before, limited=limited)  # which goes on
+        return values
 
     def note(self, event: str, *, limited: bool = True) -> None:
         """As `Peers.note`."""

@@ -28,6 +28,8 @@ BLOCK = 2**20
 #: Blocks that a thread verifies at a time.
 _RUN = 16
 _NAME = "checksums"
+#: What Orbax writes behind the checksums, which says only when it wrote.
+_BEHIND = ("commit_success.txt", "_CHECKPOINT_METADATA")
 
 
 class ChecksumError(ValueError):
@@ -108,11 +110,13 @@ def damaged_blocks(
         share: number of this process and of all, which verify a part each.
 
     Raises:
-        ChecksumError: the checksums themselves cannot be read.
+        ChecksumError: the checksums themselves cannot be read, or some are lost.
     """
     files = _known(folder)
     if not (folder / f"{_NAME}.json").is_file():
         raise ChecksumError(f"{folder}/{_NAME}.json is missing")
+    if unknown := sorted(_files(folder) - files.keys()):
+        raise ChecksumError(f"{folder}/{unknown[0]} has no checksum: a file of checksums is lost")
     resized = {
         _last(name, file) for name, file in files.items() if not _has_size(folder, name, file)
     }
@@ -174,6 +178,12 @@ def _extent(place: str) -> Extent:
     """Of `value:<folder>:<file>:<offset>:<length>`."""
     _, parent, file, offset, length = place.split(":")
     return Extent(f"{parent}{file}", int(offset), int(offset) + int(length))
+
+
+def _files(folder: Path) -> set[str]:
+    """Paths of the files that should have checksums."""
+    found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    return {name for name in found if not name.startswith((_NAME, *_BEHIND))}
 
 
 def _known(folder: Path) -> dict[str, _File]:

@@ -80,7 +80,7 @@ def check_whole(
         try:
             only = needed if item == "state" else _every
             blocks = damaged_blocks(folder / item, only, share)
-        except ChecksumError as error:
+        except (ChecksumError, OSError) as error:  # a disk may fail while it is read
             raise DamageError(str(error)) from error
         if blocks:
             raise _damage(folder / item, blocks)

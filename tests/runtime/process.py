@@ -55,6 +55,10 @@ def act(peers, action: str) -> None:
     if action == "compile":
         peers.note("compiling", limited=False)
         time.sleep(5)
+    if action == "evaluate":
+        peers.note("evaluating", limited=False)
+        peers.gather("a program is compiled", None)
+        time.sleep(5)
     if action == "fail":
         peers.leave(Exit.BAD_DATA, "the data are gone")
         leave_process(Exit.BAD_DATA)

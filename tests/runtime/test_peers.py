@@ -84,6 +84,12 @@ def ends(process: Process, code: int, *words: str) -> str:
     return err
 
 
+def test_what_may_take_long_may_do_so_behind_a_gather(processes, address):
+    start(processes, address, ["evaluate", "evaluate"])
+    for process in processes:
+        ends(process, Exit.OK)
+
+
 def test_three_processes_meet_gather_and_part(processes, address):
     start(processes, address, ["none", "none", "compile"])  # for longer than steps may take
     for process in processes:

@@ -154,6 +154,22 @@ def test_a_changed_leaf_is_named_and_its_checkpoint_set_aside(copy, caplog):
     assert len(list(copy.glob("damaged-2-*"))) == 1
 
 
+def test_a_lost_file_of_checksums_is_noticed(copy, caplog):
+    (copy / "2" / "state" / "checksums-0.json").unlink()
+    assert as_saved(restore(copy)) == 1
+    assert "has no checksum" in caplog.text
+
+
+def test_a_disk_that_fails_while_it_is_read_leads_to_an_older_checkpoint(copy, monkeypatch):
+    def failing(folder, *arguments):
+        if folder.parts[-2] == "2":
+            raise OSError(5, "Input/output error")
+        return []
+
+    monkeypatch.setattr("mllm_jax.train.saved.damaged_blocks", failing)
+    assert as_saved(restore(copy)) == 1
+
+
 def test_blocks_of_large_files_are_verified_one_by_one(copy, caplog):
     places = extents(copy / "2" / "state")["params.table"]
     assert len({block for place in places for block in place.blocks}) > 1
@@ -195,6 +211,10 @@ def without(key: str) -> Callable[[Any], Any]:
     return lambda value: {name: own for name, own in value.items() if name != key}
 
 
+def with_loader(**wrong: Any) -> Callable[[Any], Any]:
+    return lambda value: value | {"loader": value["loader"] | wrong}
+
+
 @pytest.mark.parametrize(
     ("item", "change", "reason"),
     [
@@ -206,6 +226,10 @@ def without(key: str) -> Callable[[Any], Any]:
         ("progress", lambda value: value | {"step": 7}, "its progress is that of step 7"),
         ("progress", lambda value: value | {"seconds": None}, "seconds: Input should be"),
         ("progress", lambda value: value | {"loader": {"seed": 1}}, "not a loader state"),
+        *(
+            ("progress", with_loader(**wrong), "not a loader state")
+            for wrong in ({"carry": ["a"]}, {"carry": [None]}, {"carry": [1.5]}, {"position": -7})
+        ),
         ("progress", lambda value: value | {"figures": {"steps": 1, "z": 2}}, "figures.z: "),
         ("progress", lambda value: value | {"skipped": {"bad": 1.5}}, "skipped.bad: "),
         ("config", lambda value: {}, "no section run, model, data, train"),
