@@ -112,6 +112,7 @@ def _add(
         description=summary,
         epilog=f"{EPILOG}\n{CODES}" if configured else CODES,
         usage=f"launch.py {name} {inputs} [options]{overrides}",
+        allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.set_defaults(command=command)

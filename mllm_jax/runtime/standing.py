@@ -8,13 +8,17 @@ from pathlib import Path
 
 from mllm_jax.config_sections import ExperimentConfig
 
+FROM_STEP = "--from-step"
+
 
 def untouched(config: ExperimentConfig) -> str:
     """Before a step was taken, by this process."""
     steps = [int(path.name) for path in _folder(config).glob("*") if path.name.isdigit()]
     if steps:
-        return f" before a step was taken: step {max(steps)} {_place(config, max(steps))}"
-    return f" before a step was taken: nothing was saved; start again with\n  {again()}"
+        where = _folder(config) / str(max(steps))
+        told = f"step {max(steps)} is saved in {where}; go on with\n  {_as_started()}"
+        return f" before a step was taken: {told}"
+    return f" before a step was taken: nothing was saved; start again with\n  {_as_started()}"
 
 
 def unsaved(config: ExperimentConfig) -> str:
@@ -28,17 +32,29 @@ def saved(config: ExperimentConfig, step: int) -> str:
     """After `step`, whose checkpoint is whole."""
     if not config.checkpoint.enabled:
         return ": nothing is saved, as checkpoint.enabled is false"
-    return f" after step {step}, which {_place(config, step)}"
+    where = _folder(config) / str(step)
+    return f" after step {step}, which is saved in {where}; go on with\n  {again()}"
 
 
 def again() -> str:
-    """The command of this process, for a shell."""
+    """The command that goes on from the newest checkpoint of this process' run, for a shell.
+
+    It is that of this process without `--from-step`, which would lead back there once more.
+    """
+    words = iter(sys.orig_argv)
+    kept = []
+    for word in words:
+        if word == FROM_STEP:
+            next(words, None)  # its number
+        elif not word.startswith(f"{FROM_STEP}="):
+            kept.append(word)
+    return shlex.join(kept)
+
+
+def _as_started() -> str:
+    """The command of this process, `--from-step` included: it may not have been followed yet."""
     return shlex.join(sys.orig_argv)
 
 
 def _folder(config: ExperimentConfig) -> Path:
     return config.run.path / "checkpoints"
-
-
-def _place(config: ExperimentConfig, step: int) -> str:
-    return f"is saved in {_folder(config) / str(step)}; go on with\n  {again()}"

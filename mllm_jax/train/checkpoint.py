@@ -130,9 +130,15 @@ class Checkpoints:
                 newer = [n for n in self.steps if step is not None and n > step]
                 self._set_aside(dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer"))
                 return found
-            damaged[tried] = f"step {tried}: {reason or 'cannot be read by another process'}"
-            if step is None:
-                logger.warning("checkpoint of %s; trying an older one", damaged[tried])
+            reason = reason or "cannot be read by another process"
+            if step is not None:
+                raise CheckpointError(
+                    f"the checkpoint of step {step}, which --from-step asks for, is damaged: "
+                    f"{self.directory / str(step)}: {reason}; it is left as it is, and "
+                    f"{self._there(without=step)}"
+                )
+            damaged[tried] = f"step {tried}: {reason}"
+            logger.warning("checkpoint of %s; trying an older one", damaged[tried])
         if damaged:
             raise CheckpointError(
                 f"no readable checkpoint in {self.directory}:\n  "
@@ -174,9 +180,13 @@ class Checkpoints:
         if step in self.steps:
             return step
         raise CheckpointError(
-            f"{self.directory} has no checkpoint of step {step}; there are those of steps "
-            f"{', '.join(map(str, self.steps)) or '(none)'}"
+            f"{self.directory} has no checkpoint of step {step}; {self._there(without=step)}"
         )
+
+    def _there(self, without: int) -> str:
+        """What else could be asked for."""
+        steps = ", ".join(str(step) for step in self.steps if step != without)
+        return f"there are those of steps {steps}" if steps else "there is no other"
 
     def _try(self, step: int, target: Any) -> tuple[Restored | None, str]:
         """The checkpoint of `step`, or None and what is wrong with it."""

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from mllm_jax.config import ExperimentConfig
+from mllm_jax.runtime.standing import again
 from mllm_jax.train.batch import everywhere
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import RunError
@@ -44,7 +45,7 @@ class Saves:
         self._checkpoints, self._config = checkpoints, config
         self._running: int | None = None
         self._whole = resumed.step or None
-        self._checkpoints.retention.good = resumed.good or self._whole
+        self._checkpoints.retention.good = resumed.good
         self._failures = 0
 
     def save(self, state: Any, progress: Progress, sane: int, *, last: bool = False) -> None:
@@ -143,7 +144,7 @@ class Saves:
             raise SaveError(
                 f"{told}; {self._failures} saves in a row have failed, and checkpoint.failures "
                 f"allows {allowed}. Newest checkpoint of this process: {whole}. "
-                "Free some space or mend the folder, then run the same command again"
+                f"Free some space or mend the folder, then go on with\n  {again()}"
             )
         logger.warning("%s; it is tried again with the next one", told)
         return False

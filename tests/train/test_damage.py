@@ -292,8 +292,17 @@ def test_one_step_can_be_asked_for_and_newer_ones_are_set_aside(copy):
     with pytest.raises(CheckpointError, match=r"no checkpoint of step 2; .* steps 1$"):
         restore(copy, step=2)
     truncate(copy / "1")
-    with pytest.raises(CheckpointError, match="step 1: leaf"):
+    with pytest.raises(CheckpointError, match=r"step 1, which .*: leaf .* there is no other$"):
         restore(copy, step=1)
+
+
+def test_a_damaged_step_that_is_asked_for_is_named_with_the_others_and_left_as_it_is(copy):
+    truncate(copy / "2")
+    before = files(copy)
+    reason = r"^the checkpoint of step 2, which --from-step asks for, is damaged: .*/2: leaf \S+ "
+    with pytest.raises(CheckpointError, match=reason + r".*; .* there are those of steps 1$"):
+        restore(copy, step=2)
+    assert files(copy) == before
 
 
 @pytest.fixture(autouse=True)

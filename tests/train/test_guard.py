@@ -7,6 +7,7 @@ import logging
 import math
 import resource
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,6 +186,14 @@ def test_a_run_that_diverges_at_once_has_no_good_checkpoint(runs):
         runs([4.0, 1e7, 1e8, NAN])
 
 
+def test_a_checkpoint_that_a_run_goes_on_from_is_not_good_before_a_loss_says_so(runs):
+    runs([4.0])
+    with pytest.raises(DivergedError, match="No checkpoint of the run is known to be good"):
+        runs([4.0, 1e7, NAN])
+    with pytest.raises(DivergedError, match="known to be good is that of step 3: go on"):
+        runs([4.0, 1e7, 1e8, 4.0, NAN], checkpoint={"every": 3})
+
+
 def test_every_nth_checkpoint_is_kept(runs):
     runs([4.0] * 9, checkpoint={"keep_every": 4})
     assert runs.kept == [4, 8, 9]
@@ -236,8 +245,10 @@ def test_saves_fail_a_bounded_number_of_times(runs, monkeypatch):
         monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
 
     reason = r"step 5 cannot be saved: .*No space left.*0 MiB are free.*3 saves in a row"
-    with pytest.raises(SaveError, match=reason):
+    monkeypatch.setattr(sys, "orig_argv", ["python", "launch.py", "train", "--from-step", "1"])
+    with pytest.raises(SaveError, match=reason) as error:
         runs([4.0] * 9, at={3: full}, checkpoint={"failures": 2})
+    assert str(error.value).endswith("then go on with\n  python launch.py train")
     assert runs.kept == [1, 2]
 
 
