@@ -135,10 +135,11 @@ def heldout_indices(source: Source, limit: int | None) -> range:
 
 def by_member(source: Source, indices: Sequence[int]) -> dict[str, list[int]]:
     """`indices` by the member of a mixture that they are of; of another source under ""."""
-    groups: dict[str, list[int]] = {}
+    if not isinstance(source, Mixture):
+        return {"": list(indices)}
+    groups: dict[str, list[int]] = {name: [] for name in source.members}
     for index in indices:
-        name = source.member(index) if isinstance(source, Mixture) else ""
-        groups.setdefault(name, []).append(index)
+        groups[source.member(index)].append(index)
     return groups
 
 

@@ -1,7 +1,8 @@
 """What a step holds, and which of its microbatches holds what.
 
-A step is packed as a whole, each sample with all its media in one row. So which samples it holds
-depends on how many rows it has, and not on how these are split into microbatches:
+A step is packed as a whole, each sample with all its media in one row, but for samples in blocks
+(see below). So, if there is none of these, which samples a step holds depends on how many rows it
+has, and not on how the rows are split into microbatches:
 
     rows of the step             0 1 2 3 4 5 6 7
     data.rows 8, accumulate 1    0 1 2 3 4 5 6 7
@@ -9,7 +10,9 @@ depends on how many rows it has, and not on how these are split into microbatche
 
 Within a microbatch `data.dealing` may then deal media to other rows. With `data.balance: per_phase`
 a sample whose media do not fit into one row lies in a block of rows, the smallest that divides
-`data.rows` and holds it. Microbatches of fewer rows than such a block cannot have the sample.
+`data.rows` and holds it. The rows of a block stay together in one microbatch, so that the size of
+the block, and with it which samples find room, depends on `data.rows`; a sample that needs more
+rows than a microbatch has is left out.
 """
 
 from __future__ import annotations

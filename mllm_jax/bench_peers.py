@@ -29,7 +29,7 @@ from mllm_jax.models.pretrained.configs import CONFIG
 from mllm_jax.models.pretrained.family import Composition
 from mllm_jax.models.pretrained.llava import LLAVA
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.train.experiment import RunError
+from mllm_jax.train.folder import RunError
 from mllm_jax.train.regroup import leaf_name
 from mllm_jax.train.verify import initial_parameters
 from mllm_jax.turns import Worker

@@ -62,9 +62,9 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """How many samples there are in a step, and how many there are in none."""
+        """How many samples there are in a microbatch, and how many there are in no step."""
         lost = f"{self.skipped} of {self.total} samples skipped"
-        return f"{self.samples:.1f} samples a step, {lost}"
+        return f"{self.samples:.1f} samples a microbatch, {lost}"
 
     @property
     def lost(self) -> list[str]:
@@ -103,12 +103,13 @@ class Advice:
             for name, now, before, budget, after in self.rows
         ]
         old, new = self.present, self.suggested
-        before = f"{old.samples:.1f} samples a batch, {old.skipped} skipped" if old else "none"
-        return [*lines, f"samples: {before}; now {new.samples:.1f} a batch, {new.skipped} skipped"]
+        before = f"{old.samples:.1f} samples a microbatch, {old.skipped} skipped" if old else "none"
+        after = f"{new.samples:.1f} a microbatch, {new.skipped} skipped"
+        return [*lines, f"samples: {before}; now {after}"]
 
     @property
     def outcomes(self) -> list[str]:
-        """Lines that say how many samples steps hold now and then, and which ones none does."""
+        """Lines that say how many samples microbatches hold now and then; which ones none does."""
         now, then = self.present, self.suggested
         before = [f"now: {now.text}", *now.lost] if now else []
         same = now is not None and now.lost == then.lost
@@ -149,7 +150,8 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     except DataError as error:
         if samples is None and len(lengths.unusable) < len(lengths):
             raise DataError(
-                f"{error}; say with --samples of `launch.py budgets` how many a step should hold"
+                f"{error}; say with --samples of `launch.py budgets` how many a microbatch should "
+                "hold"
             ) from error
         if samples is None:
             raise

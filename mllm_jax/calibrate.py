@@ -21,7 +21,7 @@ from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import is_primary
 from mllm_jax.probes import Probe, collective_probes, copy, layer_probes, matmul, update_probe
 from mllm_jax.timing import lower_quartiles, samples
-from mllm_jax.train.experiment import prepare_folder
+from mllm_jax.train.folder import prepare_folder
 from mllm_jax.workload import on_platform
 from scheduling.calibrate import Timed, fit_efficiency, fit_link
 from scheduling.hardware import Efficiency, Hardware, HardwareError, Link, of_kind

@@ -49,6 +49,7 @@ class RunConfig(Section):
             none compiles or evaluates (one is stuck); null: they wait.
         compilation_cache: folder of compiled programs, so that a restart need not compile again;
             `auto`: where JAX_COMPILATION_CACHE_DIR says, else below the user's caches; null: none.
+            Programs that took 0.1 s to compile are kept, or what JAX_PERSISTENT_CACHE_... says.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")

@@ -176,7 +176,7 @@ def _config(sub: argparse.ArgumentParser) -> None:
 
 
 def _budgets(sub: argparse.ArgumentParser) -> None:
-    help_text = "samples that a step should hold, about (default: as many as it holds now)"
+    help_text = "samples that a microbatch should hold, about (default: as many as it holds now)"
     sub.add_argument("--samples", type=_positive, metavar="N", help=help_text)
 
 

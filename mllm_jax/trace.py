@@ -13,7 +13,7 @@ import optax
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.devices import peak_flops
 from mllm_jax.train.batch import local_rows, place, select_rows
-from mllm_jax.train.experiment import RunError, prepare_folder
+from mllm_jax.train.folder import RunError, prepare_folder
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.pipeline_plan import PipelinePlan
 from mllm_jax.train.record import UNKNOWN_RATE, Recorder, Written, own_name, write_timelines

@@ -201,7 +201,7 @@ def _int(text: str) -> int:
 def _float(text: str) -> float:
     if not _FLOAT.fullmatch(text):
         raise ValueError("no number")
-    return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+    return float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
 
 
 _SCALARS: Mapping[str, Callable[[str], Any]] = {

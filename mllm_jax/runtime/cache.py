@@ -12,9 +12,12 @@ import jax
 
 logger = logging.getLogger(__name__)
 
-#: Programs that take less long to compile, in seconds, are not kept. A run has many small ones,
-#: which a step of JAX's own (1 s) leaves out.
-WORTH_KEEPING = 0.1
+#: What is worth keeping, by JAX's name of the setting: programs of any size that took a tenth of a
+#: second to compile. JAX's own second leaves out the many small ones of a run.
+WORTH_KEEPING = {
+    "jax_persistent_cache_min_compile_time_secs": 0.1,
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+}
 
 AUTO = "auto"
 
@@ -24,14 +27,19 @@ def keep_compiled(where: str | None) -> None:
 
     What is kept is found by the program, the versions of JAX and XLA, their options and the
     devices. Programs for CPUs have instructions that not every CPU knows: each kind of CPU has its
-    own folder.
+    own folder. What JAX's environment variables say of folder and thresholds holds.
 
     Args:
         where: folder; `auto`: where JAX is told by its environment, else below the user's caches;
             None: no programs are kept.
     """
     jax.config.update("jax_enable_compilation_cache", where is not None)
-    if where is None or (where == AUTO and "JAX_COMPILATION_CACHE_DIR" in os.environ):
+    if where is None:
+        return
+    for setting, ours in WORTH_KEEPING.items():
+        if setting.upper() not in os.environ:
+            jax.config.update(setting, ours)
+    if where == AUTO and "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     folder = (_user_caches() if where == AUTO else Path(where)) / _machine()
     try:
@@ -47,8 +55,6 @@ def keep_compiled(where: str | None) -> None:
         )
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", WORTH_KEEPING)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
 def _user_caches() -> Path:

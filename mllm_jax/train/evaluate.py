@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import jax
@@ -41,8 +41,9 @@ from mllm_jax.models import multimodal
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.batch import local_rows, place, whole
 from mllm_jax.train.checkpoint import Checkpoints
-from mllm_jax.train.experiment import Experiment, RunError
+from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_evaluated, together
+from mllm_jax.train.folder import RunError
 from mllm_jax.train.step import batch_spec, gather_media, microbatch_loss
 from sharding.collectives import psum
 from sharding.mesh import shardings
@@ -110,21 +111,40 @@ class Evaluator:
             params: as `converted` returns them.
 
         Returns:
-            `heldout_loss`; `heldout_losses`, by member of a mixture, else empty; `heldout_tokens`,
-            the number of tokens that the first is the mean of.
+            `heldout_loss`; `heldout_losses`, by member of a mixture, else empty, None for a member
+            of which no sample could be used; `heldout_tokens`, the number of tokens that the first
+            is the mean of.
         """
         indices = heldout_indices(self._source, self._config.evaluate.samples)
-        sums = {
-            name: total
-            for name, own in by_member(self._source, indices).items()
-            if (total := self._loss_of(params, own))[1]
-        }
-        whole = np.sum([*sums.values()], axis=0) if sums else self._refuse()
+        members = by_member(self._source, indices)
+        sums = {name: self._loss_of(params, own) for name, own in members.items()}
+        whole = np.sum([*sums.values()], axis=0)
+        if not whole[1]:
+            self._refuse()
+        for name, (_, tokens) in sums.items():
+            if not tokens:
+                self._miss(name, len(members[name]))
         return {
             "heldout_loss": float(whole[0] / whole[1]),
-            "heldout_losses": {name: float(s[0] / s[1]) for name, s in sums.items() if name},
+            "heldout_losses": {
+                name: float(loss / tokens) if tokens else None
+                for name, (loss, tokens) in sums.items()
+                if name
+            },
             "heldout_tokens": int(whole[1]),
         }
+
+    def _miss(self, member: str, samples: int) -> None:
+        """Warn, once in a run, of a member of a mixture that has no loss."""
+        own = [fault for name, fault in self._skipped.items() if name.startswith(f"{member}/")]
+        few = f"evaluate.samples={self._config.evaluate.samples} leaves it no held-out sample"
+        if member not in self._told:
+            logger.warning(
+                "data.source.members.%s has no heldout_loss: %s",
+                member,
+                _reasons(own) if samples else few,
+            )
+        self._told.add(member)
 
     def _loss_of(self, params: Any, indices: Sequence[int]) -> np.ndarray:
         """`[2]`, float64: sum of the losses of samples, and of their weights."""
@@ -174,8 +194,7 @@ class Evaluator:
             self._skipped.setdefault(name, fault)
 
     def _refuse(self) -> NoReturn:
-        reasons = "; ".join(dict.fromkeys(map(str, self._skipped.values())))
-        reasons = reasons or "the held-out split is empty"
+        reasons = _reasons(self._skipped.values()) or "the held-out split is empty"
         raise RunError(f"no held-out sample can be evaluated: {reasons}")
 
     def _expected(self, index: int) -> str:
@@ -249,11 +268,17 @@ class Evaluator:
         return lax.while_loop(unfinished, step, start)[1][None]
 
 
+def _reasons(faults: Iterable[Fault]) -> str:
+    """Each once."""
+    return "; ".join(dict.fromkeys(map(str, faults)))
+
+
 def figures_of(result: Mapping[str, Any]) -> dict[str, float]:
     """The figures of an evaluation by the names that they have in log and metrics."""
     figures = {name: result[name] for name in ("heldout_loss",) if name in result}
     for prefix, key in (("heldout_loss", "heldout_losses"), ("exact_match", "exact_match")):
-        figures |= {f"{prefix}/{name}": value for name, value in result.get(key, {}).items()}
+        own = result.get(key, {}).items()
+        figures |= {f"{prefix}/{name}": value for name, value in own if value is not None}
     return figures
 
 

@@ -13,7 +13,6 @@ from jax.sharding import Mesh
 from data.processor import Processor, make_processor
 from mllm_jax.config import ExperimentConfig
 from mllm_jax.modalities import modalities
-from mllm_jax.train.folder import RunError, prepare_folder
 from mllm_jax.train.freeze import Frozen
 from mllm_jax.train.optimizer import build_optimizer
 from mllm_jax.train.schedule import pipeline_plan
@@ -22,8 +21,6 @@ from scheduling.schedule import Observer
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, mesh_like
 from sharding.stages import without_stages
-
-__all__ = ["Experiment", "RunError", "modalities", "prepare_folder", "train_step"]
 
 #: Positions of a microbatch by resource.
 Shape = tuple[tuple[str, int], ...]

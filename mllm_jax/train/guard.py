@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.config_sections import GuardConfig
-from mllm_jax.train.experiment import RunError
+from mllm_jax.train.folder import RunError
 from mllm_jax.train.metrics import StepRecord
 from mllm_jax.train.progress import Progress
 from mllm_jax.train.regroup import leaf_name

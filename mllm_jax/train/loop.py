@@ -31,8 +31,9 @@ from mllm_jax.train.batch import place
 from mllm_jax.train.changes import tell_changes
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator, figures_of
-from mllm_jax.train.experiment import Experiment, RunError, prepare_folder
+from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_sources, go_on_with, open_loader
+from mllm_jax.train.folder import RunError, prepare_folder
 from mllm_jax.train.guard import Guard
 from mllm_jax.train.metrics import (
     Meter,

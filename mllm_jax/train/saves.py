@@ -16,7 +16,7 @@ from mllm_jax.config import ExperimentConfig
 from mllm_jax.runtime.standing import again
 from mllm_jax.train.batch import everywhere
 from mllm_jax.train.checkpoint import Checkpoints
-from mllm_jax.train.experiment import RunError
+from mllm_jax.train.folder import RunError
 from mllm_jax.train.progress import Progress
 from mllm_jax.train.saved import first_line
 

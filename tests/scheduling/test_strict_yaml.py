@@ -71,6 +71,7 @@ def test_what_is_no_plain_value_is_refused_where_it_is(text: str, told: str) -> 
     ("text", "value"),
     [
         ("[1e-3, 1E5, .5, 5., -.inf, 1_000.5]", [0.001, 1e5, 0.5, 5.0, -math.inf, 1000.5]),
+        ("[.inf, .Inf, +.INF, -.Inf, -.INF]", [*[math.inf] * 3, *[-math.inf] * 2]),
         ("[010, 0x1F, 0o17, 0b11, -1_000, +3]", [10, 31, 15, 3, -1000, 3]),
         ("[0x_, 1:30, 2026-11-23, =, 0b]", ["0x_", "1:30", "2026-11-23", "=", "0b"]),
         ("[yes, Off, ~, null, '']", [True, False, None, None, ""]),
@@ -84,6 +85,10 @@ def test_what_is_no_plain_value_is_refused_where_it_is(text: str, told: str) -> 
 )
 def test_values_are_what_they_look_like(text: str, value: Any) -> None:
     assert parse_yaml(text) == value
+
+
+def test_no_number_has_three_spellings() -> None:
+    assert all(map(math.isnan, parse_yaml("[.nan, .NaN, .NAN]")))
 
 
 def test_aliases_are_values_of_their_own() -> None:

@@ -11,7 +11,7 @@ from mllm_jax import bench_peers
 from mllm_jax.bench_peer import IGNORED, Samples, Setting, batches, collate
 from mllm_jax.config import ConfigError, load
 from mllm_jax.models.pretrained.release import Release
-from mllm_jax.train.experiment import RunError
+from mllm_jax.train.folder import RunError
 from mllm_jax.turns import Worker, WorkerError
 from tests.configs import ROOT
 

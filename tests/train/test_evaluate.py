@@ -12,11 +12,14 @@ import pytest
 
 from data.config import MixtureSource
 from data.evaluation import example_batches, prompt_batches
+from data.faults import Fault, FaultKind
+from data.sample import Sample, SampleError
 from data.sources import make_source
+from data.sources.mixture import Mixture
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import ModelConfig
 from mllm_jax.train.evaluate import Evaluator, figures_of
-from mllm_jax.train.experiment import RunError
+from mllm_jax.train.folder import RunError
 from sharding.grid import View
 
 
@@ -155,11 +158,7 @@ def test_the_loss_of_packed_samples_is_that_of_each_alone(experiment, params, lo
 
 
 def test_the_members_of_a_mixture_have_losses_of_their_own(experiment, params, losses):
-    source = experiment.config.data.source.model_dump()
-    members = {name: {"source": source} for name in ("one", "other")}
-    changes = {"source": MixtureSource(kind="mixture", members=members)}
-    mixed = changed(experiment, data=changes, evaluate={"samples": 10, "exact_match": False})
-    result = Evaluator(mixed)(params)
+    result = Evaluator(mixture(experiment, samples=10))(params)
     # Held-out samples of the members take turns, so that five are of each.
     total, tokens = np.sum(losses[:5], axis=0)
     assert result["heldout_tokens"] == 2 * tokens
@@ -169,6 +168,45 @@ def test_the_members_of_a_mixture_have_losses_of_their_own(experiment, params, l
     assert "exact_match" not in result
     figures = figures_of(result)
     assert list(figures) == ["heldout_loss", "heldout_loss/one", "heldout_loss/other"]
+
+
+def test_a_member_without_a_usable_sample_is_named_and_has_no_loss(
+    experiment, params, losses, caplog, monkeypatch
+):
+    measured = Mixture.__getitem__
+
+    def broken(mixture: Mixture, index: int) -> Sample:
+        if mixture.member(index) == "other":
+            raise SampleError(mixture.name(index), Fault(FaultKind.IMAGE, "no image"))
+        return measured(mixture, index)
+
+    monkeypatch.setattr(Mixture, "__getitem__", broken)
+    evaluator = Evaluator(mixture(experiment, samples=10))
+    results = [evaluator(params) for _ in range(2)]
+    total, tokens = np.sum(losses[:5], axis=0)
+    for result in results:
+        assert result["heldout_losses"] == {
+            "one": pytest.approx(total / tokens, rel=1e-5),
+            "other": None,
+        }
+        assert list(figures_of(result)) == ["heldout_loss", "heldout_loss/one"]
+        assert result["evaluate_skipped"] == {"unreadable image": 5}
+    told = [r.getMessage() for r in caplog.records if "heldout_loss" in r.getMessage()]
+    assert told == ["data.source.members.other has no heldout_loss: no image"]
+
+
+def test_a_member_that_no_sample_is_left_for_is_named(experiment, params, caplog):
+    result = Evaluator(mixture(experiment, samples=1))(params)
+    assert [*result["heldout_losses"].values()].count(None) == 1
+    assert "evaluate.samples=1 leaves it no held-out sample" in caplog.text
+
+
+def mixture(experiment: Any, samples: int) -> Any:
+    """The experiment with its source twice, for losses of held-out samples alone."""
+    source = experiment.config.data.source.model_dump()
+    members = {name: {"source": source} for name in ("one", "other")}
+    changes = {"source": MixtureSource(kind="mixture", members=members)}
+    return changed(experiment, data=changes, evaluate={"samples": samples, "exact_match": False})
 
 
 def changed(experiment: Any, **sections: dict[str, Any]) -> Any:

@@ -17,7 +17,8 @@ from mllm_jax.config import CheckpointConfig, ExperimentConfig
 from mllm_jax.trace import trace
 from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator
-from mllm_jax.train.experiment import Experiment, RunError
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.folder import RunError
 from mllm_jax.train.loop import pipeline_figures, steps
 from mllm_jax.train.progress import Progress
 from mllm_jax.train.saved import CheckpointError

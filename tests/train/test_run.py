@@ -72,7 +72,8 @@ def losses(run: Path) -> list[float]:
 @pytest.fixture(scope="module")
 def whole(folder: Path) -> dict[str, Any]:
     """Summary of a run of four steps in one process."""
-    out, _ = finish(launch("train", write_config(folder, "whole"), "--json"))
+    config = write_config(folder, "whole", run__compilation_cache=str(folder / "compiled"))
+    out, _ = finish(launch("train", config, "--json"))
     return json.loads(out)
 
 
@@ -149,13 +150,22 @@ def test_two_processes_read_each_sample_once_and_give_the_losses_of_one(lengths,
 
 
 def goes_on_in_one_process(run: Path, folder: Path, **changes: Any) -> None:
-    """From the middle of a run in two, with the same samples."""
+    """From the middle of a run in two, with the same samples, and a step that is compiled."""
     name = f"{run.name}_one"
     (folder / name).mkdir()
     keep_until(run / "checkpoints", folder / name / "checkpoints", step=2)
-    config = write_config(folder, name, **changes | {"evaluate": {"enabled": False}})
-    finish(launch("train", config))
+    changes |= {"evaluate": {"enabled": False}, "run__compilation_cache": str(folder / "compiled")}
+    config, kept, hits = write_config(folder, name, **changes), steps_kept(folder), folder / "hits"
+    assert kept
+    finish(start("-m", "tests.train.hits", str(hits), "train", "--config", str(config)))
+    assert int(hits.read_text())
+    assert steps_kept(folder) == kept
     np.testing.assert_allclose(losses(folder / name), losses(folder / "whole")[2:], rtol=1e-6)
+
+
+def steps_kept(folder: Path) -> set[str]:
+    """Train steps that are kept on disk."""
+    return {path.name for path in (folder / "compiled").glob("*/jit_update-*")}
 
 
 def two_processes(first: list[str], second: list[str], arguments: list[str]) -> None:
@@ -183,7 +193,7 @@ def test_an_unwritable_run_folder_is_refused_before_training(folder):
 
 
 def test_a_full_disk_is_refused_before_training(tmp_path, monkeypatch):
-    from mllm_jax.train.experiment import RunError, prepare_folder
+    from mllm_jax.train.folder import RunError, prepare_folder
 
     usage = shutil.disk_usage(tmp_path)._replace(free=70 * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
