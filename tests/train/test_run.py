@@ -155,17 +155,21 @@ def goes_on_in_one_process(run: Path, folder: Path, **changes: Any) -> None:
     (folder / name).mkdir()
     keep_until(run / "checkpoints", folder / name / "checkpoints", step=2)
     changes |= {"evaluate": {"enabled": False}, "run__compilation_cache": str(folder / "compiled")}
-    config, kept, hits = write_config(folder, name, **changes), steps_kept(folder), folder / "hits"
+    config, kept, hits = (
+        write_config(folder, name, **changes),
+        programs_kept(folder),
+        folder / "hits",
+    )
     assert kept
     finish(start("-m", "tests.train.hits", str(hits), "train", "--config", str(config)))
     assert int(hits.read_text())
-    assert steps_kept(folder) == kept
+    assert programs_kept(folder) == kept
     np.testing.assert_allclose(losses(folder / name), losses(folder / "whole")[2:], rtol=1e-6)
 
 
-def steps_kept(folder: Path) -> set[str]:
-    """Train steps that are kept on disk."""
-    return {path.name for path in (folder / "compiled").glob("*/jit_update-*")}
+def programs_kept(folder: Path) -> set[str]:
+    """Programs over the devices that are kept on disk: the train step, and those that evaluate."""
+    return {path.name for path in (folder / "compiled").glob("*/jit_run-*")}
 
 
 def two_processes(first: list[str], second: list[str], arguments: list[str]) -> None:
