@@ -376,7 +376,7 @@ class _Asynchronous:
         if decoder:
             first, last = ran[decoder.start].start, ran[decoder.stop - 1].end
         ready = last if self.overlap else done
-        return StageRun(stage, tuple(ran), self.co_issue, there, first, last, ready, done)
+        return StageRun(stage, lambda: ran, self.co_issue, there, first, last, ready, done)
 
 
 def _decoder_range(order: tuple[Bundle, ...]) -> range:
