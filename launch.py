@@ -252,7 +252,6 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
 
 def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> int:
     """Search the fastest plans for the model, the rows of a step and the devices."""
-    from mllm_jax.budgets import advise
     from mllm_jax.console import print_json, print_table
     from mllm_jax.devices import use_host
     from mllm_jax.plan import plan as run
@@ -261,7 +260,11 @@ def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -
     from scheduling.hardware import named
 
     use_host()
-    chosen = advise(config) if args.budgets else None
+    chosen = None
+    if args.budgets:
+        from mllm_jax.budgets import advise
+
+        chosen = advise(config)
     config = chosen.applied(config) if chosen else config
     memory = None if args.memory is None else args.memory * 2**30
     name = _hardware(args, config)

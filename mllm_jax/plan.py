@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mllm_jax.budgets import Advice
 from mllm_jax.config import resolve, to_yaml
 from mllm_jax.plan_baselines import compared, own_ways, simulated_baselines, smallest
 from mllm_jax.planning import Planner
@@ -17,6 +16,10 @@ from mllm_jax.same_remat import NAME, beside, same_remat
 from scheduling.estimate import Strategy
 from scheduling.search import Outcome, Progress, Search
 from scheduling.space import decoder_plans
+
+if TYPE_CHECKING:
+    # It reads data, and loads what that takes.
+    from mllm_jax.budgets import Advice
 
 #: Seconds between lines of progress.
 REPORT = 10

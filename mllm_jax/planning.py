@@ -12,6 +12,7 @@ from mllm_jax.config_checks import check_sections
 from mllm_jax.traced_workload import traced_workload
 from mllm_jax.train.schedule import cut_encoder, make_schedule, one_stage
 from mllm_jax.workload import on_platform
+from scheduling.bounds import Bounds
 from scheduling.estimate import Strategy, Workload
 from scheduling.hardware import Hardware
 from scheduling.schedule import Schedule, ScheduleError
@@ -90,6 +91,11 @@ class Planner:
     def workload(self) -> Workload:
         """What a step computes."""
         return traced_workload(self.settled, self.space.tensors or ())
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Of strategies of this workload, for all searches."""
+        return Bounds(self.workload, self.hardware)
 
     def configured(self, strategy: Strategy) -> ExperimentConfig:
         """The configuration with the plans of `strategy`, for the devices that it uses.
@@ -173,7 +179,7 @@ class Planner:
     ) -> Search:
         """The fastest strategies of `space`, by default of all, and of those that are known."""
         given = space or self.space, self.workload, self.hardware, self.schedule
-        return search(*given, top, progress, self.within, known)
+        return search(*given, top, progress, self.within, known, self.bounds)
 
     def leanest(self, space: Space | None = None) -> Lean | None:
         """What takes the least memory of `space`, by default of all, and its bytes."""

@@ -19,18 +19,16 @@ from math import floor, inf, log
 from typing import Protocol
 
 from scheduling.bounds import (
-    decoder_seconds,
-    encoder_compute,
+    Bounds,
     gathers_and_scatters,
     least_compute,
     least_state,
-    lower_bound,
 )
 from scheduling.bubbles import Placement
 from scheduling.compile import compile_program
 from scheduling.estimate import Strategy, Workload, step_times
 from scheduling.hardware import Hardware
-from scheduling.memory import Memory, Sizes, least_memory, step_memory
+from scheduling.memory import Memory, Sizes, step_memory
 from scheduling.schedule import Schedule, ScheduleError
 from scheduling.simulate import makespan, simulate
 from scheduling.simulation import Options, Simulation
@@ -174,6 +172,7 @@ def search(
     progress: Progress | None = None,
     within: float = 0.0,
     known: Sequence[Outcome] = (),
+    bounds: Bounds | None = None,
 ) -> Search:
     """The `top` fastest strategies of `space`, at most one of a family's decoder degrees.
 
@@ -186,8 +185,10 @@ def search(
         progress: see `Progress`.
         within: none is faster than what is found by more than this share of its seconds.
         known: what other searches have found, inside the space or outside; they count as found.
+        bounds: of this workload on this hardware, which other searches may have asked for, too.
     """
-    made = _Search(space, workload, hardware, scheduler, top, progress, within)
+    bounds = bounds or Bounds(workload, hardware)
+    made = _Search(space, bounds, scheduler, top, progress, within)
     for outcome in known:
         made.keep(outcome)
     return made.run()
@@ -200,7 +201,7 @@ def leanest(
 
     Args: as for `search`.
     """
-    return _Search(space, workload, hardware, scheduler, 1).leanest()
+    return _Search(space, Bounds(workload, hardware), scheduler, 1).leanest()
 
 
 def fitting(
@@ -210,7 +211,7 @@ def fitting(
 
     Args: as for `search`.
     """
-    found = _Search(space, workload, hardware, scheduler, 1).leanest(enough=space.memory)
+    found = _Search(space, Bounds(workload, hardware), scheduler, 1).leanest(enough=space.memory)
     return found if found and found[1] <= space.memory else None
 
 
@@ -250,8 +251,7 @@ class _Search:
     """The state of a search; `best` holds the outcomes found, the fastest first."""
 
     space: Space
-    workload: Workload
-    hardware: Hardware
+    bounds: Bounds
     scheduler: Scheduler
     top: int
     progress: Progress | None = None
@@ -260,7 +260,16 @@ class _Search:
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
     families: int = 0
-    _encoders: dict[tuple[str, int], float] = field(default_factory=dict)
+
+    @property
+    def workload(self) -> Workload:
+        """What a step computes."""
+        return self.bounds.workload
+
+    @property
+    def hardware(self) -> Hardware:
+        """What computes it."""
+        return self.bounds.hardware
 
     def run(self) -> Search:
         """Families in the order of their bounds, until none can be better.
@@ -320,14 +329,14 @@ class _Search:
             self.families += 1
             if not self._has_room(family):
                 self.refused[LARGE] += 1
-            elif (bound := self._lower_bound(family)) < self.limit:
+            elif (bound := self.bounds.seconds(family)) < self.limit:
                 yield bound, self.families, family
             else:
                 self.refused[SLOW] += 1
 
     def _has_room(self, strategy: Strategy) -> bool:
         """Whether the least memory that a strategy can take is there."""
-        return least_memory(self.workload, strategy, self.hardware) <= self.space.memory
+        return self.bounds.memory(strategy) <= self.space.memory
 
     def leanest(self, enough: float | None = None) -> Lean | None:
         """The strategy that takes the least memory, by branch and bound once more.
@@ -358,7 +367,7 @@ class _Search:
 
     def _by_least_memory(self, found: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
         """With their bounds; of those that are near each other, the one of fewest tasks first."""
-        pairs = [(least_memory(self.workload, own, self.hardware), own) for own in found]
+        pairs = [(self.bounds.memory(own), own) for own in found]
         return sorted(pairs, key=lambda pair: (floor(log(pair[0], STEP)), pair[1].tasks))
 
     def _leaner(self, member: Strategy, found: Lean | None) -> Lean | None:
@@ -373,7 +382,7 @@ class _Search:
 
     def _opened(self, family: Strategy) -> _Family:
         """The members of a family that have room, if the decoder alone is fast enough."""
-        alone = decoder_seconds(self.workload, family, self.hardware)
+        alone = self.bounds.alone(family)
         if alone >= self.limit:
             self.refused["slower, by the decoder's step alone"] += 1
             return _Family([])
@@ -421,14 +430,7 @@ class _Search:
     def _bound(self, member: Strategy, alone: float) -> float:
         names = self.workload.encoders
         ends = gathers_and_scatters(self.workload, member, self.hardware, names)
-        return max(alone + ends, self._lower_bound(member))
-
-    def _lower_bound(self, strategy: Strategy) -> float:
-        """`lower_bound`; what encoders compute depends on the policy and the devices alone."""
-        key = strategy.remat, strategy.decoder.devices
-        if key not in self._encoders:
-            self._encoders[key] = encoder_compute(self.workload, strategy, self.hardware)
-        return lower_bound(self.workload, strategy, self.hardware, self._encoders[key])
+        return max(alone + ends, self.bounds.seconds(member))
 
     def _try(self, member: Strategy) -> bool:
         """Whether a strategy has room, or would be too slow with any.
