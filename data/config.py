@@ -28,7 +28,7 @@ class DemoSource(_Section):
 
 
 class FieldsConfig(_Section):
-    """Fields of a record (columns of a table, keys of an object); see `data/sources/record.py`."""
+    """Fields of a record (columns of a table, keys of an object): `sources/formats/record.py`."""
 
     conversation: str | None = None  # of turns; null: conversations or messages
     question: str | None = None  # what the user says before `answer`; null: nothing but the media
@@ -57,14 +57,14 @@ class _Files(_Section):
 
 
 class LlavaSource(_Files):
-    """Conversations in JSON (a list) or JSON Lines; see `data/sources/llava.py`."""
+    """Conversations in JSON (a list) or JSON Lines; see `data/sources/formats/llava.py`."""
 
     kind: Literal["llava"]  # format of the source
     media: Place | None = None  # folder of images and clips; null: that of the records
 
 
 class ParquetSource(_Files):
-    """Tables of records, media in their columns; see `data/sources/parquet.py`."""
+    """Tables of records, media in their columns; see `data/sources/formats/parquet.py`."""
 
     kind: Literal["parquet"]  # format of the source
     media: Place | None = None  # folder of images and clips; null: that of the records
@@ -82,13 +82,13 @@ class SyntheticSource(_Section):
 
 
 class WebDatasetSource(_Files):
-    """Tar files, all members with one key a sample; see `data/sources/webdataset.py`."""
+    """Tar files, all members with one key a sample; see `data/sources/formats/webdataset.py`."""
 
     kind: Literal["webdataset"]  # format of the source
 
 
 class ArrayRecordSource(_Files):
-    """ArrayRecord files, each record a msgpack map; see `data/sources/arrayrecord.py`."""
+    """ArrayRecord files, each record a msgpack map; see `data/sources/formats/arrayrecord.py`."""
 
     kind: Literal["arrayrecord"]  # format of the source
     media: Place | None = None  # folder of images and clips; null: that of the records
@@ -108,7 +108,7 @@ class MemberConfig(_Section):
 
 
 class MixtureSource(_Section):
-    """Several sources, each as often as its weight says; see `data/order.py`."""
+    """Several sources, each as often as its weight says; see `data/sources/order.py`."""
 
     kind: Literal["mixture"]  # format of the source
     members: Annotated[dict[str, MemberConfig], Field(min_length=1)]

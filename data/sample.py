@@ -108,7 +108,7 @@ class Lengths:
     starts: by encoder, the token at which the outputs of each medium begin to land; they land side
     by side, those of a tiled image with newlines between.
     grids: by encoder of tiled images, the (rows, columns) of outputs behind those of the whole
-    image, see `data.tiles`.
+    image, see `data.kinds.tiles`.
     """
 
     tokens: int
@@ -124,7 +124,8 @@ class Lengths:
 class Tiles:
     """How the outputs of a tiled image come from those of its tiles.
 
-    grid: as of `Lengths`; taps, shares: [outputs, 4] int32 and float32, see `data.tiles.taps_of`.
+    grid: as of `Lengths`; taps, shares: [outputs, 4] int32 and float32, see
+        `data.kinds.tiles.taps_of`.
     """
 
     grid: tuple[int, int]

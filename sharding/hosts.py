@@ -23,7 +23,7 @@ AXIS = "host"
 
 
 class ProcessCluster:
-    """The processes of a run, see `data.on_read.Cluster`.
+    """The processes of a run, see `data.loading.on_read.Cluster`.
 
     Sizes are rounded up to powers of two, so that few programs are compiled.
     """

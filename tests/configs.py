@@ -6,7 +6,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.config import ExperimentConfig, resolve
+from mllm_jax.config.load import ExperimentConfig, resolve
 
 ROOT = Path(__file__).parent.parent
 
@@ -67,3 +67,12 @@ def values(**changes: Any) -> dict[str, Any]:
 def config(**changes: Any) -> ExperimentConfig:
     """The small configuration with changes, e.g. `config(train__steps=2)`."""
     return resolve(values(**changes), source="test")
+
+
+#: Of the one small run on real data that tests share, compiled once for all of a process.
+CHANGES: dict[str, Any] = {
+    "data__source": {"kind": "demo", "train": 64, "heldout": 8, "clips": 16, "variants": 2},
+    "data__lookahead": 16,
+    "data__budgets": {"tokens": 64, "segments": 8, "vision": 64, "audio": 320},
+    "train__optimizer": {"kind": "adamw", "epsilon": 1e-3},
+}

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from hypothesis import settings
 
+from data.planning.stream import LoaderState
+from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.console import OWN_PACKAGES
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.state.progress import Progress
+from tests.configs import CHANGES, config
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,3 +47,31 @@ def _logging_as_before() -> Iterator[None]:
     loggers[0].handlers[:] = handlers
     for each, level in zip(loggers, levels, strict=True):
         each.setLevel(level)
+
+
+@pytest.fixture(scope="session")
+def small_config(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ExperimentConfig]:
+    cache = tmp_path_factory.mktemp("cache")
+
+    def make(**changes: Any) -> ExperimentConfig:
+        return config(**(CHANGES | {"data__cache": str(cache)} | changes))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def experiment(small_config: Callable[..., ExperimentConfig]) -> Experiment:
+    return Experiment.build(small_config())
+
+
+@pytest.fixture(scope="session")
+def fresh_state(experiment: Experiment) -> Callable[[], tuple[Any, Progress]]:
+    """Makes the state before the first step; each call gives buffers of its own."""
+    start = jax.tree.map(np.asarray, experiment.step.init(jax.random.key(0)))
+    layout = jax.tree.map(lambda leaf: leaf.sharding, experiment.step.abstract)
+
+    def make() -> tuple[Any, Progress]:
+        copies = jax.tree.map(lambda x: x.copy(), start)
+        return jax.device_put(copies, layout), Progress(0, LoaderState(0))
+
+    return make

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 import launch
-from mllm_jax.config import load
-from mllm_jax.options import parse
+from mllm_jax.cli.commands import COMMANDS
+from mllm_jax.cli.options import parse
+from mllm_jax.config.load import load
+from mllm_jax.runtime.exits import Exit
 from tests.configs import ROOT
 from tests.train.llava_folder import write_folder
 
@@ -93,8 +95,8 @@ def make_line(command: str, folder: Path) -> list[str]:
     arguments = [word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")]
     added = {
         "train": [f"run.directory={folder / 'make'}", *SHORT],
-        "test": ["tests/test_metrics.py"],
-        "test-all": ["tests/models/test_attention_gpu.py"],
+        "test": ["tests/train/records/test_metrics.py"],
+        "test-all": ["tests/models/attention/test_gpu.py"],
     }.get(words[1], [])
     kept = [word for word in words if not word.startswith("ARGS=")]
     return [*kept, f"VENV={environment(folder)}", f"ARGS={' '.join([*arguments, *added])}"]
@@ -173,7 +175,7 @@ def test_a_quick_command_succeeds(
 ) -> None:
     monkeypatch.chdir(ROOT)
     words = [*shlex.split(command)[2:], *overrides(command, tmp_path)]
-    assert launch.main(words) == launch.OK
+    assert launch.main(words) == Exit.OK
     assert capsys.readouterr().out
 
 
@@ -199,7 +201,7 @@ def test_a_slow_command_could_be_run(command: str, tmp_path: Path) -> None:
             dry = ["make", "--dry-run", *words[1:]]
             subprocess.run(dry, cwd=ROOT, check=True, capture_output=True)
         else:
-            args = parse(words[2:], launch.COMMANDS)
+            args = parse(words[2:], COMMANDS)
             # What other commands have yet to make cannot be loaded.
             if not any(place in command for place in RELEASED):
                 assert load(ROOT / args.config, args.overrides)

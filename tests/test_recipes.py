@@ -11,17 +11,17 @@ from typing import Any
 import jax
 import pytest
 
-from data.processor import make_processor
+from data.processing.processor import make_processor
 from data.sample import DataError
-from mllm_jax.config import ConfigError, ExperimentConfig, load
-from mllm_jax.modalities import modalities
-from mllm_jax.models.config import AudioEncoderConfig, ImageEncoderConfig
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load
+from mllm_jax.config.modalities import modalities
+from mllm_jax.models.config.model import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.release import composed
-from mllm_jax.predict import memory
-from mllm_jax.simulate import simulated_step
-from mllm_jax.train.freeze import Frozen
-from scheduling.hardware import named
+from mllm_jax.plan.memory import memory
+from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.train.state.freeze import Frozen
+from scheduling.costs.hardware import named
 from tests.configs import ROOT
 
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))

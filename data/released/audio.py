@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.frames import check_finite, log_energies, scaled
-from data.modality import Modality
+from data.kinds.frames import check_finite, log_energies, scaled
+from data.kinds.modality import Modality
 from data.released.files import AudioSettings
 from data.sample import DataError, MediaError, Medium
 

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.chat import PAD_ID, Told
-from data.modality import Kind
+from data.kinds.modality import Kind
 from data.released.files import ReleasedFiles
 from data.released.marks import Found, Span, found_in, marked, white_space, written
 from data.released.template import ChatTemplate, Message, TemplateError
 from data.released.tokens import ReleasedTokenizer, Tokens
 from data.sample import ConversationError, DataError, Role, Turn
+from data.text.chat import PAD_ID, Told
 
 _PROBES: dict[Role, str] = {"system": "Probe 1.", "user": "Probe 2.", "assistant": "Probe 3."}
 _UNREAD = "Probe 4."  # in a key that no template reads
@@ -87,7 +87,7 @@ class _Rendering:
 
 
 class ReleasedChat:
-    """See `data.chat.Chat`, and the module.
+    """See `data.text.chat.Chat`, and the module.
 
     Args:
         files: of the processor's folder.

@@ -18,14 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
-from data.released.images import (
-    Exactly,
-    ImageSteps,
-    PatchBudget,
-    Resize,
-    ShortestEdge,
-    Size,
-)
+from data.released.images import Exactly, ImageSteps, PatchBudget, Resize, ShortestEdge, Size
 from data.sample import DataError
 
 _PREPROCESSOR = "preprocessor_config.json"
@@ -187,8 +180,8 @@ class ReleasedFiles:
         audio_token: likewise of a clip.
         image: how images are prepared; None if the files say nothing of it.
         audio: likewise of clips.
-        most_tiles: of an image's outputs, see `data.tiles.Tiling`; None if the files do not say.
-        fingerprint: of all that was read.
+        most_tiles: of an image's outputs, see `data.kinds.tiles.Tiling`; None if the files do not
+        say. fingerprint: of all that was read.
     """
 
     folder: Path

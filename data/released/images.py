@@ -17,10 +17,10 @@ import PIL.Image
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.modality import Modality
-from data.patches import cut_patches, with_class_token
+from data.kinds.modality import Modality
+from data.kinds.patches import cut_patches, with_class_token
+from data.kinds.tiles import WHOLE, Layout, layout_of, taps_of
 from data.sample import DataError, MediaError, Medium, Tiles
-from data.tiles import WHOLE, Layout, layout_of, taps_of
 
 Size = tuple[int, int]  # (height, width) in pixels
 Pixels = NDArray[np.uint8]  # [height, width, channels]

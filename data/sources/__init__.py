@@ -76,17 +76,17 @@ def _open_files(config: DataConfig, options: FileSource, split: Split) -> Source
     if path is None:
         raise DataError(f"data.source has no file for the split {split!r}")
     if isinstance(options, ArrayRecordSource):
-        from data.sources.arrayrecord import open_arrayrecord
+        from data.sources.formats.arrayrecord import open_arrayrecord
 
         return open_arrayrecord(config, options, path)
     if isinstance(options, ParquetSource):
-        from data.sources.parquet import open_parquet
+        from data.sources.formats.parquet import open_parquet
 
         return open_parquet(config, options, path)
     if isinstance(options, WebDatasetSource):
-        from data.sources.webdataset import open_webdataset
+        from data.sources.formats.webdataset import open_webdataset
 
         return open_webdataset(config, options, path)
-    from data.sources.llava import open_llava
+    from data.sources.formats.llava import open_llava
 
     return open_llava(config, options, path)

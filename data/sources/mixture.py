@@ -14,9 +14,9 @@ from functools import cached_property
 from itertools import accumulate
 
 from data.config import DataConfig, MixtureSource
-from data.order import Mixed, Order, interleaved
 from data.sample import DataError, Sample, SampleError
 from data.sources import Source, Split, has_split, make_source
+from data.sources.order import Mixed, Order, interleaved
 
 
 class Mixture:

@@ -1,8 +1,8 @@
 """Samples as long as real ones and of no meaning: for throughput without data.
 
-Lengths come from `data.distributions`, times `scale`; contents are noise that the sample's number
-decides. With `data.tokenizer: bytes` a sample has about as many tokens as its length says, else
-fewer or more.
+Lengths come from `data.sources.distributions`, times `scale`; contents are noise that the sample's
+number decides. With `data.tokenizer: bytes` a sample has about as many tokens as its length says,
+else fewer or more.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import DataConfig, SyntheticSource
-from data.distributions import REDUCTION, draw
 from data.sample import Audio, DataError, Image, Sample, Turn
 from data.sources import Split
+from data.sources.distributions import REDUCTION, draw
 
 #: What the media of a distribution are.
 _IMAGES, _CLIPS = "vision", "audio"

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 
-from mllm_jax.models.attention import traceable
-from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.attention.dispatch import traceable
+from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
-from scheduling.layers import LayerRun
+from scheduling.executor.layers import LayerRun
 from sharding.collectives import vary
 from sharding.grid import JointGrid, View
 from sharding.plan import ParallelPlan

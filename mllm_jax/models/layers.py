@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.attention import attention
-from mllm_jax.models.encoder_config import Activation
+from mllm_jax.models.attention.dispatch import attention
+from mllm_jax.models.config.encoder import Activation
 from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.positions import Rotary, rotate
 from mllm_jax.models.varying import gelu
@@ -220,7 +220,7 @@ class AttentionSpec:
         q_bias, k_bias, v_bias, o_bias: which projections have biases.
         qk_norm: epsilon of an RMSNorm over every head of q and k; None = no such norm.
         gain: factor on the initial output projection.
-        backend: implementation, see `mllm_jax.models.attention`.
+        backend: implementation, see `mllm_jax.models.attention.dispatch`.
     """
 
     d_model: int

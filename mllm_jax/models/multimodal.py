@@ -13,15 +13,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mllm_jax.models import decoder, vocabulary
-from mllm_jax.models.config import EncoderConfig, ModelConfig
+from mllm_jax.models import vocabulary
+from mllm_jax.models.config.model import EncoderConfig, ModelConfig
 from mllm_jax.models.connector import connect, connector_block
+from mllm_jax.models.decoders import decoder
 from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.layers import Segments, gathered
 from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, tower_axes
 from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.tiles import tapped
-from mllm_jax.models.work import model_flops, tower_work
+from mllm_jax.models.work.flops import model_flops, tower_work
 from sharding.collectives import shard_slice, unsharded
 from sharding.grid import View
 

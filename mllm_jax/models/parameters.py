@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.varying import vary_like
-from scheduling.layers import LayerRun, apply_layers
+from scheduling.executor.layers import LayerRun, apply_layers
 from sharding.grid import View
 from sharding.rules import gather_parameters
 

@@ -7,7 +7,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from mllm_jax.models.config_parts import RopeScaling
+from mllm_jax.models.config.parts import RopeScaling
 
 #: Cosines and sines, each `[rows, tokens, 1, head_dim / 2]` float32.
 Rotary = tuple[jax.Array, jax.Array]

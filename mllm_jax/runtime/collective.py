@@ -1,7 +1,8 @@
-"""Processes that JAX has found by itself tell each other things by its collectives.
+"""What processes tell each other by collectives of JAX.
 
-They have no address at which process 0 could listen, so nobody watches them but JAX: a process that
-is lost ends the others by JAX's own means (`heartbeat_timeout_seconds`, 100 s).
+`Collective` is for processes that JAX has found by itself. They have no address at which process 0
+could listen, so nobody watches them but JAX: a process that is lost ends the others by JAX's own
+means (`heartbeat_timeout_seconds`, 100 s).
 """
 
 from __future__ import annotations
@@ -31,6 +32,13 @@ class Collective(Peers):
         padded[: len(text)] = text
         told = _all(padded)
         return [json.loads(own[:size].tobytes()) for own, size in zip(told, sizes, strict=True)]
+
+
+def everywhere(yes: bool) -> bool:
+    """Whether `yes` holds on every process; all must ask at the same point of the program."""
+    if jax.process_count() == 1:
+        return yes
+    return bool(np.all(multihost_utils.process_allgather(np.array(yes))))
 
 
 def _all(own: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from mllm_jax.config_sections import ExperimentConfig
+from mllm_jax.config.sections import ExperimentConfig
 
 FROM_STEP = "--from-step"
 

@@ -24,27 +24,27 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from data.evaluation import (
+from data.faults import Fault
+from data.loading.evaluation import (
     PromptBatch,
     by_member,
     example_batches,
     heldout_indices,
     prompt_batches,
 )
-from data.faults import Fault
-from data.plan import Skip
-from data.processor import make_processor
+from data.planning.stream import Skip
+from data.processing.processor import make_processor
 from data.sources import make_source
-from mllm_jax.config import ExperimentConfig
-from mllm_jax.modalities import modalities
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.modalities import modalities
 from mllm_jax.models import multimodal
+from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.together import compiled_together
-from mllm_jax.train.batch import local_rows, place, whole
-from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_evaluated, together
-from mllm_jax.train.folder import RunError
-from mllm_jax.train.step import batch_spec, gather_media, microbatch_loss
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.step.batch import local_rows, place, whole
+from mllm_jax.train.step.train_step import batch_spec, gather_media, microbatch_loss
 from sharding.collectives import psum
 from sharding.mesh import shardings
 

@@ -10,14 +10,14 @@ import jax
 import optax
 from jax.sharding import Mesh
 
-from data.processor import Processor, make_processor
-from mllm_jax.config import ExperimentConfig
-from mllm_jax.modalities import modalities
-from mllm_jax.train.freeze import Frozen
-from mllm_jax.train.optimizer import build_optimizer
-from mllm_jax.train.schedule import pipeline_plan
-from mllm_jax.train.step import TrainStep, parameter_layouts
-from scheduling.schedule import Observer
+from data.processing.processor import Processor, make_processor
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.modalities import modalities
+from mllm_jax.config.schedule import pipeline_plan
+from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.train.state.optimizer import build_optimizer
+from mllm_jax.train.step.train_step import TrainStep, parameter_layouts
+from scheduling.schedules.schedule import Observer
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, mesh_like
 from sharding.stages import without_stages

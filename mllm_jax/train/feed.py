@@ -11,24 +11,25 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from data.config import DataConfig
-from data.evaluation import check_heldout, heldout_indices
-from data.identity import Identities, check_same_data, identities
-from data.lengths import LengthTable, open_lengths
-from data.loader import Loader, StepLoader
-from data.on_read import ReadingLoader
-from data.packing import make_capacity
-from data.plan import Consumer, LoaderState
-from data.processor import Processor, make_processor
+from data.loading.evaluation import check_heldout, heldout_indices
+from data.loading.identity import Identities, check_same_data, identities
+from data.loading.loader import Loader, StepLoader
+from data.loading.on_read import ReadingLoader
+from data.planning.lengths import LengthTable, open_lengths
+from data.planning.packing import make_capacity
+from data.planning.stream import Consumer, LoaderState
+from data.planning.unusable import refuse, unusable_samples
+from data.processing.processor import Processor, make_processor
 from data.sample import DataError, SampleError
 from data.sources import Source, make_source
-from data.unusable import refuse, unusable_samples
-from mllm_jax.config import ExperimentConfig
-from mllm_jax.devices import is_primary
-from mllm_jax.modalities import modalities
-from mllm_jax.models.work import tower_works
-from mllm_jax.train.batch import everywhere, process_rows, row_hosts
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.modalities import modalities
+from mllm_jax.models.work.flops import tower_works
+from mllm_jax.runtime.collective import everywhere
+from mllm_jax.runtime.devices import is_primary
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.progress import Progress
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.step.batch import process_rows, row_hosts
 from sharding.hosts import ProcessCluster
 
 logger = logging.getLogger(__name__)

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.config_sections import GuardConfig
-from mllm_jax.train.folder import RunError
-from mllm_jax.train.metrics import StepRecord
-from mllm_jax.train.progress import Progress
-from mllm_jax.train.regroup import leaf_name
+from mllm_jax.config.sections import GuardConfig
+from mllm_jax.runtime.folder import RunError
+from mllm_jax.train.records.metrics import StepRecord
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.regroup import leaf_name
 
 logger = logging.getLogger(__name__)
 

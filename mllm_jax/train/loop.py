@@ -13,44 +13,40 @@ from typing import Any
 import jax
 from rich.console import Console
 
-from data.identity import Identities
-from data.loader import Step, StepLoader
-from data.plan import LoaderState
-from mllm_jax.config import ExperimentConfig
-from mllm_jax.devices import is_primary, peak_flops
-from mllm_jax.models.config import ModelConfig
+from data.loading.identity import Identities
+from data.loading.loader import Step, StepLoader
+from data.planning.stream import LoaderState
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.schedule import encoder_pieces, task_costs
+from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
-from mllm_jax.models.profile import tower_profiles
+from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.runtime.agreement import agree, flat
+from mllm_jax.runtime.devices import is_primary, peak_flops
+from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.runtime.interrupt import stands
 from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.standing import saved, unsaved
+from mllm_jax.runtime.stop import StopSignal
 from mllm_jax.runtime.together import compiled_together
-from mllm_jax.train.batch import place
-from mllm_jax.train.changes import tell_changes
-from mllm_jax.train.checkpoint import Checkpoints
 from mllm_jax.train.evaluate import Evaluator, figures_of
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_sources, go_on_with, open_loader
-from mllm_jax.train.folder import RunError, prepare_folder
 from mllm_jax.train.guard import Guard
-from mllm_jax.train.metrics import (
-    Meter,
-    PhaseLoad,
-    StepRecord,
-)
 from mllm_jax.train.notices import Notices, Waiting
-from mllm_jax.train.optimizer import learning_rate
-from mllm_jax.train.pretrained import start_from
-from mllm_jax.train.progress import Progress
-from mllm_jax.train.record import UNKNOWN_RATE, Recorder, own_name, write_timelines
+from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord
+from mllm_jax.train.records.recorder import UNKNOWN_RATE, Recorder, own_name, write_timelines
+from mllm_jax.train.records.sinks import Metrics, write_summary
+from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.saves import Saves
-from mllm_jax.train.schedule import encoder_pieces, task_costs
-from mllm_jax.train.sinks import Metrics, write_summary
-from mllm_jax.train.skips import LIST
-from mllm_jax.train.stop import StopSignal
-from scheduling.timeline import timeline
+from mllm_jax.train.state.changes import tell_changes
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.optimizer import learning_rate
+from mllm_jax.train.state.pretrained import start_from
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.step.batch import place
+from scheduling.simulate.timeline import timeline
 
 logger = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from data.config import DataConfig
-from data.loader import Step
-from mllm_jax.devices import is_primary
+from data.loading.loader import Step
+from mllm_jax.runtime.devices import is_primary
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.metrics import Report
+from mllm_jax.train.records.metrics import Report
 
 logger = logging.getLogger(__name__)
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import jax
 
-from mllm_jax.config import ExperimentConfig
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.collective import everywhere
+from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.standing import again
-from mllm_jax.train.batch import everywhere
-from mllm_jax.train.checkpoint import Checkpoints
-from mllm_jax.train.folder import RunError
-from mllm_jax.train.progress import Progress
-from mllm_jax.train.saved import first_line
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.saved import first_line
 
 logger = logging.getLogger(__name__)
 

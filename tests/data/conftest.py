@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from data.config import DataConfig
-from data.processor import Processor, make_processor
+from data.processing.processor import Processor, make_processor
 from data.sources import Source, make_source
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig
 

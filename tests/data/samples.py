@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import Balance, DataConfig
-from data.dealing import Dealer, Dealt, Hosts
 from data.faults import Fault, FaultKind
-from data.ladder import Ladder
-from data.modality import Modality
-from data.packing import make_capacity
+from data.kinds.modality import Modality
+from data.planning.dealing import Dealer, Dealt, Hosts
+from data.planning.ladder import Ladder
+from data.planning.packing import make_capacity
+from data.planning.steps import StepPacker
 from data.sample import Audio, Example, Image, Lengths, Sample, SampleError, Turn
-from data.steps import StepPacker
 
 VISION = Modality("vision", "image", patch=(16, 8), channels=1)
 AUDIO = Modality("audio", "audio", mels=40, stride=8)

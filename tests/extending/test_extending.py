@@ -15,25 +15,26 @@ import numpy as np
 import pytest
 from pydantic import Field, create_model
 
-from mllm_jax.modalities import modalities
-from mllm_jax.models import decoder_families, multimodal
-from mllm_jax.models.config import DecoderConfig, ModelConfig, SiglipConfig
-from mllm_jax.models.decoder_families import DecoderFamily
+from mllm_jax.check.synthetic import scattered, synthetic_batch
+from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.config.modalities import modalities
+from mllm_jax.models import multimodal
+from mllm_jax.models.config import decoder_families
+from mllm_jax.models.config.decoder_families import DecoderFamily
+from mllm_jax.models.config.model import DecoderConfig, ModelConfig, SiglipConfig
 from mllm_jax.models.encoders import families
 from mllm_jax.models.pretrained.family import Composition
 from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
 from mllm_jax.models.pretrained.rules import decoder_rules
-from mllm_jax.models.profile import tower_profiles
-from mllm_jax.models.work import encoder_work
-from mllm_jax.train.synthetic import scattered, synthetic_batch
-from mllm_jax.train.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.models.work.flops import encoder_work
+from mllm_jax.models.work.profile import tower_profiles
 from sharding.grid import View
 from sharding.plan import ParallelPlan
 from tests.extending.aimv2 import model as aimv2
 from tests.extending.aimv2.config import Aimv2Config
 from tests.extending.aimv2.weights import AIMV2
 from tests.models import towers
-from tests.models.stored import by_name, written
+from tests.models.pretrained.stored import by_name, written
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 VISION = {
@@ -81,7 +82,7 @@ def _named(folder: Path) -> None:
     models = folder / "mllm_jax" / "models"
     shutil.copytree(Path(__file__).parent / "aimv2", models / "encoders" / "aimv2")
     for file, module, old, new in (
-        ("config.py", "config import Aimv2Config", "| Whisper", "| Aimv2Config | Whisper"),
+        ("config/model.py", "config import Aimv2Config", "| Whisper", "| Aimv2Config | Whisper"),
         ("encoders/families.py", "model import AIMV2", '"siglip":', '"aimv2": AIMV2, "siglip":'),
         ("pretrained/families.py", "weights import AIMV2", "LLAVA,", "AIMV2, LLAVA,"),
     ):

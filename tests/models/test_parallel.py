@@ -11,7 +11,7 @@ from flax import nnx
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.models import layers, multimodal
-from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.layers import Dense, Dims
 from sharding.collectives import psum
 from sharding.grid import JointGrid, View

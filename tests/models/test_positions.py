@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.models.config_parts import RopeScaling
+from mllm_jax.models.config.parts import RopeScaling
 from mllm_jax.models.positions import grid_positions, rotary, rotate, sinusoids
 
 GRID = (3, 4)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from data.tiles import Tiling, layout_of, taps_of
+from data.kinds.tiles import Tiling, layout_of, taps_of
 from mllm_jax.models import multimodal
-from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.tiles import tapped
-from mllm_jax.models.work import tower_work
+from mllm_jax.models.work.flops import tower_work
 from sharding.grid import View
 from tests.models import towers
 

@@ -18,12 +18,13 @@ import numpy as np
 import torch
 import transformers
 
-from mllm_jax.models import decoder, multimodal
-from mllm_jax.models.config import ModelConfig
+from mllm_jax.models import multimodal
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.decoders import decoder
 from sharding.grid import View
-from tests.models.conversations import example, packed
-from tests.models.stored import LIMIT, ROOT, imported_from
-from tests.models.test_parity_whole import BUDGETS
+from tests.models.pretrained.conversations import example, packed
+from tests.models.pretrained.stored import LIMIT, ROOT, imported_from
+from tests.models.pretrained.test_parity_whole import BUDGETS
 
 #: Arguments of the public implementation among what is stored of a conversation.
 ARGUMENTS = (

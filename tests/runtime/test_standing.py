@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from launch import COMMANDS
-from mllm_jax.options import parse
+from mllm_jax.cli.commands import COMMANDS
+from mllm_jax.cli.options import parse
 from mllm_jax.runtime.standing import again, untouched
 from tests.configs import config
 

@@ -5,8 +5,8 @@ from collections import defaultdict
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from scheduling.cost import TaskCosts
-from scheduling.schedule import EncoderPieces, Schedule
+from scheduling.schedules.costs import TaskCosts
+from scheduling.schedules.schedule import EncoderPieces, Schedule
 
 #: Coefficients by variable, and the least and the largest value of their sum.
 Line = tuple[dict[int, float], float, float]

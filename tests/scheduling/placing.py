@@ -8,14 +8,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from scheduling.schedule import (
-    KINDS,
-    EncoderPieces,
-    Schedule,
-    Task,
-    gpipe,
-    interleaved,
-)
+from scheduling.schedules.schedule import KINDS, EncoderPieces, Schedule, Task, gpipe, interleaved
 
 #: A task and its stage; None for encoder tasks, which are there once.
 Key = tuple[Task, int | None]

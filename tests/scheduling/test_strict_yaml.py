@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scheduling.hardware import HardwareError, named
+from scheduling.costs.hardware import HardwareError, named
 from scheduling.strict_yaml import (
     DEEPEST,
     MOST_BYTES,

@@ -7,13 +7,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from scheduling.bubbles import place_encoders
-from scheduling.cost import Parameters, Part, TowerProfile, TowerWork
-from scheduling.estimate import Strategy, Timing, Workload, step_times
-from scheduling.hardware import Efficiency, Hardware, Link
-from scheduling.schedule import Schedule, interleaved
-from scheduling.search import Scheduler
-from scheduling.space import Need, Space
+from scheduling.costs.estimate import Strategy, Timing, Workload, step_times
+from scheduling.costs.hardware import Efficiency, Hardware, Link
+from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
+from scheduling.schedules.bubbles import place_encoders
+from scheduling.schedules.schedule import Schedule, interleaved
+from scheduling.search.branch_and_bound import Scheduler
+from scheduling.search.space import Need, Space
 
 #: Degrees of tensor parallelism that the workloads here can have.
 TENSORS = (1, 2, 4, 8)

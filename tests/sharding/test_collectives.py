@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.ahead import Target
+from mllm_jax.compile.target import Target
 from sharding.collectives import all_gather, all_gather_as, reduce_scatter
 
 AXES = ("outer", "tensor")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mllm_jax.ahead import Target
+from mllm_jax.compile.target import Target
 from sharding.grid import Axes, JointGrid, View, refining_plans
 from sharding.mesh import make_mesh
 from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations

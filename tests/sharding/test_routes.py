@@ -16,8 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.ahead import Target
-from mllm_jax.bench_overlap import TARGETS
+from mllm_jax.bench.overlap import TARGETS
+from mllm_jax.compile.target import Target
 from sharding.collectives import psum
 from sharding.exchange import exchange_by_routes, is_ragged
 from sharding.grid import JointGrid

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import launch
-from data.processor import Processor
+from data.processing.processor import Processor
 from data.sample import Sample
 
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from data.config import MixtureSource
-from data.evaluation import example_batches, prompt_batches
 from data.faults import Fault, FaultKind
+from data.loading.evaluation import example_batches, prompt_batches
 from data.sample import Sample, SampleError
 from data.sources import make_source
 from data.sources.mixture import Mixture
 from mllm_jax.models import multimodal
-from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.evaluate import Evaluator, figures_of
-from mllm_jax.train.folder import RunError
 from sharding.grid import View
 
 

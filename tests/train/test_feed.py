@@ -12,9 +12,9 @@ from rich.console import Console
 
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
-from data.lengths import LengthTable
+from data.planning.lengths import LengthTable
 from data.sample import DataError, Lengths, SampleError
-from mllm_jax.config import ExperimentConfig
+from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train import feed, loop
 from mllm_jax.train.experiment import Experiment
 from tests.configs import config

@@ -19,18 +19,18 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from data.plan import LoaderState
+from data.planning.stream import LoaderState
 from data.sample import DataError
-from mllm_jax.config import ExperimentConfig
-from mllm_jax.config_sections import GuardConfig
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.sections import GuardConfig
 from mllm_jax.train import loop, saves
-from mllm_jax.train.batch import place
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.guard import DivergedError, Guard, not_finite
-from mllm_jax.train.metrics import StepRecord
-from mllm_jax.train.progress import Progress
+from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.saves import SaveError
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.step.batch import place
 
 NAN = math.nan
 

@@ -6,12 +6,12 @@ import jax
 import numpy as np
 
 from mllm_jax.train import loop
-from mllm_jax.train.batch import place
-from mllm_jax.train.changes import tell_changes
 from mllm_jax.train.feed import open_loader
-from mllm_jax.train.metrics import Sums
-from mllm_jax.train.progress import Progress
-from tests.train.conftest import run
+from mllm_jax.train.records.metrics import Sums
+from mllm_jax.train.state.changes import tell_changes
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.step.batch import place
+from tests.train.runs import run
 
 
 def test_a_resumed_run_tells_what_has_changed(caplog):

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.dealing import Loads
-from data.plan import LoaderState
+from data.planning.dealing import Loads
+from data.planning.stream import LoaderState
 from mllm_jax.train import notices
-from mllm_jax.train.metrics import Report
 from mllm_jax.train.notices import Notices, Waiting
+from mllm_jax.train.records.metrics import Report
 from sharding.grid import View
 from tests.configs import config
 

@@ -12,19 +12,19 @@ import jax
 import numpy as np
 import pytest
 
-from data.plan import LoaderState
-from mllm_jax.config import CheckpointConfig, ExperimentConfig
-from mllm_jax.trace import trace
-from mllm_jax.train.checkpoint import Checkpoints
+from data.planning.stream import LoaderState
+from mllm_jax.check.trace import trace
+from mllm_jax.check.verify import verify
+from mllm_jax.config.load import CheckpointConfig, ExperimentConfig
+from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.folder import RunError
 from mllm_jax.train.loop import pipeline_figures, steps
-from mllm_jax.train.progress import Progress
-from mllm_jax.train.saved import CheckpointError
-from mllm_jax.train.verify import verify
-from tests.train.conftest import run
-from tests.train.conftest import save as write
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.saved import CheckpointError
+from tests.train.runs import run
+from tests.train.runs import save as write
 
 CONFIG = CheckpointConfig(asynchronous=False)
 PIPELINED: dict[str, Any] = {
@@ -216,8 +216,8 @@ def test_verify_holds_for_a_pipeline(small_config: Make) -> None:
 
 def test_the_plan_of_another_schedule_is_refused(small_config: Make) -> None:
     """A schedule that breaks a rule does not reach the devices."""
-    from scheduling.compile import compile_program
-    from scheduling.schedule import ScheduleError
+    from scheduling.programs.compile import compile_program
+    from scheduling.schedules.schedule import ScheduleError
 
     plan = Experiment.build(small_config(**MODEL, **PIPELINED)).step.pipeline
     assert plan is not None

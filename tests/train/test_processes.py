@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mllm_jax.runtime.exits import Exit
+from tests.configs import CHANGES
 from tests.runtime.test_peers import free_port
-from tests.train.conftest import CHANGES
 from tests.train.test_run import launch, write_config
 
 Process = subprocess.Popen[str]

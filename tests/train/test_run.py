@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.configs import ROOT, values
-from tests.train.conftest import CHANGES, keep_until
+from tests.configs import CHANGES, ROOT, values
+from tests.train.runs import keep_until
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ def test_an_unwritable_run_folder_is_refused_before_training(folder):
 
 
 def test_a_full_disk_is_refused_before_training(tmp_path, monkeypatch):
-    from mllm_jax.train.folder import RunError, prepare_folder
+    from mllm_jax.runtime.folder import RunError, prepare_folder
 
     usage = shutil.disk_usage(tmp_path)._replace(free=70 * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from data.plan import LoaderState
+from data.planning.stream import LoaderState
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.progress import Progress
-from tests.train.conftest import run
+from mllm_jax.train.state.progress import Progress
+from tests.train.runs import run
 
 STEPS = 20
 

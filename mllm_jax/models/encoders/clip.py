@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.config import ClipConfig
+from mllm_jax.models.config.model import ClipConfig
 from mllm_jax.models.encoders import vision
 from mllm_jax.models.layers import Dense, LayerNorm, aligned, normal
 from mllm_jax.models.parameters import Block, Params, Tower

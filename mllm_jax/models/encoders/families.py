@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mllm_jax.models.config import EncoderConfig
+from mllm_jax.models.config.model import EncoderConfig
 from mllm_jax.models.encoders import clip, vision, whisper
 from mllm_jax.models.encoders.family import EncoderFamily
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.config import ClipConfig, SiglipConfig, Vit22bConfig
+from mllm_jax.models.config.model import ClipConfig, SiglipConfig, Vit22bConfig
 from mllm_jax.models.layers import (
     MLP,
     AttentionSpec,

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.config import CONVOLUTION, WhisperConfig
+from mllm_jax.models.config.model import CONVOLUTION, WhisperConfig
 from mllm_jax.models.layers import (
     MLP,
     AttentionSpec,

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.models.config import DecoderConfig
-from mllm_jax.models.config_parts import RopeScaling
-from mllm_jax.models.decoder_families import FAMILIES
+from mllm_jax.models.config.decoder_families import FAMILIES
+from mllm_jax.models.config.model import DecoderConfig
+from mllm_jax.models.config.parts import RopeScaling
 from mllm_jax.models.pretrained.files import PretrainedError, listed
 
 CONFIG = "config.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.models.config import ConnectorConfig
+from mllm_jax.models.config.model import ConnectorConfig
 from mllm_jax.models.pretrained.family import Composition, Connector, Family, Values
 from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.models.pretrained.rules import Rule, connector_rules

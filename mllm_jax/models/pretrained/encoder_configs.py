@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mllm_jax.models.config import (
+from mllm_jax.models.config.model import (
     Activation,
     ClipConfig,
     ImageEncoderConfig,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.config import (
+from mllm_jax.models.config.model import (
     ClipConfig,
     DecoderConfig,
     EncoderConfig,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.config import ConnectorConfig, DecoderConfig, EncoderConfig
+from mllm_jax.models.config.model import ConnectorConfig, DecoderConfig, EncoderConfig
 from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError, listed
 from mllm_jax.models.pretrained.rules import Rule
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mllm_jax.models.config import DecoderConfig, ImageEncoderConfig, SiglipConfig
-from mllm_jax.models.config_parts import TilesConfig
+from mllm_jax.models.config.model import DecoderConfig, ImageEncoderConfig, SiglipConfig
+from mllm_jax.models.config.parts import TilesConfig
 from mllm_jax.models.pretrained.configs import released_decoder, text_config
 from mllm_jax.models.pretrained.encoder_configs import (
     activation_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.models.config import DecoderConfig, EncoderConfig, WhisperConfig
+from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, WhisperConfig
 from mllm_jax.models.pretrained.configs import released_decoder, text_config
 from mllm_jax.models.pretrained.encoder_configs import released_whisper, whisper_config
 from mllm_jax.models.pretrained.family import Composition, Family, Values

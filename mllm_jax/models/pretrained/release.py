@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mllm_jax.models.config import ModelConfig
+from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.pretrained.configs import CONFIG, read_config
 from mllm_jax.models.pretrained.families import family_named
 from mllm_jax.models.pretrained.family import HEAD, Composition, Family, Values

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mllm_jax.models.config import (
+from mllm_jax.models.config.model import (
     ClipConfig,
     ConnectorConfig,
     DecoderConfig,

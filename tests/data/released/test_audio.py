@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.frames import log_energies
-from data.modality import Modality
+from data.kinds.frames import log_energies
+from data.kinds.modality import Modality
 from data.released import audio
 from data.released.audio import ReleasedAudio, log_mel
 from data.released.files import AudioSettings, read_folder

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from data.chat import Told
-from data.modality import Kind
+from data.kinds.modality import Kind
 from data.released.chat import ReleasedChat
 from data.released.files import AddedToken, ReleasedFiles, read_folder
 from data.sample import ConversationError, DataError, Turn
+from data.text.chat import Told
 from tests.data.released.stored import CHATTING, DAY, ROOT, arrays, changed, composed, read_json
 
 MARKS: dict[Kind, str] = {"image": "<image>", "audio": "<audio>"}

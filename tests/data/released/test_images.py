@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.modality import Modality
+from data.kinds.modality import Modality
+from data.kinds.tiles import Tiling
 from data.released.files import read_folder
 from data.released.images import (
     Exactly,
@@ -25,7 +26,6 @@ from data.released.images import (
     padded_to_square,
 )
 from data.sample import DataError, MediaError, Medium
-from data.tiles import Tiling
 from tests.data.released.stored import ROOT, arrays, changed, composed, image, read_json
 
 NAMES = ("wide", "tall", "square", "large", "tiny")

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from data.config import DataConfig
-from data.evaluation import prompt_batches
-from data.loader import Loader, StepLoader
-from data.modality import Modality
-from data.on_read import Alone, ReadingLoader
-from data.plan import Consumer
-from data.processor import Processor, make_processor
+from data.kinds.modality import Modality
+from data.kinds.tiles import Tiling
+from data.loading.evaluation import prompt_batches
+from data.loading.loader import Loader, StepLoader
+from data.loading.on_read import Alone, ReadingLoader
+from data.planning.stream import Consumer
+from data.processing.processor import Processor, make_processor
 from data.sample import Audio, DataError, Image, LengthError, Sample, SampleError, Turn
-from data.tiles import Tiling
 from tests.data.released.stored import (
     CHATTING,
     ROOT,

@@ -12,21 +12,14 @@ import numpy as np
 import pytest
 
 from data.config import DataConfig
-from data.lengths import measure
-from data.loader import Loader
-from data.processor import Processor
+from data.loading.loader import Loader
+from data.planning.lengths import measure
+from data.planning.suggest import suggest_budgets
+from data.processing.processor import Processor
 from data.sample import DataError
 from data.sources import Source, make_source
 from data.sources.digits import DigitShapes, Strip, draw, make_strip, split_scans
-from data.sources.speech import (
-    SPEEDS,
-    VOICES,
-    Clips,
-    Utterance,
-    is_heldout,
-    make_utterances,
-)
-from data.suggest import suggest_budgets
+from data.sources.speech import SPEEDS, VOICES, Clips, Utterance, is_heldout, make_utterances
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
 
 

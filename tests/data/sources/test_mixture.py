@@ -14,18 +14,18 @@ import pytest
 from pydantic import ValidationError
 
 from data.config import DataConfig
-from data.lengths import open_lengths
-from data.loader import Loader
-from data.on_read import Alone, ReadingLoader
-from data.plan import Consumer, LoaderState, Planner
-from data.processor import make_processor
+from data.loading.loader import Loader
+from data.loading.on_read import Alone, ReadingLoader
+from data.planning.lengths import open_lengths
+from data.planning.stream import Consumer, LoaderState, Planner
+from data.planning.suggest import suggest_budgets
+from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
 from data.sources import make_source
 from data.sources.mixture import Mixture
-from data.suggest import suggest_budgets
+from tests.data.loading.test_loader import assert_same_step
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, all_rows
-from tests.data.sources.writers import FORMATS, SAMPLES
-from tests.data.test_loader import assert_same_step
+from tests.data.sources.formats.writers import FORMATS, SAMPLES
 
 WEIGHTS = {"json_list": 3.0, "webdataset": 1.0, "arrayrecord": 0.5}
 COUNTS = {"json_list": 2, "webdataset": 4, "arrayrecord": 6}

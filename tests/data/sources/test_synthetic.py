@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.distributions import REDUCTION, draw
-from data.loader import Loader
-from data.plan import Consumer
-from data.processor import make_processor
+from data.loading.loader import Loader
+from data.planning.stream import Consumer
+from data.processing.processor import make_processor
 from data.sample import DataError
 from data.sources import make_source
+from data.sources.distributions import REDUCTION, draw
 from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows
 
 SOURCE = {"kind": "synthetic", "samples": 200, "scale": 0.05, "patch": 16}

@@ -1,0 +1,1 @@
+"""Planned steps, read and assembled to batches."""

@@ -1,0 +1,279 @@
+"""Step plans to arrays: the packed batch.
+
+    {"decoder": {tokens, targets, loss_weight, segment_ids, positions: [R, T],
+                 media: {encoder: [R, T]}},
+     "encoders": {encoder: {inputs [R, Te, F], segment_ids [R, Te],
+                            positions [R, Te, 2] (images) or [R, Te] (clips),
+                            sizes [R, Te, 2] (images),
+                            taps, shares [R, T_out, 4] (tiled images)}}}
+
+`media` is -1, or row * T_out + offset of the encoder output that lands at the position, where `row`
+is the encoder's global row and T_out its outputs per row. Segment 0 is padding; negative ones are
+frames behind a clip, which convolutions read. A class token has the position (-1, -1). Output j of
+tiled images is sum_k shares[j, k] * output taps[j, k] of the connector, counted within the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from data.config import DataConfig
+from data.kinds.modality import Modality
+from data.kinds.tiles import no_taps
+from data.planning.packing import Capacity
+from data.planning.stream import Placement, Skip, runs_of_plan
+from data.processing.processor import Processor
+from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError, Tiles
+from data.sources import Source
+from data.text.chat import PAD_ID
+
+Batch = dict[str, Any]
+Rows = Mapping[str, Sequence[int]]
+
+
+def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
+    """Check which global rows of each tower a process asks for.
+
+    Raises:
+        ValueError: a tower is missing or unknown, or a row is out of range or repeated.
+    """
+    towers = ["decoder", *encoders]
+    if sorted(rows) != sorted(towers):
+        raise ValueError(f"rows are given for {sorted(rows)}; valid: exactly {towers}")
+    for tower, wanted in rows.items():
+        if len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(total)):
+            raise ValueError(f"rows of {tower}: {list(wanted)} are not distinct in 0..{total - 1}")
+
+
+class BatchArrays:
+    """The arrays of some rows, empty at first.
+
+    Args:
+        rows: of each tower.
+        modalities: of the encoders.
+        capacity: of a row.
+    """
+
+    def __init__(self, rows: Rows, modalities: Mapping[str, Modality], capacity: Capacity) -> None:
+        self._local = {tower: {row: i for i, row in enumerate(own)} for tower, own in rows.items()}
+        self._modalities, self._capacity = modalities, capacity
+        shape = (len(rows["decoder"]), capacity.limit("tokens"))
+        decoder: Batch = {
+            "tokens": np.full(shape, PAD_ID, np.int32),
+            "targets": np.full(shape, PAD_ID, np.int32),
+            "loss_weight": np.zeros(shape, np.float32),
+            "segment_ids": np.zeros(shape, np.int32),
+            "positions": np.zeros(shape, np.int32),
+            "media": {name: np.full(shape, -1, np.int32) for name in modalities},
+        }
+        encoders = {
+            name: _empty_encoder(modality, (len(rows[name]), capacity.limit(name)))
+            for name, modality in modalities.items()
+        }
+        self.batch: Batch = {"decoder": decoder, "encoders": encoders}
+
+    def wants_text(self, placement: Placement) -> bool:
+        """Whether the decoder row of a sample is among these."""
+        return placement.row in self._local["decoder"]
+
+    def wanted_media(self, placement: Placement) -> Iterator[tuple[str, int]]:
+        """Encoder and number of the media of a sample whose rows are among these."""
+        for name, media in placement.media.items():
+            for number, (row, _, _) in enumerate(media):
+                if row in self._local[name]:
+                    yield name, number
+
+    def write_text(self, placement: Placement, example: Example) -> None:
+        """Write a sample into its decoder row, and where its media land."""
+        row, decoder = self._local["decoder"][placement.row], self.batch["decoder"]
+        _write_text(decoder, row, placement, example)
+        for name, runs in runs_of_plan([placement], self._capacity.modalities).items():
+            outputs = self._capacity.limit(name) // self._modalities[name].reduction
+            for encoder_row, first, _, token, count in runs.tolist():
+                index = encoder_row * outputs + first + np.arange(count)
+                decoder["media"][name][row, token : token + count] = index
+
+    def write_medium(self, placement: Placement, name: str, number: int, medium: Medium) -> None:
+        """Write one medium of a sample into its encoder row."""
+        row, start, segment = placement.media[name][number]
+        encoder, local = self.batch["encoders"][name], self._local[name][row]
+        modality = self._modalities[name]
+        if (medium.tiles is None) != (modality.tiling is None):
+            raise ValueError(f"{name}: images are cut into tiles by all or by none: {modality}")
+        parts = modality.segments(len(medium.inputs))
+        _write_medium(encoder, local, start, segment, parts, medium)
+        if medium.tiles is not None:
+            _write_tiles(encoder, local, start // modality.reduction, medium.tiles)
+        stop = start + len(medium.inputs)
+        encoder["segment_ids"][local, stop - self._modalities[name].lookahead : stop] *= -1
+
+
+class Assembler:
+    """Reads the samples of some rows and writes them into arrays.
+
+    By default a process reads every sample that has a part in any of its rows, and all of it, so
+    that two processes with parts of one bad sample both leave the same hole.
+
+    Args:
+        rows: global rows of each tower that this process holds.
+        apart: media lie in rows of their own. A process then reads the texts of its decoder rows
+            and the media of its encoder rows, each of which no other process reads. In the place of
+            a medium that turns out bad is a blank one.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        processor: Processor,
+        config: DataConfig,
+        rows: Rows,
+        apart: bool = False,
+    ) -> None:
+        check_rows(rows, list(processor.modalities), config.rows)
+        self._raise, self._apart, self._rows = config.on_error == "raise", apart, rows
+        self._source, self._processor = source, processor
+
+    def __call__(
+        self, placements: Sequence[Placement], capacity: Capacity, reserve: int | None = None
+    ) -> tuple[Batch, tuple[Skip, ...]]:
+        """The batch, and the samples that turned out bad when read (they leave holes).
+
+        With `reserve`, examples end where the answer begins, and the last `reserve` positions of
+        each placement are left free (segment and positions set, padding tokens).
+
+        Raises:
+            SampleError: a bad sample, with `data.on_error: raise`.
+            DataError: a sample has changed since its lengths were measured.
+        """
+        arrays = BatchArrays(self._rows, self._processor.modalities, capacity)
+        skipped: list[Skip] = []
+        for placement in placements:
+            media = list(arrays.wanted_media(placement))
+            if not media and not arrays.wants_text(placement):
+                continue
+            try:
+                if self._apart:
+                    self._write_parts(arrays, placement, media)
+                else:
+                    self._write_whole(arrays, placement, media, reserve)
+            except LengthError as error:
+                if reserve is None:
+                    self._check_unchanged(placement, error)
+                self._note(error, skipped)
+            except SampleError as error:
+                self._note(error, skipped)
+        return arrays.batch, tuple(skipped)
+
+    def _note(self, error: SampleError, skipped: list[Skip]) -> None:
+        if self._raise:
+            raise error
+        skipped.append((error.name, error.fault))
+
+    def _check_unchanged(self, placement: Placement, error: LengthError) -> None:
+        """Tell a sample whose header lies, which is bad, from one that is another one now.
+
+        Raises:
+            DataError: it has other lengths now; so may many, and plans made from them be wrong.
+        """
+        if self._processor.measure(self._source[placement.index]) != placement.lengths:
+            raise DataError(
+                f"{error}; the data have changed since their lengths were measured: delete the "
+                "folder lengths-* beside them (or in data.lengths_folder)"
+            ) from error
+
+    def _write_whole(
+        self,
+        arrays: BatchArrays,
+        placement: Placement,
+        media: Sequence[tuple[str, int]],
+        reserve: int | None,
+    ) -> None:
+        """Read a whole sample and write what lies in rows of this process."""
+        sample, lengths = self._source[placement.index], placement.lengths
+        if reserve is None:
+            example = self._processor.process(sample, lengths)
+        else:
+            prompt = replace(lengths, tokens=lengths.tokens - reserve)
+            example = self._processor.prompt(sample, prompt)
+        if arrays.wants_text(placement):
+            arrays.write_text(placement, example)
+        for name, number in media:
+            arrays.write_medium(placement, name, number, example.media[name][number])
+
+    def _write_parts(
+        self, arrays: BatchArrays, placement: Placement, media: Sequence[tuple[str, int]]
+    ) -> None:
+        """Write what lies in rows of this process, and read no more than that.
+
+        Raises:
+            SampleError: for the first bad part, after all have been written.
+        """
+        sample, lengths = self._source[placement.index], placement.lengths
+        if arrays.wants_text(placement):
+            arrays.write_text(placement, self._processor.text(sample, lengths))
+        errors = []
+        for name, number in media:
+            try:
+                medium = self._processor.medium(sample, name, number, lengths)
+            except SampleError as error:
+                errors.append(error)
+                medium = _blank(self._processor.modalities[name], lengths, number)
+            arrays.write_medium(placement, name, number, medium)
+        if errors:
+            raise errors[0]
+
+
+def _blank(modality: Modality, lengths: Lengths, number: int) -> Medium:
+    """Stands for a medium that cannot be read."""
+    image, length = modality.kind == "image", lengths.media[modality.name][number]
+    positions = np.zeros((length, 2) if image else length, np.int32)
+    inputs = np.zeros((length, modality.features), np.float32)
+    tiles = None if modality.tiling is None else Tiles(modality.grids(lengths)[number], *no_taps(0))
+    return Medium(inputs, positions, (1, 1) if image else None, tiles)
+
+
+def _empty_encoder(modality: Modality, shape: tuple[int, int]) -> Batch:
+    encoder: Batch = {
+        "inputs": np.zeros((*shape, modality.features), np.float32),
+        "segment_ids": np.zeros(shape, np.int32),
+    }
+    if modality.kind == "audio":
+        return encoder | {"positions": np.zeros(shape, np.int32)}
+    encoder |= {key: np.zeros((*shape, 2), np.int32) for key in ("positions", "sizes")}
+    if modality.tiling is not None:
+        taps, shares = no_taps(shape[0], shape[1] // modality.reduction)
+        encoder |= {"taps": taps, "shares": shares}
+    return encoder
+
+
+def _write_text(decoder: Batch, row: int, placement: Placement, example: Example) -> None:
+    start, length = placement.start, placement.lengths.tokens
+    whole = slice(start, start + length)
+    decoder["segment_ids"][row, whole] = placement.segment
+    decoder["positions"][row, whole] = np.arange(length)
+    written = slice(start, start + len(example.tokens))
+    for key in ("tokens", "targets", "loss_weight"):
+        decoder[key][row, written] = getattr(example, key)
+
+
+def _write_medium(
+    encoder: Batch, row: int, start: int, segment: int, parts: int, medium: Medium
+) -> None:
+    span = slice(start, start + len(medium.inputs))
+    encoder["inputs"][row, span] = medium.inputs
+    ids = segment + np.arange(parts, dtype=np.int32)
+    encoder["segment_ids"][row, span] = np.repeat(ids, len(medium.inputs) // parts)
+    encoder["positions"][row, span] = medium.positions
+    if medium.grid is not None:
+        encoder["sizes"][row, span] = medium.grid
+
+
+def _write_tiles(encoder: Batch, row: int, first: int, tiles: Tiles) -> None:
+    """Where outputs come from, of an image whose first output is `first` in the row."""
+    span = slice(first, first + len(tiles.taps))
+    encoder["taps"][row, span] = first + tiles.taps
+    encoder["shares"][row, span] = tiles.shares

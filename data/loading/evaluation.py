@@ -1,0 +1,219 @@
+"""Finite passes over a split: of prompts with room for generated answers, and of whole samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from data.config import DataConfig
+from data.faults import Fault
+from data.loading.assemble import Assembler, Batch, Rows
+from data.planning.packing import Capacity, make_capacity, pack
+from data.planning.stream import Placement, Skip, lay_out
+from data.processing.processor import Processor
+from data.sample import DataError, Lengths, SampleError
+from data.sources import Source
+from data.sources.mixture import Mixture
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where the answer of sample `index` goes: positions `start` to `start + reserve` of `row`.
+
+    The logits at `start - 1` predict the answer's first token. encoders: those that the sample has
+    media for.
+    """
+
+    index: int
+    row: int
+    start: int
+    encoders: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PromptBatch:
+    """A batch as in `data.loading.assemble`, its slots (of all rows), and samples skipped in it."""
+
+    batch: Batch
+    slots: tuple[Slot, ...]
+    skipped: tuple[Skip, ...]
+
+
+@dataclass(frozen=True)
+class ExampleBatch:
+    """A batch as in `data.loading.assemble`, and the samples skipped in it."""
+
+    batch: Batch
+    skipped: tuple[Skip, ...]
+
+
+def prompt_batches(
+    source: Source,
+    processor: Processor,
+    config: DataConfig,
+    rows: Rows,
+    reserve: int,
+    limit: int | None = None,
+) -> Iterator[PromptBatch]:
+    """Prompts of samples 0..limit-1, each exactly once, oldest first; the last batch is padded.
+
+    A segment is a prompt followed by `reserve` free positions, which have its segment id and
+    running positions but padding tokens; they are behind the prompt, so causal attention does not
+    see them until they are filled.
+
+    Raises:
+        ValueError: `reserve` below 1. DataError, SampleError: as `Loader`.
+    """
+    capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+    measure = _prompts(source, processor, capacity, reserve)
+    assemble = partial(Assembler(source, processor, config, rows), reserve=reserve)
+    for batch, placed, skipped in _passed(
+        source, config, capacity, heldout_indices(source, limit), measure, assemble
+    ):
+        yield PromptBatch(batch, tuple(_slot(p, reserve) for p in placed), skipped)
+
+
+def example_batches(
+    source: Source,
+    processor: Processor,
+    config: DataConfig,
+    rows: Rows,
+    indices: Sequence[int],
+) -> Iterator[ExampleBatch]:
+    """Samples `indices` with their answers, each exactly once; the last batch is padded.
+
+    Raises:
+        DataError, SampleError: as `Loader`.
+    """
+    capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+    measure = _examples(source, processor, capacity)
+    assemble = Assembler(source, processor, config, rows)
+    for batch, _, skipped in _passed(source, config, capacity, indices, measure, assemble):
+        yield ExampleBatch(batch, skipped)
+
+
+def check_heldout(
+    source: Source,
+    processor: Processor,
+    config: DataConfig,
+    indices: Sequence[int],
+    reserve: int | None,
+) -> None:
+    """Measure samples as `prompt_batches` does, or, without `reserve`, as `example_batches`.
+
+    Unusable ones that are skipped are no error, as long as there is one that can be used.
+
+    Raises:
+        SampleError: one cannot be used, with `data.on_error: raise`.
+        DataError: none can be used.
+    """
+    capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+    whole = _examples(source, processor, capacity)
+    measure = whole if reserve is None else _prompts(source, processor, capacity, reserve)
+    if config.on_error == "raise":
+        _measured(source, config, indices, measure)
+        return
+    last = "the split is empty"
+    for index in indices:
+        try:
+            measure(index)
+        except SampleError as error:
+            last = f"the last: {error}"
+        else:
+            return
+    raise DataError(
+        f"no held-out sample of {len(indices)} can be evaluated; {last}; evaluate.enabled=false "
+        "trains without"
+    )
+
+
+def heldout_indices(source: Source, limit: int | None) -> range:
+    """Of the first `limit` samples, or of all."""
+    return range(len(source) if limit is None else min(limit, len(source)))
+
+
+def by_member(source: Source, indices: Sequence[int]) -> dict[str, list[int]]:
+    """`indices` by the member of a mixture that they are of; of another source under ""."""
+    if not isinstance(source, Mixture):
+        return {"": list(indices)}
+    groups: dict[str, list[int]] = {name: [] for name in source.members}
+    for index in indices:
+        groups[source.member(index)].append(index)
+    return groups
+
+
+def _passed(
+    source: Source,
+    config: DataConfig,
+    capacity: Capacity,
+    indices: Sequence[int],
+    measure: Callable[[int], Lengths],
+    assemble: Callable[[Sequence[Placement], Capacity], tuple[Batch, tuple[Skip, ...]]],
+) -> Iterator[tuple[Batch, list[Placement], tuple[Skip, ...]]]:
+    """Batches of samples, oldest first, with the placements of the good and the bad samples."""
+    waiting, skipped = _measured(source, config, indices, measure)
+    offered = config.on_offer()
+    while waiting or skipped:
+        chosen = waiting[:offered]
+        placed = pack([capacity.needs(n) for _, n in chosen], config.rows, capacity.limits)
+        placements = lay_out(chosen, placed, capacity.modalities)
+        batch, bad = assemble(placements, capacity)
+        names = {name for name, _ in bad}
+        yield batch, [p for p in placements if source.name(p.index) not in names], skipped + bad
+        kept = [item for item, row in zip(chosen, placed, strict=True) if row is None]
+        waiting, skipped = kept + waiting[offered:], ()
+
+
+def _measured(
+    source: Source, config: DataConfig, indices: Sequence[int], measure: Callable[[int], Lengths]
+) -> tuple[list[tuple[int, Lengths]], tuple[Skip, ...]]:
+    """(index, lengths) of usable samples, and the others with their reasons."""
+    usable, skipped = [], []
+    for index in indices:
+        try:
+            usable.append((index, measure(index)))
+        except SampleError as error:
+            if config.on_error == "raise":
+                raise
+            skipped.append((error.name, error.fault))
+    return usable, tuple(skipped)
+
+
+def _prompts(
+    source: Source, processor: Processor, capacity: Capacity, reserve: int
+) -> Callable[[int], Lengths]:
+    """Measures a prompt with `reserve` free positions behind it."""
+    if reserve < 1:
+        raise ValueError(f"reserve {reserve} leaves no position for an answer")
+
+    def measure(index: int) -> Lengths:
+        lengths = processor.measure_prompt(source[index])
+        lengths = replace(lengths, tokens=lengths.tokens + reserve)
+        return _fitting(source, capacity, index, lengths, f"with {reserve} reserved positions ")
+
+    return measure
+
+
+def _examples(source: Source, processor: Processor, capacity: Capacity) -> Callable[[int], Lengths]:
+    """Measures a sample with its answer."""
+
+    def measure(index: int) -> Lengths:
+        return _fitting(source, capacity, index, processor.measure(source[index]))
+
+    return measure
+
+
+def _fitting(
+    source: Source, capacity: Capacity, index: int, lengths: Lengths, how: str = ""
+) -> Lengths:
+    """`lengths`, if a row can hold them."""
+    if misfit := capacity.misfit(lengths):
+        raise SampleError(source.name(index), Fault(misfit.kind, f"{how}{misfit}"))
+    return lengths
+
+
+def _slot(placement: Placement, reserve: int) -> Slot:
+    start = placement.start + placement.lengths.tokens - reserve
+    encoders = tuple(name for name, media in placement.media.items() if media)
+    return Slot(placement.index, placement.row, start, encoders)

@@ -1,0 +1,106 @@
+"""Which data a run has been trained on: enough of every source to notice that it is another.
+
+A position of the stream means a sample only as long as the source is the same. Local files count by
+their names, sizes and contents, of large files by samples of the contents, and not by folder or
+time: a copy elsewhere is the same data. Files behind URLs count by what their store says of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from data.config import DataConfig
+from data.sample import DataError
+from data.sources import Source
+from data.sources.formats.conversations import ConversationSet
+from data.sources.formats.storage import File
+from data.sources.mixture import Mixture
+
+#: Bytes of one look into a file, looks into a file, and files that are looked into.
+_LOOK, _LOOKS, _FILES = 2**16, 32, 256
+
+
+class Identity(BaseModel):
+    """A source as it was when a run read it.
+
+    samples: in it; files, bytes: that it is read from, 0 for what is made; digest: of all that
+    tells one source from another.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    samples: int
+    files: int
+    bytes: int
+    digest: str
+
+    def differences(self, now: Identity) -> list[str]:
+        """What has changed: `300 -> 120 samples`."""
+        old, new = self.model_dump(exclude={"digest"}), now.model_dump()
+        counts = [f"{old[key]} -> {new[key]} {key}" for key in old if old[key] != new[key]]
+        return counts or ["other contents"] * (self.digest != now.digest)
+
+
+Identities = Mapping[str, Identity]
+
+
+def identities(source: Source) -> dict[str, Identity]:
+    """Identity of a source, or of each member of a mixture, by the key that configures it."""
+    if isinstance(source, Mixture):
+        return {f"data.source.members.{n}": identity(m) for n, m in source.members.items()}
+    return {"data.source": identity(source)}
+
+
+def identity(source: Source) -> Identity:
+    """Identity of a source that is no mixture; reads some of its files."""
+    if not isinstance(source, ConversationSet):
+        digest = hashlib.sha256(str(source.fingerprint).encode()).hexdigest()
+        return Identity(samples=len(source), files=0, bytes=0, digest=digest)
+    files = source.files
+    size = sum(file.size for file in files)
+    return Identity(samples=len(source), files=len(files), bytes=size, digest=_digest(files))
+
+
+def check_same_data(before: Identities, now: Identities, config: DataConfig) -> list[str]:
+    """What differs between the data of a run and those it would go on with, a line a source.
+
+    Raises:
+        DataError: something does, and `data.accept_changes` does not allow it.
+    """
+    lines = [f"{name}: was not there before" for name in sorted(now.keys() - before.keys())]
+    lines += [f"{name}: is no longer there" for name in sorted(before.keys() - now.keys())]
+    for name in sorted(before.keys() & now.keys()):
+        changes = before[name].differences(now[name])
+        lines += [f"{name}: {', '.join(changes)}"] if changes else []
+    if lines and not config.accept_changes:
+        raise DataError(
+            "the run was trained on other data:\n  "
+            + "\n  ".join(lines)
+            + "\nits position in the data would mean other samples; put the data back, choose "
+            "another run.name, or go on with data.accept_changes=true"
+        )
+    return lines
+
+
+def _digest(files: Sequence[File]) -> str:
+    looked_into = set(np.linspace(0, len(files) - 1, min(len(files), _FILES)).astype(int).tolist())
+    whole = hashlib.sha256()
+    for number, file in enumerate(files):
+        whole.update(repr((file.name, file.size)).encode())
+        if file.system is not None:
+            whole.update(file.stamp.encode())
+        elif number in looked_into:
+            for start in _looks(file.size):
+                whole.update(file.read(start, min(_LOOK, file.size - start)))
+    return whole.hexdigest()
+
+
+def _looks(size: int) -> list[int]:
+    """Where a file is looked at: everywhere, if it is small."""
+    if size <= _LOOK * _LOOKS:
+        return list(range(0, size, _LOOK))
+    places: list[int] = np.linspace(0, size - _LOOK, _LOOKS).astype(int).tolist()
+    return places

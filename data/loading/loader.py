@@ -1,0 +1,245 @@
+"""The loader: plans -> samples -> batches as one Grain pipeline.
+
+    StepPlans (custom IterDataset) -> map(assemble) -> thread prefetch     data.workers: 0
+                                                    -> mp_prefetch         data.workers: N
+
+Worker k of N makes every plan (from measurements, cheap) and assembles steps k, k + N, ...; Grain
+hands the steps out in turn, so the batches are the same for any number of workers. Each step
+carries the state after it: that, and not Grain's own state, is what a checkpoint saves, and where
+new workers go on if one dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import grain
+import numpy as np
+
+from data.config import DataConfig
+from data.loading.assemble import Assembler, Batch, Rows
+from data.loading.prefetch import Prefetched, Sliced, Unseekable
+from data.planning.dealing import Loads
+from data.planning.lengths import LengthTable, open_lengths
+from data.planning.packing import Capacity, make_capacity
+from data.planning.stream import (
+    NO_CONSUMER,
+    Consumer,
+    LoaderState,
+    Planner,
+    Skip,
+    StepPlan,
+    runs_of_plan,
+    used_lengths,
+)
+from data.processing.processor import Processor
+from data.sample import DataError
+from data.sources import Source
+
+
+@dataclass(frozen=True)
+class StepStats:
+    """The global step, the same on all hosts.
+
+    samples: placed; used, capacity: positions per modality ("tokens" and each encoder);
+    lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays; loads: forward
+    FLOPs of every row per tower, as packed and as balanced; dearest: per tower, the work of the
+    dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
+    another host; seconds: that planning took; sent: bytes that hosts have sent each other, of
+    samples that one has read for another (`data.lengths: on_read`).
+    """
+
+    samples: int
+    used: dict[str, int]
+    capacity: dict[str, int]
+    lengths: dict[str, np.ndarray]
+    loads: Mapping[str, Loads]
+    dearest: Mapping[str, tuple[float, str, int]]
+    crossing: Mapping[str, int]
+    seconds: float
+    sent: int = 0
+
+    @property
+    def padding(self) -> dict[str, float]:
+        """Share of unused positions per modality."""
+        return {name: 1 - self.used[name] / self.capacity[name] for name in self.capacity}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the training loop takes: see `data.loading.assemble` for the batch.
+
+    skipped: samples found unusable in making this step (at planning: reported by every host; at
+    reading: by the hosts that read them); state: continues after this step.
+    """
+
+    batch: Batch
+    stats: StepStats
+    skipped: tuple[Skip, ...]
+    state: LoaderState
+
+
+class _PlanIterator(Unseekable):
+    """Plans `offset`, `offset + stride`, ... of a planner."""
+
+    def __init__(self, planner: Planner, offset: int, stride: int) -> None:
+        super().__init__()
+        self._planner, self._ahead, self._stride = planner, offset, stride
+
+    def make(self) -> StepPlan:
+        for _ in range(self._ahead):
+            self._planner.plan()
+        self._ahead = self._stride - 1
+        return self._planner.plan()
+
+
+class _StepPlans(Sliced):
+    """The stream of plans."""
+
+    def __init__(
+        self,
+        source: Source,
+        lengths: LengthTable,
+        config: DataConfig,
+        capacity: Capacity,
+        state: LoaderState,
+        consumer: Consumer,
+    ) -> None:
+        super().__init__()
+        self._arguments = (source, lengths, config, capacity, state, consumer)
+
+    def __iter__(self) -> _PlanIterator:
+        return _PlanIterator(Planner(*self._arguments), self.offset, self.stride)
+
+
+class _Assemble:
+    """The map of the pipeline: a plan to a step."""
+
+    def __init__(self, assembler: Assembler, config: DataConfig) -> None:
+        self._assembler, self._config = assembler, config
+
+    def __call__(self, plan: StepPlan) -> dict[str, Any]:
+        # A dict and not a Step: Grain moves arrays through shared memory only if it sees them.
+        batch, bad = self._assembler(plan.placements, plan.capacity)
+        if self._config.balance == "per_phase":
+            batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
+        stats = step_stats(plan, self._config.rows)
+        return {"batch": batch, "rest": _Rest(stats, plan.skipped + bad, plan.state)}
+
+
+@dataclass(frozen=True)
+class _Rest:
+    stats: StepStats
+    skipped: tuple[Skip, ...]
+    state: LoaderState
+
+
+def step_stats(plan: StepPlan, rows: int, sent: int = 0) -> StepStats:
+    """Statistics of the global step of `rows` rows from its plan, and the bytes sent for it."""
+    lengths = used_lengths(plan.placements, plan.capacity.modalities)
+    used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
+    total = {name: rows * plan.capacity.limit(name) for name in used}
+    return StepStats(
+        len(plan.placements),
+        used,
+        total,
+        lengths,
+        plan.loads,
+        plan.dearest,
+        plan.crossing,
+        plan.seconds,
+        sent,
+    )
+
+
+class StepLoader(Iterator[Step]):
+    """Endless iterator over training steps, to be closed (or use `with`)."""
+
+    def close(self) -> None:
+        """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Loader(StepLoader):
+    """Steps of samples whose lengths are known beforehand; resumable.
+
+    rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
+    "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. consumer:
+    what the batches are for. lengths: of the samples; by default those kept beside the data.
+
+    With `data.balance: per_phase` batches list `runs`: by encoder, which outputs land where, of all
+    rows of the step (`data.planning.stream.runs_of_plan`).
+
+    Raises:
+        DataError: budgets that do not fit the encoders, an unusable source, a state of another
+            seed. ValueError: impossible `rows`. SampleError (from `next`): a bad sample, with
+            `data.on_error: raise`. DataError (from `next`): the data have changed.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        processor: Processor,
+        config: DataConfig,
+        seed: int,
+        rows: Rows,
+        state: LoaderState | None = None,
+        consumer: Consumer = NO_CONSUMER,
+        lengths: LengthTable | None = None,
+    ) -> None:
+        state = state_of(state, seed)
+        if not len(source):
+            raise DataError("the data source is empty")
+        capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+        assembler = Assembler(source, processor, config, rows, config.balance == "per_phase")
+        lengths = lengths or open_lengths(source, processor, config)
+        self._workers, self._state = config.workers, state
+
+        def steps(_: int) -> grain.IterDataset:
+            plans = _StepPlans(source, lengths, config, capacity, self._state, consumer)
+            return plans.map(_Assemble(assembler, config))
+
+        self._steps = Prefetched(steps, config.workers, config.prefetch)
+
+    def __next__(self) -> Step:
+        element = next(self._steps)
+        batch, rest = element["batch"], element["rest"]
+        if self._workers:
+            # Grain unmaps shared memory with its array; what JAX may alias must not live there.
+            batch = _copied(batch)
+        self._state = rest.state
+        return Step(batch, rest.stats, rest.skipped, rest.state)
+
+    def close(self) -> None:
+        """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
+        self._steps.close()
+
+
+def state_of(state: LoaderState | None, seed: int) -> LoaderState:
+    """Where to begin.
+
+    Raises:
+        DataError: `state` is of another seed.
+    """
+    state = state or LoaderState(seed)
+    if state.seed != seed:
+        raise DataError(f"the saved loader state has seed {state.seed}, the run {seed}")
+    return state
+
+
+def _copied(batch: Batch) -> Batch:
+    return {k: _copied(v) if isinstance(v, dict) else np.array(v) for k, v in batch.items()}

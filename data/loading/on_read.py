@@ -1,0 +1,451 @@
+"""Steps of samples whose lengths are known only once they are read (`data.lengths: on_read`).
+
+Each host reads every n-th sample of the stream, ahead of its turn. The hosts tell each other the
+lengths of new samples, make the same plan from them, and send each other what lies in rows of
+others, and only that::
+
+    read (Grain) -> lengths to all hosts -> plan -> parts to the hosts of their rows -> arrays
+
+The parts of a step are on their way while the step before is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, islice
+from typing import Any, Protocol
+
+import grain
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import DataConfig
+from data.faults import Fault, FaultKind
+from data.kinds.modality import Modality
+from data.kinds.tiles import TAPS
+from data.loading.assemble import BatchArrays, Rows, check_rows
+from data.loading.loader import Step, StepLoader, state_of, step_stats
+from data.loading.prefetch import Prefetched, Sliced, Unseekable
+from data.planning.packing import make_capacity
+from data.planning.stream import (
+    Consumer,
+    LoaderState,
+    Placement,
+    Planner,
+    StepPlan,
+    runs_of_plan,
+    stream,
+)
+from data.processing.processor import Processor
+from data.sample import DataError, Example, Lengths, Medium, SampleError, Tiles
+from data.sources import Source
+from data.sources.order import Order
+
+Words = NDArray[np.int32]
+WORD = 4  # bytes
+_KINDS = list(FaultKind)
+
+
+class Cluster(Protocol):
+    """The hosts of a run. All of them must call the same methods in the same order."""
+
+    @property
+    def index(self) -> int:
+        """Number of this host."""
+
+    @property
+    def count(self) -> int:
+        """Number of hosts."""
+
+    def gather(self, numbers: Words) -> Callable[[], list[Words]]:
+        """Begin to tell all hosts `numbers`; what each host has told, once it is asked for."""
+
+    def exchange(
+        self, parts: Sequence[Words], sizes: NDArray[np.int64]
+    ) -> Callable[[], list[Words]]:
+        """Begin to send `parts[j]` to host j; what each host has sent, once it is asked for.
+
+        Args:
+            parts: of every host; nothing for this one.
+            sizes: words from host i to host j, `[i, j]`, the same on all hosts.
+        """
+
+
+class Alone:
+    """A single host."""
+
+    index, count = 0, 1
+
+    def gather(self, numbers: Words) -> Callable[[], list[Words]]:
+        """Its own."""
+        return lambda: [numbers]
+
+    def exchange(
+        self, parts: Sequence[Words], sizes: NDArray[np.int64]
+    ) -> Callable[[], list[Words]]:
+        """Nothing."""
+        return lambda: list(parts)
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+class _PlaceIterator(Unseekable):
+    """Stream position and index of the samples that one worker reads."""
+
+    def __init__(self, order: Order, positions: Iterator[int]) -> None:
+        super().__init__()
+        self._order, self._positions = order, positions
+
+    def make(self) -> tuple[int, int]:
+        position = next(self._positions)
+        return position, self._order[position]
+
+
+class _Places(Sliced):
+    """What one host reads: its share of the samples carried over, then of all that follow.
+
+    Its first `taken` have been read.
+    """
+
+    def __init__(
+        self, source: Source, state: LoaderState, index: int, hosts: int, taken: int = 0
+    ) -> None:
+        super().__init__()
+        self._order, self._state, self._taken = stream(source, state.seed), state, taken
+        self._index, self._hosts = index, hosts
+
+    def __iter__(self) -> _PlaceIterator:
+        first = self._taken + self.offset
+        return _PlaceIterator(self._order, islice(self._positions(), first, None, self.stride))
+
+    def _positions(self) -> Iterator[int]:
+        for position in self._state.carry:
+            if position % self._hosts == self._index:
+                yield position
+        first = self._state.position
+        yield from count(first + (self._index - first) % self._hosts, self._hosts)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A sample that has been read, or the reason why it cannot be used."""
+
+    position: int
+    found: Example | Fault
+
+
+class _Reader:
+    """The map of the pipeline: a place of the stream to its sample."""
+
+    def __init__(self, source: Source, processor: Processor) -> None:
+        self._source, self._processor = source, processor
+
+    def __call__(self, place: tuple[int, int]) -> _Read:
+        position, index = place
+        try:
+            return _Read(position, self._processor.read(self._source[index]))
+        except SampleError as error:
+            return _Read(position, error.fault)
+
+
+class _Held:
+    """Samples that this host has read and that wait for their step; tells the others of them."""
+
+    def __init__(
+        self, reads: Iterator[_Read], cluster: Cluster, modalities: Sequence[Modality]
+    ) -> None:
+        self._reads, self._cluster, self._modalities = reads, cluster, modalities
+        self._asked: tuple[list[int], Callable[[], list[Words]]] = ([], list)
+        self.examples: dict[int, Example] = {}
+
+    def ask(self, positions: Sequence[int]) -> None:
+        """Begin to find out the lengths at `positions`, which will be needed next."""
+        self._asked = list(positions), self._begin(positions)
+
+    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | Fault]:
+        """Lengths of samples at (stream position, index), whoever has read them."""
+        positions = [position for position, _ in places]
+        asked, answer = self._asked
+        self._asked = ([], list)
+        told = (answer if asked == positions else self._begin(positions))()
+        words = [iter(own.tolist()) for own in told]
+        # Each host has told of its samples in their order.
+        return [_decoded(words[p % self._cluster.count], self._modalities) for p in positions]
+
+    def _begin(self, positions: Sequence[int]) -> Callable[[], list[Words]]:
+        if not positions:
+            return list
+        words: list[int] = []
+        for position in positions:
+            if position % self._cluster.count != self._cluster.index:
+                continue
+            read = next(self._reads)
+            if read.position != position:
+                raise RuntimeError(f"read sample {read.position} of the stream, not {position}")
+            words += _encoded(read.found, self._modalities)
+            if isinstance(read.found, Example):
+                self.examples[position] = read.found
+        return self._cluster.gather(np.array(words, np.int32))
+
+
+def _encoded(found: Example | Fault, modalities: Sequence[Modality]) -> list[int]:
+    """Lengths as numbers: tokens, and of every encoder a count, lengths, starts and, of tiled
+    images, grids; or a reason.
+    """
+    if isinstance(found, Fault):
+        text = found.text.encode()
+        return [-1, _KINDS.index(found.kind), len(text), *text]
+    lengths = found.lengths
+    words = [lengths.tokens]
+    for name in (modality.name for modality in modalities):
+        media = lengths.media.get(name, ())
+        words += [len(media), *media, *lengths.starts.get(name, ())]
+        words += [n for grid in lengths.grids.get(name, ()) for n in grid]
+    return words
+
+
+def _decoded(words: Iterator[int], modalities: Sequence[Modality]) -> Lengths | Fault:
+    """The inverse of `_encoded`."""
+    tokens = next(words)
+    if tokens < 0:
+        kind = _KINDS[next(words)]
+        return Fault(kind, bytes(next(words) for _ in range(next(words))).decode())
+    media, starts, grids = {}, {}, {}
+    for modality in modalities:
+        name, number = modality.name, next(words)
+        if number:
+            media[name] = tuple(next(words) for _ in range(number))
+            starts[name] = tuple(next(words) for _ in range(number))
+            if modality.tiling is not None:
+                grids[name] = tuple((next(words), next(words)) for _ in range(number))
+    return Lengths(tokens, media, starts, grids)
+
+
+# ---- sending -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The text (no encoder) or one medium of a sample, and from which host to which it goes."""
+
+    placement: Placement
+    encoder: str | None
+    number: int
+    sender: int
+    receiver: int
+
+
+class _Parts:
+    """What the hosts send each other for a plan.
+
+    Args:
+        rows: of every host.
+        processor: knows the shapes of media.
+    """
+
+    def __init__(self, rows: Sequence[Rows], processor: Processor) -> None:
+        self._processor, self._hosts = processor, len(rows)
+        self._owners: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for host, own in enumerate(rows):
+            for tower, numbers in own.items():
+                for row in numbers:
+                    self._owners[tower, row].append(host)
+
+    def of(self, plan: StepPlan) -> Iterator[_Part]:
+        """All parts of a plan, those among them that stay where they are."""
+        for p in plan.placements:
+            sender = p.position % self._hosts
+            for host in self._owners["decoder", p.row]:
+                yield _Part(p, None, 0, sender, host)
+            for name, media in p.media.items():
+                for number, (row, _, _) in enumerate(media):
+                    for host in self._owners[name, row]:
+                        yield _Part(p, name, number, sender, host)
+
+    def arrays(self, part: _Part, example: Example) -> list[NDArray[Any]]:
+        """What a part is made of, in words of four bytes."""
+        if part.encoder is None:
+            return [example.tokens, example.targets, example.loss_weight]
+        medium = example.media[part.encoder][part.number]
+        grid = [] if medium.grid is None else [np.array(medium.grid, np.int32)]
+        tiles = [] if medium.tiles is None else [medium.tiles.taps, medium.tiles.shares]
+        return [medium.inputs, medium.positions, *grid, *tiles]
+
+    def size(self, part: _Part) -> int:
+        """Words of a part."""
+        lengths = part.placement.lengths
+        if part.encoder is None:
+            return 3 * lengths.tokens
+        return sum(map(math.prod, self._shapes(part)))
+
+    def _shapes(self, part: _Part) -> list[tuple[int, ...]]:
+        """Shapes of the arrays that a medium is made of."""
+        assert part.encoder is not None
+        modality, lengths = self._processor.modalities[part.encoder], part.placement.lengths
+        n, grid = lengths.media[part.encoder][part.number], modality.grids(lengths)[part.number]
+        inputs = (n, modality.features)
+        if modality.kind == "audio":
+            return [inputs, (n,)]
+        taps = (modality.landed(n, grid), TAPS)
+        return [inputs, (n, 2), (2,), *([] if modality.tiling is None else [taps, taps])]
+
+    def write(self, arrays: BatchArrays, part: _Part, words: Words) -> None:
+        """Write a part that has been sent as `words`."""
+        lengths = part.placement.lengths
+        if part.encoder is not None:
+            medium = self._medium(part, words)
+            arrays.write_medium(part.placement, part.encoder, part.number, medium)
+            return
+        tokens, targets, weight = words.reshape(3, lengths.tokens)
+        example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts)
+        arrays.write_text(part.placement, example)
+
+    def _medium(self, part: _Part, words: Words) -> Medium:
+        """A medium that has been sent as `words`."""
+        assert part.encoder is not None
+        lengths, modality = part.placement.lengths, self._processor.modalities[part.encoder]
+        shapes = self._shapes(part)
+        cuts = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+        found = [a.reshape(s) for a, s in zip(np.split(words, cuts), shapes, strict=True)]
+        inputs, positions, *grid = found[:3]
+        size = (int(grid[0][0]), int(grid[0][1])) if grid else None
+        tiles = None
+        if found[3:]:
+            taps, shares = found[3:]
+            tiles = Tiles(modality.grids(lengths)[part.number], taps, shares.view(np.float32))
+        return Medium(inputs.view(np.float32), positions, size, tiles)
+
+
+# ---- the loader ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A step whose parts are on their way: those of this host, and those that others send it.
+
+    size: of what all hosts send, in bytes.
+    """
+
+    plan: StepPlan
+    own: Mapping[int, Example]
+    parts: Sequence[_Part]
+    received: Callable[[], list[Words]]
+    size: int
+
+
+class ReadingLoader(StepLoader):
+    """Steps of samples that are measured when they are read; resumable on any number of hosts.
+
+    Its batches are those of `Loader`, but for samples that turn out bad when they are read: here
+    that happens before they are planned, so that they leave no hole.
+
+    Args:
+        source, processor, config, seed, state, consumer: as of `Loader`.
+        rows: of every host.
+        cluster: the hosts.
+
+    Raises:
+        DataError, ValueError, SampleError: as `Loader`.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        processor: Processor,
+        config: DataConfig,
+        seed: int,
+        rows: Sequence[Rows],
+        state: LoaderState | None,
+        consumer: Consumer,
+        cluster: Cluster,
+    ) -> None:
+        state = state_of(state, seed)
+        if not len(source):
+            raise DataError("the data source is empty")
+        encoders = list(processor.modalities)
+        for own in rows:
+            check_rows(own, encoders, config.rows)
+        self._config, self._processor, self._cluster = config, processor, cluster
+        self._rows, self._parts = rows[cluster.index], _Parts(rows, processor)
+
+        def reads(taken: int) -> grain.IterDataset:
+            places = _Places(source, state, cluster.index, cluster.count, taken)
+            return places.map(_Reader(source, processor))
+
+        # A step holds many samples: as many of them are made ahead as a step takes.
+        wanted = config.prefetch * config.pool(consumer.microbatches)
+        ahead = wanted // (cluster.count * max(1, config.workers)) + 1
+        self._reads = Prefetched(reads, config.workers, ahead)
+        modalities = tuple(processor.modalities.values())
+        self._held = _Held(self._reads, cluster, modalities)
+        capacity = make_capacity(config.budgets, modalities)
+        begin = replace(state, done=0)
+        self._planner = Planner(source, self._held, config, capacity, begin, consumer)
+        self._sent: _Sent | None = None
+        for _ in range(state.done):
+            self._forget(self._planner.plan())
+
+    def __next__(self) -> Step:
+        sent = self._sent or self._send(self._planner.plan())
+        self._sent = self._send(self._planner.plan())
+        return self._received(sent)
+
+    def close(self) -> None:
+        """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
+        self._reads.close()
+        self._sent = None
+
+    def _send(self, plan: StepPlan) -> _Sent:
+        """Begin to send what others need, and to ask for the lengths of the next samples."""
+        index, hosts = self._cluster.index, self._cluster.count
+        parts, own = list(self._parts.of(plan)), self._forget(plan)
+        sizes = np.zeros((hosts, hosts), np.int64)
+        words: list[list[Words]] = [[] for _ in range(hosts)]
+        for part in parts:
+            if part.sender == part.receiver:
+                continue
+            sizes[part.sender, part.receiver] += self._parts.size(part)
+            if part.sender == index:
+                words[part.receiver].append(self._words(part, own))
+        together = [np.concatenate([*chunks, np.zeros(0, np.int32)]) for chunks in words]
+        received = self._cluster.exchange(together, sizes)
+        self._held.ask(self._planner.missing)
+        mine = [part for part in parts if part.receiver == index]
+        return _Sent(plan, own, mine, received, WORD * int(sizes.sum()))
+
+    def _words(self, part: _Part, own: Mapping[int, Example]) -> Words:
+        arrays = self._parts.arrays(part, own[part.placement.position])
+        return np.concatenate([array.ravel().view(np.int32) for array in arrays])
+
+    def _forget(self, plan: StepPlan) -> dict[int, Example]:
+        """Samples of a plan that this host has held until now."""
+        positions = [p.position for p in plan.placements]
+        held, waiting = self._held.examples, self._planner.waiting
+        own = {position: held.pop(position) for position in positions if position in held}
+        # What fits in no row has been read in vain.
+        for position in [p for p in held if p < self._planner.state.position]:
+            if position not in waiting:
+                del held[position]
+        return own
+
+    def _received(self, sent: _Sent) -> Step:
+        """The step of parts that have arrived."""
+        plan, words = sent.plan, sent.received()
+        arrays = BatchArrays(self._rows, self._processor.modalities, plan.capacity)
+        taken = [0] * self._cluster.count
+        for part in sent.parts:
+            if part.sender == part.receiver:
+                own = self._words(part, sent.own)
+            else:
+                start = taken[part.sender]
+                taken[part.sender] = end = start + self._parts.size(part)
+                own = words[part.sender][start:end]
+            self._parts.write(arrays, part, own)
+        batch = arrays.batch
+        if self._config.balance == "per_phase":
+            batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
+        return Step(batch, step_stats(plan, self._config.rows, sent.size), plan.skipped, plan.state)

@@ -1,0 +1,1 @@
+"""What a step holds: from lengths to packed, dealt and balanced rows."""

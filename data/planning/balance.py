@@ -1,0 +1,405 @@
+"""Balancing: which rank gets which item, so that the heaviest rank is as light as can be.
+
+OrchMLLM (arXiv 2503.23830), section 4: after a global batch has been drawn its items are dealt anew
+for every phase, which changes no result, as the gradient is a sum over the same samples. What
+ranks cost is counted in `data.planning.problem`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import importlib
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import DataConfig
+from data.planning.problem import CostKind, Ints, Problem
+from data.sample import DataError
+
+_UNLIMITED = 2**62
+#: Ranks, from the lightest on, with which the heaviest tries to exchange items.
+PARTNERS = 8
+
+
+#: Deals the items of a problem: the rank of each, -1 for one that has no room; or, for every rank,
+#: its items, all of which then have room.
+Algorithm = Callable[[Problem], Ints | Sequence[Sequence[int]]]
+
+
+def lpt(problem: Problem) -> Ints:
+    """Longest processing time first: each item, dearest first, to the lightest rank.
+
+    For packed costs at most 4/3 - 1/(3 ranks) of the optimum (Graham, SIAM J. Appl. Math. 1969)
+    while no limit binds. Takes `items log ranks`.
+    """
+    costs = problem.costs
+    order = np.argsort(-costs, kind="stable")
+    rank = np.full(len(costs), -1, np.int64)
+    if not problem.limits:
+        rank[order] = _lightest_first(costs[order].tolist(), problem.ranks)
+        return rank
+    left = [list(problem.limits) for _ in range(problem.ranks)]
+    heap = [(0, r) for r in range(problem.ranks)]
+    for item in order.tolist():
+        need = problem.needs[item].tolist()
+        full: list[tuple[int, int]] = []
+        while heap and any(n > m for n, m in zip(need, left[heap[0][1]], strict=True)):
+            full.append(heapq.heappop(heap))
+        if heap:
+            load, r = heap[0]
+            heapq.heapreplace(heap, (load + int(costs[item]), r))
+            left[r] = [m - n for n, m in zip(need, left[r], strict=True)]
+            rank[item] = r
+        for entry in full:
+            heapq.heappush(heap, entry)
+    return rank
+
+
+def _lightest_first(costs: list[int], ranks: int) -> list[int]:
+    """Rank of each of `costs` in turn: the lightest so far, the first of equals."""
+    # A load and its rank in one number, which a heap compares faster than a pair.
+    heap = list(range(ranks))
+    chosen = []
+    for cost in costs:
+        top = heap[0]
+        chosen.append(top % ranks)
+        heapq.heapreplace(heap, top + cost * ranks)
+    return chosen
+
+
+def contiguous(problem: Problem) -> Ints:
+    """Runs of the items in order of length, the dearest run as cheap as can be.
+
+    Exact for padded costs: an optimal deal is made of such runs (OrchMLLM, section 4.2). A binary
+    search on the cap; under a cap every rank, from the longest item on, takes as many as it may.
+    """
+    rank = np.full(len(problem.lengths), -1, np.int64)
+    fitting = np.flatnonzero((problem.needs <= problem.limits).all(1))
+    order = fitting[np.argsort(-problem.lengths[fitting], kind="stable")]
+    starts, end = _Runs(problem, order).cheapest()
+    rank[order[:end]] = np.searchsorted(starts, np.arange(end), side="right") - 1
+    return rank
+
+
+class _Runs:
+    """Runs of sorted items under a cap."""
+
+    def __init__(self, problem: Problem, order: Ints) -> None:
+        self._count, self._ranks = len(order), problem.ranks
+        linear, quadratic = (part[order] for part in problem.parts)
+        # The first of a run is its longest.
+        padded = linear * (problem.kind != "packed") + quadratic * (problem.kind == "padded")
+        packed = linear + quadratic - padded
+        self._longest, self._sums = padded, np.concatenate([[0], np.cumsum(packed)])
+        needs = problem.needs[order]
+        self._most = self._room(needs, problem.limits)
+        self._bound = 0 if problem.limits else int(np.ceil(problem.bound))
+
+    def _room(self, needs: Ints, limits: tuple[int, ...]) -> Ints:
+        """Where a run from every item on ends at the latest, for the limits' sake."""
+        ends = np.full(self._count, self._count)
+        for resource, limit in enumerate(limits):
+            sums = np.concatenate([[0], np.cumsum(needs[:, resource])])
+            ends = np.minimum(ends, np.searchsorted(sums, sums[:-1] + limit, side="right") - 1)
+        return ends
+
+    def _cost(self, start: Ints, end: Ints) -> Ints:
+        return self._longest[start] * (end - start) + self._sums[end] - self._sums[start]
+
+    def _ends(self, cap: int) -> Ints:
+        """Where the longest run under `cap` from every item on ends."""
+        start = np.arange(self._count)
+        low, high = start.copy(), self._most.copy()
+        while True:
+            middle = (low + high + 1) // 2
+            fits = self._cost(start, middle) <= cap
+            low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
+            if (low >= high).all():
+                return low
+
+    def _walk(self, cap: int) -> tuple[list[int], int]:
+        """Starts of the runs under `cap`, and where the last one ends."""
+        ends, start = self._ends(cap).tolist(), 0
+        starts: list[int] = []
+        while start < self._count and len(starts) < self._ranks and ends[start] > start:
+            starts.append(start)
+            start = ends[start]
+        return starts, start
+
+    def cheapest(self) -> tuple[list[int], int]:
+        """Starts of the runs under the smallest cap that reaches as far as any; and how far."""
+        best, reach = self._walk(_UNLIMITED)
+        low, high = self._bound, self._dearest(best, reach)
+        while low < high:
+            cap = (low + high) // 2
+            starts, end = self._walk(cap)
+            if end == reach:
+                best, high = starts, self._dearest(starts, reach)
+            else:
+                low = max(cap + 1, self._next(starts, cap))
+        return best, reach
+
+    def _dearest(self, starts: list[int], end: int) -> int:
+        begin = np.array(starts, np.int64)
+        return int(self._cost(begin, np.append(begin[1:], end)[: len(begin)]).max(initial=0))
+
+    def _next(self, starts: list[int], cap: int) -> int:
+        """The smallest cap under which a run grows: below it the walk is the same."""
+        begin = np.array(starts, np.int64)
+        ends = self._ends(cap)[begin]
+        grows = ends < self._most[begin]
+        costs = self._cost(begin[grows], ends[grows] + 1)
+        return int(costs.min(initial=_UNLIMITED))
+
+
+# ---- refinement ----------------------------------------------------------------------------------
+
+
+def refine(problem: Problem, rank: Ints) -> Ints:
+    """Move and swap items between the heaviest rank and the lightest ones until none gains.
+
+    Every exchange leaves both ranks lighter than the heaviest was.
+
+    Args:
+        rank: a deal that keeps the limits, `[items]`; items with -1 stay there.
+    """
+    loads = problem.loads(rank)
+    if loads.max() <= problem.bound:
+        return rank
+    order = np.argsort(rank, kind="stable")
+    order = order[np.searchsorted(rank[order], 0) :]
+    counts = np.bincount(rank[order], minlength=problem.ranks)
+    members = np.split(order, np.cumsum(counts)[:-1])
+    exchange = _Exchange(problem)
+    for _ in range(8 * problem.ranks):
+        heavy = int(loads.argmax())
+        if loads[heavy] <= problem.bound or not _relieve(exchange, members, loads, heavy):
+            break
+    better = np.full_like(rank, -1)
+    for r, own in enumerate(members):
+        better[own] = r
+    return better
+
+
+def _relieve(exchange: _Exchange, members: list[Ints], loads: Ints, heavy: int) -> bool:
+    """Make the heaviest rank lighter, if one of the lightest can take what it gives."""
+    for light in _lightest(loads, PARTNERS + 1):
+        found = None
+        if light != heavy:
+            found = exchange.best(members[heavy], members[light], int(loads[heavy]))
+        if found is None:
+            continue
+        given, taken, loads[heavy], loads[light] = found
+        gives, takes = members[heavy][given : given + 1], members[light][taken : taken + 1]
+        members[heavy] = np.concatenate([np.delete(members[heavy], slice(given, given + 1)), takes])
+        members[light] = np.concatenate([np.delete(members[light], slice(taken, taken + 1)), gives])
+        return True
+    return False
+
+
+def _lightest(loads: Ints, count: int) -> list[int]:
+    """The `count` lightest ranks, the first of equals first."""
+    if count < len(loads):
+        limit = np.partition(loads, count - 1)[count - 1]
+        ranks = np.flatnonzero(loads <= limit)
+    else:
+        ranks = np.arange(len(loads))
+    return ranks[np.argsort(loads[ranks], kind="stable")][:count].tolist()
+
+
+class _Exchange:
+    """What two ranks cost after one has given up to one item for up to one of the other's."""
+
+    def __init__(self, problem: Problem) -> None:
+        linear, quadratic = problem.parts
+        zero = np.zeros_like(linear)
+        self._padded, self._packed = {
+            "packed": (zero, linear + quadratic),
+            "padded": (linear + quadratic, zero),
+            "convolution": (linear, quadratic),
+        }[problem.kind]
+        self._pads = problem.kind != "packed"
+        self._needs, self._limits = problem.needs, np.array(problem.limits, np.int64)
+
+    def best(self, heavy: Ints, light: Ints, load: int) -> tuple[int, int, int, int] | None:
+        """The exchange after which the heavier of the two is lightest, if it is below `load`.
+
+        Returns:
+            Places of the items given and taken, the number of items for none; both new costs.
+        """
+        new_heavy, new_light = self._costs(heavy, light), self._costs(light, heavy).T
+        worst = np.maximum(new_heavy, new_light)
+        if len(self._limits):
+            fits = self._fits(heavy, light) & self._fits(light, heavy).T
+            worst = np.where(fits, worst, np.iinfo(np.int64).max)
+        given, taken = divmod(int(worst.argmin()), worst.shape[1])
+        if worst[given, taken] >= load:
+            return None
+        return given, taken, int(new_heavy[given, taken]), int(new_light[given, taken])
+
+    def _costs(self, own: Ints, other: Ints) -> Ints:
+        """Cost of a rank by the item that it gives and the one that it takes, nothing last."""
+        gives, takes = np.append(self._packed[own], 0), np.append(self._packed[other], 0)
+        costs: Ints = gives.sum() - gives[:, None] + takes
+        if self._pads:
+            count = np.full((len(own) + 1, len(other) + 1), len(own))
+            count[:-1] -= 1
+            count[:, :-1] += 1
+            longest = np.maximum(
+                self._longest_without(own)[:, None], np.append(self._padded[other], 0)
+            )
+            costs += count * longest
+        return costs
+
+    def _longest_without(self, own: Ints) -> Ints:
+        """Padded cost of the longest item of a rank, without each one and with all."""
+        padded = self._padded[own]
+        second, first = np.sort(np.concatenate([[0, 0], padded]))[-2:]
+        without = np.full(len(own) + 1, first)
+        if len(own):
+            without[padded.argmax()] = second
+        return without
+
+    def _fits(self, own: Ints, other: Ints) -> NDArray[np.bool_]:
+        """Whether a rank keeps its limits, by the item that it gives and the one that it takes."""
+        none = np.zeros((1, len(self._limits)), np.int64)
+        gives = np.concatenate([self._needs[own], none])
+        takes = np.concatenate([self._needs[other], none])
+        used = gives.sum(0) - gives[:, None] + takes
+        return np.asarray((used <= self._limits).all(-1))
+
+
+# ---- the interface -------------------------------------------------------------------------------
+
+#: Algorithms by name; `register` adds to them.
+ALGORITHMS: dict[str, Algorithm] = {"lpt": lpt, "contiguous": contiguous}
+#: Those that come with us.
+SHIPPED = tuple(ALGORITHMS)
+#: What deals costs of a kind, if nothing else is asked for.
+DEFAULT: Mapping[CostKind, str] = {
+    "packed": "lpt",
+    "padded": "contiguous",
+    "convolution": "contiguous",
+}
+
+
+def register(name: str, algorithm: Algorithm) -> None:
+    """Make `algorithm` known by `name`, in this process.
+
+    Raises:
+        DataError: the name is taken.
+    """
+    if name in ALGORITHMS:
+        raise DataError(f"the balancing algorithm {name!r} is there already")
+    ALGORITHMS[name] = algorithm
+
+
+def find_algorithm(name: str) -> Algorithm:
+    """The algorithm registered as `name`, or `module:function`, which worker processes find too.
+
+    Raises:
+        DataError: there is none.
+    """
+    if name in ALGORITHMS:
+        return ALGORITHMS[name]
+    module, _, function = name.partition(":")
+    try:
+        found: Algorithm = getattr(importlib.import_module(module), function)
+        if not callable(found):
+            raise TypeError(f"{name} is a {type(found).__name__}, not a function")
+    except Exception as error:  # a module may raise anything while it is imported
+        raise DataError(
+            f"balancing algorithm {name!r}: {error}; valid: {sorted(ALGORITHMS)}, "
+            "or module:function"
+        ) from error
+    return found
+
+
+def deal(problem: Problem, algorithm: str | None = None) -> Ints:
+    """The rank of every item, `[items]`; -1 for those that have no room within the limits.
+
+    Args:
+        problem: what to deal.
+        algorithm: name, see `find_algorithm`; by default the one for the kind of costs. What it
+            finds is refined.
+
+    Raises:
+        DataError: the algorithm is unknown, drops or repeats an item, or exceeds a limit.
+    """
+    name = algorithm or DEFAULT[problem.kind]
+    rank = _checked(problem, name, find_algorithm(name)(problem))
+    return refine(problem, rank)
+
+
+def _checked(problem: Problem, name: str, dealt: Any) -> Ints:
+    """What an algorithm has found, as ranks, or an error that names the item."""
+    count = len(problem.lengths)
+    rank = dealt if isinstance(dealt, np.ndarray) else _ranks(problem, name, _groups(name, dealt))
+    if rank.shape != (count,) or not np.issubdtype(rank.dtype, np.integer):
+        raise DataError(
+            f"{name} returned {rank.dtype} {list(rank.shape)}; valid: integers [{count}]"
+        )
+    for item in np.flatnonzero((rank >= problem.ranks) | (rank < -1))[:1]:
+        raise DataError(
+            f"{name} deals item {problem.name(item)} to rank {rank[item]} of {problem.ranks}"
+        )
+    if not problem.limits:
+        for item in np.flatnonzero(rank < 0)[:1]:
+            raise DataError(f"{name} drops item {problem.name(item)}")
+    used = np.zeros((problem.ranks, len(problem.limits)), np.int64)
+    here = rank >= 0
+    np.add.at(used, rank[here], problem.needs[here])
+    for r, resource in np.argwhere(used > np.array(problem.limits, np.int64))[:1]:
+        raise DataError(
+            f"{name} gives rank {r} {used[r, resource]} of resource {resource}, above its limit "
+            f"{problem.limits[resource]}"
+        )
+    return rank.astype(np.int64)
+
+
+def _groups(name: str, dealt: Any) -> list[list[int]]:
+    """What an algorithm has found as the items of every rank."""
+    try:
+        return [[operator.index(item) for item in items] for items in dealt]
+    except TypeError as error:
+        raise DataError(
+            f"{name} returned {str(dealt)[:80]}; valid: an array with the rank of every item, or a "
+            "list of the items of every rank"
+        ) from error
+
+
+def _ranks(problem: Problem, name: str, groups: Sequence[Sequence[int]]) -> Ints:
+    """Items by rank to the rank of every item."""
+    rank = np.full(len(problem.lengths), -1, np.int64)
+    for r, items in enumerate(groups):
+        for item in items:
+            if not 0 <= item < len(rank):
+                raise DataError(f"{name} deals item {item}; valid: 0 to {len(rank) - 1}")
+            if rank[item] >= 0:
+                raise DataError(
+                    f"{name} repeats item {problem.name(item)}: ranks {rank[item]} and {r}"
+                )
+            rank[item] = r
+    for item in np.flatnonzero(rank < 0)[:1]:
+        raise DataError(f"{name} drops item {problem.name(item)}")
+    return rank
+
+
+def check_balancing(config: DataConfig, towers: Sequence[str]) -> None:
+    """See that `data.balancing` names towers and algorithms.
+
+    Raises:
+        DataError: it does not.
+    """
+    for tower, how in config.balancing.items():
+        if tower not in towers:
+            raise DataError(f"data.balancing.{tower}: no such tower; valid: {', '.join(towers)}")
+        if how.algorithm is not None:
+            try:
+                find_algorithm(how.algorithm)
+            except DataError as error:
+                raise DataError(f"data.balancing.{tower}.algorithm: {error}") from error

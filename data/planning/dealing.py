@@ -1,0 +1,419 @@
+"""Dealing: which rows the samples of a microbatch and their media go to.
+
+`none` and `decoder` keep a sample's media in its own row, as far as the row goes; `per_phase` deals
+the decoder's samples and every encoder's media each for themselves, so that every phase of the step
+is balanced over the rows, and so over the ranks that hold them. Which samples a microbatch has is
+settled before (`data.planning.steps`), so that nothing that waits depends on costs; here rows are
+balanced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from data.config import DataConfig, TowerBalancing
+from data.kinds.modality import Modality
+from data.planning.balance import SHIPPED, check_balancing, deal, refine
+from data.planning.ladder import Ladder
+from data.planning.microbatches import in_turn
+from data.planning.packing import Capacity, FreeSpans, pack, spans_of
+from data.planning.placement import place
+from data.planning.problem import Ints, Problem, Work
+from data.planning.steps import MediaRows, Packed, by_tower
+from data.sample import DataError, Lengths
+
+#: By tower, the host of every row.
+Hosts = Mapping[str, Sequence[int]]
+#: By sample, its row, and the rows of its media.
+Arrangement = tuple[Sequence[int], Sequence[MediaRows]]
+
+
+@dataclass(frozen=True)
+class Loads:
+    """Work of the rows of one phase, in its forward FLOPs, `[rows]`.
+
+    Attributes:
+        before: as packed; with `data.batch: samples` as they come, as many in every row.
+        after: as balanced.
+        dearest: work of the dearest item, the sample that it belongs to, and its row; of no item
+            0, 0 and 0.
+    """
+
+    before: np.ndarray
+    after: np.ndarray
+    dearest: tuple[float, int, int]
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Rows of the samples of a microbatch.
+
+    Attributes:
+        rows: of the decoder.
+        media: by sample and encoder, the encoder's row of every medium.
+        loads: by phase: `decoder` and the encoders.
+        crossing: by encoder, outputs whose tokens are on another host.
+        limits: by resource, positions of a row that hold the fullest.
+    """
+
+    rows: tuple[int, ...]
+    media: tuple[MediaRows, ...]
+    loads: Mapping[str, Loads]
+    crossing: Mapping[str, int]
+    limits: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Items:
+    """What one phase deals over the rows.
+
+    Attributes:
+        phase: `decoder` or an encoder.
+        owners: sample of every item.
+        lengths: of the items, in input positions.
+        needs, limits: of an item, `[items, resources]`, and of a row; positions come first.
+        packed: rows that keep the limits.
+    """
+
+    phase: str
+    owners: Sequence[int]
+    lengths: Sequence[int]
+    needs: Ints
+    limits: tuple[int, ...]
+    packed: Sequence[int]
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """Samples of a microbatch, rows that hold them, their names, and the hosts that have them."""
+
+    samples: Sequence[Lengths]
+    packed: Arrangement
+    name: Callable[[int], str]
+    readers: Ints | None
+
+    def read(self, owners: Sequence[int], amounts: Ints) -> list[tuple[Ints, Ints]]:
+        """Where items of the samples `owners` are, if that is settled, and how much they are."""
+        return [] if self.readers is None else [(self.readers[np.array(owners, int)], amounts)]
+
+
+class Dealer:
+    """Deals the samples of microbatch after microbatch.
+
+    Args:
+        config: rows, what a step has as many of, what is balanced and how.
+        capacity: of a row.
+        ladder: budgets of rows, of which the lowest that serve are taken.
+        work: of the towers, by `decoder` and the encoders' names.
+        hosts: of the rows of every tower, likewise; none if there is but one.
+
+    Raises:
+        ValueError: the work of a tower is missing.
+        DataError: an algorithm is of an unknown tower, or unknown.
+    """
+
+    def __init__(
+        self,
+        config: DataConfig,
+        capacity: Capacity,
+        ladder: Ladder,
+        work: Mapping[str, Work],
+        hosts: Hosts,
+    ) -> None:
+        self._balance, self._rows = config.balance, config.rows
+        self._capacity, self._modalities = capacity, capacity.modalities
+        self._in_turn = config.batch == "samples"
+        self._ladder, self._balancing = ladder, config.balancing
+        towers = ["decoder", *(m.name for m in capacity.modalities)]
+        needed = {"none": [], "decoder": towers[:1], "per_phase": towers}[config.balance]
+        missing = [name for name in needed if name not in work]
+        if missing:
+            raise ValueError(
+                f"data.balance: {config.balance} must know the work of {', '.join(missing)}"
+            )
+        self._work, self._hosts = work, hosts
+        check_balancing(config, towers)
+
+    def __call__(
+        self,
+        samples: Sequence[Lengths],
+        packed: Packed,
+        name: Callable[[int], str] = "sample {}".format,
+        readers: Sequence[int] | None = None,
+    ) -> Dealt:
+        """Rows of samples.
+
+        Args:
+            samples: oldest first.
+            packed: rows that hold them; none of them waits.
+            name: what messages call one.
+            readers: host that has read each of them, if that is settled before their rows are.
+
+        Raises:
+            DataError: a user's algorithm drops or repeats a sample.
+        """
+        deal_all = {"none": self._none, "decoder": self._decoder, "per_phase": self._per_phase}
+        hosts = None if readers is None else np.array(readers, np.int64)
+        first = [row for row in packed.rows if row is not None], packed.media
+        balanced = deal_all[self._balance](_Offer(samples, first, name, hosts))
+        before = self._as_they_come(samples) if self._in_turn else first
+        loads = self._loads(samples, before, balanced)
+        limits = self._limits(samples, *balanced)
+        crossing = self._crossing(samples, *balanced)
+        return Dealt(tuple(balanced[0]), tuple(balanced[1]), loads, crossing, limits)
+
+    def _none(self, offer: _Offer) -> Arrangement:
+        """As packed."""
+        return offer.packed
+
+    def _decoder(self, offer: _Offer) -> Arrangement:
+        """Samples by the decoder's work, their media in their rows."""
+        samples = offer.samples
+        needs = [self._capacity.needs(lengths) for lengths in samples]
+        here = range(len(samples))
+        items = _Items(
+            "decoder",
+            here,
+            [lengths.tokens for lengths in samples],
+            np.array(needs, np.int64).reshape(len(here), len(self._capacity.limits)),
+            self._capacity.limits,
+            offer.packed[0],
+        )
+        dealt = self._balanced(items, offer.name)
+        dealt = self._placed("decoder", dealt, offer.read(here, items.needs[:, 0]))
+        return _with_media(samples, dealt.tolist())
+
+    def _per_phase(self, offer: _Offer) -> Arrangement:
+        """Samples by the decoder's work, the media of every encoder by its own."""
+        samples, here = offer.samples, range(len(offer.samples))
+        tokens = [lengths.tokens for lengths in samples]
+        needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
+        limits = self._part_limits("tokens")
+        items = _Items("decoder", here, tokens, needs, limits, offer.packed[0])
+        dealt = self._balanced(items, offer.name)
+        rows = self._placed("decoder", dealt, offer.read(here, needs[:, 0]))
+        media: list[dict[str, tuple[int, ...]]] = [{} for _ in samples]
+        targets = np.array(self._hosts.get("decoder", ()), np.int64)
+        for modality in self._modalities:
+            items = self._media_items(modality, samples, offer.packed[1])
+            flows = offer.read(items.owners, items.needs[:, 0])
+            if len(targets):
+                wanted = targets[rows[np.array(items.owners, np.int64)]]
+                flows.append((wanted, items.needs[:, 0] // modality.reduction))
+            dealt = self._placed(modality.name, self._balanced(items, offer.name), flows)
+            for owner, row in zip(items.owners, dealt.tolist(), strict=True):
+                media[owner][modality.name] = (*media[owner].get(modality.name, ()), row)
+        return rows.tolist(), media
+
+    def _media_items(
+        self,
+        modality: Modality,
+        samples: Sequence[Lengths],
+        packed: Sequence[MediaRows],
+    ) -> _Items:
+        """Media of one encoder."""
+        name = modality.name
+        owners = [i for i, own in enumerate(packed) for _ in own.get(name, ())]
+        lengths = [n for own in samples for n in own.media.get(name, ())]
+        spans = spans_of(modality, lengths)
+        needs = np.array([(span, 1) for span in spans], np.int64).reshape(-1, 2)
+        first = [row for own in packed for row in own.get(name, ())]
+        limits = self._part_limits(name)
+        return _Items(name, owners, lengths, needs, limits, first)
+
+    # ---- rooms -----------------------------------------------------------------------------------
+
+    def pack(self, samples: Sequence[Lengths]) -> Packed | None:
+        """Rows for the samples of a microbatch that need not be full; None if one would wait."""
+        if self._balance == "none":
+            found = self._room_for(samples, in_turn(len(samples), self._rows))
+        elif self._balance == "decoder":
+            needs = [self._capacity.needs(lengths) for lengths in samples]
+            rows = pack(needs, self._rows, self._capacity.limits)
+            found = None if None in rows else Packed.together(samples, rows)
+        else:
+            found = self._pack_parts(samples)
+        return found
+
+    def _room_for(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Packed | None:
+        """Each sample in its row, if those have room."""
+        used = np.zeros((self._rows, len(self._capacity.limits)), np.int64)
+        for lengths, row in zip(samples, rows, strict=True):
+            used[row] += self._capacity.needs(lengths)
+        return Packed.together(samples, rows) if (used <= self._capacity.limits).all() else None
+
+    def _as_they_come(self, samples: Sequence[Lengths]) -> Arrangement:
+        """As many samples in every row, whatever its room."""
+        return _with_media(samples, in_turn(len(samples), self._rows))
+
+    def _pack_parts(self, samples: Sequence[Lengths]) -> Packed | None:
+        """Each sample to the fullest row that takes it, each of its media likewise."""
+        names = ("tokens", *(m.name for m in self._modalities))
+        free = {name: FreeSpans(self._rows, *self._part_limits(name)) for name in names}
+        found = []
+        for lengths in samples:
+            taken = [free[name].take(span) for name, span in self._capacity.parts(lengths)]
+            rows = [row for row in taken if row is not None]
+            if len(rows) < len(taken):
+                return None
+            found.append(by_tower(self._capacity, lengths, rows))
+        return Packed([row for row, _ in found], [media for _, media in found])
+
+    def _part_limits(self, resource: str) -> tuple[int, int]:
+        limit = self._capacity.limit
+        return limit(resource), limit(self._capacity.segments(resource))
+
+    def _limits(
+        self,
+        samples: Sequence[Lengths],
+        rows: Sequence[int],
+        media: Sequence[MediaRows],
+    ) -> dict[str, int]:
+        """The lowest rungs that hold the fullest row of every tower."""
+        used = {name: np.zeros(self._rows, np.int64) for name in self._ladder.rungs}
+        for lengths, row, inner in zip(samples, rows, media, strict=True):
+            used["tokens"][row] += lengths.tokens
+            for modality in self._modalities:
+                own = spans_of(modality, lengths.media.get(modality.name, ()))
+                for where, span in zip(inner.get(modality.name, ()), own, strict=True):
+                    used[modality.name][where] += span
+        return {name: self._ladder.lowest(name, int(own.max())) for name, own in used.items()}
+
+    # ---- balancing and loads ---------------------------------------------------------------------
+
+    def _balanced(self, items: _Items, name: Callable[[int], str]) -> Ints:
+        """Rows of all items, under the lowest rung of budgets that has a deal.
+
+        Under the top rung, where there is always that of `packed`, the heaviest row is no heavier
+        than it is there, but for a deal by a user's algorithm.
+
+        Raises:
+            DataError: a user's algorithm finds no room for an item under the top rung.
+        """
+        algorithm = self._how(items.phase).algorithm
+        *lower, top = self._problems(items, name)
+        for problem in lower:
+            dealt = deal(problem, algorithm)
+            if dealt.min(initial=0) >= 0:
+                return dealt
+        dealt = deal(top, algorithm)
+        if algorithm is not None and algorithm not in SHIPPED:
+            for item in np.flatnonzero(dealt < 0)[:1]:
+                raise DataError(f"{algorithm} finds no room for item {top.name(item)}; there is")
+            return dealt
+        found = [refine(top, np.array(items.packed, np.int64))]
+        if dealt.min(initial=0) >= 0:
+            found.append(dealt)
+        return min(found, key=lambda rank: int(top.loads(rank).max()))
+
+    def _problems(self, items: _Items, name: Callable[[int], str]) -> list[Problem]:
+        """The deal under every rung that may have one, and under the top one."""
+        how, lengths = self._how(items.phase), np.array(items.lengths, np.int64)
+        names = [name(i) for i in items.owners] if how.algorithm else None
+        *lower, top = self._ladder.rungs["tokens" if items.phase == "decoder" else items.phase]
+        positions = items.needs[:, 0] if len(items.needs) else np.zeros(1, np.int64)
+        least = max(int(positions.max()), -(-int(positions.sum()) // self._rows))
+        work, rungs = self._work[items.phase], [*(n for n in lower if n >= least), top]
+        needs = items.needs.reshape(len(lengths), len(items.limits))
+        return [
+            Problem(lengths, self._rows, work, how.cost, needs, (n, *items.limits[1:]), names)
+            for n in rungs
+        ]
+
+    def _how(self, phase: str) -> TowerBalancing:
+        return self._balancing.get(phase, TowerBalancing())
+
+    def _placed(self, tower: str, dealt: Ints, flows: Sequence[tuple[Ints, Ints]]) -> Ints:
+        """Rows of a tower's items, renumbered so that little goes from host to host.
+
+        Args:
+            tower: `decoder` or an encoder.
+            dealt: row of every item.
+            flows: what comes and goes: a host for every item, and how much that has of the item, or
+                needs of it, in positions.
+        """
+        sources = self._hosts.get(tower, ())
+        if len(set(sources)) < 2 or not len(dealt) or not flows:
+            return dealt
+        most = max(*sources, *(int(hosts.max()) for hosts, _ in flows))
+        volumes = np.zeros((self._rows, 1 + most), np.int64)
+        for hosts, amounts in flows:
+            np.add.at(volumes, (dealt, hosts), amounts)
+        return place(volumes, sources)[dealt]
+
+    def _loads(
+        self, samples: Sequence[Lengths], packed: Arrangement, balanced: Arrangement
+    ) -> dict[str, Loads]:
+        """Work of the rows of every phase whose work is known."""
+        loads = {}
+        for name in ("decoder", *(m.name for m in self._modalities)):
+            if name in self._work:
+                _, where, work = self._items(name, samples, *packed)
+                before = np.bincount(where, work, minlength=self._rows)
+                owners, where, work = self._items(name, samples, *balanced)
+                after = np.bincount(where, work, minlength=self._rows)
+                loads[name] = Loads(before, after, _dearest(owners, where, work))
+        return loads
+
+    def _items(
+        self,
+        name: str,
+        samples: Sequence[Lengths],
+        rows: Sequence[int],
+        media: Sequence[MediaRows],
+    ) -> tuple[Ints, Ints, np.ndarray]:
+        """Sample, row and forward FLOPs of every item of one phase."""
+        items = [
+            (number, row, n)
+            for number, (lengths, own, inner) in enumerate(zip(samples, rows, media, strict=True))
+            for row, n in (
+                [(own, lengths.tokens)]
+                if name == "decoder"
+                else zip(inner.get(name, ()), lengths.media.get(name, ()), strict=True)
+            )
+        ]
+        owners, where, lengths_ = np.array(items, np.int64).reshape(-1, 3).T
+        n, work = lengths_.astype(np.float64), self._work[name]
+        return owners, where, work.linear * n + work.quadratic * n * n
+
+    def _crossing(
+        self,
+        samples: Sequence[Lengths],
+        rows: Sequence[int],
+        media: Sequence[MediaRows],
+    ) -> dict[str, int]:
+        """Outputs of every encoder whose tokens are on another host."""
+        crossing = {}
+        targets = self._hosts.get("decoder", ())
+        for modality in self._modalities:
+            name = modality.name
+            sources = self._hosts.get(name, ())
+            crossing[name] = sum(
+                modality.landed(n, grid)
+                for lengths, row, inner in zip(samples, rows, media, strict=True)
+                if targets and sources
+                for n, grid, own in zip(
+                    lengths.media.get(name, ()),
+                    modality.grids(lengths),
+                    inner.get(name, ()),
+                    strict=True,
+                )
+                if sources[own] != targets[row]
+            )
+        return crossing
+
+
+def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, int]:
+    """Work, sample and row of the dearest item."""
+    if not len(work):
+        return 0.0, 0, 0
+    most = int(work.argmax())
+    return float(work[most]), int(owners[most]), int(rows[most])
+
+
+def _with_media(samples: Sequence[Lengths], rows: Sequence[int]) -> Arrangement:
+    """All media in the rows of their samples."""
+    return rows, Packed.together(samples, rows).media

@@ -1,0 +1,360 @@
+"""Lengths of all samples: measured once, kept beside the data, and mapped by every process.
+
+Plans are made from lengths alone, so every host and worker needs those of every sample that it
+meets, although it reads only its own. They are measured from text and from the headers of media and
+kept in a folder whose name is a fingerprint of the data and of the processor::
+
+    tokens.npy                [samples] int32, -1 for an unusable one
+    <encoder>.offsets.npy     [samples + 1] int64: media of sample i are offsets[i] to offsets[i+1]
+    <encoder>.lengths.npy     [media] int32, input positions
+    <encoder>.starts.npy      [media] int32, the token at which its outputs begin to land
+    <encoder>.grids.npy       [media, 2] int32, rows and columns of outputs; of tiled images only
+    unusable.json             {sample: [kind, reason]}
+
+Files that changed behind their names do not change the fingerprint; who reads such a sample finds
+that it is not as long as it was (`data.loading.assemble`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import DataConfig
+from data.faults import Fault
+from data.folders import put_folder
+from data.processing.processor import Processor
+from data.sample import DataError, Lengths, SampleError
+from data.sources import Source
+from data.sources.mixture import Mixture
+
+logger = logging.getLogger(__name__)
+
+Ints = NDArray[np.integer]
+
+_VERSION = 1  # of the folder's contents
+#: Samples that one process measures before others are started for its help.
+SAMPLES_A_PROCESS = 1 << 14
+_CHUNK = 1 << 10  # samples measured between two looks at the clock
+_SECONDS = 5.0  # between two messages
+_UNUSABLE, _PARTS = "unusable.json", ("offsets", "lengths", "starts")
+
+
+@dataclass(frozen=True, eq=False)
+class MediaLengths:
+    """Media of one encoder, sample after sample; see the module."""
+
+    offsets: Ints
+    lengths: Ints
+    starts: Ints
+    grids: Ints | None = None
+
+    @property
+    def parts(self) -> dict[str, Ints]:
+        """Arrays by the names of their files."""
+        known = {"offsets": self.offsets, "lengths": self.lengths, "starts": self.starts}
+        return known if self.grids is None else {**known, "grids": self.grids}
+
+
+@dataclass(frozen=True, eq=False)
+class LengthTable:
+    """Lengths of the samples of a source.
+
+    Attributes:
+        tokens: `[samples]`, -1 for an unusable one.
+        media: by encoder.
+        unusable: reason why a sample cannot be used.
+        folder: where the table is kept, if it is.
+    """
+
+    tokens: Ints
+    media: Mapping[str, MediaLengths]
+    unusable: Mapping[int, Fault]
+    folder: Path | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A worker process maps the folder itself: nothing large travels.
+        if self.folder is None:
+            return LengthTable, (self.tokens, self.media, self.unusable)
+        return _load, (self.folder, len(self), list(self.media), self._tiled)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, index: int) -> Lengths | Fault:
+        """Lengths of sample `index`, or the reason why it cannot be used."""
+        tokens = int(self.tokens[index])
+        if tokens < 0:
+            return self.unusable[index]
+        media, starts, grids = {}, {}, {}
+        for name, own in self.media.items():
+            first, end = own.offsets[index : index + 2].tolist()
+            if end > first:
+                media[name] = tuple(own.lengths[first:end].tolist())
+                starts[name] = tuple(own.starts[first:end].tolist())
+                if own.grids is not None:
+                    grids[name] = tuple(map(tuple, own.grids[first:end].tolist()))
+        return Lengths(tokens, media, starts, grids)
+
+    @property
+    def _tiled(self) -> list[str]:
+        return [name for name, own in self.media.items() if own.grids is not None]
+
+    @property
+    def digest(self) -> int:
+        """A number of 31 bits that other lengths do not have, but for an accident."""
+        whole = hashlib.sha256(self.tokens.tobytes())
+        for own in self.media.values():
+            for part in own.parts.values():
+                whole.update(np.ascontiguousarray(part).tobytes())
+        return int.from_bytes(whole.digest()[:4], "big") >> 1
+
+    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | Fault]:
+        """Lengths of samples at (stream position, index)."""
+        return [self[index] for _, index in places]
+
+    @classmethod
+    def of(
+        cls,
+        samples: Sequence[Lengths | Fault],
+        encoders: Sequence[str],
+        tiled: Sequence[str] = (),
+    ) -> LengthTable:
+        """The table of samples that have these lengths, or cannot be used for these reasons.
+
+        Args:
+            samples: in the order of the source.
+            encoders: all of them.
+            tiled: those whose images are cut into tiles.
+        """
+        measured = [s if isinstance(s, Lengths) else Lengths(-1) for s in samples]
+        media = {}
+        for name in encoders:
+            lengths = [s.media.get(name, ()) for s in measured]
+            starts = [s.starts.get(name, ()) for s in measured]
+            offsets = np.cumsum([0, *map(len, lengths)])
+            grids = [grid for s in measured for grid in s.grids.get(name, ())]
+            pairs = _flat(grids).reshape(-1, 2) if name in tiled else None
+            media[name] = MediaLengths(offsets, _flat(lengths), _flat(starts), pairs)
+        unusable = {i: s for i, s in enumerate(samples) if isinstance(s, Fault)}
+        return cls(np.array([s.tokens for s in measured], np.int32), media, unusable)
+
+
+def _flat(values: Sequence[Sequence[int]]) -> NDArray[np.int32]:
+    return np.array([n for own in values for n in own], np.int32)
+
+
+# ---- measuring -----------------------------------------------------------------------------------
+
+
+def measure(source: Source, processor: Processor, known: Sequence[LengthTable] = ()) -> LengthTable:
+    """Measure every sample, in several processes if there are many samples and cores.
+
+    known: of a mixture, the lengths of its members.
+    """
+    found: list[Lengths | Fault] = []
+    told = time.monotonic()
+    for part in _known_parts(source, known) or _measured_parts(source, processor):
+        found += part
+        if time.monotonic() - told > _SECONDS:
+            told = time.monotonic()
+            logger.info("measured %d of %d samples", len(found), len(source))
+    return LengthTable.of(found, *_encoders(processor))
+
+
+def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
+    """All encoders, and those whose images are cut into tiles."""
+    tiled = [name for name, modality in processor.modalities.items() if modality.tiling]
+    return list(processor.modalities), tiled
+
+
+def _known_parts(
+    source: Source, known: Sequence[LengthTable]
+) -> Iterator[list[Lengths | Fault]] | None:
+    """What is known of the samples of a mixture; None for what is none."""
+    if not known or not isinstance(source, Mixture):
+        return None
+    places = map(source.place, range(len(source)))
+    return ([known[member][index]] for member, index in places)
+
+
+def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengths | Fault]]:
+    """Lengths of all samples in turn, some of them at a time."""
+    size = len(source)
+    parts = [range(at, min(at + _CHUNK, size)) for at in range(0, size, _CHUNK)]
+    processes = min(len(os.sched_getaffinity(0)), size // SAMPLES_A_PROCESS)
+    if processes < 2:
+        yield from map(partial(_measure_part, source, processor), parts)
+        return
+    # Spawned, as JAX's threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _start, (source, processor)) as pool:
+        yield from pool.map(_measure_own, parts)
+
+
+def _measure_part(source: Source, processor: Processor, part: range) -> list[Lengths | Fault]:
+    return [_measure_one(source, processor, index) for index in part]
+
+
+def _measure_one(source: Source, processor: Processor, index: int) -> Lengths | Fault:
+    try:
+        return processor.measure(source[index])
+    except SampleError as error:
+        return error.fault
+
+
+_own: dict[str, Callable[[range], list[Lengths | Fault]]] = {}
+
+
+def _start(source: Source, processor: Processor) -> None:
+    """Set a process of the pool up: source and processor travel once, not with every part."""
+    _own["measure"] = partial(_measure_part, source, processor)
+
+
+def _measure_own(part: range) -> list[Lengths | Fault]:
+    return _own["measure"](part)
+
+
+# ---- keeping -------------------------------------------------------------------------------------
+
+
+def open_lengths(source: Source, processor: Processor, config: DataConfig) -> LengthTable:
+    """The lengths kept beside the data; measured now, and then kept, if there are none yet.
+
+    Sources that have no fingerprint are measured every time.
+
+    Raises:
+        DataError: the folder cannot be read or written.
+    """
+    folder = lengths_folder(source, processor, config)
+    if folder is None:
+        return measure(source, processor)
+    size, encoders = len(source), _encoders(processor)
+    if folder.is_dir():
+        table = _load(folder, size, *encoders)
+        again = _measured_again(table, source, processor)
+        if again == table.unusable:
+            return table
+        logger.info("%d of %d unusable samples have changed", *_changes(table, again))
+        samples = [again.get(i, table[i]) for i in range(size)]
+        table = LengthTable.of(samples, *encoders)
+    else:
+        # Told before the measuring, and not after it.
+        with _keeping(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryDirectory(dir=folder.parent).cleanup()
+        known = list(source.members.values()) if isinstance(source, Mixture) else []
+        doing = "joining the lengths of" if known else "measuring"
+        logger.info("%s %d samples, once, into %s", doing, size, folder)
+        table = measure(source, processor, [open_lengths(m, processor, config) for m in known])
+    with _keeping(folder):
+        _save(table, folder)
+    return _load(folder, size, *encoders)
+
+
+@contextmanager
+def _keeping(folder: Path) -> Iterator[None]:
+    """Name the folder that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
+            "folder with data.lengths_folder"
+        ) from error
+
+
+def _measured_again(
+    table: LengthTable, source: Source, processor: Processor
+) -> dict[int, Lengths | Fault]:
+    """What unusable samples are now: their files may have been missing, or mended since."""
+    return {index: _measure_one(source, processor, index) for index in table.unusable}
+
+
+def _changes(table: LengthTable, again: Mapping[int, Lengths | Fault]) -> tuple[int, int]:
+    changed = sum(again[index] != reason for index, reason in table.unusable.items())
+    return changed, len(again)
+
+
+def lengths_folder(source: Source, processor: Processor, config: DataConfig) -> Path | None:
+    """Where the lengths of `source` are kept; None for one that has no fingerprint."""
+    if source.fingerprint is None:
+        return None
+    parts = json.dumps([_VERSION, source.fingerprint, processor.fingerprint])
+    name = hashlib.sha256(parts.encode()).hexdigest()[:16]
+    return (config.lengths_folder or source.home) / f"lengths-{name}"
+
+
+def _save(table: LengthTable, folder: Path) -> None:
+    def write(draft: Path) -> None:
+        np.save(draft / "tokens.npy", table.tokens)
+        for name, own in table.media.items():
+            for part, values in own.parts.items():
+                np.save(draft / f"{name}.{part}.npy", values)
+        (draft / _UNUSABLE).write_text(
+            json.dumps({i: f.to_json() for i, f in table.unusable.items()})
+        )
+
+    put_folder(folder, write, replace=True)
+
+
+def _load(
+    folder: Path, size: int, encoders: Sequence[str], tiled: Sequence[str] = ()
+) -> LengthTable:
+    """A table whose arrays are mapped, so that the processes of a host share them.
+
+    Raises:
+        DataError: a file is missing or damaged, or they are not of `size` samples.
+    """
+    try:
+        media = {
+            name: MediaLengths(
+                **{
+                    part: _mapped(folder / f"{name}.{part}.npy")
+                    for part in (*_PARTS, *(("grids",) if name in tiled else ()))
+                }
+            )
+            for name in encoders
+        }
+        listed = json.loads((folder / _UNUSABLE).read_text())
+        unusable = {int(i): Fault.from_json(fault) for i, fault in listed.items()}
+        table = LengthTable(_mapped(folder / "tokens.npy"), media, unusable, folder)
+        _check_whole(table, size)
+    except (OSError, EOFError, ValueError, AttributeError) as error:
+        raise DataError(f"measured lengths in {folder} are damaged: {error}; delete it") from error
+    return table
+
+
+def _check_whole(table: LengthTable, size: int) -> None:
+    """Raise ValueError unless the parts of a table fit each other and `size` samples."""
+    if table.tokens.shape != (size,):
+        raise ValueError(f"tokens of {len(table.tokens)} samples, not of {size}")
+    if set(np.flatnonzero(table.tokens < 0).tolist()) != set(table.unusable):
+        raise ValueError("reasons are not those of the unusable samples")
+    for name, own in table.media.items():
+        grids = own.starts if own.grids is None else own.grids
+        counts = (own.offsets.shape, int(own.offsets[-1]), len(own.starts), len(grids))
+        if counts != ((size + 1,), *[len(own.lengths)] * 3):
+            raise ValueError(f"media of {name} do not fit each other")
+        if len(own.lengths) and (own.lengths.min() < 1 or (np.diff(own.offsets) < 0).any()):
+            raise ValueError(f"media of {name} of impossible lengths")
+
+
+def _mapped(path: Path) -> Ints:
+    # Nothing can be mapped of an empty array.
+    array: Ints = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
+    return array

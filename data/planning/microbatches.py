@@ -1,0 +1,61 @@
+"""Which microbatch of a step everything goes to, so that the microbatches are even in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.planning.problem import RESOLUTION, Ints, Work
+from data.sample import Lengths
+
+
+def spread_over_time(
+    costs: NDArray[np.float64], microbatches: int, most: int | None = None
+) -> Ints:
+    """Microbatch of every item, so that no phase of any of them is longer than need be.
+
+    Dearest first, each item goes where the phase that is then the heaviest is lightest. Phases
+    are counted in shares of their work in the whole step, as how long they take is not known here.
+
+    Args:
+        costs: of samples or rows, `[items, phases]`; without phases, they are dealt as they come.
+        microbatches: over which to deal them.
+        most: items of a microbatch; by default any number.
+
+    Returns:
+        `[items]`.
+    """
+    items, phases = costs.shape
+    if microbatches == 1 or not phases:
+        return np.array(in_turn(items, microbatches), np.int64)
+    # Whole numbers, of which every host finds the same sums.
+    whole = np.rint(costs / np.maximum(costs.max(0, initial=0), 1) * RESOLUTION).astype(np.int64)
+    shares = whole * RESOLUTION // np.maximum(whole.sum(0), 1)
+    loads = np.zeros((microbatches, phases), np.int64)
+    left = np.full(microbatches, items if most is None else most)
+    chosen = np.zeros(items, np.int64)
+    for i in np.argsort(-shares.max(1), kind="stable"):
+        heaviest = (loads + shares[i]).max(1)
+        chosen[i] = np.where(left > 0, heaviest, np.iinfo(np.int64).max).argmin()
+        loads[chosen[i]] += shares[i]
+        left[chosen[i]] -= 1
+    return chosen
+
+
+def costs_of(samples: Sequence[Lengths], work: Mapping[str, Work]) -> NDArray[np.float64]:
+    """Forward FLOPs of every sample in every phase whose `work` is known, `[samples, phases]`."""
+    costs = [[_work_of(s, name, own) for name, own in work.items()] for s in samples]
+    return np.array(costs, np.float64).reshape(len(samples), len(work))
+
+
+def _work_of(sample: Lengths, phase: str, work: Work) -> float:
+    """Forward FLOPs of a sample in one phase."""
+    own = [sample.tokens] if phase == "decoder" else sample.media.get(phase, ())
+    return sum(work.linear * n + work.quadratic * n * n for n in own)
+
+
+def in_turn(count: int, rows: int) -> list[int]:
+    """Rows, or microbatches, of `count` items, as many in each, in their order."""
+    return [i * rows // count for i in range(count)]

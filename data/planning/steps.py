@@ -1,0 +1,218 @@
+"""What a step holds, and which of its microbatches holds what.
+
+A step is packed as a whole, each sample with all its media in one row, but for samples in blocks
+(see below). So, if there is none of these, which samples a step holds depends on how many rows it
+has, and not on how the rows are split into microbatches:
+
+    rows of the step             0 1 2 3 4 5 6 7
+    data.rows 8, accumulate 1    0 1 2 3 4 5 6 7
+    data.rows 4, accumulate 2    0 3 5 6 | 1 2 4 7       rows of like work in every microbatch
+
+Within a microbatch `data.planning.dealing` may then deal media to other rows. With `data.balance:
+per_phase` a sample whose media do not fit into one row lies in a block of rows, the smallest that
+divides `data.rows` and holds it. The rows of a block stay together in one microbatch, so that the
+size of the block, and with it which samples find room, depends on `data.rows`; a sample that needs
+more rows than a microbatch has is left out.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.faults import Fault
+from data.planning.microbatches import costs_of, spread_over_time
+from data.planning.packing import WAITS, Capacity, FreeRows, block_of, fill, numbered
+from data.planning.problem import RESOLUTION, Ints, Work
+from data.sample import Lengths
+
+MediaRows = Mapping[str, tuple[int, ...]]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows of samples.
+
+    Attributes:
+        rows: of the decoder, None for a sample that waits.
+        media: by sample and encoder, the encoder's row of every medium.
+        block: rows; a sample and its media are in the same block of so many.
+    """
+
+    rows: Sequence[int | None]
+    media: Sequence[MediaRows]
+    block: int = 1
+
+    @classmethod
+    def together(cls, samples: Sequence[Lengths], rows: Sequence[int | None]) -> Packed:
+        """All media in the rows of their samples."""
+        return cls(rows, [_in_row(n, row) for n, row in zip(samples, rows, strict=True)])
+
+    @property
+    def placed(self) -> list[int]:
+        """Samples that do not wait."""
+        return [i for i, row in enumerate(self.rows) if row is not None]
+
+    def of(self, samples: Sequence[int]) -> Packed:
+        """Rows of some of the samples."""
+        return replace(
+            self, rows=[self.rows[i] for i in samples], media=[self.media[i] for i in samples]
+        )
+
+
+class StepPacker:
+    """Packs the samples of step after step.
+
+    Args:
+        capacity: of a row.
+        rows: of a microbatch.
+        microbatches: of a step.
+        apart: media may have other rows than the text of their sample.
+        evenly: rows need not be full, so the samples are spread over them, if all have room then.
+    """
+
+    def __init__(
+        self, capacity: Capacity, rows: int, microbatches: int, apart: bool, evenly: bool
+    ) -> None:
+        self._capacity, self._rows, self._microbatches = capacity, rows, microbatches
+        self._apart, self._evenly, self._total = apart, evenly, rows * microbatches
+
+    def misfit(self, lengths: Lengths) -> Fault | None:
+        """Why no step can hold a sample, or None."""
+        return self._capacity.misfit(lengths, self._rows if self._apart else 1)
+
+    def __call__(self, samples: Sequence[Lengths]) -> Packed:
+        """Rows of a step for samples, oldest first; the first one never waits."""
+        found = [self._capacity.needs(lengths) for lengths in samples]
+        needs = np.array(found, np.int64).reshape(len(samples), len(self._capacity.limits))
+        alone = np.all(needs <= self._capacity.limits, axis=1)
+        even = self._even(samples, needs, alone) if self._evenly else None
+        return self._full(samples, needs, alone) if even is None else even
+
+    def _even(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed | None:
+        """All rows about as full; None if a sample finds no room so."""
+        free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
+        apart: dict[int, tuple[list[int], int]] = {}
+        for number in np.flatnonzero(~alone).tolist():
+            taken = self._take_apart(free, samples[number])
+            if taken is None:
+                return None
+            apart[number] = taken
+        found = _evenly(needs[alone], free.left.tolist(), self._capacity.limits)
+        if found is None:
+            return None
+        rows[alone] = found
+        return self._packed(samples, rows, apart)
+
+    def _full(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed:
+        """Rows as full as can be."""
+        free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
+        apart: dict[int, tuple[list[int], int]] = {}
+        for number, need in enumerate(needs.tolist()):
+            if alone[number]:
+                row = free.take(need)
+                rows[number] = WAITS if row is None else row
+            elif taken := self._take_apart(free, samples[number]):
+                apart[number] = taken
+        rows[alone] = fill(free, needs[alone], rows[alone], 1 + len(self._capacity.modalities))
+        return self._packed(samples, rows, apart)
+
+    def _packed(
+        self, samples: Sequence[Lengths], rows: Ints, apart: Mapping[int, tuple[list[int], int]]
+    ) -> Packed:
+        """Samples with one row each, and what `_take_apart` has found for others."""
+        packed = Packed.together(samples, [None if r == WAITS else r for r in rows.tolist()])
+        own, media = list(packed.rows), list(packed.media)
+        for number, (parts, _) in apart.items():
+            own[number], media[number] = by_tower(self._capacity, samples[number], parts)
+        return Packed(own, media, math.lcm(1, *(block for _, block in apart.values())))
+
+    def _take_apart(self, free: FreeRows, lengths: Lengths) -> tuple[list[int], int] | None:
+        """Rows of the parts of a sample, and the size of the block that they are in."""
+        block = block_of(self._capacity, lengths, self._rows) or self._total
+        rows = free.take_apart(numbered(self._capacity, lengths), block)
+        return None if rows is None else (rows, block)
+
+    def split(
+        self, samples: Sequence[Lengths], packed: Packed, work: Mapping[str, Work]
+    ) -> list[tuple[list[int], Packed]]:
+        """By microbatch, its samples and their rows in it.
+
+        Args:
+            samples: of a step, none of which waits.
+            packed: their rows.
+            work: by phase, in which the microbatches shall be even; of none, rows are in order.
+        """
+        block = packed.block
+        rows = np.array(packed.rows, np.int64)
+        costs = np.zeros((self._total // block, len(work)))
+        np.add.at(costs, rows // block, costs_of(samples, work))
+        owners = spread_over_time(costs, self._microbatches, self._rows // block)
+        first = np.zeros(len(owners), np.int64)  # row of its microbatch with which a block begins
+        for microbatch in range(self._microbatches):
+            own = owners == microbatch
+            first[own] = np.arange(own.sum()) * block
+        moved = (first[np.arange(self._total) // block] + np.arange(self._total) % block).tolist()
+        found = owners[rows // block]
+        return [
+            (own, _moved(packed.of(own), moved))
+            for own in (np.flatnonzero(found == m).tolist() for m in range(self._microbatches))
+        ]
+
+
+def by_tower(capacity: Capacity, lengths: Lengths, rows: Sequence[int]) -> tuple[int, MediaRows]:
+    """Row of the text and rows of the media of a sample, from those of `capacity.parts`."""
+    rest = iter(rows[1:])
+    media = {
+        modality.name: tuple(islice(rest, len(lengths.media.get(modality.name, ()))))
+        for modality in capacity.modalities
+    }
+    return rows[0], media
+
+
+def _moved(packed: Packed, moved: Sequence[int]) -> Packed:
+    """Other numbers for the rows."""
+    media = [{name: tuple(moved[r] for r in own) for name, own in m.items()} for m in packed.media]
+    return Packed([None if row is None else moved[row] for row in packed.rows], media)
+
+
+def _in_row(lengths: Lengths, row: int | None) -> MediaRows:
+    """All media of a sample in one row."""
+    return {} if row is None else {name: (row,) * len(n) for name, n in lengths.media.items()}
+
+
+def _evenly(needs: Ints, left: list[list[int]], limits: tuple[int, ...]) -> list[int] | None:
+    """A row for every sample, all about as full of what is scarce; None if one finds no room so.
+
+    Much faster than looking for full rows, of which steps of a fixed number of samples have none.
+    Samples that need most of a row of anything come first, whatever else they need.
+
+    Args:
+        needs: of the samples, `[samples, resources]`.
+        left: of every row, by resource; what is taken is taken from it.
+        limits: of an empty row.
+    """
+    shares = needs * (RESOLUTION // np.array(limits))
+    scarce, most = shares[:, shares.sum(0).argmax()], shares.max(1, initial=0)
+    order = np.lexsort((-np.where(most > RESOLUTION // 2, most, scarce), most <= RESOLUTION // 2))
+    lightest = [(0, row) for row in range(len(left))]
+    found = [0] * len(needs)
+    for number, need in zip(order.tolist(), needs[order].tolist(), strict=True):
+        full: list[tuple[int, int]] = []
+        while lightest and any(n > m for n, m in zip(need, left[lightest[0][1]], strict=True)):
+            full.append(heapq.heappop(lightest))
+        if not lightest:
+            return None
+        load, row = lightest[0]
+        heapq.heapreplace(lightest, (load + int(scarce[number]), row))
+        found[number], left[row] = row, [m - n for n, m in zip(need, left[row], strict=True)]
+        for entry in full:
+            heapq.heappush(lightest, entry)
+    return found

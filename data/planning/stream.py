@@ -1,0 +1,420 @@
+"""The endless stream of step plans, a pure function of (source, lengths, seed).
+
+Stream position p is sample shuffle(p) of epoch p // len(source), or what a mixture says
+(`data.sources.order`). A step fills a pool (those carried
+over first, then new ones), packs what fits and carries the rest (`data.planning.steps`); then the
+samples of each of its microbatches are dealt over rows (`data.planning.dealing`). Plans come from
+lengths alone, so that all hosts and workers make the same ones.
+
+    data.batch: tokens     a step fills its budgets from a pool of `lookahead` samples
+    data.batch: samples    the pool is the samples of a step; they are dealt over its microbatches,
+                           which all have the lowest budgets of the ladder that hold them
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from data.config import DataConfig
+from data.faults import Fault
+from data.kinds.modality import Modality
+from data.planning.dealing import Dealer, Dealt, Hosts, Loads
+from data.planning.ladder import Ladder
+from data.planning.microbatches import costs_of, spread_over_time
+from data.planning.packing import Capacity, spans_of
+from data.planning.problem import Work
+from data.planning.steps import Packed, StepPacker
+from data.sample import DataError, Lengths, SampleError
+from data.sources import Source
+from data.sources.mixture import Mixture
+from data.sources.order import Order, Shuffled
+
+Skip = tuple[str, Fault]  # name of the sample, and why it cannot be used
+
+
+class Measurements(Protocol):
+    """What is known of the samples before they are planned."""
+
+    def at(self, places: Sequence[tuple[int, int]]) -> Sequence[Lengths | Fault]:
+        """Lengths of samples, or the reasons why they cannot be used.
+
+        Args:
+            places: stream position and index in the source of every sample asked for.
+        """
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """What plans must know of the training that they are for.
+
+    work: of the towers on a segment, by which `data.balance` balances; hosts: of every row of each
+    tower, so that few encoder outputs go to another host; microbatches: of a step, which is
+    packed as a whole; units: by budget, what its rungs must be multiples of, if not
+    of 1 or of the encoder's reduction; readers: hosts that read the samples of the stream in turn,
+    and send them to the hosts of their rows.
+    """
+
+    work: Mapping[str, Work] = field(default_factory=dict)
+    hosts: Hosts = field(default_factory=dict)
+    microbatches: int = 1
+    units: Mapping[str, int] = field(default_factory=dict)
+    readers: int = 1
+
+
+NO_CONSUMER = Consumer()
+
+
+@dataclass(frozen=True)
+class LoaderState:
+    """All that is needed to continue: independent of hosts, workers and budgets.
+
+    step: the number of the step, from 0 (of microbatches, where a state of before 2026-11-23 was
+    the beginning; nothing depends on it); position: the next stream position to read; carry: stream
+    positions of samples read before but not yet placed, oldest first; done: how many microbatches
+    of the step are over. Between steps `done` is 0, and how a step is split changes no state.
+    """
+
+    seed: int
+    step: int = 0
+    position: int = 0
+    carry: tuple[int, ...] = ()
+    done: int = 0
+
+    def to_json(self) -> dict[str, int | list[int]]:
+        """A JSON-able dict."""
+        return {
+            "seed": self.seed,
+            "step": self.step,
+            "position": self.position,
+            "carry": list(self.carry),
+            "done": self.done,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, object]) -> LoaderState:
+        """Inverse of `to_json`.
+
+        Raises:
+            DataError: a key is missing or unknown, or a value is no whole number (or list of such)
+                from 0 on.
+        """
+        numbers = [value.get(key) for key in ("seed", "step", "position", "done")]
+        carry = value.get("carry")
+        carried: list[Any] = list(carry) if isinstance(carry, list | tuple) else [None]
+        whole = all(type(n) is int and n >= 0 for n in (*numbers, *carried))
+        if not whole or len(value) != 5:
+            raise DataError(f"not a loader state: {json.dumps(value, default=str)[:200]}")
+        seed, step, position, done = (int(n) for n in numbers)  # type: ignore[call-overload]
+        return cls(seed, step, position, tuple(carried), done)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a sample goes.
+
+    index: in the source; row: global row of the decoder; start: first decoder position; segment:
+    its number in the decoder row, from 1; media: encoder -> ((global row of the encoder, first
+    input position, segment number, of a tiled image that of its first tile), ...); position: of the
+    sample in the stream.
+    """
+
+    index: int
+    row: int
+    start: int
+    segment: int
+    lengths: Lengths
+    media: dict[str, tuple[tuple[int, int, int], ...]]
+    position: int = 0
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """One microbatch: placements in the order of age, samples found unusable, state after it.
+
+    capacity: of its rows; loads: work of the rows of every phase, before and after balancing;
+    dearest: by phase, the dearest item: its work, the name of its sample and its row; crossing: by
+    encoder, outputs whose tokens are on another host; seconds: that planning took.
+    """
+
+    placements: tuple[Placement, ...]
+    skipped: tuple[Skip, ...]
+    state: LoaderState
+    capacity: Capacity
+    loads: Mapping[str, Loads]
+    dearest: Mapping[str, tuple[float, str, int]]
+    crossing: Mapping[str, int]
+    seconds: float = field(compare=False)
+
+
+def lay_out(
+    samples: list[tuple[int, Lengths]],
+    rows: Sequence[int | None],
+    modalities: tuple[Modality, ...],
+    media_rows: Sequence[Mapping[str, Sequence[int]]] | None = None,
+    positions: Sequence[int] | None = None,
+) -> tuple[Placement, ...]:
+    """Positions of packed samples (index, lengths) in their rows, each row filled from the left.
+
+    Args:
+        samples: index in the source, and lengths.
+        rows: of the decoder, None for a sample that waits.
+        modalities: of the encoders.
+        media_rows: by sample and encoder, the encoder's row of every medium; by default the row of
+            the sample.
+        positions: of the samples in the stream, if they come from it.
+    """
+    cursors: dict[tuple[str, int], list[int]] = {}  # next position, next segment
+
+    def advance(tower: str, row: int, span: int, segments: int = 1) -> tuple[int, int]:
+        cursor = cursors.setdefault((tower, row), [0, 1])
+        start, segment = cursor
+        cursor[:] = start + span, segment + segments
+        return start, segment
+
+    placements = []
+    for number, ((index, lengths), row) in enumerate(zip(samples, rows, strict=True)):
+        if row is None:
+            continue
+        media = {}
+        for modality in modalities:
+            name = modality.name
+            inputs = lengths.media.get(name, ())
+            spans, counts = spans_of(modality, inputs), map(modality.segments, inputs)
+            own = media_rows[number].get(name, ()) if media_rows else [row] * len(spans)
+            media[name] = tuple(
+                (r, *advance(name, r, span, segments))
+                for r, span, segments in zip(own, spans, counts, strict=True)
+            )
+        start, segment = advance("decoder", row, lengths.tokens)
+        position = positions[number] if positions else 0
+        placements.append(Placement(index, row, start, segment, lengths, media, position))
+    return tuple(placements)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A sample of the pool: its stream position, its index in the source, its lengths."""
+
+    position: int
+    index: int
+    lengths: Lengths
+
+
+class Planner:
+    """Makes the plan of microbatch after microbatch; `state` is where it stands.
+
+    Args:
+        source: of the samples.
+        lengths: of the samples.
+        config: of the data.
+        capacity: of a row with `data.budgets`.
+        state: where to begin.
+        consumer: what the plans are for.
+
+    Raises (from `plan`):
+        SampleError: an unusable sample, with `data.on_error: raise`.
+        DataError: the source is empty, a whole epoch has no usable sample, or `state` is within a
+            step of more microbatches.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        lengths: Measurements,
+        config: DataConfig,
+        capacity: Capacity,
+        state: LoaderState,
+        consumer: Consumer,
+    ) -> None:
+        if not len(source):
+            raise DataError("the data source is empty")
+        if state.done >= consumer.microbatches:
+            raise DataError(
+                f"the loader state is {state.done} microbatches into a step, which has "
+                f"{consumer.microbatches} now; valid: a state between two steps"
+            )
+        self.state = replace(state, done=0)
+        self._config, self._capacity, self._lengths = config, capacity, lengths
+        self._size, self._name = len(source), source.name
+        self._microbatches = consumer.microbatches
+        self._wanted = config.pool(consumer.microbatches)
+        apart, evenly = config.balance == "per_phase", config.batch == "samples"
+        self._packer = StepPacker(capacity, config.rows, consumer.microbatches, apart, evenly)
+        self._readers = consumer.readers
+        spread = config.balance != "none" and consumer.microbatches > 1
+        self._work = consumer.work if spread else {}
+        units = {"tokens": 1} | {m.name: m.reduction for m in capacity.modalities}
+        ladder = Ladder.build(config, {**units, **consumer.units})
+        self._deal = Dealer(config, capacity, ladder, consumer.work, consumer.hosts)
+        self._stream = stream(source, state.seed)
+        self._pool: list[_Waiting] = []
+        self._skipped: list[Skip] = []
+        self._planned: deque[StepPlan] = deque()
+        self._take(state.carry)
+        for _ in range(state.done):
+            self.plan()
+
+    @property
+    def missing(self) -> range:
+        """Stream positions that the next plan will ask for, if none of their samples is bad."""
+        room = 0 if self._planned else max(0, self._wanted - len(self._pool))
+        return range(self.state.position, self.state.position + room)
+
+    @property
+    def waiting(self) -> set[int]:
+        """Stream positions of the samples that have been asked for and not yet planned for."""
+        planned = {p.position for plan in self._planned for p in plan.placements}
+        return planned | {item.position for item in self._pool}
+
+    def plan(self) -> StepPlan:
+        """The plan of the next microbatch; advances the state."""
+        if not self._planned:
+            self._planned.extend(self._step())
+        plan = self._planned.popleft()
+        self.state = plan.state
+        return plan
+
+    def _step(self) -> list[StepPlan]:
+        """Plans of the microbatches of a step."""
+        began, first = time.perf_counter(), self.state
+        position = self._fill()
+        packed = self._packer([item.lengths for item in self._pool])
+        placed = [self._pool[i] for i in packed.placed]
+        waiting = zip(self._pool, packed.rows, strict=True)
+        self._pool = [item for item, row in waiting if row is None]
+        shares = self._split(placed, packed.of(packed.placed))
+        parts = [[placed[i] for i in own] for own, _ in shares]
+        dealt = [self._dealt(part, own) for part, (_, own) in zip(parts, shares, strict=True)]
+        limits = {name: max(own.limits[name] for own in dealt) for name in dealt[0].limits}
+        carry = tuple(item.position for item in self._pool)
+        after = LoaderState(first.seed, first.step + 1, position, carry)
+        states = [replace(first, done=m) for m in range(1, len(shares))] + [after]
+        skipped, self._skipped = tuple(self._skipped), []
+        seconds = (time.perf_counter() - began) / len(shares)
+        capacity = self._capacity.with_limits(limits)
+        return [
+            self._plan(part, own, capacity, state, () if m else skipped, seconds)
+            for m, (part, own, state) in enumerate(zip(parts, dealt, states, strict=True))
+        ]
+
+    def _split(self, placed: Sequence[_Waiting], packed: Packed) -> list[tuple[list[int], Packed]]:
+        """By microbatch, which of the samples of a step it has, and rows that hold them."""
+        samples, count = [item.lengths for item in placed], self._microbatches
+        if self._config.batch == "samples":
+            owners = spread_over_time(costs_of(samples, self._work), count)
+            parts = [np.flatnonzero(owners == m).tolist() for m in range(count)]
+            found = [(own, self._deal.pack([samples[i] for i in own])) for own in parts]
+            roomy = [(own, rows) for own, rows in found if rows is not None]
+            if len(roomy) == count:
+                return roomy
+        return self._packer.split(samples, packed, self._work)
+
+    def _dealt(self, part: Sequence[_Waiting], packed: Packed) -> Dealt:
+        """Rows of the samples of one microbatch."""
+
+        def name(number: int) -> str:
+            return self._called(part[number])
+
+        several = self._readers > 1
+        readers = [item.position % self._readers for item in part] if several else None
+        return self._deal([item.lengths for item in part], packed, name, readers)
+
+    def _plan(
+        self,
+        part: Sequence[_Waiting],
+        dealt: Dealt,
+        capacity: Capacity,
+        state: LoaderState,
+        skipped: tuple[Skip, ...],
+        seconds: float,
+    ) -> StepPlan:
+        """The plan of one microbatch."""
+        samples = [(item.index, item.lengths) for item in part]
+        positions = [item.position for item in part]
+        placements = lay_out(samples, dealt.rows, capacity.modalities, dealt.media, positions)
+        dearest = {
+            phase: (load.dearest[0], self._called(part[load.dearest[1]]), load.dearest[2])
+            if load.dearest[0]
+            else (0.0, "", 0)
+            for phase, load in dealt.loads.items()
+        }
+        return StepPlan(
+            placements, skipped, state, capacity, dealt.loads, dearest, dealt.crossing, seconds
+        )
+
+    def _called(self, item: _Waiting) -> str:
+        return self._name(item.index)
+
+    def _fill(self) -> int:
+        """Read into the pool until it holds what a step wants; the next position."""
+        position, failed = self.state.position, 0
+        while len(self._pool) < self._wanted and failed < self._stream.epoch:
+            places = range(position, position + self._wanted - len(self._pool))
+            found = self._take(places)
+            failed = 0 if found else failed + len(places)
+            position += len(places)
+        if not self._pool:
+            name, fault = self._skipped[-1]
+            raise DataError(f"no sample of {self._size} is usable; the last: {name}: {fault}")
+        return position
+
+    def _take(self, positions: Sequence[int]) -> bool:
+        """The samples at stream positions into the pool, or noted as skipped; whether any is."""
+        places = [(position, int(self._stream[position])) for position in positions]
+        before = len(self._pool)
+        for (position, index), found in zip(places, self._lengths.at(places), strict=True):
+            fault = found if isinstance(found, Fault) else self._packer.misfit(found)
+            if fault is None:
+                assert isinstance(found, Lengths)
+                self._pool.append(_Waiting(position, index, found))
+            elif self._config.on_error == "raise":
+                raise SampleError(self._name(index), fault)
+            else:
+                self._skipped.append((self._name(index), fault))
+        return len(self._pool) > before
+
+
+def stream(source: Source, seed: int) -> Order:
+    """Index in the source of the sample at every position."""
+    return source.order(seed) if isinstance(source, Mixture) else Shuffled(len(source), seed)
+
+
+def used_lengths(
+    placements: tuple[Placement, ...], modalities: tuple[Modality, ...]
+) -> dict[str, np.ndarray]:
+    """Segment lengths per tower: "decoder" and every encoder, int64."""
+    lengths = {"decoder": [p.lengths.tokens for p in placements]}
+    for modality in modalities:
+        media = [p.lengths.media.get(modality.name, ()) for p in placements]
+        lengths[modality.name] = [n for item in media for n in item]
+    return {name: np.array(values, np.int64) for name, values in lengths.items()}
+
+
+def runs_of_plan(
+    placements: Sequence[Placement], modalities: tuple[Modality, ...]
+) -> dict[str, np.ndarray]:
+    """By encoder, where the outputs of every medium land, `[runs, 5]` int64.
+
+    Columns: encoder row, first output, decoder row, first token, number of outputs. A medium has
+    one run, a tiled image one for each row of its grid.
+    """
+    runs: dict[str, list[tuple[int, int, int, int, int]]] = {m.name: [] for m in modalities}
+    for p in placements:
+        for modality in modalities:
+            name = modality.name
+            lengths, starts = (part.get(name, ()) for part in (p.lengths.media, p.lengths.starts))
+            places = zip(p.media[name], lengths, starts, modality.grids(p.lengths), strict=True)
+            for (row, start, _), length, at, grid in places:
+                first, token = start // modality.reduction, p.start + at
+                runs[name] += [
+                    (row, first + output, p.row, token + behind, count)
+                    for output, behind, count in modality.landing(length, grid)
+                ]
+    return {name: np.array(rows, np.int64).reshape(-1, 5) for name, rows in runs.items()}

@@ -1,0 +1,85 @@
+"""Budgets that fit a source: padding is least when all budgets run out together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+import numpy as np
+
+from data.faults import Fault
+from data.kinds.modality import Modality
+from data.planning.lengths import LengthTable
+from data.planning.packing import spans_of
+from data.sample import DataError
+from data.sources.order import Order
+
+_ROUND = 8  # accelerators and sequence-sharded plans like multiples of 8
+
+
+def suggest_budgets(
+    lengths: LengthTable,
+    modalities: Sequence[Modality],
+    rows: int,
+    samples_per_step: int,
+    probe: int = 2048,
+    order: Order | None = None,
+) -> dict[str, int]:
+    """`data.budgets` for about `samples_per_step` samples in `rows` rows.
+
+    The stream's means fix the ratio of the budgets: the scarcest one sets the pace, and what the
+    others have beyond the ratio is padding. Budgets are multiples of 8 encoder outputs (8 tokens),
+    or of a tile's, so among the scales within 15 % of `samples_per_step` the one that rounds best
+    is taken. Lengths come from `probe` samples over the source, at random, or from the first ones
+    of `order`, in which some come up more often than others.
+
+    Raises:
+        DataError: none of the probed samples is usable.
+    """
+    needs, segments = _probe(lengths, modalities, _chosen(len(lengths), probe, order))
+    names = [name for name, (values, _) in needs.items() if values.any()]
+    means = np.array([needs[name][0].mean() for name in names])
+    largest = np.array([needs[name][0].max() for name in names])
+    units = np.array([needs[name][1] for name in names])
+    scales = samples_per_step / rows * np.linspace(0.85, 1.15, 61)
+    tables = np.maximum(scales[:, None] * means, largest) / units
+    ratios = np.ceil(tables) * units / (scales[:, None] * means)
+    best = int(np.argmin(ratios.max(1) / ratios.min(1)))
+    chosen = (np.ceil(tables[best]) * units).astype(int).tolist()
+    unused = {name: int(unit) for name, (_, unit) in needs.items() if name not in names}
+    most = max(2, ceil(2 * scales[best] * segments))
+    return dict(zip(names, chosen, strict=True)) | unused | {"segments": most}
+
+
+def _chosen(size: int, probe: int, order: Order | None) -> list[int]:
+    if order is not None:
+        return [order[position] for position in range(probe)]
+    # At random: a regular grid would see a pattern such as "every other sample has an image".
+    chosen: list[int] = np.random.default_rng(0).permutation(size)[:probe].tolist()
+    return chosen
+
+
+def _probe(
+    lengths: LengthTable, modalities: Sequence[Modality], chosen: Sequence[int]
+) -> tuple[dict[str, tuple[np.ndarray, int]], float]:
+    """Needs of samples per budget with its rounding unit, and segments per sample."""
+    rows: list[list[int]] = []
+    media: list[int] = []
+    for index in chosen:
+        own = lengths[index]
+        if isinstance(own, Fault):
+            continue  # not lost: the loader will meet, count and report it
+        spans = [spans_of(m, own.media.get(m.name, ())) for m in modalities]
+        rows.append([own.tokens, *map(sum, spans)])
+        media.append(max(map(len, spans), default=1))
+    if not rows:
+        raise DataError("no usable sample to suggest budgets from")
+    table = np.array(rows)
+    units = {"tokens": _ROUND} | {m.name: m.reduction * _unit(m) for m in modalities}
+    needs = {name: (table[:, i], unit) for i, (name, unit) in enumerate(units.items())}
+    return needs, max(1.0, float(np.mean(media)))
+
+
+def _unit(modality: Modality) -> int:
+    """Outputs that a budget has whole multiples of."""
+    return _ROUND if modality.tiling is None else modality.tiling.whole

@@ -1,0 +1,1 @@
+"""Samples to examples: text and media of one sample, measured or read."""

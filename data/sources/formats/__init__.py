@@ -1,0 +1,1 @@
+"""Formats in which samples are stored."""

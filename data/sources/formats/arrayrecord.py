@@ -1,0 +1,138 @@
+"""Records in ArrayRecord files: each a msgpack map, media as bytes in it, or as paths.
+
+`data/sources/formats/record.py` says what a record is. The library reads local files alone; of a
+file behind a URL a copy is kept in `data.cache`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import msgpack
+import numpy as np
+from array_record.python.array_record_module import ArrayRecordReader
+
+from data.config import ArrayRecordSource, DataConfig
+from data.faults import Fault, FaultKind
+from data.folders import put_folder
+from data.sample import DataError, SampleError
+from data.sources.formats.blobs import MediaFolder, media_folder
+from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
+from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.record import Media
+from data.sources.formats.storage import STREAM, File, find_files
+
+logger = logging.getLogger(__name__)
+
+_SUFFIXES = (".array_record", ".arrayrecord")
+#: Nothing is read ahead, as the next record to be read is elsewhere.
+_OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
+_BUFFER = 1 << 15  # bytes
+_KEPT = 32  # files that are open
+#: What the library raises for damaged files (its C++ half, any of the standard exceptions).
+_ERRORS = (RuntimeError, ValueError, IndexError, MemoryError, OSError)
+
+
+def open_arrayrecord(config: DataConfig, options: ArrayRecordSource, path: str) -> ConversationSet:
+    """The records at `path`.
+
+    Raises:
+        DataError: no such file, one that is damaged or no ArrayRecord file, or no room for a copy.
+    """
+    files, form = find_files(path, _SUFFIXES), form_of(options.fields, config)
+    what = f"arrayrecord {fingerprint_of(files)}"
+    index = open_index(config.cache, what, ("ends",), lambda: _index(files, config.cache))
+    media = None if options.media is None else media_folder(options.media)
+    return ConversationSet(PackedRecords(files, index, media, config.cache), form, config)
+
+
+class PackedRecords(Records):
+    """Records in ArrayRecord files; index: `ends` as of `Records`."""
+
+    def __init__(
+        self, files: Sequence[File], index: Index, media: MediaFolder | None, cache: Path
+    ) -> None:
+        super().__init__(files, index["ends"], media)
+        self._index, self._cache = index, cache
+        self._open: OrderedDict[str, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return PackedRecords, (self.files, self._index, self.media, self._cache)
+
+    def read(self, index: int) -> tuple[object, Media]:
+        """As of `Records`."""
+        file, number = self.place(index)
+        with self._lock:
+            reader = self._reader(file)
+        try:
+            return msgpack.unpackb(reader.read([number])[0], strict_map_key=True), {}
+        except (*_ERRORS, msgpack.UnpackException) as error:
+            raise SampleError(
+                self.name(index), Fault(FaultKind.RECORD, f"not msgpack: {error}")
+            ) from error
+
+    def _reader(self, file: File) -> Any:
+        if file.path not in self._open:
+            self._open[file.path] = _opened(file, self._cache)
+            if len(self._open) > _KEPT:
+                self._open.popitem(last=False)
+        self._open.move_to_end(file.path)
+        return self._open[file.path]
+
+
+def _index(files: Sequence[File], cache: Path) -> Arrays:
+    readers = (_opened(file, cache) for file in files)
+    return {"ends": np.cumsum([_count(*pair) for pair in zip(files, readers, strict=True)])}
+
+
+def _count(file: File, reader: Any) -> int:
+    """Records of a file; a warning where one cannot be read without others."""
+    group = re.search(r"group_size:(\d+)", reader.writer_options_string())
+    if group and int(group[1]) > 1:
+        logger.warning(
+            "%s: records are in groups of %s, all of which are decoded to read one; files written "
+            "with the option group_size:1 are faster to read in any order",
+            file.name,
+            group[1],
+        )
+    return int(reader.num_records())
+
+
+def _opened(file: File, cache: Path) -> Any:
+    """Raises DataError: it is no ArrayRecord file, or damaged."""
+    path = Path(file.path) if file.system is None else _copy(file, cache)
+    try:
+        reader = ArrayRecordReader(str(path), options=_OPTIONS, file_reader_buffer_size=_BUFFER)
+        if not reader.ok():
+            reader.read([0])  # which says what is wrong
+            raise ValueError("damaged")
+    except _ERRORS as error:
+        message = f"data.source: {file.path} is no whole ArrayRecord file: {error}"
+        raise DataError(message) from error
+    return reader
+
+
+def _copy(file: File, cache: Path) -> Path:
+    """A local copy. Raises DataError: there is no room for it, or the file cannot be reached."""
+    name = hashlib.sha256(f"{file.path} {file.size} {file.stamp}".encode()).hexdigest()[:16]
+    folder = cache / f"copy-{name}"
+    if not folder.is_dir():
+        try:
+            put_folder(folder, lambda draft: _download(file, draft / file.name))
+        except OSError as error:
+            raise DataError(f"data.cache: cannot copy {file.path} to {folder}: {error}") from error
+    return folder / file.name
+
+
+def _download(file: File, path: Path) -> None:
+    with path.open("wb") as copy:
+        for start in range(0, file.size, STREAM):
+            copy.write(file.read(start, min(STREAM, file.size - start)))

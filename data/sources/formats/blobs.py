@@ -1,0 +1,232 @@
+"""Where the bytes of an image or clip are, with the checks that untrusted names need."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from data.faults import FaultKind
+from data.sample import DataError, MediaError
+from data.sources.formats.storage import File, StorageError, local_path, remote, remote_file
+
+_DATA_URI = "data:"
+
+
+class Blob(ABC):
+    """The bytes of an image or clip, read late; `name` is what messages call it."""
+
+    name: str
+
+    @abstractmethod
+    def open(self, chunk: int) -> AbstractContextManager[BinaryIO]:
+        """All of it as a file, fetched `chunk` bytes at a time where that matters.
+
+        Raises:
+            MediaError: there is no such thing. StorageError: it cannot be reached.
+        """
+
+
+@dataclass(frozen=True)
+class Bytes(Blob):
+    """Bytes that are here already."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+    @contextmanager
+    def open(self, chunk: int) -> Iterator[BinaryIO]:
+        """As of `Blob`."""
+        yield io.BytesIO(self.data)
+
+
+@dataclass(frozen=True)
+class Part(Blob):
+    """`size` bytes of a larger file, from `start` on."""
+
+    name: str
+    file: File
+    start: int
+    size: int
+
+    def open(self, chunk: int) -> AbstractContextManager[BinaryIO]:
+        """As of `Blob`."""
+        return self.file.open(chunk, self.start, self.size)
+
+
+def data_uri(text: str) -> Bytes | None:
+    """The contents of `data:image/png;base64,...`; None for what is no such URI.
+
+    Raises:
+        MediaError: it is none that can be read.
+    """
+    if not text.startswith(_DATA_URI):
+        return None
+    head, comma, body = text.partition(",")
+    if not comma or not head.endswith(";base64"):
+        raise MediaError(FaultKind.RECORD, f"{head[:40]!r} begins a data URI that is not in base64")
+    return decoded(body, head)
+
+
+def decoded(text: str, name: str) -> Bytes:
+    """Bytes that are written in base64. Raises MediaError where they are not."""
+    try:
+        return Bytes(name[:40], base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise MediaError(FaultKind.RECORD, f"{name[:40]!r} is not base64: {error}") from error
+
+
+# ---- folders -------------------------------------------------------------------------------------
+
+
+class MediaFolder(ABC):
+    """A folder that paths in records are relative to."""
+
+    @abstractmethod
+    def find(self, name: str) -> Blob:
+        """The file `name`, which is looked at only when it is opened."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The folder by itself, for fingerprints and messages."""
+
+
+def media_folder(place: str) -> MediaFolder:
+    """The folder at a path or URL.
+
+    Raises:
+        DataError: it is not a folder, or its file system is not to be had.
+    """
+    path = local_path(place)
+    if path is None:
+        return RemoteFolder(*remote(place))
+    if not path.is_dir():
+        raise DataError(f"data.source.media: {path} is not a folder")
+    return LocalFolder(path)
+
+
+def folder_of(file: File) -> MediaFolder:
+    """The folder that a file is in."""
+    if file.system is None:
+        return LocalFolder(Path(file.path).parent)
+    return RemoteFolder(file.system, file.path.rpartition("/")[0])
+
+
+@dataclass(frozen=True)
+class LocalFolder(MediaFolder):
+    """A folder of this machine."""
+
+    root: Path
+
+    def find(self, name: str) -> Blob:
+        """As of `MediaFolder`."""
+        return _LocalMember(self.root, name)
+
+    def __str__(self) -> str:
+        return str(self.root.resolve())
+
+
+@dataclass(frozen=True)
+class RemoteFolder(MediaFolder):
+    """A folder behind fsspec."""
+
+    system: Any
+    root: str
+
+    def find(self, name: str) -> Blob:
+        """As of `MediaFolder`."""
+        return _RemoteMember(self.system, self.root, name)
+
+    def __str__(self) -> str:
+        return str(self.system.unstrip_protocol(self.root))
+
+
+@dataclass(frozen=True)
+class _LocalMember(Blob):
+    root: Path
+    name: str
+
+    @contextmanager
+    def open(self, chunk: int) -> Iterator[BinaryIO]:
+        path = inside(self.root, self.name)
+        try:
+            file = path.open("rb")
+        except OSError as error:
+            raise MediaError(
+                FaultKind.CLOSED, f"{self.name!r} cannot be opened: {error}"
+            ) from error
+        with file:
+            yield file
+
+
+@dataclass(frozen=True)
+class _RemoteMember(Blob):
+    system: Any
+    root: str
+    name: str
+
+    @contextmanager
+    def open(self, chunk: int) -> Iterator[BinaryIO]:
+        check_relative(self.name)
+        path = f"{self.root.rstrip('/')}/{self.name}"
+        with self._found(path).open(chunk) as file:
+            yield file
+
+    def _found(self, path: str) -> File:
+        try:
+            if self.system.isdir(path):
+                raise MediaError(
+                    FaultKind.MISSING,
+                    f"{self.name!r} is not a regular file in the media folder {self.root}",
+                )
+            return remote_file(self.system, path)
+        except FileNotFoundError as error:
+            message = f"{self.name!r} is missing in the media folder {self.root}"
+            raise MediaError(FaultKind.MISSING, message) from error
+        except MediaError:
+            raise
+        except Exception as error:  # every file system has errors of its own
+            raise StorageError(f"cannot reach {path}: {type(error).__name__}: {error}") from error
+
+
+def check_relative(name: str) -> None:
+    """Refuse a name that leads out of its folder.
+
+    Raises:
+        MediaError: it is empty, absolute, a URL, or has a part "..".
+    """
+    parts = PurePosixPath(name).parts
+    if not parts or "\0" in name:
+        raise MediaError(FaultKind.PLACE, f"{name!r} is not a usable path")
+    if "://" in name:
+        raise MediaError(
+            FaultKind.PLACE, f"{name!r} is a URL; media are read from data.source.media alone"
+        )
+    if name.startswith("/") or ".." in parts or "\\" in name:
+        raise MediaError(FaultKind.PLACE, f"{name!r} is outside of the media folder")
+
+
+def inside(root: Path, name: str) -> Path:
+    """The file `name` of the folder `root`, symbolic links followed.
+
+    Raises:
+        MediaError: it is missing, not a regular file, or outside of `root` (by "..", by an absolute
+            path or through a link).
+    """
+    try:
+        path = (root / name).resolve()
+        is_file = path.is_file()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, null byte, loop of links
+        raise MediaError(FaultKind.PLACE, f"{name!r} is not a usable path: {error}") from error
+    if not path.is_relative_to(root.resolve()):
+        raise MediaError(FaultKind.PLACE, f"{name!r} is outside of the media folder {root}")
+    if not is_file:
+        kind = "not a regular file" if path.exists() else "missing"
+        raise MediaError(FaultKind.MISSING, f"{name!r} is {kind} in the media folder {root}")
+    return path

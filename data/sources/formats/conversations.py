@@ -1,0 +1,163 @@
+"""Conversations with media as a source, whatever the format of the files that hold them."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import DataConfig, FieldsConfig
+from data.faults import FaultKind
+from data.kinds.modality import Kind
+from data.sample import MediaError, Sample, SampleError
+from data.sources.formats.blobs import Blob, Bytes, MediaFolder, data_uri, folder_of
+from data.sources.formats.encoded import EncodedAudio, EncodedImage
+from data.sources.formats.record import Media, RecordForm, Reference, Stored
+from data.sources.formats.storage import File
+
+_VERSION = 1  # of what a record becomes
+
+
+class Records(ABC):
+    """A finite list of records in files, the same in every process; it must be picklable.
+
+    Args:
+        files: in order.
+        ends: of every file, the records in it and in all before it, `[files]`.
+        media: folder that paths in records are relative to; None for that of the record's file.
+    """
+
+    def __init__(
+        self, files: Sequence[File], ends: NDArray[np.int64], media: MediaFolder | None
+    ) -> None:
+        self.files, self.ends, self.media = tuple(files), ends, media
+        folders = [posixpath.dirname(file.path) for file in self.files]
+        self._folder = posixpath.commonpath(folders) if folders else ""
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    @abstractmethod
+    def read(self, index: int) -> tuple[object, Media]:
+        """Record `index` as `RecordForm.parse` takes it, and the media that come with it.
+
+        Raises:
+            SampleError: it is not readable. StorageError: its file is not.
+        """
+
+    def place(self, index: int) -> tuple[File, int]:
+        """The file of record `index`, and its number in it. Raises IndexError."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"record {index} of {len(self)}")
+        number = int(np.searchsorted(self.ends, index, side="right"))
+        return self.files[number], index - (int(self.ends[number - 1]) if number else 0)
+
+    def name(self, index: int) -> str:
+        """`train.json[17]`: the file below the folder that all are in, and the record from 0 on."""
+        file, number = self.place(index)
+        return f"{self.called(file)}[{number}]"
+
+    def called(self, file: File) -> str:
+        """A file's path below the folder that all are in."""
+        return posixpath.relpath(file.path, self._folder) if self._folder else file.path
+
+    def find(self, index: int, path: str) -> Blob:
+        """What record `index` means by a path."""
+        return (self.media or folder_of(self.place(index)[0])).find(path)
+
+    @property
+    def contents(self) -> str:
+        """A fingerprint of the records, but for files of media."""
+        return fingerprint_of(self.files)
+
+
+class ConversationSet:
+    """Records as a source of samples."""
+
+    def __init__(self, records: Records, form: RecordForm, config: DataConfig) -> None:
+        self._records, self._form = records, form
+        self._max_pixels, self._cache = config.image.max_pixels, config.cache
+        self._max_samples = round(config.audio.max_seconds * config.audio.sample_rate)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def files(self) -> Sequence[File]:
+        """Files of the records."""
+        return self._records.files
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the records and of how they are understood."""
+        fields, records = self._form.fields.model_dump_json(), self._records
+        return f"{_VERSION} {records.contents} {fields} {self._form.marks} {self._media}"
+
+    @property
+    def _media(self) -> MediaFolder:
+        """The folder of media, of the first record if every file has its own."""
+        return self._records.media or folder_of(self._records.files[0])
+
+    @property
+    def home(self) -> Path:
+        """The folder of the records, or `data.cache` if they are not local."""
+        first = self._records.files[0]
+        return Path(first.path).parent if first.system is None else self._cache
+
+    def name(self, index: int) -> str:
+        """`train.json[17]`."""
+        return self._records.name(index)
+
+    def __getitem__(self, index: int) -> Sample:
+        name = self.name(index)
+        record, beside = self._records.read(index)
+        found = self._form.parse(name, record, beside)
+        try:
+            blobs = {kind: self._blobs(index, kind, own) for kind, own in found.media.items()}
+        except MediaError as error:
+            raise SampleError(name, error.fault) from error
+        return Sample(
+            name,
+            found.turns,
+            images=tuple(EncodedImage(blob, self._max_pixels) for blob in blobs["image"]),
+            audios=tuple(EncodedAudio(blob, self._max_samples) for blob in blobs["audio"]),
+        )
+
+    def _blobs(self, index: int, kind: Kind, references: Sequence[Reference]) -> list[Blob]:
+        names = [f"{kind} {number}" for number in range(len(references))]
+        return [self._blob(index, *pair) for pair in zip(names, references, strict=True)]
+
+    def _blob(self, index: int, name: str, reference: Reference) -> Blob:
+        if isinstance(reference, Blob):
+            return reference
+        if isinstance(reference, bytes):
+            return Bytes(name, reference)
+        if isinstance(reference, Stored):
+            if reference.bytes is not None:
+                return Bytes(reference.path or name, reference.bytes)
+            reference = reference.path or ""
+        here = data_uri(reference)
+        if here is None and "://" in reference:
+            raise MediaError(
+                FaultKind.PLACE, f"{reference!r} is a URL; media are not fetched from elsewhere"
+            )
+        return here or self._records.find(index, reference)
+
+
+def form_of(fields: FieldsConfig, config: DataConfig) -> RecordForm:
+    """The record form of a source."""
+    return RecordForm(
+        fields, {"image": config.image.placeholder, "audio": config.audio.placeholder}
+    )
+
+
+def fingerprint_of(files: Sequence[File]) -> str:
+    """Of files by their names, sizes and stamps, without reading them."""
+    listed = repr([(file.path, file.size, file.stamp) for file in files])
+    return hashlib.sha256(listed.encode()).hexdigest()

@@ -1,0 +1,228 @@
+"""Images and clips in the encodings of files: sizes from their headers, contents when needed."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import PIL.ExifTags
+import PIL.Image
+import PIL.ImageOps
+import soundfile
+from numpy.typing import NDArray
+
+from data.faults import FaultKind
+from data.sample import Audio, Image, MediaError
+from data.sources.formats.blobs import Blob
+from data.sources.formats.storage import STREAM
+
+# Plain rasters only: PIL would hand PostScript to an external program.
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
+# Modes whose conversion to 8-bit grey or RGB loses nothing but colour or transparency.
+_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+#: What libsndfile and its Python half raise for files that they cannot read.
+_SOUND_ERRORS = (soundfile.SoundFileError, RuntimeError, OSError, TypeError, ValueError)
+_HEADER = 1 << 16  # bytes fetched at once where only the header is wanted
+_BLOCK = 1 << 16  # samples decoded at once
+#: Orientations of EXIF for which height and width change places.
+_TURNED = (5, 6, 7, 8)
+_UPRIGHT = (None, 1)
+#: First bytes of WAV files, and the order of bytes in their numbers.
+_WAVES = {b"RIFF": "<", b"RIFX": ">"}
+_UNKNOWN = 0x7FF00000  # from here on are sizes of programs that did not know them yet
+_CHUNKS = 1 << 10  # of a WAV file, looked at for the samples
+
+
+@contextmanager
+def _open_image(file: BinaryIO, name: str) -> Iterator[PIL.Image.Image]:
+    try:
+        image = PIL.Image.open(file, formats=_FORMATS)
+    # PIL raises above twice its limit and warns above it (an exception where warnings are errors);
+    # `data.image.max_pixels` then decides.
+    except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
+        raise MediaError(FaultKind.PIXELS, f"{name!r} is a decompression bomb: {error}") from error
+    except Exception as error:  # the format plug-ins raise whatever a broken header provokes
+        raise MediaError(FaultKind.IMAGE, f"{name!r} is not a readable image: {error}") from error
+    with image:
+        if image.mode not in _MODES:
+            raise MediaError(
+                FaultKind.IMAGE, f"{name!r} has pixel mode {image.mode}; valid: {', '.join(_MODES)}"
+            )
+        yield image
+
+
+def _is_turned(image: PIL.Image.Image, name: str) -> bool:
+    """Whether its upright height is the width in its header; nothing is decoded."""
+    if image.format == "TIFF":
+        return False  # PIL has turned it already
+    try:
+        return _orientation(image) in _TURNED
+    except Exception as error:  # as in `_open_image`
+        raise MediaError(
+            FaultKind.IMAGE, f"{name!r} has EXIF that cannot be read: {error}"
+        ) from error
+
+
+@dataclass(frozen=True)
+class EncodedImage(Image):
+    """An image in one of the common formats, upright as its EXIF orientation says.
+
+    `max_pixels` bounds what is decoded.
+    """
+
+    blob: Blob
+    max_pixels: int
+
+    def size(self) -> tuple[int, int]:
+        """(height, width) from the header."""
+        name = self.blob.name
+        with self.blob.open(_HEADER) as file, _open_image(file, name) as image:
+            size = image.height, image.width
+            return size[::-1] if _is_turned(image, name) else size
+
+    def load(self, channels: int) -> NDArray[np.uint8]:
+        """Pixels [height, width, channels], converted to grey or RGB."""
+        name = self.blob.name
+        with self.blob.open(STREAM) as file, _open_image(file, name) as image:
+            if image.height * image.width > self.max_pixels:
+                raise MediaError(
+                    FaultKind.PIXELS, f"{name!r} is above data.image.max_pixels {self.max_pixels}"
+                )
+            in_front = "exif" in image.info
+            try:
+                image.load()
+                behind = not in_front and _orientation(image) not in _UPRIGHT
+                PIL.ImageOps.exif_transpose(image, in_place=True)
+                pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
+            except Exception as error:  # as above; truncated data is an OSError
+                raise MediaError(FaultKind.IMAGE, f"{name!r} cannot be decoded: {error}") from error
+        if behind:
+            raise MediaError(
+                FaultKind.IMAGE,
+                f"{name!r} has its EXIF orientation behind its pixels, where its size is not known "
+                "from the header; save the image anew",
+            )
+        return pixels.reshape(*pixels.shape[:2], channels)
+
+
+def _orientation(image: PIL.Image.Image) -> int | None:
+    """As EXIF in front of the pixels says, or, of what is decoded, behind them."""
+    # Not PNG's own function, which would decode it.
+    found: int | None = PIL.Image.Image.getexif(image).get(PIL.ExifTags.Base.Orientation)
+    return found
+
+
+class _Seekable:
+    """A file for libsndfile, whose calls back into Python must not raise.
+
+    Broken headers make it seek to before the beginning, which stands for the beginning here.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.read, self.readinto, self.tell = file.read, file.readinto, file.tell  # type: ignore[attr-defined]
+        self._file = file
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """As of files."""
+        if whence == os.SEEK_SET:
+            return self._file.seek(max(0, offset))
+        base = self.tell() if whence == os.SEEK_CUR else self._file.seek(0, os.SEEK_END)
+        return self._file.seek(max(0, base + offset))
+
+
+@dataclass(frozen=True)
+class EncodedAudio(Audio):
+    """A clip in a format of libsndfile; several channels are averaged into one.
+
+    `max_samples` bounds what is decoded, whatever the header claims.
+    """
+
+    blob: Blob
+    max_samples: int
+
+    def info(self) -> tuple[int, int]:
+        """(samples, rate in Hz) from the header."""
+        with self.blob.open(_HEADER) as file, self._open(file) as clip:
+            return int(clip.frames), int(clip.samplerate)
+
+    def load(self) -> NDArray[np.float32]:
+        """Waveform [samples]."""
+        with self.blob.open(STREAM) as file, self._open(file) as clip:
+            try:
+                # What is not finite is refused by who takes the clip.
+                with np.errstate(all="ignore"):
+                    waves = [block.mean(axis=1) for block in _blocks(clip)]
+            except _SOUND_ERRORS as error:
+                raise MediaError(
+                    FaultKind.CLIP, f"{self.blob.name!r} cannot be decoded: {error}"
+                ) from error
+            found = sum(map(len, waves))
+            if found != clip.frames:
+                raise MediaError(
+                    FaultKind.CLIP,
+                    f"{self.blob.name!r} is cut off, or has a header that is wrong: it says "
+                    f"{clip.frames} samples, and there are {found}",
+                )
+        return np.concatenate(waves) if waves else np.zeros(0, np.float32)
+
+    @contextmanager
+    def _open(self, file: BinaryIO) -> Iterator[Any]:
+        name = self.blob.name
+        self._check_whole(file)
+        try:
+            clip = soundfile.SoundFile(_Seekable(file))
+        except _SOUND_ERRORS as error:
+            raise MediaError(FaultKind.CLIP, f"{name!r} is not a readable clip: {error}") from error
+        with clip:
+            if clip.frames > self.max_samples:
+                raise MediaError(
+                    FaultKind.DURATION,
+                    f"{name!r} claims {clip.frames} samples, above data.audio.max_seconds, "
+                    f"{self.max_samples} samples",
+                )
+            yield clip
+
+    def _check_whole(self, file: BinaryIO) -> None:
+        """Refuse a WAV file that is cut off, of which libsndfile would read what there is."""
+        end = file.seek(0, os.SEEK_END)
+        for name, begin, size in _chunks(file):
+            if name == b"data" and size < _UNKNOWN and begin + size > end:
+                raise MediaError(
+                    FaultKind.CLIP,
+                    f"{self.blob.name!r} is cut off: its header says {size} bytes of samples, and "
+                    f"there are {end - begin}",
+                )
+        file.seek(0)
+
+
+def _blocks(clip: soundfile.SoundFile) -> Iterator[NDArray[np.float32]]:
+    """Samples [samples, channels], few at a time: a header may claim thousands of channels."""
+    left = clip.frames
+    while left:
+        block = clip.read(min(left, _BLOCK // clip.channels + 1), dtype="float32", always_2d=True)
+        if not len(block):
+            return
+        left -= len(block)
+        yield block
+
+
+def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:
+    """Chunks of a WAV file up to that of its samples: name, first byte and size."""
+    file.seek(0)
+    head, at = file.read(12), 12
+    order = _WAVES.get(head[:4]) if head[8:] == b"WAVE" else None
+    for _ in range(_CHUNKS if order else 0):
+        file.seek(at)
+        head = file.read(8)
+        if len(head) < 8:
+            return
+        name, size = struct.unpack(f"{order}4sI", head)
+        yield name, at + 8, size
+        at += 8 + size + size % 2
+        if name == b"data":
+            return

@@ -1,0 +1,198 @@
+"""Conversations in JSON (a list of records) or JSON Lines (one record a line), media in a folder.
+
+`data/sources/formats/record.py` says what a record is. A malformed one is one unusable sample; a
+file that is no list of records is an error. No process holds a file: an index says where its
+records are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from data.config import DataConfig, LlavaSource
+from data.faults import Fault, FaultKind
+from data.sample import DataError, SampleError
+from data.sources.formats.blobs import MediaFolder, media_folder
+from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
+from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.record import Media
+from data.sources.formats.storage import STREAM, File, find_files
+
+LINES = ".jsonl"
+_NAMES = ("spans", "ends", "digest")
+#: First bytes of what is taken for text by mistake.
+_FOREIGN = {
+    b"\x1f\x8b": "compressed (gzip)",
+    b"PK\x03\x04": "compressed (zip)",
+    b"(\xb5/\xfd": "compressed (zstd)",
+    BOM_UTF16_LE: "in UTF-16",
+    BOM_UTF16_BE: "in UTF-16",
+}
+_SPACE = " \t\n\r"
+Span = tuple[int, int]  # first byte, and the one behind the last
+
+
+def open_llava(config: DataConfig, options: LlavaSource, path: str) -> ConversationSet:
+    """The records at `path`.
+
+    Raises:
+        DataError: no such file, an unreadable one, or one that is no list of records.
+    """
+    files = find_files(path, (".json", LINES))
+    index = open_index(config.cache, fingerprint_of(files), _NAMES, lambda: _index(files))
+    media = None if options.media is None else media_folder(options.media)
+    return ConversationSet(
+        JsonRecords(files, index, media), form_of(options.fields, config), config
+    )
+
+
+class JsonRecords(Records):
+    """Records in JSON files.
+
+    index: `spans` of the records in their files, `[records, 2]`, `ends` as of `Records`, and
+    `digest`, the SHA-256 of the contents.
+    """
+
+    def __init__(self, files: tuple[File, ...], index: Index, media: MediaFolder | None) -> None:
+        super().__init__(files, index["ends"], media)
+        self._index = index
+
+    def read(self, index: int) -> tuple[object, Media]:
+        """As of `Records`."""
+        file, _ = self.place(index)
+        start, end = self._index["spans"][index].tolist()
+        try:
+            return json.loads(file.read(start, end - start)), {}
+        except (ValueError, RecursionError) as error:
+            raise SampleError(
+                self.name(index), Fault(FaultKind.RECORD, f"not JSON: {error}")
+            ) from error
+
+    @property
+    def contents(self) -> str:
+        """As of `Records`."""
+        return bytes(self._index["digest"]).hex()
+
+
+def _index(files: tuple[File, ...]) -> Arrays:
+    spans: list[Span] = []
+    ends, digest = [], hashlib.sha256()
+    for file in files:
+        spans += (
+            _lines(file, digest.update)
+            if file.name.endswith(LINES)
+            else _elements(file, digest.update)
+        )
+        ends.append(len(spans))
+    return {
+        "spans": np.array(spans, np.int64).reshape(-1, 2),
+        "ends": np.array(ends, np.int64),
+        "digest": np.frombuffer(digest.digest(), np.uint8),
+    }
+
+
+def _lines(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
+    """Lines that are not blank. Raises DataError for what is no text, or a list."""
+    at = 0
+    with file.open(STREAM) as stream:
+        for line in stream:
+            note(line)
+            mark = 0 if at else _begun(file, line)
+            if line[mark:].strip():
+                yield at + mark, at + len(line)
+            at += len(line)
+
+
+def _begun(file: File, line: bytes) -> int:
+    """Bytes of a mark of encoding at the beginning of a file of lines."""
+    _check_text(file, line)
+    mark = _mark_of(line)
+    # Any other list is a malformed record: one unusable sample.
+    if line[mark:].strip() == b"[" or line[mark:].lstrip().startswith(b"[{"):
+        raise DataError(
+            f"data.source: {file.path} begins with a list, not with a record; a list of records is "
+            "named *.json"
+        )
+    return mark
+
+
+def _elements(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
+    """Elements of a list."""
+    data = file.read(0, file.size)
+    note(data)
+    _check_text(file, data)
+    begin = _mark_of(data)
+    try:
+        text = data[begin:].decode()
+        if not text.lstrip(_SPACE).startswith("["):
+            raise DataError(f"data.source: {file.path} {_no_list(text)}")
+        yield from _in_bytes(text, _element_spans(text), begin)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"data.source: cannot read {file.path}: {error}") from error
+
+
+def _no_list(text: str) -> str:
+    """What a text is that does not begin as a list; raises ValueError if it is no JSON."""
+    start = _skip(text, 0)
+    value, end = json.JSONDecoder().raw_decode(text, start)
+    if isinstance(value, dict) and text[_skip(text, end) :].startswith("{"):
+        return "holds a record a line, not a list of records; such a file is named *.jsonl"
+    json.loads(text)
+    return (
+        f"holds a {type(value).__name__}, not a list of records; if it is none of the data, name "
+        "the others by a pattern, e.g. data/train*.json"
+    )
+
+
+def _check_text(file: File, data: bytes) -> None:
+    """Refuse what begins as no text in UTF-8 does.
+
+    Raises:
+        DataError: it is compressed, or in UTF-16.
+    """
+    for head, what in _FOREIGN.items():
+        if data.startswith(head):
+            raise DataError(f"data.source: {file.path} is {what}; valid: text in UTF-8")
+
+
+def _mark_of(data: bytes) -> int:
+    """Bytes of the mark of encoding with which some programs begin files."""
+    return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
+
+
+def _element_spans(text: str) -> Iterator[Span]:
+    """Elements of the list that `text` is, in characters. Raises json.JSONDecodeError."""
+    decoder, at = json.JSONDecoder(), _skip(text, _skip(text, 0) + 1)
+    more = text[at : at + 1] != "]"
+    while more:
+        _, end = decoder.raw_decode(text, at)
+        yield at, end
+        at = _skip(text, end)
+        more = text[at : at + 1] == ","
+        if more:
+            at = _skip(text, at + 1)
+        elif text[at : at + 1] != "]":
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+    if _skip(text, at + 1) < len(text):
+        raise json.JSONDecodeError("Extra data", text, at + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    """The first place from `at` on that is no space."""
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def _in_bytes(text: str, spans: Iterator[Span], begin: int) -> Iterator[Span]:
+    """Spans of characters as spans of bytes in UTF-8, of which the text's begin at `begin`."""
+    done, offset = 0, begin
+    for start, end in spans:
+        first = offset + len(text[done:start].encode())
+        done, offset = end, first + len(text[start:end].encode())
+        yield first, offset

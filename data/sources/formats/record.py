@@ -1,0 +1,316 @@
+"""What a record of any format is: a conversation, its images and its clips.
+
+    {"conversations": [{"from": "human", "value": "<image>\\nWhat is this?"},
+                       {"from": "gpt", "value": "A cat."}],
+     "image": "a.png"}
+
+    {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"},
+                                               {"type": "text", "text": "What is this?"}]},
+                  {"role": "assistant", "content": "A cat."}]}
+
+    {"question": "What is this?", "answer": "A cat.", "image": "a.png"}
+
+Media are in the fields `image` or `images` and `audio` or `audios` (one or a list) and belong to
+the placeholders in order, or to the parts of messages by their `index`; or they are in the parts
+of a message. Each is a path, a data URI, bytes,
+or `{"bytes", "path"}` as hubs have it. Other fields are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from data.config import FieldsConfig
+from data.faults import Fault, FaultKind
+from data.kinds.modality import Kind
+from data.sample import Role, SampleError, Turn
+from data.sources.formats.blobs import Blob
+
+_ROLES: dict[str, Role] = {"human": "user", "gpt": "assistant", "system": "system"}
+#: Fields that hold conversations or media, if `data.source.fields` names none.
+CONVERSATIONS = ("conversations", "messages")
+MEDIA: dict[Kind, tuple[str, str]] = {"image": ("image", "images"), "audio": ("audio", "audios")}
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(strict=True, arbitrary_types_allowed=True)
+
+
+_Bytes = bytes  # in a class that has a field of this name
+
+
+class Stored(_Shape):
+    """An image or clip as hubs store it: bytes, or else the path of a file."""
+
+    bytes: _Bytes | None = None
+    path: str | None = None
+
+
+Reference = str | bytes | Stored | Blob
+
+
+class _Utterance(_Shape):
+    speaker: Literal["human", "gpt", "system"] = Field(alias="from")
+    value: str
+
+
+class _Url(_Shape):
+    url: str
+
+
+class _Spoken(_Shape):
+    data: str  # in base64
+
+
+class _Part(_Shape):
+    type: Literal["text", "image", "image_url", "audio", "audio_url", "input_audio"]
+    text: str | None = None
+    image: Reference | None = None
+    image_url: str | _Url | None = None
+    audio: Reference | None = None
+    audio_url: str | _Url | None = None
+    input_audio: _Spoken | None = None
+    path: str | None = None
+    url: str | None = None
+    index: int | None = None  # among the media beside the messages
+
+    @property
+    def kind(self) -> Kind | None:
+        """None for text."""
+        return None if self.type == "text" else "image" if "image" in self.type else "audio"
+
+    @property
+    def medium(self) -> Reference | None:
+        """What an image or clip is; None if it is one of those beside the messages."""
+        own = getattr(self, self.type)
+        if isinstance(own, _Url):
+            return own.url
+        if isinstance(own, _Spoken):
+            return f"data:;base64,{own.data}"
+        return next((found for found in (own, self.path, self.url) if found is not None), None)
+
+
+class _Message(_Shape):
+    role: Role
+    content: str | list[_Part]
+
+
+T = TypeVar("T")
+_STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True)
+_UTTERANCES: TypeAdapter[list[_Utterance]] = TypeAdapter(list[_Utterance])
+_MESSAGES: TypeAdapter[list[_Message]] = TypeAdapter(list[_Message])
+_REFERENCES: TypeAdapter[list[Reference]] = TypeAdapter(list[Reference], config=_STRICT)
+
+Media = Mapping[Kind, Sequence[Reference]]
+#: What parts of messages say of the places of media beside these.
+Places = Mapping[Kind, list[int | None]]
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A record that has been understood: turns with placeholders, and their media in order."""
+
+    turns: tuple[Turn, ...]
+    media: Media
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A record that is nothing but a text about its media."""
+
+    text: str
+
+
+class _ShapeError(Exception):
+    """A record of wrong shape."""
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """Understands records.
+
+    fields: where a record keeps its parts; marks: placeholders of media in the text.
+    """
+
+    fields: FieldsConfig
+    marks: Mapping[Kind, str]
+
+    @property
+    def text_fields(self) -> tuple[str, ...]:
+        """Fields of which a record has one: a conversation, or an answer."""
+        if self.fields.answer is not None:
+            return (self.fields.answer,)
+        return CONVERSATIONS if self.fields.conversation is None else (self.fields.conversation,)
+
+    def media_fields(self, kind: Kind) -> tuple[str, ...]:
+        """Fields of which a record may have one."""
+        given = self.fields.image if kind == "image" else self.fields.audio
+        return MEDIA[kind] if given is None else (given,)
+
+    def is_told(self, record: object) -> bool:
+        """Whether a record has a conversation or an answer."""
+        fields = self.text_fields
+        return isinstance(record, Mapping) and any(record.get(f) is not None for f in fields)
+
+    def parse(self, name: str, record: object, beside: Media | None = None) -> Conversation:
+        """The conversation of a record.
+
+        Args:
+            name: what messages call it.
+            record: as read from a file.
+            beside: media that come with the record, for one that itself names none of their kind.
+
+        Raises:
+            SampleError: it has a wrong shape; the message says where.
+        """
+        try:
+            return self._parse(record, beside or {})
+        except _ShapeError as error:
+            raise SampleError(
+                name, Fault(FaultKind.RECORD, f"record of wrong shape: {error}")
+            ) from error
+
+    def _parse(self, record: object, beside: Media) -> Conversation:
+        if isinstance(record, Caption):
+            return Conversation(self._placed("", record.text, beside), _whole(beside))
+        if not isinstance(record, Mapping):
+            raise _ShapeError(f"a {type(record).__name__}, not a mapping of fields")
+        listed = {kind: self._listed(record, kind) for kind in MEDIA}
+        if self.fields.answer is not None:
+            media = {kind: listed[kind] or beside.get(kind, ()) for kind in MEDIA}
+            return Conversation(self._asked(record, self.fields.answer, media), media)
+        turns, inner, places = self._told(record)
+        for kind in MEDIA:
+            if inner[kind] and listed[kind]:
+                raise _ShapeError(f"{kind} media are both in the messages and beside them")
+        media = {
+            kind: inner[kind] or _picked(kind, listed[kind] or beside.get(kind, ()), places[kind])
+            for kind in MEDIA
+        }
+        return Conversation(turns, media)
+
+    def _listed(self, record: Mapping[str, Any], kind: Kind) -> Sequence[Reference]:
+        """Media of a kind in a field of their own."""
+        field, value = _chosen(record, self.media_fields(kind))
+        if value is None:
+            return ()
+        return _validated(_REFERENCES, field, value if isinstance(value, list) else [value])
+
+    def _asked(self, record: Mapping[str, Any], answer: str, media: Media) -> tuple[Turn, ...]:
+        asked = "" if self.fields.question is None else _text(record, self.fields.question)
+        return self._placed(asked, _text(record, answer), media)
+
+    def _placed(self, asked: str, told: str, media: Media) -> tuple[Turn, ...]:
+        """Turns of a question and its answer; media that neither mentions come first."""
+        marks = [
+            self.marks[kind] + "\n"
+            for kind, items in media.items()
+            if self.marks[kind] not in asked + told
+            for _ in items
+        ]
+        asked = "".join(marks) + asked
+        turns = [Turn("user", asked)] if asked else []
+        return (*turns, Turn("assistant", told))
+
+    def _told(self, record: Mapping[str, Any]) -> tuple[tuple[Turn, ...], Media, Places]:
+        """Turns of a conversation, media in its parts, and places of media beside it."""
+        field, value = _chosen(record, self.text_fields)
+        if value is None:
+            names = " or ".join(self.text_fields)
+            raise _ShapeError(f"{names}: Field required; it has {', '.join(map(str, record))}")
+        turns = _from_json(field, value) if isinstance(value, str) else value
+        media: dict[Kind, list[Reference]] = {kind: [] for kind in MEDIA}
+        places: Places = {kind: [] for kind in MEDIA}
+        if (
+            isinstance(turns, list)
+            and turns
+            and isinstance(turns[0], Mapping)
+            and "role" in turns[0]
+        ):
+            messages = _validated(_MESSAGES, field, turns)
+            told = [Turn(m.role, self._joined(m.content, media, places)) for m in messages]
+            return tuple(told), media, places
+        utterances = _validated(_UTTERANCES, field, turns)
+        return tuple(Turn(_ROLES[u.speaker], u.value) for u in utterances), media, places
+
+    def _joined(
+        self, content: str | list[_Part], media: dict[Kind, list[Reference]], places: Places
+    ) -> str:
+        """Text of a message, with a placeholder for every part that is an image or clip."""
+        if isinstance(content, str):
+            return content
+        pieces = []
+        for part in content:
+            kind, medium = part.kind, part.medium
+            if kind is None:
+                pieces.append(part.text or "")
+                continue
+            pieces.append(self.marks[kind])
+            if medium is None:
+                places[kind].append(part.index)
+            else:
+                media[kind].append(medium)
+        return "".join(pieces)
+
+
+def _picked(
+    kind: Kind, items: Sequence[Reference], places: Sequence[int | None]
+) -> Sequence[Reference]:
+    """Media beside messages in the order in which their parts name them."""
+    named = [place for place in places if place is not None]
+    if not named:
+        return items
+    if len(named) < len(places) or {*named} != {*range(len(items))}:
+        raise _ShapeError(
+            f"{kind} parts have the indices {[*places]!r:.80} of {len(items)} beside the messages; "
+            "valid: all of these from 0, or none"
+        )
+    return [items[place] for place in named]
+
+
+def _whole(media: Media) -> Media:
+    """`media` with every kind."""
+    return {kind: media.get(kind, ()) for kind in MEDIA}
+
+
+def _chosen(record: Mapping[str, Any], fields: Sequence[str]) -> tuple[str, Any]:
+    """The one of `fields` that a record has, and its value; None if it has none."""
+    present = [field for field in fields if record.get(field) is not None]
+    if len(present) > 1:
+        both = " and ".join(present)
+        raise _ShapeError(f"it has {both}; data.source.fields says which one is meant")
+    return (present[0], record[present[0]]) if present else (fields[0], None)
+
+
+def _text(record: Mapping[str, Any], field: str) -> str:
+    value = record.get(field)
+    if not isinstance(value, str):
+        raise _ShapeError(f"{field}: a {type(value).__name__}, not a text")
+    return value
+
+
+def _from_json(field: str, text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _ShapeError(f"{field}: not JSON: {error}") from error
+
+
+def _validated(adapter: TypeAdapter[T], field: str, value: object) -> T:
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise _ShapeError(_explain(field, error)) from error
+
+
+def _explain(field: str, error: ValidationError) -> str:
+    """`conversations.1.from: Input should be 'human', 'gpt' or 'system'` and so on."""
+    found = error.errors(include_url=False, include_input=False)
+    # Of several readings that failed, the one that went the furthest says most.
+    deepest = max(found, key=lambda one: len(one["loc"]))
+    return f"{'.'.join([field, *map(str, deepest['loc'])])}: {deepest['msg']}"

@@ -1,0 +1,286 @@
+"""Records in WebDataset shards: tar files whose members with one key make one sample.
+
+    000017.json   the record, or 000017.txt, a caption
+    000017.jpg    its image; several are 000017.0.jpg, 000017.1.jpg, in the order of their numbers
+    000017.flac   its clip
+
+The key is a member's path up to the first dot in its name. An index, made by reading the headers
+once, tells where every member of every sample is. Nothing is ever unpacked, and what could reach
+out of an archive or bring code with it (links, devices, paths with "..", pickles) refuses it whole.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import BinaryIO
+
+import numpy as np
+
+from data.config import DataConfig, WebDatasetSource
+from data.faults import Fault, FaultKind
+from data.kinds.modality import Kind
+from data.sample import DataError, MediaError, SampleError
+from data.sources.formats.blobs import Blob, Part
+from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
+from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.record import Caption, Media, RecordForm
+from data.sources.formats.storage import File, find_files
+
+logger = logging.getLogger(__name__)
+
+_NAMES = ("ends", "firsts", "offsets", "sizes", "name_ends", "names")
+_ENDINGS: Mapping[Kind, tuple[str, ...]] = {
+    "image": ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "ppm"),
+    "audio": ("wav", "flac", "mp3", "ogg", "opus", "aiff"),
+}
+_PICKLES = ("pickle", "pkl", "pyd", "pth", "pt", "joblib")
+_CAPTION, _RECORD = "txt", "json"
+_HEADERS = 1 << 18  # bytes fetched at once where headers are looked for
+_BLOCK = 512
+_MOST_DIGITS = 19  # of the number of a member
+_MOST_PADDING = 1 << 20  # zeros at the end of an archive
+_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+@dataclass(frozen=True)
+class _Member:
+    name: str
+    offset: int
+    size: int
+
+    @property
+    def key(self) -> str:
+        """Up to the first dot of its name."""
+        path = PurePosixPath(self.name)
+        return str(path.with_name(path.name.split(".")[0]))
+
+    @property
+    def ending(self) -> str:
+        """All behind the key, such as `0.jpg`."""
+        return PurePosixPath(self.name).name.partition(".")[2].lower()
+
+    @property
+    def type(self) -> str:
+        """What is behind the last dot."""
+        return self.ending.rpartition(".")[2]
+
+    @property
+    def number(self) -> int:
+        """What is between the key and the type; -1 if that is no number."""
+        text = self.ending.rpartition(".")[0]
+        return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
+
+
+def open_webdataset(config: DataConfig, options: WebDatasetSource, path: str) -> ConversationSet:
+    """The samples of the shards at `path`.
+
+    Raises:
+        DataError: no such file, one that is compressed, damaged or no tar file, or a member that
+            no data set should have.
+    """
+    files, form = find_files(path, _SUFFIXES), form_of(options.fields, config)
+    what = f"webdataset {fingerprint_of(files)}"
+    index = open_index(config.cache, what, _NAMES, lambda: _index(files))
+    return ConversationSet(TarRecords(files, index, form), form, config)
+
+
+class TarRecords(Records):
+    """Samples of tar files.
+
+    index: `firsts` of the members of every sample, and of what follows the last, `[samples + 1]`;
+    of every member `offsets`, `sizes` and `name_ends` in `names`; `ends` as of `Records`.
+    """
+
+    def __init__(self, files: Sequence[File], index: Index, form: RecordForm) -> None:
+        super().__init__(files, index["ends"], None)
+        self._index, self._form = index, form
+
+    def name(self, index: int) -> str:
+        """`shard-000003.tar:000017`."""
+        return f"{self.called(self.place(index)[0])}:{self._members(index)[0].key}"
+
+    def read(self, index: int) -> tuple[object, Media]:
+        """As of `Records`."""
+        file, members = self.place(index)[0], self._members(index)
+        beside: dict[Kind, list[Blob]] = {
+            kind: [self._part(file, m) for m in _in_order(members) if m.type in endings]
+            for kind, endings in _ENDINGS.items()
+        }
+        texts = {m.ending: m for m in members}
+        if not texts.keys() & {_RECORD, _CAPTION}:
+            endings = ", ".join(sorted(texts))
+            raise SampleError(
+                self.name(index),
+                Fault(FaultKind.RECORD, f"has no member .json or .txt; it has {endings}"),
+            )
+        if _RECORD in texts:
+            record = self._json(index, file, texts[_RECORD])
+            if _CAPTION not in texts or self._form.is_told(record):
+                return record, beside
+        return Caption(self._text(index, file, texts[_CAPTION])), beside
+
+    def find(self, index: int, path: str) -> Blob:
+        """The member of the sample that has this name, or this ending."""
+        file, members = self.place(index)[0], self._members(index)
+        for member in members:
+            if path in (member.name, PurePosixPath(member.name).name, member.ending):
+                return self._part(file, member)
+        names = ", ".join(member.name for member in members)
+        raise MediaError(
+            FaultKind.MISSING, f"{path!r} is no member of this sample, which has {names}"
+        )
+
+    def _members(self, index: int) -> list[_Member]:
+        first, end = self._index["firsts"][index : index + 2].tolist()
+        offsets, sizes = (self._index[name][first:end].tolist() for name in ("offsets", "sizes"))
+        bounds = self._index["name_ends"][first : end + 1].tolist()
+        names = [
+            self._index["names"][a:b].tobytes().decode(errors="surrogateescape")
+            for a, b in pairwise(bounds)
+        ]
+        return [_Member(*member) for member in zip(names, offsets, sizes, strict=True)]
+
+    def _part(self, file: File, member: _Member) -> Part:
+        return Part(member.name, file, member.offset, member.size)
+
+    def _text(self, index: int, file: File, member: _Member) -> str:
+        try:
+            return file.read(member.offset, member.size).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            message = f"{member.name!r} is not UTF-8: {error}"
+            raise SampleError(self.name(index), Fault(FaultKind.RECORD, message)) from error
+
+    def _json(self, index: int, file: File, member: _Member) -> object:
+        try:
+            return json.loads(self._text(index, file, member))
+        except (ValueError, RecursionError) as error:
+            message = f"{member.name!r} is not JSON: {error}"
+            raise SampleError(self.name(index), Fault(FaultKind.RECORD, message)) from error
+
+
+def _in_order(members: Sequence[_Member]) -> list[_Member]:
+    """Those without a number in the order of the archive, and then those with one."""
+    return sorted(members, key=lambda member: member.number)
+
+
+# ---- the index -----------------------------------------------------------------------------------
+
+
+def _index(files: Sequence[File]) -> Arrays:
+    logger.info("indexing %d tar files, once", len(files))
+    with ThreadPoolExecutor(8) as pool:
+        shards = list(pool.map(_shard, files))
+    counts, offsets, sizes, lengths = (
+        np.concatenate([getattr(shard, name) for shard in shards])
+        for name in ("counts", "offsets", "sizes", "lengths")
+    )
+    return {
+        "ends": np.cumsum([len(shard.counts) for shard in shards], dtype=np.int64),
+        "firsts": np.cumsum([0, *counts], dtype=np.int64),
+        "offsets": offsets,
+        "sizes": sizes,
+        "name_ends": np.cumsum([0, *lengths], dtype=np.int64),
+        "names": np.frombuffer(b"".join(shard.names for shard in shards), np.uint8),
+    }
+
+
+class _Shard:
+    """What is known of a tar file: members of each sample, and where every member is."""
+
+    def __init__(self, groups: Sequence[Sequence[_Member]]) -> None:
+        members = [member for group in groups for member in group]
+        names = [member.name.encode(errors="surrogateescape") for member in members]
+        self.counts = np.array([len(group) for group in groups], np.int64)
+        self.offsets = np.array([member.offset for member in members], np.int64)
+        self.sizes = np.array([member.size for member in members], np.int64)
+        self.lengths = np.array([len(name) for name in names], np.int64)
+        self.names = b"".join(names)
+
+
+def _shard(file: File) -> _Shard:
+    """Raises DataError, see `open_webdataset`."""
+    groups: list[list[_Member]] = []
+    keys: set[str] = set()
+    for member in _members_of(file):
+        if not groups or groups[-1][0].key != member.key:
+            if member.key in keys:
+                raise _refused(file, member.name, "is apart from the others of its sample")
+            keys.add(member.key)
+            groups.append([])
+        if any(member.ending == other.ending for other in groups[-1]):
+            raise _refused(file, member.name, "is there twice")
+        groups[-1].append(member)
+    return _Shard(groups)
+
+
+def _refused(file: File, name: str, reason: str) -> DataError:
+    return DataError(f"data.source: {file.path}: member {name!r} {reason}")
+
+
+def _members_of(file: File) -> Iterator[_Member]:
+    """Files of an archive that belong to samples, without their contents."""
+    with file.open(_HEADERS) as stream:
+        _check_plain(file, stream)
+        try:
+            with tarfile.open(fileobj=stream, mode="r:") as archive:
+                while (info := archive.next()) is not None:
+                    if not info.isdir():
+                        yield from _checked(file, info)
+                _check_end(file, stream, archive.offset)
+        # Broken numbers in headers lead tarfile to these.
+        except (tarfile.TarError, OSError, ValueError, OverflowError, EOFError) as error:
+            raise DataError(f"data.source: {file.path} is no whole tar file: {error}") from error
+
+
+def _check_plain(file: File, stream: BinaryIO) -> None:
+    head = stream.read(6)
+    for magic, kind in _PACKED.items():
+        if head.startswith(magic):
+            raise DataError(
+                f"data.source: {file.path} is compressed ({kind}), so that its members cannot be "
+                "read in any order; valid: plain .tar files (images and clips gain nothing from it)"
+            )
+    stream.seek(0)
+
+
+def _checked(file: File, info: tarfile.TarInfo) -> Iterator[_Member]:
+    """A member that belongs to a sample. Raises DataError for one that none should have."""
+    if not info.isreg() or info.issparse():
+        raise _refused(file, info.name, f"is no regular file (type {info.type!r})")
+    path = PurePosixPath(info.name)
+    if path.is_absolute() or ".." in path.parts or "\\" in info.name:
+        raise _refused(file, info.name, "has a path that leads out of the archive")
+    member = _Member(info.name, info.offset_data, info.size)
+    if member.type in _PICKLES:
+        raise _refused(file, info.name, "is a pickle, which is never read: it could run any code")
+    if info.offset_data + info.size > file.size:
+        raise _refused(file, info.name, "goes on behind the end of the file")
+    if "." in path.name and not path.name.startswith("."):
+        yield member
+
+
+def _check_end(file: File, stream: BinaryIO, at: int) -> None:
+    """See that an archive ends with blocks of zeros, and that nothing follows them.
+
+    Raises:
+        DataError: it does not. tarfile ends in silence at a header that it cannot read.
+    """
+    stream.seek(at)
+    block = stream.read(_BLOCK)
+    if len(block) < _BLOCK:
+        raise DataError(f"data.source: {file.path} is cut off at byte {file.size}")
+    if any(block):
+        raise DataError(f"data.source: {file.path} is damaged: no header at byte {at}")
+    if file.size - at > _MOST_PADDING or any(stream.read()):
+        raise DataError(
+            f"data.source: {file.path} goes on behind its end at byte {at}, as archives do that "
+            "were written one behind the other"
+        )

@@ -1,0 +1,139 @@
+"""Conversations to tokens: what `Processor` asks of a tokenizer and its chat template."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from data.config import DataConfig
+from data.kinds.modality import Kind
+from data.sample import Turn
+from data.text.tokenizer import ChatTokenizer
+
+PAD_ID = 0  # what fills unused positions; never attended to, so any id would do
+
+
+@dataclass(frozen=True)
+class Told:
+    """A conversation as tokens, in which one token stands for each medium.
+
+    Attributes:
+        ids: of the tokens.
+        learnt: whether each of them is one that is learnt.
+        media: the tokens that stand for media, and their kinds.
+    """
+
+    ids: Sequence[int]
+    learnt: Sequence[bool]
+    media: Sequence[tuple[int, Kind]]
+
+
+class Chat(Protocol):
+    """A tokenizer and its chat template; it must be picklable."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all that decides the tokens of a conversation."""
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the largest id, added special tokens included."""
+
+    @property
+    def end_id(self) -> int:
+        """The token that ends an answer, at which generation stops."""
+
+    def placeholder_id(self, kind: Kind) -> int:
+        """The token at which outputs of the encoder of `kind` land."""
+
+    def tell(self, turns: Sequence[Turn], opened: bool = False) -> Told:
+        """Tokens of a conversation; with `opened`, an assistant's turn is begun at its end.
+
+        Raises:
+            ConversationError: it cannot be told.
+        """
+
+    def encode(self, text: str) -> Sequence[int]:
+        """Tokens of a text, in which nothing is a special token."""
+
+    def decode(self, ids: list[int]) -> str:
+        """Text of `ids` without special tokens."""
+
+
+class ConfiguredChat:
+    """A `Chat` by `data.tokenizer` and `data.chat`.
+
+    Args:
+        config: of the data.
+        marks: what stands for media in the text of samples.
+
+    Raises:
+        DataError: the tokenizer cannot be used.
+    """
+
+    def __init__(self, config: DataConfig, marks: Mapping[Kind, str]) -> None:
+        self._tokenizer = ChatTokenizer(config.tokenizer, config.chat, tuple(marks.values()))
+        self._kinds = {mark: kind for kind, mark in marks.items()}
+        self._marks = dict(marks)
+        self._split = re.compile("(" + "|".join(map(re.escape, self._kinds)) + ")")
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the tokenizer and the chat template."""
+        return self._tokenizer.fingerprint
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the largest id, added special tokens included."""
+        return self._tokenizer.vocab_size
+
+    @property
+    def end_id(self) -> int:
+        """The token behind every turn."""
+        return self._tokenizer.end_id
+
+    def placeholder_id(self, kind: Kind) -> int:
+        """The token at which outputs of the encoder of `kind` land."""
+        return self._tokenizer.placeholder_ids[self._marks[kind]]
+
+    def tell(self, turns: Sequence[Turn], opened: bool = False) -> Told:
+        """Tokens of a conversation; with `opened`, an assistant's turn is begun at its end."""
+        pieces = list(self._pieces(turns, opened))
+        ids = [i for own, _, _ in pieces for i in own]
+        learnt = [each for own, is_learnt, _ in pieces for each in [is_learnt] * len(own)]
+        media, at = [], 0
+        for own, _, kind in pieces:
+            media += [] if kind is None else [(at, kind)]
+            at += len(own)
+        return Told(ids, learnt, media)
+
+    def _pieces(
+        self, turns: Sequence[Turn], opened: bool
+    ) -> Iterator[tuple[Sequence[int], bool, Kind | None]]:
+        """Tokens, whether they are learnt, and of which medium they are."""
+        mark = self._tokenizer.mark
+        for number, turn in enumerate(turns):
+            answer = turn.role == "assistant"
+            yield (*(mark("separator") if number else ()), *mark(turn.role)), False, None
+            for piece in self._split.split(turn.text.strip()):
+                kind = self._kinds.get(piece)
+                ids = self.encode(piece) if kind is None else [self.placeholder_id(kind)]
+                yield ids, answer and kind is None, kind
+            yield [self.end_id], answer, None
+        if opened:
+            yield (*(mark("separator") if turns else ()), *mark("assistant")), False, None
+
+    def encode(self, text: str) -> Sequence[int]:
+        """Tokens of a text, in which nothing is a special token."""
+        return self._tokenizer.encode(text)
+
+    def decode(self, ids: list[int]) -> str:
+        """Text of `ids` without special tokens."""
+        return self._tokenizer.decode(ids)
+
+
+def marks_of(config: DataConfig) -> dict[Kind, str]:
+    """What stands for media in the text of samples."""
+    return {"image": config.image.placeholder, "audio": config.audio.placeholder}

@@ -1,0 +1,37 @@
+"""The benchmarks of `launch.py bench`, each a function of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mllm_jax.bench.balance import bench_balance
+from mllm_jax.bench.checkpoint import bench_checkpoint
+from mllm_jax.bench.cost import bench_cost
+from mllm_jax.bench.imports import bench_import
+from mllm_jax.bench.loader import bench_loader
+from mllm_jax.bench.loop import bench_data, bench_sharding
+from mllm_jax.bench.overlap import bench_overlap
+from mllm_jax.bench.peers import bench_peers
+from mllm_jax.bench.pipeline import Row, bench_microbatches, bench_pipeline
+from mllm_jax.bench.published import bench_published
+from mllm_jax.bench.startup import bench_startup
+from mllm_jax.bench.step import bench_step
+
+#: Name to benchmark; the result is one value by name, or rows of a table.
+#: Those with options of their own take them by name.
+BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
+    "data": bench_data,
+    "step": bench_step,
+    "sharding": bench_sharding,
+    "pipeline": bench_pipeline,
+    "microbatches": bench_microbatches,
+    "overlap": bench_overlap,
+    "balance": bench_balance,
+    "cost": bench_cost,
+    "published": bench_published,
+    "loader": bench_loader,
+    "import": bench_import,
+    "peers": bench_peers,
+    "startup": bench_startup,
+    "checkpoint": bench_checkpoint,
+}

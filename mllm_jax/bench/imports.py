@@ -1,0 +1,145 @@
+"""Loading a released checkpoint against reading its files, in seconds and in memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.pretrained.configs import released_decoder
+from mllm_jax.models.pretrained.files import Tensors, open_tensors
+from mllm_jax.models.pretrained.load import load
+from mllm_jax.models.pretrained.rules import Rule, decoder_rules
+from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.train.experiment import train_step
+from mllm_jax.train.state.regroup import leaf_name
+
+#: Bytes of a file of the checkpoint.
+FILE = 256 * 10**6
+#: Bytes that are read at a time.
+BUFFER = 16 * 2**20
+#: Seconds between two looks at the memory.
+LOOK = 0.002
+
+
+def bench_import(
+    config: ExperimentConfig, tell: Callable[[str], None] = lambda text: None
+) -> dict[str, float]:
+    """Make a random checkpoint of the configured decoder, read it and load it.
+
+    Files are not in the host's memory before they are read, or loaded.
+
+    Returns:
+        `bytes` of the checkpoint and `largest_file`; `read_seconds` and `load_seconds`, medians of
+        three in turns, all programs compiled, and `speed`, their ratio; `first_seconds` of the
+        first loading, with compiling; `host_bytes` of memory above the parameters in the last
+        loading, and `host_files`, the same in largest files.
+    """
+    rules = decoder_rules(config.model.decoder)
+    released_decoder(config.model.decoder)  # refuses what has no released form
+    step = train_step(config, jax.devices()[: config.parallel.devices])
+    target = {
+        leaf_name(path): leaf
+        for path, leaf in jax.tree_util.tree_leaves_with_path(step.abstract["params"]["decoder"])
+    }
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tell("writing a random checkpoint")
+        _write(folder, rules)
+        tensors = open_tensors(folder)
+        tell("reading and loading it")
+        read, loaded, host = zip(*(_turn(tensors, rules, target) for _ in range(4)), strict=True)
+        sizes = [path.stat().st_size for path in tensors.files]
+    seconds = {"read_seconds": median(read[1:]), "load_seconds": median(loaded[1:])}
+    return {
+        "bytes": sum(sizes),
+        "largest_file": max(sizes),
+        **seconds,
+        "speed": seconds["read_seconds"] / seconds["load_seconds"],
+        "first_seconds": loaded[0],
+        "host_bytes": host[-1],
+        "host_files": host[-1] / max(sizes),
+    }
+
+
+def _turn(tensors: Tensors, rules: list[Rule], target: Any) -> tuple[float, float, int]:
+    """Seconds of reading and of loading, and memory of the host while loading."""
+    _forget(tensors)
+    began = time.perf_counter()
+    _read(tensors)
+    read = time.perf_counter() - began
+    _forget(tensors)
+    return (read, *_load(tensors, rules, target))
+
+
+def _forget(tensors: Tensors) -> None:
+    """Let the pages of the files go."""
+    for path in tensors.files:
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _write(folder: Path, rules: list[Rule]) -> None:
+    random = np.random.default_rng(0)
+    specs = {name: (rule.form.released, "BF16") for rule in rules for name in rule.names}
+    draft = Draft.begin(folder, specs, FILE)
+    for name, (shape, _) in specs.items():
+        draft.put(name, random.standard_normal(shape, np.float32).astype(ml_dtypes.bfloat16))
+
+
+def _read(tensors: Tensors) -> None:
+    buffer = bytearray(BUFFER)
+    for path in tensors.files:
+        with path.open("rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
+
+
+def _load(tensors: Tensors, rules: list[Rule], target: Any) -> tuple[float, int]:
+    """Seconds of loading, and bytes of the host above the parameters while it does."""
+    before = _anonymous()
+    with _peak() as most:
+        began = time.perf_counter()
+        loaded = load(tensors, rules, target)
+        jax.block_until_ready(loaded)
+        seconds = time.perf_counter() - began
+    held = sum(leaf.nbytes for leaf in loaded.values())
+    return seconds, max(0, most[0] - before - held)
+
+
+@contextmanager
+def _peak() -> Iterator[list[int]]:
+    """The most memory while it is open, in a list of one."""
+    most, done = [_anonymous()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(LOOK):
+            most[0] = max(most[0], _anonymous())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield most
+    finally:
+        done.set()
+        thread.join()
+
+
+def _anonymous() -> int:
+    """Bytes of this process that are no part of a file."""
+    text = Path("/proc/self/status").read_text(encoding="ascii")
+    (found,) = re.findall(r"^RssAnon:\s+(\d+) kB$", text, flags=re.MULTILINE)
+    return int(found) * 1024

@@ -1,0 +1,191 @@
+"""Padded batches by plain pipelines of Grain and of torch, which our loader is held against.
+
+No jax here: worker processes load this module. They get the lengths of all samples beforehand, so
+that a baseline does nothing for a sample but read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count, takewhile
+from threading import Event
+from typing import Any, cast
+
+import grain
+import numpy as np
+from absl import flags
+
+from data.loading.assemble import Batch
+from data.processing.processor import Processor
+from data.sample import Example, Lengths, Medium
+from data.sources import Source
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The example of sample `index`: a Grain map, and a torch data set."""
+
+    source: Source
+    processor: Processor
+    lengths: tuple[Lengths, ...]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, index: int) -> Example:
+        return self.processor.process(self.source[index], self.lengths[index])
+
+    def __call__(self, index: int) -> Example:
+        return self[index]
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Which samples make which batch.
+
+    samples: in the source; seed: of the shuffle, which is that of our loader; batch: samples of a
+    batch.
+    """
+
+    samples: int
+    seed: int
+    batch: int
+
+    @property
+    def order(self) -> grain.MapDataset:
+        """Indices, shuffled anew every epoch, without end."""
+        return grain.MapDataset.range(self.samples).shuffle(seed=self.seed).repeat()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order = self.order
+        for step in count():
+            yield [int(order[step * self.batch + i]) for i in range(self.batch)]
+
+
+@contextmanager
+def grain_batches(
+    reader: Reader, batches: Batches, workers: int, ahead: int
+) -> Iterator[Iterator[Batch]]:
+    """Plain Grain: shuffle, map, batch; a thread, or each worker, makes `ahead` batches early."""
+    padded = batches.order.map(reader).batch(batches.batch, batch_fn=pad)
+    if workers:
+        # Grain's worker processes read absl flags, which nobody parses in this program.
+        if not flags.FLAGS.is_parsed():
+            flags.FLAGS.mark_as_parsed()
+        alone = grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)
+        options = grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=ahead)
+        iterator = padded.to_iter_dataset(alone).mp_prefetch(options).__iter__()
+    else:
+        thread = grain.ReadOptions(num_threads=1, prefetch_buffer_size=ahead)
+        iterator = padded.to_iter_dataset(thread).__iter__()
+    try:
+        yield iterator
+    finally:
+        iterator.close()
+
+
+@contextmanager
+def torch_batches(
+    reader: Reader, batches: Batches, workers: int, ahead: int
+) -> Iterator[Iterator[Any]]:
+    """torch's `DataLoader`: the same batches as tensors; without workers it makes none early.
+
+    Workers are spawned: JAX runs threads, whose locks a forked process would inherit in whatever
+    state they are. Grain spawns its workers as well, so both start at the same cost.
+
+    Raises:
+        ImportError: torch is not installed.
+    """
+    from torch.utils.data import DataLoader
+
+    ended = Event()
+    asked = takewhile(lambda _: not ended.is_set(), batches)
+    options: dict[str, Any] = {"batch_sampler": asked, "collate_fn": pad_tensors}
+    if workers:
+        options |= {"num_workers": workers, "prefetch_factor": ahead}
+        options |= {"multiprocessing_context": "spawn"}
+    iterator = iter(DataLoader(cast(Any, reader), **options))
+    try:
+        yield iterator
+    finally:
+        # Take what has been asked for: a worker that ends while it hands tensors on may abort.
+        ended.set()
+        for _ in iterator:
+            pass
+
+
+def pad(examples: Sequence[Example]) -> Batch:
+    """Every array padded with zeros to the longest of the batch.
+
+        {"decoder": {tokens, targets, loss_weight, segment_ids: [B, T]},
+         "encoders": {encoder: {inputs [M, Te, F], positions [M, Te, 2] or [M, Te],
+                                segment_ids [M, Te], sizes [M, 2] (images)}}}
+
+    M are the media of the batch, so that a sample without any takes no room; an encoder without any
+    is left out. Segment 0 is padding.
+    """
+    decoder = {
+        key: _padded([getattr(example, key) for example in examples])
+        for key in ("tokens", "targets", "loss_weight")
+    }
+    decoder["segment_ids"] = _mask([len(example.tokens) for example in examples])
+    names = dict.fromkeys(name for example in examples for name in example.media)
+    media = {
+        name: [medium for example in examples for medium in example.media.get(name, ())]
+        for name in names
+    }
+    return {"decoder": decoder, "encoders": {k: _padded_media(v) for k, v in media.items() if v}}
+
+
+def pad_tensors(examples: Sequence[Example]) -> Batch:
+    """As `pad`, of torch tensors, which torch hands from process to process without a copy."""
+    import torch
+
+    return _tensors(pad(examples), torch.from_numpy)
+
+
+def _tensors(batch: Batch, convert: Any) -> Batch:
+    return {
+        k: _tensors(v, convert) if isinstance(v, dict) else convert(v) for k, v in batch.items()
+    }
+
+
+def _padded_media(media: Sequence[Medium]) -> Batch:
+    arrays = {
+        "inputs": _padded([medium.inputs for medium in media]),
+        "positions": _padded([medium.positions for medium in media]),
+        "segment_ids": _mask([len(medium.inputs) for medium in media]),
+    }
+    grids = [medium.grid for medium in media if medium.grid is not None]
+    return arrays | ({"sizes": np.array(grids, np.int32)} if grids else {})
+
+
+def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    longest = max(map(len, arrays))
+    batch = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)
+    for row, array in zip(batch, arrays, strict=True):
+        row[: len(array)] = array
+    return batch
+
+
+def _mask(lengths: Sequence[int]) -> np.ndarray:
+    return (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int32)
+
+
+def padded_share(batches: Sequence[Sequence[Lengths]]) -> float:
+    """Share of padding in the positions of all towers, with batches padded as `pad` does.
+
+    Example: samples of 2 and 4 tokens, the second with clips of 1 and 3 frames, are 10 positions in
+    2 x 4 + 2 x 3 = 14: 2/7.
+    """
+    used = total = 0
+    for batch in batches:
+        lengths = {"decoder": [sample.tokens for sample in batch]}
+        for name in {name for sample in batch for name in sample.media}:
+            lengths[name] = [n for sample in batch for n in sample.media.get(name, ())]
+        for own in lengths.values():
+            used += sum(own)
+            total += len(own) * max(own, default=0)
+    return 1 - used / total

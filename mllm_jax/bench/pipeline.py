@@ -1,0 +1,276 @@
+"""Benchmarks of the pipeline: encoder placements against each other, and growth with microbatches.
+
+Times are medians over interleaved repetitions, so that a slow moment of the machine hits all
+alike; ratios are taken within one run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from jax.sharding import PartitionSpec
+
+from mllm_jax.calibrate.timing import medians
+from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.check.verify import initial_parameters
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.config.schedule import encoder_pieces, pipeline_plan, task_costs
+from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.train_step import TrainStep
+from scheduling.programs.program import IDLE, BundleKind
+from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.schedule import Schedule
+from scheduling.simulate.timeline import timeline
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
+from sharding.plan import ParallelPlan
+
+PLACEMENTS = ("first_stage", "prologue", "bubbles")
+SHARES = (0.10, 0.25, 0.40)
+MICROBATCHES = (8, 32, 128)
+#: Timed repetitions of a step, ticks of one rehearsal of a task, and of one of empty ticks.
+REPETITIONS, TICKS, IDLE_TICKS = 7, 8, 64
+#: Compilations for each number of microbatches.
+COMPILATIONS = 5
+
+Row = dict[str, Any]
+#: Shows a line of progress.
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled gradient program with its inputs.
+
+    Attributes:
+        run: does one step.
+        seconds: of lowering and compiling.
+        temporary_bytes: of its buffers besides inputs and outputs, per device.
+        step: what it was made from.
+    """
+
+    run: Callable[[], Any]
+    seconds: float
+    temporary_bytes: int
+    step: TrainStep
+
+
+def bench_pipeline(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Seconds per step of every encoder placement for several shares of encoder work.
+
+    `predicted_seconds` is the makespan of the placement's schedule with the times of single tasks.
+    `lower_bound_seconds` is the time of the same step on one device over the number of devices,
+    taken while every device does it: a device alone would borrow the cores of the others.
+    """
+    rows: list[Row] = []
+    for share in SHARES:
+        rows += _placements(_with_share(config, share), share, tell)
+    return rows
+
+
+def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Compile time and temporary memory of the step for growing numbers of microbatches.
+
+    The same work each time, which other work on the machine only slows: the fastest time counts.
+    """
+    seconds: dict[int, list[float]] = {count: [] for count in MICROBATCHES}
+    temporary: dict[int, int] = {}
+    for repetition in range(COMPILATIONS):
+        for count in MICROBATCHES:
+            tell(f"compiling for {count} microbatches, {repetition + 1} of {COMPILATIONS} times")
+            compiled = _compile(_changed(config, "train", accumulate=count), config.parallel.plans)
+            seconds[count].append(compiled.seconds)
+            temporary[count] = compiled.temporary_bytes
+            del compiled  # a full memory slows what follows
+    return [
+        {
+            "microbatches": count,
+            "compile_seconds": min(seconds[count]),
+            "temporary_mib": temporary[count] / 2**20,
+        }
+        for count in MICROBATCHES
+    ]
+
+
+def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]:
+    placed = {name: _changed(config, "schedule", encoder_placement=name) for name in PLACEMENTS}
+    tell(f"encoder share {share:.0%}: compiling {', '.join(PLACEMENTS)} and one device")
+    programs = {name: _compile(own, config.parallel.plans) for name, own in placed.items()}
+    one = _on_every_device(config)
+    tell(f"encoder share {share:.0%}: compiling single tasks")
+    tasks = _single_tasks(placed, programs)
+    tell(f"encoder share {share:.0%}: timing steps and tasks in turns")
+    runs = {name: program.run for name, program in programs.items()}
+    # In one go: what a slow moment does to a step it does to the tasks that predict it.
+    seconds = medians(runs | {"one": one} | tasks, REPETITIONS)
+    rows: list[Row] = []
+    for name, program in programs.items():
+        schedule = _schedule(program.step)
+        rows.append(
+            {
+                "encoder_share": share,
+                "placement": name,
+                "seconds": seconds[name],
+                "predicted_seconds": predicted_seconds(schedule, seconds),
+                "lower_bound_seconds": seconds["one"] / config.parallel.devices,
+                "speedup_over_first_stage": seconds["first_stage"] / seconds[name],
+            }
+        )
+    return rows
+
+
+def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float:
+    """Makespan of `schedule`, given the seconds of the rehearsals of `_single_tasks`."""
+    # What a program takes besides its ticks is in both.
+    idle = (seconds["idle longer"] - seconds["idle"]) / (IDLE_TICKS - TICKS)
+    own = {key: max(value - seconds["idle"], 0.0) / TICKS for key, value in seconds.items()}
+    encoders = {
+        cut.name: EncoderCosts(
+            tuple(own[cut, "EF", piece] for piece in range(cut.pieces)),
+            tuple(own.get((cut, "EB", piece), 0.0) for piece in range(cut.pieces)),
+        )
+        for cut in schedule.encoders
+    }
+    tasks = TaskCosts(own["F"], own["B"], own["shared"], encoders)
+    return timeline(schedule, tasks).makespan + idle * int(schedule.meetings.sum())
+
+
+def _schedule(step: TrainStep) -> Schedule:
+    assert step.pipeline is not None
+    return step.pipeline.schedule
+
+
+def _single_tasks(
+    configs: Mapping[str, ExperimentConfig], programs: Mapping[str, Compiled]
+) -> dict[Any, Callable[[], Any]]:
+    """Rehearsals of a tick without tasks, and of every task of the steps' schedules.
+
+    All devices run the same task at the same time, as they do in a step. Tasks of encoders are
+    named by how the encoder is cut, their kind and their piece.
+    """
+    rehearsals: dict[Any, Callable[[], Any]] = {}
+    for name, program in programs.items():
+        rehearse = partial(_rehearsed, configs[name], program.step)
+        if not rehearsals:
+            rehearsals = {
+                "idle": rehearse(IDLE, 0, False),
+                "idle longer": rehearse(IDLE, 0, False, IDLE_TICKS),
+                "shared": rehearse(IDLE, 0, True),
+                "F": rehearse(replace(IDLE, forward=True), 0, False),
+                "B": rehearse(replace(IDLE, backward=True), 0, False),
+            }
+        for cut in _schedule(program.step).encoders:
+            if (cut, "EF", 0) in rehearsals:
+                continue
+            forward = replace(IDLE, encoder_forward=cut.name)
+            backward = replace(IDLE, encoder_backward=cut.name)
+            for piece in range(cut.pieces):
+                rehearsals[cut, "EF", piece] = rehearse(forward, piece, False)
+            for piece in cut.backward_pieces:
+                rehearsals[cut, "EB", piece] = rehearse(backward, piece, False)
+    return rehearsals
+
+
+def _rehearsed(
+    config: ExperimentConfig,
+    step: TrainStep,
+    kind: BundleKind,
+    piece: int,
+    together: bool,
+    ticks: int = TICKS,
+) -> Callable[[], Any]:
+    """A compiled run of `ticks` bundles of one kind."""
+    params, batch = _inputs(config, step)
+    pipelined = step.pipelined
+    assert pipelined is not None
+
+    def body(params: Any, batch: Any) -> jax.Array:
+        return pipelined.rehearse(params, batch, kind, piece, together, ticks)
+
+    specs = step.state_specs["params"]
+    run = jax.jit(step.shard(body, specs, PartitionSpec()))
+    program = run.lower(params, batch).compile()
+    return partial(program, params, batch)
+
+
+def _on_every_device(config: ExperimentConfig) -> Callable[[], Any]:
+    """The whole step without a pipeline, by every device for itself and all at once."""
+    one = {name: ParallelPlan() for name in config.parallel.plans}
+    devices = jax.devices()[: config.parallel.devices]
+    runs = [_compile(config, one, [device]).run for device in devices]
+    workers = ThreadPoolExecutor(len(runs))
+
+    def run() -> None:
+        list(workers.map(lambda step: jax.block_until_ready(step()), runs))
+
+    return run
+
+
+def _compile(
+    config: ExperimentConfig,
+    plans: Mapping[str, ParallelPlan],
+    devices: Sequence[jax.Device] | None = None,
+) -> Compiled:
+    grid = JointGrid.build(plans, config.model.decoder.kv_heads)
+    mesh = make_mesh(grid, devices or jax.devices()[: grid.devices])
+    pipeline: PipelinePlan | None = pipeline_plan(config) if grid.devices > 1 else None
+    frozen = Frozen(config.train.freeze)
+    step = TrainStep(config.model, grid, mesh, optax.identity(), pipeline, frozen)
+    params, batch = _inputs(config, step)
+    begin = time.perf_counter()
+    program = step.gradients.lower(params, batch).compile()
+    seconds = time.perf_counter() - begin
+    memory = program.memory_analysis()
+    assert memory is not None  # every backend that we compile for tells
+    return Compiled(partial(program, params, batch), seconds, memory.temp_size_in_bytes, step)
+
+
+def _inputs(config: ExperimentConfig, step: TrainStep) -> tuple[Any, Any]:
+    data, count = config.data, config.train.accumulate
+    budgets = {name: data.budgets[name] for name in config.model.encoders}
+    microbatches = [
+        synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed)
+        for seed in range(count)
+    ]
+    params = jax.tree.map(
+        lambda x, like: jax.device_put(np.asarray(x), like.sharding),
+        step.stored(initial_parameters(config.model, 0)),
+        step.abstract["params"],
+    )
+    return params, step.primed(params, place(microbatches, step))
+
+
+def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
+    """`config` with the budget of its encoder that gives it `share` of the FLOPs."""
+    (name, encoder), *_ = config.model.encoders.items()
+    budgets = config.data.budgets
+    candidates = [
+        _changed(config, "data", budgets={**budgets, name: encoder.reduction * n})
+        for n in range(8, 4 * budgets["tokens"] // encoder.reduction, 8)
+    ]
+    return min(candidates, key=lambda c: abs(_encoder_share(c) - share))
+
+
+def _encoder_share(config: ExperimentConfig) -> float:
+    """Share of the forward FLOPs that are the encoders', however they are cut."""
+    pieces = {name: plan.stage for name, plan in config.parallel.encoders.items()}
+    config = _changed(config, "schedule", pieces=pieces)
+    costs = task_costs(config, encoder_pieces(config))
+    chunks = config.parallel.decoder.stage * config.schedule.chunks
+    encoders = sum(sum(own.forward) for own in costs.encoders.values())
+    return encoders / (encoders + chunks * costs.forward)
+
+
+def _changed(config: ExperimentConfig, section: str, **values: Any) -> ExperimentConfig:
+    part = getattr(config, section).model_copy(update=values)
+    return config.model_copy(update={section: part})

@@ -1,0 +1,60 @@
+"""CPU seconds from the start of a command to what it says of the configuration."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from mllm_jax.config.load import ExperimentConfig, to_yaml
+
+#: Processes of which the fastest counts: others on the machine only slow one down.
+TURNS = 5
+
+LAUNCH = Path(__file__).parents[2] / "launch.py"
+
+
+def bench_startup(
+    config: ExperimentConfig, tell: Callable[[str], None] = lambda text: None
+) -> list[dict[str, str | float]]:
+    """Start `launch.py` in processes of its own, with cached bytecode and without any.
+
+    Returns:
+        For the help, a misspelt key and the whole configuration checked and printed: `cached` and
+        `uncached` CPU seconds of user and system, the least of `TURNS`; without cached bytecode
+        all packages are compiled that are imported, Python's own too.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "config.yaml"
+        file.write_text(to_yaml(config), encoding="utf-8")
+        given = ["config", "--config", str(file)]
+        cases = {"help": ["--help"], "a misspelt key": [*given, "train.stepz=3"], "config": given}
+        rows: list[dict[str, str | float]] = []
+        for case, arguments in cases.items():
+            tell(f"{case}: {2 * TURNS} processes")
+            cached = min(_cpu_seconds(arguments, {}) for _ in range(TURNS))
+            # A folder of its own for every process: what one compiles serves no other.
+            folders = [f"{name}/{case} {turn}" for turn in range(TURNS)]
+            prefixes = [{"PYTHONPYCACHEPREFIX": folder} for folder in folders]
+            uncached = min(_cpu_seconds(arguments, prefix) for prefix in prefixes)
+            rows.append(
+                {"command": case, "cached": round(cached, 3), "uncached": round(uncached, 3)}
+            )
+    return rows
+
+
+def _cpu_seconds(arguments: Sequence[str], setting: Mapping[str, str]) -> float:
+    """CPU seconds of one process."""
+    command = [sys.executable, str(LAUNCH), *arguments]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, **setting},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,1 @@
+"""The cost model's constants, measured on the machine at hand."""

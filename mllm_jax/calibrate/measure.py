@@ -1,0 +1,257 @@
+"""`launch.py calibrate`: the constants of the cost model, measured on the machine at hand.
+
+Peaks of devices that configs/hardware/ describes are theirs; of others, CPUs among them, the best
+large product and the best large copy are measured. Which fractions of the peaks a step reaches is
+fitted to real layers, to the optimizer and to real collectives (`mllm_jax.calibrate.probes`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import yaml
+
+from mllm_jax.calibrate.probes import (
+    Probe,
+    collective_probes,
+    copy,
+    layer_probes,
+    matmul,
+    update_probe,
+)
+from mllm_jax.calibrate.timing import lower_quartiles, samples
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.workload import on_platform
+from mllm_jax.runtime.devices import is_primary
+from mllm_jax.runtime.folder import prepare_folder
+from scheduling.costs.fit import Timed, fit_efficiency, fit_link
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link, of_kind
+
+#: Repetitions of every program; the lower quartile counts, and the best for peaks.
+REPETITIONS = 9
+#: What an unknown device is taken to reach where the times do not tell. Assumed.
+USUAL = Efficiency(matmul=0.8, attention=0.3, memory=0.8, link=1.0, network=1.0)
+#: A link of an unknown device that has nothing to be joined to. Assumed.
+UNKNOWN_LINK = Link(bandwidth=1e9, latency=1e-5)
+
+#: Shows a line of progress.
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured, and the constants that were fitted to it.
+
+    Attributes:
+        hardware: the description.
+        timed: what was measured.
+        kept: constants that the times do not tell, as they were assumed or described before.
+        bounds: constants that were left at a bound, beyond which the times would have had them.
+    """
+
+    hardware: Hardware
+    timed: Sequence[Timed]
+    kept: tuple[str, ...]
+    bounds: Mapping[str, float]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """`{"what", "measured", "fitted", "error"}` of every time, in seconds and as a fraction."""
+        rows = []
+        for each in self.timed:
+            fitted = each.predict(self.hardware)
+            error = fitted / each.seconds - 1
+            rows.append(
+                {"what": each.name, "measured": each.seconds, "fitted": fitted, "error": error}
+            )
+        return rows
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """What was measured or fitted, by its key in the file."""
+        own, dtype = self.hardware, next(iter(self.hardware.flops))
+        values = {f"flops.{dtype}": own.flops[dtype], "memory_bandwidth": own.memory_bandwidth}
+        for name in ("link", "network"):
+            link: Link = getattr(own, name)
+            values |= {f"{name}.bandwidth": link.bandwidth, f"{name}.latency": link.latency}
+        return values | {f"efficiency.{k}": v for k, v in own.efficiency.model_dump().items()}
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines below the table."""
+        lines = [f"{name}: kept as it was; the times do not tell it" for name in self.kept]
+        for name, bound in self.bounds.items():
+            asked = "more" if bound else "less"
+            lines.append(f"{name}: left at {bound:.4g}, its bound; the times ask for {asked}")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"hardware", "timings": [{"what", "measured", "fitted", "error"}], "kept",
+        "bounds": {constant: bound}}`."""
+        return {
+            "hardware": self.hardware.model_dump(mode="json", exclude_none=True),
+            "timings": self.rows,
+            "kept": list(self.kept),
+            "bounds": dict(self.bounds),
+        }
+
+
+def calibrate(config: ExperimentConfig, output: Path, tell: Tell) -> Calibration:
+    """Measure, fit, and write the description to `output`.
+
+    Raises:
+        HardwareError: `output` is no `.yaml` file, or the times tell nothing.
+        RunError: the folder of `output` cannot be written.
+    """
+    if output.suffix not in (".yaml", ".yml"):
+        raise HardwareError(f"--output {output}: descriptions of hardware end in .yaml or .yml")
+    if is_primary():
+        prepare_folder(output.parent, 0)
+    bench = Bench.build(config, tell)
+    tell(f"timing {len(bench.programs)} programs in turns, {REPETITIONS} times")
+    found = bench.fit(lower_quartiles(bench.programs, REPETITIONS), output.stem)
+    if is_primary():
+        write(found.hardware, output)
+    return found
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The compiled programs of a calibration.
+
+    Attributes:
+        hardware: to start from, with the peaks.
+        measured_peaks: whether these were measured.
+        tasks: layers and the optimizer.
+        link, network: collectives within a domain, and between domains.
+    """
+
+    hardware: Hardware
+    measured_peaks: bool
+    tasks: Sequence[Probe]
+    link: Sequence[Probe]
+    network: Sequence[Probe]
+
+    @classmethod
+    def build(cls, config: ExperimentConfig, tell: Tell) -> Bench:
+        """Measure peaks if they are not known, and compile everything."""
+        devices = jax.devices()[: config.parallel.devices]
+        settled = on_platform(config, devices[0].platform)
+        known = of_kind(devices[0].device_kind)
+        if known is None:
+            tell("measuring peaks")
+        start = known or unknown_hardware(devices, settled.model.dtype)
+        grid = _domains(devices, start.domain)
+        tell("compiling layers, the optimizer and collectives")
+        tasks = [*layer_probes(settled, devices), update_probe(settled, devices)]
+        links = [
+            tuple(collective_probes(grid, axis)) if grid.shape[axis] > 1 else () for axis in (0, 1)
+        ]
+        return cls(start, known is None, tasks, link=links[1], network=links[0])
+
+    @property
+    def programs(self) -> dict[str, Callable[[], Any]]:
+        """All of them, by name."""
+        return {each.name: each.run for each in (*self.tasks, *self.link, *self.network)}
+
+    def fit(self, seconds: Mapping[str, float], name: str) -> Calibration:
+        """The constants that fit best.
+
+        Args:
+            seconds: of every one of `programs`.
+            name: of the description.
+        """
+
+        def timed(probes: Sequence[Probe]) -> list[Timed]:
+            return [Timed(each.name, seconds[each.name], each.predict) for each in probes]
+
+        hardware, kept, bounds = self.hardware, list[str](), dict[str, float]()
+        for link in ("link", "network"):
+            probes = timed(getattr(self, link))
+            if not probes:
+                kept.append(link)
+                continue
+            done = fit_link(probes, hardware, link, raise_peaks=self.measured_peaks)
+            hardware, kept = done.hardware, [*kept, *done.kept]
+            bounds |= done.bounds
+        done = fit_efficiency(timed(self.tasks), hardware, raise_peaks=self.measured_peaks)
+        title = hardware.title if self.measured_peaks else f"{hardware.title}, calibrated"
+        named = done.hardware.model_copy(update={"name": name, "title": title, "kinds": ()})
+        every = timed([*self.tasks, *self.link, *self.network])
+        bounds |= done.bounds
+        return Calibration(_rounded(named), every, (*kept, *done.kept), bounds)
+
+
+def unknown_hardware(devices: Sequence[jax.Device], dtype: str) -> Hardware:
+    """A description of devices of a kind that configs/hardware/ lacks; its peaks are measured."""
+    device, local = devices[0], len(devices) // jax.process_count()
+    product, flops = matmul(list(devices), dtype)
+    copied, moved = copy(list(devices))
+    seconds = {
+        name: min(taken)
+        for name, taken in samples({"product": product, "copy": copied}, REPETITIONS).items()
+    }
+    return Hardware(
+        name="unknown",
+        title=f"{device.device_kind}, {local} on a host",
+        platform=device.platform,
+        kinds=(),
+        flops={dtype: flops / seconds["product"]},
+        memory=_memory(device, local),
+        memory_bandwidth=moved / seconds["copy"],
+        host=local,
+        domain=local,
+        link=UNKNOWN_LINK,
+        network=UNKNOWN_LINK,
+        efficiency=USUAL,
+    )
+
+
+def _memory(device: jax.Device, local: int) -> float:
+    """Bytes of a device; emulated ones share those of the host."""
+    if device.platform == "cpu":
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / local
+    stats = device.memory_stats()
+    if not stats or "bytes_limit" not in stats:
+        raise HardwareError(
+            f"device kind {device.device_kind!r}: its memory is not known; describe the device in "
+            "configs/hardware/ (docs/hardware.md)"
+        )
+    return float(stats["bytes_limit"])
+
+
+def _domains(devices: Sequence[jax.Device], domain: int) -> np.ndarray:
+    """`[domains, devices of a domain]`; devices that do not fill domains make one."""
+    inside = domain if len(devices) % domain == 0 else len(devices)
+    return np.array(devices).reshape(-1, inside)
+
+
+def _rounded(hardware: Hardware) -> Hardware:
+    """Four digits of every number, which is more than is known; checked as a file would be."""
+
+    def number(value: Any) -> Any:
+        if isinstance(value, float):
+            return float(f"{value:.4g}")
+        if isinstance(value, dict):
+            return {key: number(inner) for key, inner in value.items()}
+        return value
+
+    return Hardware.model_validate(number(hardware.model_dump()))
+
+
+def write(hardware: Hardware, path: Path) -> None:
+    """A file that `scheduling.costs.hardware.read` reads."""
+    device = jax.devices()[0]
+    head = (
+        "# Written by `launch.py calibrate`: constants of the cost model, measured.\n"
+        f"# Machine: {jax.device_count()} x {device.device_kind} ({device.platform}) in "
+        f"{jax.process_count()} processes, JAX {jax.__version__}.\n"
+    )
+    values = hardware.model_dump(mode="json", exclude_none=True)
+    path.write_text(head + yaml.safe_dump(values, sort_keys=False), encoding="utf-8")

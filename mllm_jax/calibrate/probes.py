@@ -1,0 +1,324 @@
+"""Programs whose times tell the constants of a machine: layers, the optimizer, collectives.
+
+Every program runs on all devices at once, as a step does: emulated devices share their host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from mllm_jax.config.load import AdamWConfig, ExperimentConfig
+from mllm_jax.config.workload import workload
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.kept import between, packing
+from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters, compute_dtype
+from mllm_jax.models.parameters import run_layers
+from mllm_jax.train.state.optimizer import build_optimizer
+from mllm_jax.train.step.train_step import TrainStep, parameter_layouts
+from scheduling.costs.estimate import WIDE, Strategy, Timing
+from scheduling.costs.hardware import Hardware
+from sharding.collectives import all_gather, ppermute, reduce_scatter, vary
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh, shardings
+from sharding.plan import ParallelPlan
+
+#: Layers of a run that is timed.
+LAYERS = 2
+#: Rows of a run over those of the configuration, and positions of a row as parts of its budget.
+SIZES_OF_RUNS = ((1, 1), (1, 2), (1, 4), (2, 2), (4, 4))
+#: Bytes that collectives move, of the whole array.
+COLLECTIVE_BYTES = (2**16, 2**20, 2**22, 2**24)
+#: Rows and columns of the matrices of `matmul`, products one after the other, bytes of `copy`.
+MATRIX, PRODUCTS, COPY_BYTES = 1024, 8, 2**27
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A compiled program beside what the cost model says about it.
+
+    Attributes:
+        name: of it.
+        run: runs it once.
+        predict: seconds of one run on given hardware.
+    """
+
+    name: str
+    run: Callable[[], Any]
+    predict: Callable[[Hardware], float]
+
+
+@dataclass
+class InPlace:
+    """A compiled program that replaces its first argument, as a train step does its state.
+
+    Attributes:
+        program: from `state` and `rest` to the next state.
+        state, rest: arrays.
+    """
+
+    program: Callable[..., Any]
+    state: Any
+    rest: tuple[Any, ...] = ()
+
+    def run(self) -> Any:
+        """Run it once."""
+        self.state = self.program(self.state, *self.rest)
+        return self.state
+
+
+# ---- peaks ---------------------------------------------------------------------------------------
+
+
+def matmul(devices: list[jax.Device], dtype: str) -> tuple[Callable[[], Any], float]:
+    """Products of large matrices on every device, and the FLOPs of one device."""
+    mesh = Mesh(np.array(devices), ("data",))
+
+    def products(x: jax.Array) -> jax.Array:
+        def one(y: jax.Array, _: Any) -> tuple[jax.Array, None]:
+            return (x[0] @ y) / MATRIX, None
+
+        return lax.scan(one, x[0], length=PRODUCTS)[0][None]
+
+    x = _filled(mesh, (len(devices), MATRIX, MATRIX), jnp.dtype(dtype))
+    return _compiled(mesh, products, x), 2.0 * MATRIX**3 * PRODUCTS
+
+
+def copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
+    """A sum of large arrays on every device, and the bytes that one device reads and writes."""
+    mesh = Mesh(np.array(devices), ("data",))
+    x = _filled(mesh, (len(devices), COPY_BYTES // 4), jnp.dtype("float32"))
+    spec = PartitionSpec(*mesh.axis_names)
+    body = jax.shard_map(lambda x: x + 1, mesh=mesh, in_specs=spec, out_specs=spec)
+    program = jax.jit(body, donate_argnums=0).lower(x).compile()
+    return InPlace(program, x).run, 2.0 * COPY_BYTES
+
+
+def _filled(mesh: Mesh, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
+    """Ones whose first dimensions lie along the axes of `mesh`."""
+    layout = NamedSharding(mesh, PartitionSpec(*mesh.axis_names))
+    return jax.jit(lambda: jnp.ones(shape, dtype), out_shardings=layout)()
+
+
+def _compiled(mesh: Mesh, body: Callable[..., Any], x: jax.Array) -> Callable[[], Any]:
+    spec = PartitionSpec(*mesh.axis_names)
+    run = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
+    return partial(run.lower(x).compile(), x)
+
+
+# ---- layers --------------------------------------------------------------------------------------
+
+
+def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterator[Probe]:
+    """Runs of layers of every tower, forwards and with their backwards, of several sizes.
+
+    Args:
+        config: as `on_platform` has settled it.
+        devices: all of which run them, in tensor groups of the tower's degree.
+    """
+    for name in ("decoder", *config.model.encoders):
+        for rows, positions in _sizes(config, name):
+            run = _LayerRun(_short(config), name, rows, positions, devices)
+            yield run.probe(backward=False)
+            yield run.probe(backward=True)
+
+
+def _short(config: ExperimentConfig) -> ExperimentConfig:
+    """`config` with `LAYERS` layers in every tower."""
+    model = config.model
+    short = {"layers": LAYERS}
+    encoders = {n: encoder.model_copy(update=short) for n, encoder in model.encoders.items()}
+    decoder = model.decoder.model_copy(update=short)
+    changed = model.model_copy(update={"decoder": decoder, "encoders": encoders})
+    return config.model_copy(update={"model": changed})
+
+
+def _grid(model: ModelConfig, plan: ParallelPlan) -> JointGrid:
+    """All towers under one plan."""
+    plans = dict.fromkeys(("decoder", *model.encoders), plan)
+    return JointGrid.build(plans, model.decoder.kv_heads)
+
+
+def _sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
+    """Rows of a tensor group, and positions of a row."""
+    plan = config.parallel.plans[name]
+    budget, unit = config.data.budgets["tokens"], plan.tensor
+    if name != "decoder":
+        budget, unit = config.data.budgets[name], unit * config.model.encoders[name].reduction
+    rows = max(1, config.data.rows // plan.batch)
+    sizes = [(rows * n, max(unit, budget // part // unit * unit)) for n, part in SIZES_OF_RUNS]
+    return list(dict.fromkeys(sizes))
+
+
+@dataclass(frozen=True)
+class _LayerRun:
+    """Layers of one tower on rows of one size, on all devices."""
+
+    config: ExperimentConfig
+    name: str
+    rows: int
+    positions: int
+    devices: list[jax.Device]
+
+    @property
+    def plan(self) -> ParallelPlan:
+        """Tensor groups of the tower's degree, each with rows of its own."""
+        tensor = self.config.parallel.plans[self.name].tensor
+        return ParallelPlan(data=len(self.devices) // tensor, tensor=tensor)
+
+    @property
+    def timing(self) -> Callable[[Hardware], Timing]:
+        """What the cost model says about one microbatch."""
+        plans = {"decoder": self.plan, self.name: self.plan}
+        strategy = Strategy(plans, remat=self.config.model.remat)
+        whole = workload(self.config)
+        positions = {**whole.positions, self.name: self.positions}
+        own = replace(whole, rows=self.rows * self.plan.batch, positions=positions)
+        return lambda hardware: Timing(own, strategy, hardware, self.name)
+
+    def probe(self, *, backward: bool) -> Probe:
+        """The forward alone, or with its backward."""
+        what = "forward and backward" if backward else "forward"
+        name = f"{self.name}: {LAYERS} layers, {self.rows} x {self.positions}, {what}"
+        return Probe(name, self._compiled(backward), partial(self._predict, backward))
+
+    def _predict(self, backward: bool, hardware: Hardware) -> float:
+        timing = self.timing(hardware)
+        forward = timing.forward(LAYERS).seconds
+        return forward + timing.backward(LAYERS).seconds if backward else forward
+
+    def _compiled(self, backward: bool) -> Callable[[], Any]:
+        model, name, plan = self.config.model, self.name, self.plan
+        grid = _grid(model, plan)
+        view, mesh = grid.views[name], make_mesh(grid, self.devices)
+        tower = Decoder(model, view) if name == "decoder" else Encoder(model, name, view)
+
+        def total(stack: Any, x: jax.Array, batch: Any) -> jax.Array:
+            context = tower.context(batch)
+            out = run_layers(tower.tower["layers"], stack, x, context, view, model.remat)
+            return jnp.sum(out.astype(jnp.float32))
+
+        def body(stack: Any, x: jax.Array, batch: Any) -> Any:
+            own = vary((stack, x), view.all)
+            if not backward:
+                return total(*own, batch)[None]
+            grads, dx = jax.grad(total, (0, 1))(*own, batch)
+            # As to the sums of earlier microbatches; the stack stands in for these.
+            return jax.tree.map(lambda leaf: leaf[None], (jax.tree.map(jnp.add, own[0], grads), dx))
+
+        specs, arrays = self._inputs(grid, mesh)
+        run = jax.jit(
+            jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(view.all))
+        )
+        return partial(run.lower(*arrays).compile(), *arrays)
+
+    def _inputs(self, grid: JointGrid, mesh: Mesh) -> tuple[Any, Any]:
+        """Layouts and arrays: parameters, activations, and how rows are packed."""
+        model, name, view = self.config.model, self.name, grid.views[self.name]
+        shapes, lay = abstract_parameters(model)[0], parameter_layouts(model, grid)
+        if name != "decoder":
+            shapes, lay = shapes["encoders"], lay["encoders"]
+        rows = self.rows * self.plan.batch
+        packed = packing(model, name, rows, self.positions)
+        x = jax.ShapeDtypeStruct(
+            between(model, name, rows, self.positions, 1), compute_dtype(model)
+        )
+        by_row = view.batch or None
+        specs = (
+            jax.tree.map(lambda leaf: leaf.spec, lay[name]["layers"]),
+            PartitionSpec(by_row, view.tensor or None),
+            {key: PartitionSpec(by_row) for key in packed},
+        )
+        arrays = jax.tree.map(_random, (shapes[name]["layers"], x, packed), shardings(mesh, specs))
+        return specs, arrays
+
+
+def _random(shape: jax.ShapeDtypeStruct, layout: NamedSharding) -> jax.Array:
+    """Small random numbers; ones where integers are asked for, which makes a row one segment."""
+    if jnp.issubdtype(shape.dtype, jnp.integer):
+        values = np.ones(shape.shape, shape.dtype)
+    else:
+        values = 0.02 * np.random.default_rng(0).standard_normal(shape.shape, np.float32)
+    return jax.make_array_from_callback(
+        shape.shape, layout, lambda index: values[index].astype(shape.dtype)
+    )
+
+
+# ---- optimizer -----------------------------------------------------------------------------------
+
+
+def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> Probe:
+    """AdamW on the parameters of the model with few layers, the same on every device.
+
+    It moves memory and computes little, which tells the memory's fraction from that of products.
+    """
+    config = _short(config)
+    train = config.train.model_copy(update={"optimizer": AdamWConfig(), "freeze": ()})
+    model, plan = config.model, ParallelPlan(data=len(devices))
+    grid = _grid(model, plan)
+    mesh = make_mesh(grid, devices)
+    layout = parameter_layouts(model, grid)
+    step = TrainStep(model, grid, mesh, build_optimizer(train, layout))
+
+    own = step.state_specs
+
+    def body(state: Any, grads: Any) -> Any:
+        updates, optimizer = step.optimizer.update(grads, state["optimizer"], state["params"])
+        params = optax.apply_updates(state["params"], updates)
+        return state | {"params": params, "optimizer": optimizer}
+
+    sharded = jax.shard_map(body, mesh=mesh, in_specs=(own, own["params"]), out_specs=own)
+    state = step.init(jax.random.key(0))
+    grads = jax.tree.map(jnp.ones_like, state["params"])
+    program = jax.jit(sharded, donate_argnums=0).lower(state, grads).compile()
+    run = InPlace(program, state, (grads,)).run
+    whole = replace(workload(config), moments=2, frozen=frozenset())
+    strategy = Strategy(grid.plans)
+
+    def predict(hardware: Hardware) -> float:
+        return sum(Timing(whole, strategy, hardware, name).update() for name in grid.plans)
+
+    return Probe("optimizer: AdamW on these layers", run, predict)
+
+
+# ---- collectives ---------------------------------------------------------------------------------
+
+
+def collective_probes(devices: np.ndarray, axis: int) -> Iterator[Probe]:
+    """All-gathers, reduce-scatters and sends over one axis of `devices`, of several sizes.
+
+    Args:
+        devices: `[domains, devices of a domain]`.
+        axis: 0 between domains, 1 within them.
+    """
+    mesh, group = Mesh(devices, ("network", "link")), (("network", "link")[axis],)
+    count, domain = devices.shape[axis], devices.shape[1]
+    bodies = {
+        "all_gather": lambda x: all_gather(x, group, dim=2),
+        "reduce_scatter": lambda x: reduce_scatter(x, group, dim=2),
+        "send": lambda x: ppermute(x, group, 1),
+    }
+    spec = PartitionSpec("network", "link")
+    for kind, body in bodies.items():
+        for size in COLLECTIVE_BYTES:
+            width = size // WIDE // (count if kind == "all_gather" else 1)
+            x = _filled(mesh, (*devices.shape, width), jnp.dtype("float32"))
+            run = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
+            predict = partial(_collective_seconds, kind, size, count, domain if axis == 0 else 1)
+            name = f"{kind}: {size / 2**20:g} MiB over {count} devices"
+            yield Probe(name, partial(run.lower(x).compile(), x), predict)
+
+
+def _collective_seconds(kind: str, size: int, count: int, stride: int, hardware: Hardware) -> float:
+    if kind == "send":
+        return hardware.send_seconds(size, stride)
+    return hardware.group_seconds(size, count, count * stride)

@@ -1,0 +1,1 @@
+"""Checks and pictures of the configured step."""

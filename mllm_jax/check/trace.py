@@ -1,0 +1,113 @@
+"""The schedule of a configuration as a picture: predicted, and beside it what happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+
+from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.config.schedule import encoder_pieces, pipeline_plan, task_costs
+from mllm_jax.runtime.devices import peak_flops
+from mllm_jax.runtime.folder import RunError, prepare_folder
+from mllm_jax.train.records.recorder import (
+    UNKNOWN_RATE,
+    Recorder,
+    Written,
+    own_name,
+    write_timelines,
+)
+from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.train.step.batch import local_rows, place, select_rows
+from mllm_jax.train.step.train_step import TrainStep
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What `trace` wrote, and the schedule's figures by name of the timeline."""
+
+    written: Written
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Table rows."""
+        rows = []
+        for name, line in self.written.timelines.items():
+            rows.append((f"{name}: milliseconds", f"{1e3 * line.makespan:.1f}"))
+            rows.append((f"{name}: bubble share", f"{line.bubble_share:.1%}"))
+            if line.encoder_hidden is not None:
+                rows.append((f"{name}: encoder work in bubbles", f"{line.encoder_hidden:.1%}"))
+            rows.append((f"{name}: tick imbalance", f"{line.tick_imbalance:.2f}"))
+        return rows + [("written", str(path)) for path in self.written.files]
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"predicted": {"seconds", "bubble_share", "encoder_hidden", "tick_imbalance"},
+        .., "files"}`."""
+        lines = {
+            name: {
+                "seconds": line.makespan,
+                "bubble_share": line.bubble_share,
+                "encoder_hidden": line.encoder_hidden,
+                "tick_imbalance": line.tick_imbalance,
+            }
+            for name, line in self.written.timelines.items()
+        }
+        return lines | {"files": [str(path) for path in self.written.files]}
+
+
+def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
+    """Write the timeline of the configured pipeline into `folder`.
+
+    Args:
+        measure: also run a step on synthetic data and write what happened.
+
+    Raises:
+        RunError: the decoder has one stage, or `folder` cannot be written.
+    """
+    plan = pipeline_plan(config)
+    if plan is None:
+        raise RunError(
+            "parallel.decoder.stage: 1 has no pipeline to draw; choose 2 or more, for example "
+            "parallel.decoder='{stage: 2}' with train.accumulate=8"
+        )
+    prepare_folder(folder, 0)
+    costs = task_costs(config, encoder_pieces(config))
+    records = _records(config, plan) if measure else None
+    rate = peak_flops(jax.devices()[0]) or UNKNOWN_RATE
+    return Trace(write_timelines(folder, own_name("schedule"), plan.schedule, costs, rate, records))
+
+
+def _records(config: ExperimentConfig, plan: PipelinePlan) -> np.ndarray:
+    """Times of the second of two steps on synthetic data; the first one warms up."""
+    grid = JointGrid.build(config.parallel.plans, config.model.decoder.kv_heads)
+    recorder = Recorder(grid)
+    mesh = make_mesh(grid, jax.devices()[: grid.devices])
+    observed = replace(plan, observe=recorder)
+    frozen = Frozen(config.train.freeze)
+    step = TrainStep(config.model, grid, mesh, optax.identity(), observed, frozen)
+    params = step.init(jax.random.key(config.train.seed))["params"]
+    batch = step.primed(params, place(_microbatches(config, step), step))
+    for _ in range(2):
+        jax.block_until_ready(step.gradients(params, batch))
+        jax.effects_barrier()
+    return recorder.records()
+
+
+def _microbatches(config: ExperimentConfig, step: TrainStep) -> list[Any]:
+    """This process's rows of synthetic microbatches."""
+    data, rows = config.data, local_rows(step, config.data.rows)
+    budgets = {name: data.budgets[name] for name in config.model.encoders}
+    return [
+        select_rows(
+            synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed), rows
+        )
+        for seed in range(config.train.accumulate)
+    ]

@@ -1,0 +1,253 @@
+"""Does the configured plan compute what a single device computes?
+
+The model is shrunk as far as the plan's degrees allow, then loss and every gradient leaf are
+compared in float32 with the reference attention. Families, plans and connectors are those of the
+experiment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+
+from mllm_jax.check.synthetic import scattered, synthetic_batch
+from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.config.schedule import encoder_pieces, pipeline_plan
+from mllm_jax.models.config.model import (
+    DecoderConfig,
+    EncoderConfig,
+    ImageEncoderConfig,
+    ModelConfig,
+)
+from mllm_jax.models.multimodal import init_parameters
+from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.train.step.batch import local_rows, place, select_rows, whole
+from mllm_jax.train.step.train_step import NOTHING_FROZEN, TrainStep
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
+from sharding.plan import ParallelPlan
+
+Plans = Mapping[str, ParallelPlan]
+
+#: Largest relative error that is summation order and not a mistake.
+LIMIT = 1e-4
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Outcome of `verify`.
+
+    Attributes:
+        loss_error: relative error of the loss.
+        worst: module ("decoder" or an encoder's name) to the largest relative error of its leaves.
+        leaves: module to the name of that leaf.
+    """
+
+    loss_error: float
+    worst: dict[str, float]
+    leaves: dict[str, str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every error is within `LIMIT`; not a number is not."""
+        return all(error <= LIMIT for error in (self.loss_error, *self.worst.values()))
+
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Table rows: what, relative error, the leaf that has it."""
+        head = [("loss", f"{self.loss_error:.1e}", "")]
+        return head + [(m, f"{e:.1e}", self.leaves[m]) for m, e in self.worst.items()]
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"ok", "loss_error", "worst": {module: error}}`."""
+        return {"ok": self.ok, "loss_error": self.loss_error, "worst": self.worst}
+
+
+def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
+    """Compare the plans of `config`, and the schedule of its pipeline, with a single device."""
+    small = shrink(config)
+    model, plans, rows = small.model, small.parallel.plans, small.data.rows
+    budgets = {name: small.data.budgets[name] for name in model.encoders}
+    tokens = small.data.budgets["tokens"]
+    microbatches = [
+        synthetic_batch(model, rows, tokens, budgets, seed + i)
+        for i in range(small.train.accumulate)
+    ]
+    params, frozen = initial_parameters(model, seed), Frozen(small.train.freeze)
+    single = {name: ParallelPlan() for name in plans}
+    run = partial(loss_and_gradients, model, frozen=frozen)
+    dealt = microbatches
+    if small.data.balance == "per_phase":
+        dealt = [scattered(batch, model, seed + i) for i, batch in enumerate(microbatches)]
+    got = run(plans, params, dealt, pipeline_plan(small))
+    return compare(got, run(single, params, microbatches))
+
+
+def initial_parameters(model: ModelConfig, seed: int) -> Any:
+    """Parameters of `model` as numpy arrays, the same on every process."""
+    key = jax.device_put(jax.random.key(seed), jax.local_devices()[0])
+    make = jax.jit(partial(init_parameters, model)).lower(key).compile(_run_once())
+    return jax.tree.map(np.asarray, make(key))
+
+
+def loss_and_gradients(
+    model: ModelConfig,
+    plans: dict[str, ParallelPlan],
+    params: Any,
+    microbatches: Sequence[Any],
+    pipeline: PipelinePlan | None = None,
+    frozen: Frozen = NOTHING_FROZEN,
+) -> tuple[np.ndarray, Any]:
+    """Loss and gradients of packed microbatches under `plans`, as numpy arrays on every process.
+
+    Parameters and gradients are those of the model, layers stacked in their order.
+    """
+    grid = JointGrid.build(plans, model.decoder.kv_heads)
+    alone = grid.devices == 1
+    mesh = make_mesh(grid, jax.local_devices()[:1] if alone else jax.devices()[: grid.devices])
+    step = TrainStep(model, grid, mesh, optax.identity(), pipeline, frozen)
+    rows = microbatches[0]["decoder"]["tokens"].shape[0]
+    chosen = local_rows(step, rows)
+    local = [batch if alone else select_rows(batch, chosen) for batch in microbatches]
+    placed = jax.tree.map(
+        lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
+        jax.tree.map(np.asarray, step.stored(params)),
+        step.abstract["params"],
+    )
+    on_devices = place(local, step)
+    # Accelerators multiply float32 in fewer bits unless told otherwise.
+    with jax.default_matmul_precision("highest"):
+        on_devices = step.primed(placed, on_devices)
+        program = step.gradients.lower(placed, on_devices).compile(_run_once())
+    grads, loss = program(placed, on_devices)
+    grads = jax.tree.map(whole, grads)
+    return whole(loss), jax.tree.map(np.asarray, step.canonical(grads))
+
+
+def _run_once() -> dict[str, Any]:
+    """Compiler options of a program that runs once: compiling it fast counts for more."""
+    on_cpu = jax.default_backend() == "cpu"
+    return {"xla_backend_optimization_level": 0} if on_cpu else {}
+
+
+def compare(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> Verification:
+    """Largest relative error of every module, leaf by leaf."""
+    modules = {"decoder": (got[1]["decoder"], expected[1]["decoder"])}
+    for name, tree in expected[1]["encoders"].items():
+        modules[name] = (got[1]["encoders"][name], tree)
+    worst, leaves = {}, {}
+    for module, (a, b) in modules.items():
+        errors = leaf_errors(a, b)
+        leaves[module] = max(errors, key=lambda name: _nan_last(errors[name]))
+        worst[module] = errors[leaves[module]]
+    return Verification(relative_error(got[0], expected[0]), worst, leaves)
+
+
+def leaf_errors(got: Any, expected: Any) -> dict[str, float]:
+    """Leaf name to `relative_error`, given the largest entry of the whole tree."""
+    largest = max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(expected))
+    pairs = zip(jax.tree_util.tree_leaves_with_path(expected), jax.tree.leaves(got), strict=True)
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): relative_error(a, b, largest)
+        for (path, b), a in pairs
+    }
+
+
+def relative_error(got: np.ndarray, expected: np.ndarray, largest: float = 0.0) -> float:
+    """`max |got - expected| / max |expected|`.
+
+    Where both arrays are below 1e-6 of `largest`, they are the rounding of a zero and are divided
+    by `largest`: a key bias, for instance, shifts all logits of a query alike, so that its
+    gradient is zero and float32 leaves only noise of it.
+    """
+    error, scale = float(np.abs(got - expected).max()), float(np.abs(expected).max())
+    if max(float(np.abs(got).max()), scale) <= 1e-6 * largest:
+        scale = largest
+    return error / scale if scale else (0.0 if error == 0 else math.inf)
+
+
+def shrink(config: ExperimentConfig) -> ExperimentConfig:
+    """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
+    plans = config.parallel.plans
+    if plans["decoder"].stage > 1:
+        pieces = {cut.name: cut.pieces for cut in encoder_pieces(config)}
+        schedule = config.schedule.model_copy(update={"pieces": pieces})
+        config = config.model_copy(update={"schedule": schedule})
+    shares = math.lcm(*(plan.batch for plan in plans.values()))
+    budgets = {
+        name: encoder.reduction * math.lcm(4, plans[name].sequence)
+        for name, encoder in config.model.encoders.items()
+    }
+    budgets |= {"tokens": math.lcm(16, plans["decoder"].sequence), "segments": 8}
+    data = config.data.model_copy(update={"rows": max(shares, 2), "budgets": budgets})
+    # Some microbatches more than a pipeline holds at a time: all that its tables can do happens.
+    enough = 3 * plans["decoder"].stage if plans["decoder"].stage > 1 else 1
+    train = config.train.model_copy(update={"accumulate": min(config.train.accumulate, enough)})
+    model = shrink_model(config.model, plans, config.schedule)
+    return config.model_copy(update={"model": model, "data": data, "train": train})
+
+
+def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> ModelConfig:
+    """The smallest model of the same families that every plan and the schedule can split."""
+    encoders = {
+        name: _shrink_encoder(encoder, plans[name], schedule.pieces.get(name, 1))
+        for name, encoder in model.encoders.items()
+    }
+    small = model.model_dump(mode="json") | {
+        "decoder": _shrink_decoder(model.decoder, plans, schedule.chunks),
+        "encoders": encoders,
+        "dtype": "float32",
+        "attention": "reference",
+        "loss_chunk": 8,
+    }
+    return ModelConfig.model_validate(small)
+
+
+def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[str, Any]:
+    plan, runs = plans["decoder"], plans["decoder"].stage * chunks
+    heads = kv_heads = plan.sequence
+    if decoder.kv_heads != decoder.heads:
+        # Copied only if the model's own are, which may be in many ways.
+        kv_heads = decoder.kv_heads if decoder.kv_heads % plan.tensor else plan.tensor
+        heads = math.lcm(2 * plan.sequence, kv_heads)
+    return decoder.model_dump(mode="json") | {
+        # Padded only if the model's own layers are, and its vocabulary.
+        "layers": 2 * runs - (decoder.layers % runs > 0),
+        # A connector writes this width under its encoder's plan.
+        "d_model": math.lcm(16, *(p.fsdp for p in plans.values())),
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_dim": 8,
+        "d_ff": math.lcm(16, plan.tensor),
+        "vocab": math.lcm(32, plan.vocab) - (decoder.vocab_size % plan.vocab > 0),
+        "max_positions": math.lcm(16, plan.sequence),
+    }
+
+
+def _shrink_encoder(encoder: EncoderConfig, plan: ParallelPlan, pieces: int) -> dict[str, Any]:
+    small = encoder.model_dump(mode="json") | {
+        "layers": math.lcm(2 * plan.stage, pieces),
+        "d_model": math.lcm(8, plan.fsdp, plan.tensor),
+        "heads": plan.sequence,
+        "head_dim": 4,
+        "d_ff": math.lcm(8, plan.tensor),
+    }
+    if encoder.connector.kind == "mlp":
+        small["connector"] |= {"hidden": math.lcm(8, plan.tensor, plan.fsdp)}
+    if isinstance(encoder, ImageEncoderConfig) and encoder.tiles:
+        # One output high, two wide.
+        rows, columns = encoder.block
+        small["tiles"] = {"pixels": (2 * rows, 4 * columns), "pinpoints": [(2 * rows, 4 * columns)]}
+    return small | ({"mels": 4} if encoder.modality == "audio" else {"patch": [2, 2]})
+
+
+def _nan_last(error: float) -> float:
+    return math.inf if math.isnan(error) else error

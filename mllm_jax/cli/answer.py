@@ -1,0 +1,40 @@
+"""What commands answer, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # which --help does not need
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command has found.
+
+    Attributes:
+        value: all of it as JSON, for programs (`--json`).
+        tables: for people: columns and rows of each.
+        lines: likewise, behind the tables.
+        code: exit code.
+    """
+
+    value: object
+    tables: Sequence[tuple[Sequence[str], Sequence[Sequence[object]]]] = ()
+    lines: Sequence[str] = ()
+    code: int = 0
+
+
+def show(console: Console, answer: Answer, *, as_json: bool) -> None:
+    """Write an answer where its reader expects it."""
+    from mllm_jax.console import print_json, print_table
+
+    if as_json:
+        print_json(answer.value)
+        return
+    for columns, rows in answer.tables:
+        print_table(console, columns, rows)
+    for line in answer.lines:
+        console.out(line, highlight=False)

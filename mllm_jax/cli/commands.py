@@ -1,0 +1,288 @@
+"""The commands of `launch.py`: each reads options, runs what has its own room, and answers.
+
+The first line of a command's docstring is its help. What computes is loaded inside the commands:
+`launch.py --help` and a mistake in a configuration need none of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.options import BENCHMARK_OPTIONS
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.part import peers
+
+if TYPE_CHECKING:  # which --help does not need
+    from rich.console import Console
+
+    from mllm_jax.config.sections import ExperimentConfig
+
+#: Benchmarks of what the host does by itself, or processes that they start.
+WITHOUT_DEVICES = ("balance", "loader", "peers", "published", "startup")
+#: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
+ONE_THREAD = ("pipeline", "step", "cost")
+
+
+def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Train, or go on where the run of this name stopped; evaluate at the end."""
+    from mllm_jax.runtime.interrupt import stands
+    from mllm_jax.runtime.standing import untouched
+
+    stands(untouched(config))
+    _start(args, config, keep=True)
+    from mllm_jax.train.loop import train as run
+
+    return Answer(run(config, console, args.from_step))
+
+
+def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Loss and exact match on held-out samples, with the newest checkpoint of the run."""
+    _start(args, config, keep=True)
+    from mllm_jax.train.evaluate import evaluate_run, figures_of
+
+    result = evaluate_run(config)
+    rows = [(name, f"{value:.4g}") for name, value in figures_of(result).items()]
+    return Answer(result, [((f"step {result['step']}", "value"), rows)])
+
+
+def verify(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Compare loss and every gradient under the configured plans with a single device."""
+    _start(args, config)
+    from mllm_jax.check.verify import LIMIT
+    from mllm_jax.check.verify import verify as run
+
+    result = run(config)
+    table = ("what", "relative error", "worst leaf"), result.rows
+    verdict = "ok" if result.ok else f"FAILED: an error exceeds {LIMIT:g}"
+    return Answer(result.to_json(), [table], [verdict], _code(result.ok))
+
+
+def config(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Print the configuration with every default filled in."""
+    from mllm_jax.config.load import to_yaml
+
+    return Answer(config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n")])
+
+
+def keys() -> Answer:
+    """The table of all keys of the configuration, for `config --keys`."""
+    from mllm_jax.config.keys import table
+    from mllm_jax.config.sections import ExperimentConfig
+
+    text = table(ExperimentConfig).rstrip("\n")
+    return Answer(text, lines=[text])
+
+
+def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Measure parts of a step one by one."""
+    _check_options(args)
+    if args.benchmark in WITHOUT_DEVICES:
+        from mllm_jax.runtime.devices import use_host
+
+        use_host()
+    else:
+        _start(args, config, one_thread=args.benchmark in ONE_THREAD)
+    from mllm_jax.bench.benchmarks import BENCHMARKS
+
+    own = BENCHMARK_OPTIONS.get(args.benchmark, ())
+    options = {name: value for name in own if (value := getattr(args, name)) is not None}
+    result = BENCHMARKS[args.benchmark](config, _teller(console), **options)
+    if isinstance(result, dict):
+        return Answer(result, [((args.benchmark, "value"), list(result.items()))])
+    return Answer(result, [_table(result)])
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raise ConfigError for an option of another benchmark."""
+    from mllm_jax.config.sections import ConfigError
+
+    for name, options in BENCHMARK_OPTIONS.items():
+        given = [f"--{option}" for option in options if getattr(args, option) is not None]
+        if given and args.benchmark != name:
+            problems = [f"{option} is an option of bench {name}" for option in given]
+            raise ConfigError(f"bench {args.benchmark}", problems)
+
+
+def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Draw the pipeline's schedule, and write it as a trace for Perfetto."""
+    _start(args, config)
+    from mllm_jax.check.trace import trace as run
+
+    result = run(config, Path(args.output or config.run.path), measure=args.measure)
+    return Answer(result.to_json(), [(("what", "value"), result.rows)])
+
+
+def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Predict a step on hardware that need not be here, with idle time by kind."""
+    from mllm_jax.plan.simulate import Variation
+    from mllm_jax.plan.simulate import simulate as run
+    from scheduling.costs.hardware import named
+
+    seed = config.train.seed if args.seed is None else args.seed
+    variation = Variation(dict(args.slow), args.vary, seed)
+    hardware = named(_hardware(args, config))
+    result = run(config, hardware, Path(args.output or config.run.path), variation)
+    return Answer(result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes)
+
+
+def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Search the fastest plans for the model, the rows of a step and the devices."""
+    from mllm_jax.plan.budgets import advise
+    from mllm_jax.plan.planner import Planner
+    from mllm_jax.plan.prediction import COLUMNS
+    from mllm_jax.plan.report import plan as run
+    from mllm_jax.runtime.devices import use_host
+    from scheduling.costs.hardware import named
+
+    use_host()
+    chosen = advise(config) if args.budgets else None
+    config = chosen.applied(config) if chosen else config
+    memory = None if args.memory is None else args.memory * 2**30
+    name = _hardware(args, config)
+    planner = Planner(config, named(name), name, memory, args.within)
+    file = Path(args.output) if args.output else config.run.path / "plan.yaml"
+    result = run(planner, args.top, file, time.perf_counter, _teller(console), chosen)
+    return Answer(result.to_json(), [(COLUMNS, result.rows)], result.notes)
+
+
+def calibrate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Measure this machine for the cost model: a description for simulate --hardware."""
+    _start(args, config, one_thread=True)
+    from mllm_jax.calibrate.measure import calibrate as run
+
+    output = Path(args.output or config.run.path / "hardware.yaml")
+    result = run(config, output, _teller(console))
+    constants = ("constant", "value"), list(result.constants.items())
+    return Answer(
+        result.to_json() | {"file": str(output)},
+        [_table(result.rows), constants],
+        [*result.notes, f"written: {output}"],
+    )
+
+
+def compile(  # noqa: A001 - commands are called as their functions
+    args: argparse.Namespace, config: ExperimentConfig, console: Console
+) -> Answer:
+    """Compile the train step for accelerators that are not here; tell its memory and network."""
+    from mllm_jax.config.sections import ParallelConfig
+    from mllm_jax.runtime.devices import start
+
+    start(ParallelConfig())  # what compiles is the CPU
+    from mllm_jax.compile.report import compile_ahead
+    from mllm_jax.compile.target import Target
+
+    report = compile_ahead(config, Target.parse(args.topology), _teller(console))
+    memory = ("bytes of a device", "GiB", "of the limit"), report.memory_rows
+    columns = ("collectives of a step", "in the program", "GiB", "ms", "overlapped")
+    tables = [memory, (columns, report.collective_rows)]
+    return Answer(report.to_json(), tables, [report.summary], _code(report.fits))
+
+
+def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Suggest data.budgets that fit the data and the plans, with the padding to expect."""
+    from mllm_jax.plan.budgets import advise
+
+    advice = advise(config, args.samples)
+    columns = ("budget", "now", "padding now", "suggested", "padding then")
+    values = ", ".join(f"{name}: {number}" for name, number in advice.suggested.budgets.items())
+    lines = [*advice.outcomes, f"data.budgets='{{{values}}}'"]
+    return Answer(advice.to_json(), [(columns, advice.rows)], lines)
+
+
+def import_(args: argparse.Namespace, console: Console) -> Answer:
+    """Make a run that begins with released weights: fetch, check and configure them."""
+    from mllm_jax.release.import_weights import import_release as run
+
+    encoders = dict(args.encoder)
+    tell = _teller(console)
+    found = run(args.source, Path(args.out), encoders, args.dtype, args.devices, tell)
+    read = f"{found.parameters:,} parameters, read in {found.seconds:.1f} s"
+    table = ("part", "comes from"), found.rows
+    return Answer(found.to_json(), [table], [read, f"written: {found.config}"])
+
+
+def export(args: argparse.Namespace, console: Console) -> Answer:
+    """Write the newest checkpoint of a run as a released one: safetensors, config, tokenizer."""
+    from mllm_jax.release.export_weights import export as run
+    from mllm_jax.runtime.devices import use_host
+
+    use_host()
+    done = run(Path(args.run), Path(args.out), args.part, args.dtype, _teller(console))
+    copied = ", ".join(done.copied)
+    line = f"written: {done.folder}, {done.bytes / 1e9:.3g} GB; copied: {copied}"
+    return Answer(done.to_json(), lines=[line])
+
+
+#: In the order of the help.
+COMMANDS = (
+    train,
+    evaluate,
+    verify,
+    config,
+    budgets,
+    bench,
+    trace,
+    simulate,
+    calibrate,
+    plan,
+    compile,
+    import_,
+    export,
+)
+
+
+def _table(rows: list[dict[str, object]]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Columns and rows of a table whose rows name their columns."""
+    return tuple(rows[0]), [tuple(row.values()) for row in rows]
+
+
+def _code(well: bool) -> Exit:
+    return Exit.OK if well else Exit.FAILED
+
+
+def _hardware(args: argparse.Namespace, config: ExperimentConfig) -> str:
+    """The description that was asked for, or that the configuration was planned for."""
+    return args.hardware or config.schedule.hardware or "h100"
+
+
+def _teller(console: Console) -> Callable[[object], None]:
+    """Tells of progress, from one of the processes."""
+
+    def tell(line: object) -> None:
+        if peers().index == 0:
+            console.print(line, markup=False, soft_wrap=True)
+
+    return tell
+
+
+def _start(
+    args: argparse.Namespace,
+    config: ExperimentConfig,
+    *,
+    one_thread: bool = False,
+    keep: bool = False,
+) -> None:
+    """Devices and processes of a run; with `keep`, of a command whose compiling is not measured."""
+    from mllm_jax.runtime.agreement import agree, code, configured
+    from mllm_jax.runtime.devices import Processes, start
+    from mllm_jax.runtime.watch import Limits
+
+    processes = Processes(args.processes, args.process, args.coordinator, args.join_seconds)
+    limits = Limits(config.run.hang_seconds, config.run.stall_seconds)
+    same = partial(agree, "configuration and code")
+    if keep:
+        from mllm_jax.runtime.cache import keep_compiled
+
+        keep_compiled(config.run.compilation_cache)
+    facts = {
+        "command": args.name,
+        "--from-step": getattr(args, "from_step", None),
+        **configured(config.model_dump(mode="json")),
+    }
+    start(config.parallel, processes, limits, lambda: same(facts | code()), one_thread=one_thread)

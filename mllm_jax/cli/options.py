@@ -1,0 +1,332 @@
+"""The options of `launch.py`: what each command takes, and how its help says so.
+
+Nothing here loads what computes: a mistake on the command line is told at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from data.places import local
+from mllm_jax.cli.answer import Answer
+from mllm_jax.runtime.exits import table
+
+EPILOG = """\
+Any key of the configuration can be set behind the options, values in YAML:
+  launch.py train --config configs/demo.yaml train.steps=10 run.name=trial
+`launch.py config --keys` lists all keys.
+"""
+
+CODES = f"""\
+Exit codes:
+{table()}
+"""
+
+#: Benchmarks, and the configuration of those that bring their own.
+BENCHMARK_CONFIGS = {
+    "data": None,
+    "sharding": None,
+    "step": "configs/bench/step.yaml",
+    "pipeline": "configs/bench/pipeline.yaml",
+    "microbatches": "configs/bench/pipeline.yaml",
+    "overlap": "configs/bench/overlap.yaml",
+    "balance": "configs/bench/balance.yaml",
+    "cost": "configs/bench/cost.yaml",
+    "published": "configs/optimus/vit22b_gpt175b_3072.yaml",
+    "loader": "configs/bench/loader.yaml",
+    "import": "configs/bench/import.yaml",
+    "peers": "configs/bench/peers.yaml",
+    "startup": "configs/demo.yaml",
+    "checkpoint": "configs/bench/checkpoint.yaml",
+}
+#: Options that only one benchmark has.
+BENCHMARK_OPTIONS = {
+    "balance": ("ranks", "samples", "distribution"),
+    "cost": ("hardware",),
+}
+#: What commands need besides a configuration.
+INPUTS = {
+    "bench": "{" + ",".join(BENCHMARK_CONFIGS) + "} [--config FILE]",
+    "compile": "--config FILE --topology TOPOLOGY",
+    "import": "--from FOLDER|HUB_ID --out DIR",
+    "export": "--run DIR --out DIR",
+}
+#: Commands without a configuration.
+WITHOUT_CONFIG = ("import", "export")
+
+#: A function named as its command, whose docstring is its help.
+Command = Callable[..., Answer]
+
+
+def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespace:
+    """Options of one of `commands`; what follows them, or stands between, is an override."""
+    parser = _parser(commands)
+    args, rest = parser.parse_known_args(argv)
+    if args.name in WITHOUT_CONFIG:
+        if rest:
+            parser.error(f"{rest[0]!r} is no option of {args.name}")
+        return args
+    own = BENCHMARK_CONFIGS.get(getattr(args, "benchmark", ""))
+    if args.config is None and own:
+        args.config = Path(__file__).parents[2] / own
+    for text in rest:
+        if text.startswith("-") or "=" not in text:
+            parser.error(f"{text!r} is neither an option nor section.key=value")
+    args.overrides = rest
+    if args.config is None and not getattr(args, "keys", False):
+        parser.error(f"{args.name} needs --config FILE, e.g. --config configs/demo.yaml")
+    return args
+
+
+def _parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="launch.py",
+        description="Train multimodal LLMs on JAX.",
+        epilog=f"{EPILOG}\n{CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+    for command in commands:
+        sub = _add(added, command)
+        for add in _OPTIONS[_name(command)]:
+            add(sub)
+    return parser
+
+
+def _name(command: Command) -> str:
+    """Of a command; one that is a word of Python has an underscore behind it as a function."""
+    return command.__name__.rstrip("_")
+
+
+def _add(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], command: Command
+) -> argparse.ArgumentParser:
+    name, summary = _name(command), (command.__doc__ or "").strip()
+    inputs, configured = INPUTS.get(name, "--config FILE"), name not in WITHOUT_CONFIG
+    overrides = " [section.key=value ...]" if configured else ""
+    sub = commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=f"{EPILOG}\n{CODES}" if configured else CODES,
+        usage=f"launch.py {name} {inputs} [options]{overrides}",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    sub.set_defaults(command=command)
+    if configured:
+        sub.add_argument(
+            "--config", type=_path, metavar="FILE", help="experiment in YAML, see configs/"
+        )
+    sub.add_argument("--json", action="store_true", help="JSON on stdout, all else on stderr")
+    return sub
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def _number(read: Callable[[str], Any], holds: Callable[[Any], bool], valid: str) -> Any:
+    """A type for argparse: what `read` makes of the text, if that `holds`."""
+
+    def number(text: str) -> Any:
+        try:
+            found = read(text)
+        except ValueError:
+            found = None
+        if found is None or not holds(found):
+            raise argparse.ArgumentTypeError(f"{text} is not {valid}")
+        return found
+
+    return number
+
+
+_whole = _number(int, lambda n: n >= 0, "a whole number of at least 0")
+_positive = _number(int, lambda n: n >= 1, "a whole number of at least 1")
+_gibibytes = _number(float, lambda n: 0 < n < float("inf"), "a finite number above 0")
+_seconds = _number(float, lambda n: 0 < n < float("inf"), "a finite number above 0")
+_share = _number(float, lambda n: 0 <= n < 1, "a number from 0 to below 1")
+_spread = _number(float, lambda n: 0 <= n <= 3, "a number from 0 to 3")
+
+
+def _path(text: str) -> str:
+    """A path on this machine, for argparse."""
+    try:
+        local(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _slow(text: str) -> tuple[int, float]:
+    """Stage and factor, for argparse."""
+    stage, _, factor = text.partition("=")
+    try:
+        return int(stage), float(factor)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not STAGE=FACTOR, e.g. 0=1.5") from None
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+def _config(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--keys", action="store_true", help="list all keys as Markdown")
+
+
+def _budgets(sub: argparse.ArgumentParser) -> None:
+    help_text = "samples that a microbatch should hold, about (default: as many as it holds now)"
+    sub.add_argument("--samples", type=_positive, metavar="N", help=help_text)
+
+
+def _bench(sub: argparse.ArgumentParser) -> None:
+    names = ", ".join(name for name, own in BENCHMARK_CONFIGS.items() if own)
+    sub.add_argument(
+        "benchmark",
+        choices=tuple(BENCHMARK_CONFIGS),
+        help=f"what to measure; {names} bring their own configuration",
+    )
+    group = sub.add_argument_group("bench balance (default: the three settings of LOG.md)")
+    group.add_argument("--ranks", type=_positive, metavar="N", help="data-parallel ranks")
+    group.add_argument("--samples", type=_positive, metavar="N", help="samples of a rank")
+    help_text = "shipped lengths by name (web), or a file with a JSON object a line"
+    group.add_argument("--distribution", type=_path, metavar="FILE|NAME", help=help_text)
+    group = sub.add_argument_group("bench cost (default: it calibrates, too)")
+    help_text = "description that `calibrate` has written on this machine"
+    group.add_argument("--hardware", type=_path, metavar="NAME", help=help_text)
+
+
+def _trace(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--output", type=_path, metavar="DIR", help="folder (default: that of the run)"
+    )
+    help_text = "run a step on synthetic data, too, and show what happened"
+    sub.add_argument("--measure", action="store_true", help=help_text)
+
+
+def _simulate(sub: argparse.ArgumentParser) -> None:
+    help_text = (
+        "description in configs/hardware, or a file of one (default: schedule.hardware or h100)"
+    )
+    sub.add_argument("--hardware", type=_path, metavar="NAME", help=help_text)
+    sub.add_argument(
+        "--output", type=_path, metavar="DIR", help="folder (default: that of the run)"
+    )
+    help_text = (
+        "compute of this stage of one replica takes FACTOR times as long; may be repeated for "
+        "others (of one stage the last counts)"
+    )
+    sub.add_argument(
+        "--slow", action="append", default=[], type=_slow, metavar="STAGE=FACTOR", help=help_text
+    )
+    help_text = "lengths of microbatches vary: log-normal factors with this spread and mean 1"
+    sub.add_argument("--vary", default=0.0, type=_spread, metavar="SIGMA", help=help_text)
+    sub.add_argument("--seed", type=_whole, metavar="N", help="of --vary (default: train.seed)")
+
+
+def _calibrate(sub: argparse.ArgumentParser) -> None:
+    help_text = "YAML file to write (default: hardware.yaml in the folder of the run)"
+    sub.add_argument("--output", type=_path, metavar="FILE", help=help_text)
+
+
+def _plan(sub: argparse.ArgumentParser) -> None:
+    help_text = (
+        "name in configs/hardware/, or a description's file (default: schedule.hardware or h100)"
+    )
+    sub.add_argument("--hardware", type=_path, metavar="NAME|FILE", help=help_text)
+    help_text = "GiB of a device that a step may take (default: what `compile` allows)"
+    sub.add_argument("--memory", type=_gibibytes, metavar="GIB", help=help_text)
+    help_text = "how many plans to show, each with other degrees of the decoder (default: 1)"
+    sub.add_argument("--top", type=_positive, default=1, metavar="K", help=help_text)
+    help_text = "end once no plan can be faster by more than this share (default: 0, the fastest)"
+    sub.add_argument("--within", type=_share, default=0.0, metavar="SHARE", help=help_text)
+    help_text = "choose data.budgets first, from the lengths of the source, as `budgets` does"
+    sub.add_argument("--budgets", action="store_true", help=help_text)
+    help_text = "the configuration to write (default: plan.yaml in the run's folder)"
+    sub.add_argument("--output", type=_path, metavar="FILE", help=help_text)
+
+
+def _compile(sub: argparse.ArgumentParser) -> None:
+    help_text = "tpu:CHIP:SIZES (tpu:v5p:4x4x4) or gpu:CHIP:HOSTSxDEVICES (gpu:h100:4x8)"
+    sub.add_argument("--topology", required=True, metavar="TOPOLOGY", help=help_text)
+
+
+def _import(sub: argparse.ArgumentParser) -> None:
+    help_text = "folder of a released checkpoint, or organisation/name[@revision] of a hub"
+    sub.add_argument(
+        "--from", dest="source", type=_path, required=True, metavar="FOLDER", help=help_text
+    )
+    sub.add_argument(
+        "--out", type=_path, required=True, metavar="DIR", help="the folder of the run to make"
+    )
+    help_text = "an encoder from another checkpoint, with a new connector; may be repeated"
+    sub.add_argument(
+        "--encoder",
+        action="append",
+        default=[],
+        type=_encoder,
+        metavar="NAME=FOLDER",
+        help=help_text,
+    )
+    help_text = "type of activations, as model.dtype (default: auto)"
+    sub.add_argument(
+        "--dtype", choices=("auto", "float32", "bfloat16"), default="auto", help=help_text
+    )
+    help_text = "devices that the configuration is for (default: 1)"
+    sub.add_argument("--devices", type=_positive, default=1, metavar="N", help=help_text)
+
+
+def _encoder(text: str) -> tuple[str, str]:
+    """Name and folder, for argparse."""
+    name, sign, folder = text.partition("=")
+    if not sign or not name.isidentifier() or not folder:
+        raise argparse.ArgumentTypeError(f"{text} is not NAME=FOLDER, e.g. vision=siglip")
+    return name, _path(folder)
+
+
+def _export(sub: argparse.ArgumentParser) -> None:
+    help_text = "folder of the run, whose newest checkpoint is exported"
+    sub.add_argument("--run", type=_path, required=True, metavar="DIR", help=help_text)
+    sub.add_argument("--out", type=_path, required=True, metavar="DIR", help="the folder to make")
+    help_text = "only this part: decoder, an encoder, or a connector, e.g. vision.connector"
+    sub.add_argument("--part", metavar="PART", help=help_text)
+    help_text = "type of the tensors (default: as the run began with, or bfloat16)"
+    sub.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help=help_text)
+
+
+def _train(sub: argparse.ArgumentParser) -> None:
+    help_text = (
+        "go on from the checkpoint of this step, not the newest; newer ones are set aside (renamed)"
+    )
+    sub.add_argument("--from-step", type=_whole, metavar="N", help=help_text)
+
+
+def _processes(sub: argparse.ArgumentParser) -> None:
+    group = sub.add_argument_group("several processes (each is started with its own number)")
+    group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens")
+    group.add_argument("--processes", type=int, default=1, metavar="N", help="how many there are")
+    group.add_argument("--process", type=int, default=0, metavar="I", help="number of this one")
+    help_text = "how long to wait for the others (default: 60)"
+    group.add_argument(
+        "--join-seconds", type=_seconds, default=60.0, metavar="SECONDS", help=help_text
+    )
+
+
+#: What adds the options of each command.
+_OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
+    "train": (_train, _processes),
+    "evaluate": (_processes,),
+    "verify": (_processes,),
+    "config": (_config,),
+    "budgets": (_budgets,),
+    "bench": (_processes, _bench),
+    "trace": (_processes, _trace),
+    "simulate": (_simulate,),
+    "calibrate": (_processes, _calibrate),
+    "plan": (_plan,),
+    "compile": (_compile,),
+    "import": (_import,),
+    "export": (_export,),
+}

@@ -1,0 +1,1 @@
+"""Compiling for devices that are not here, and reading what was compiled."""

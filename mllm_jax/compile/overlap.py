@@ -1,0 +1,401 @@
+"""How much of the collectives' time a compiled module hides behind compute.
+
+A collective is in flight from its `-start` to its `-done`; all that stands between the two in a
+scheduled module is independent of it::
+
+    %s = (..) all-gather-start(%x), replica_groups={{0,1},{2,3}}
+    %y = .. fusion(%a, %b), calls=%dot      <- runs while the network works
+    %d = .. all-gather-done(%s)
+
+Compute is counted at the peak of the device, collectives in the bytes that a ring sends over the
+links. Loops count as often as they run: what the text does not tell, a pipeline's program does.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from mllm_jax.compile.hlo import (
+    Computation,
+    HloError,
+    Instruction,
+    Module,
+    flops,
+    shape_bytes,
+    trips,
+)
+from scheduling.costs.hardware import Hardware
+from scheduling.executor.pipeline import scan_scope
+from scheduling.programs.program import Program
+
+Groups = tuple[tuple[int, ...], ...]
+
+COLLECTIVES = (
+    "all-gather",
+    "all-reduce",
+    "reduce-scatter",
+    "all-to-all",
+    "ragged-all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+)
+
+
+def replica_groups(instruction: Instruction) -> Groups:
+    """Devices that take part together: `{{0,1},{2,3}}`, `[2,2]<=[4]` or the pairs of a permute.
+
+    Empty where the text has no groups: all devices are one.
+
+    Raises:
+        HloError: the groups are written in another way.
+    """
+    pairs = re.search(r"\bsource_target_pairs=\{((?:\{[\d,]*\},?)*)\}", instruction.rest)
+    listed = re.search(r"\breplica_groups=\{((?:\{[\d,]*\},?)*)\}", instruction.rest) or pairs
+    if listed:
+        groups = re.findall(r"\{([\d,]*)\}", listed[1])
+        return tuple(tuple(int(n) for n in group.split(",") if n) for group in groups)
+    iota = re.search(
+        r"\breplica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", instruction.rest
+    )
+    if not iota:
+        raise HloError(f"{instruction.name}: replica groups are missing or in an unknown form")
+    shape, dims, order = (
+        [int(n) for n in part.split(",")] if part else [] for part in iota.groups()
+    )
+    devices = np.arange(math.prod(dims)).reshape(dims)
+    rows = devices.transpose(order or None).reshape(shape)
+    return tuple(tuple(row) for row in rows.tolist())
+
+
+def ring_bytes(opcode: str, result: float, devices: int) -> float:
+    """Bytes that each device sends in a ring of `devices`.
+
+    Args:
+        opcode: of the collective.
+        result: bytes of its result on one device.
+    """
+    if opcode == "collective-permute":
+        return result
+    share = {
+        "all-reduce": 2 * result,
+        "reduce-scatter": devices * result,
+    }.get(opcode, result)
+    return share * (devices - 1) / devices
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Collectives of a module, each counted as often as the loops around it run.
+
+    Attributes:
+        collectives: how many stand in the text.
+        seconds: that they take.
+        hidden_seconds: thereof with independent compute at the same time.
+        bytes: that one device sends.
+    """
+
+    collectives: int = 0
+    seconds: float = 0.0
+    hidden_seconds: float = 0.0
+    bytes: float = 0.0
+
+    @property
+    def hidden_share(self) -> float:
+        """Share of the time that is hidden; 0 if there are no collectives."""
+        return self.hidden_seconds / self.seconds if self.seconds else 0.0
+
+    def __add__(self, other: Overlap) -> Overlap:
+        return Overlap(
+            self.collectives + other.collectives,
+            self.seconds + other.seconds,
+            self.hidden_seconds + other.hidden_seconds,
+            self.bytes + other.bytes,
+        )
+
+    def times(self, weight: float) -> Overlap:
+        """The same, run `weight` times."""
+        return Overlap(
+            self.collectives,
+            weight * self.seconds,
+            weight * self.hidden_seconds,
+            weight * self.bytes,
+        )
+
+
+#: By opcode of the collective.
+ByKind = dict[str, Overlap]
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Of one device.
+
+    Attributes:
+        flops: peak FLOP/s of its matrix products.
+        link: bytes per second that it sends to its neighbour in a ring.
+        network: the same for groups that leave their domain.
+        domain: devices that links join, numbered in a row; all of them by default.
+    """
+
+    flops: float
+    link: float
+    network: float = math.inf
+    domain: float = math.inf
+
+    @classmethod
+    def of(cls, hardware: Hardware) -> Speeds:
+        """Peaks of one kind of device."""
+        link, network = hardware.link.bandwidth, hardware.network.bandwidth
+        return cls(hardware.flops["bfloat16"], link, network, hardware.domain)
+
+    def sending(self, groups: Groups) -> float:
+        """Bytes per second of the slowest of `groups`."""
+        within = all(len({device // self.domain for device in group}) == 1 for group in groups)
+        return self.link if within else self.network
+
+
+def overlap(
+    module: Module,
+    speeds: Speeds,
+    counted: Callable[[Groups], bool] = lambda groups: True,
+    runs: Callable[[Instruction], float] = lambda loop: 1.0,
+) -> ByKind:
+    """How much of the collectives' time has compute of other data scheduled inside it, by kind.
+
+    The network serves one collective after the other, in the order in which they start, and only
+    while there is compute beside them: a product hides no more than its own time, however many
+    collectives are in flight.
+
+    Args:
+        counted: whether collectives of these groups count.
+        runs: mean iterations of a `while` of which the text does not tell them.
+
+    Raises:
+        HloError: a collective starts and is never done, or is done and never starts.
+    """
+
+    def of(name: str | None) -> ByKind:
+        computation = module[name]
+        total = _in_sequence(module, computation, speeds, counted)
+        for instruction in computation.instructions:
+            times = 1.0
+            if instruction.opcode == "while":
+                times = trips(module, instruction) or runs(instruction)
+            for inner in _sequences(instruction):
+                for kind, found in of(inner).items():
+                    _add(total, kind, found.times(times))
+        return total
+
+    return of(module.entry)
+
+
+def _in_sequence(
+    module: Module, computation: Computation, speeds: Speeds, counted: Callable[[Groups], bool]
+) -> ByKind:
+    """Overlap of the collectives that stand in `computation` itself."""
+    total, left = ByKind(), dict[str, float]()
+    events = _events(module, computation)
+    kinds = {event.key: event.kind for event in events.values()}
+    for instruction in computation.instructions:
+        event = events.get(instruction.name)
+        if event is None or event.phase == "middle":
+            if any(left.values()):
+                compute = flops(module, computation, instruction) / speeds.flops
+                for key, hidden in _hide(left, compute).items():
+                    _add(total, kinds[key], Overlap(hidden_seconds=hidden))
+        elif event.phase == "done":
+            left.pop(event.key, None)
+        elif counted(replica_groups(event.collective)):
+            sent = sent_bytes(event.collective, event.result)
+            seconds = sent / speeds.sending(replica_groups(event.collective))
+            _add(total, event.kind, Overlap(1, seconds, bytes=sent))
+            if event.phase == "start":
+                left[event.key] = seconds
+    return total
+
+
+def _add(total: ByKind, kind: str, more: Overlap) -> None:
+    total[kind] = total.get(kind, Overlap()) + more
+
+
+def _hide(left: dict[str, float], compute: float) -> dict[str, float]:
+    """Take `compute` seconds off those that collectives still need, the oldest first.
+
+    Returns:
+        What was taken off each.
+    """
+    taken = {}
+    for name, seconds in left.items():
+        taken[name] = min(seconds, compute)
+        left[name] = seconds - taken[name]
+        compute -= taken[name]
+    return taken
+
+
+Phase = Literal["whole", "start", "middle", "done"]
+
+
+class Event(NamedTuple):
+    """What an instruction does for a collective.
+
+    Attributes:
+        phase: runs it as a `whole`, nothing beside it; or one phase of an asynchronous one. In the
+            `middle` is compute that a TPU has fused with a part of the collective.
+        key: the same for all phases of one collective.
+        collective: the instruction with the groups.
+        result: printed shape of what the collective computes.
+    """
+
+    phase: Phase
+    key: str
+    collective: Instruction
+    result: str
+
+    @property
+    def kind(self) -> str:
+        """Opcode of the collective as a whole."""
+        return self.collective.opcode.removesuffix("-start")
+
+
+def _events(module: Module, computation: Computation) -> dict[str, Event]:
+    """Collectives of a computation, by the name of the instruction.
+
+    Raises:
+        HloError: a collective starts and is never done, or is done and never starts.
+    """
+    found = {i.name: event for i in computation.instructions if (event := _event(module, i))}
+    done = {}
+    for instruction in computation.instructions:
+        if instruction.opcode.endswith("-done"):
+            begin = found.get(_begin(computation, instruction))
+            if begin is not None:  # else a copy, or another operation without a network
+                done[instruction.name] = begin._replace(phase="done", result=instruction.shape)
+    results = {event.key: event.result for event in done.values()}
+    found = {
+        name: event._replace(result=results.get(event.key, event.result))
+        for name, event in (found | done).items()
+    }
+    keys = {
+        phase: {event.key for event in found.values() if event.phase == phase}
+        for phase in ("start", "done")
+    }
+    for key in sorted(keys["start"] ^ keys["done"]):
+        what = "starts and is not done" if key in keys["start"] else "is done and does not start"
+        raise HloError(f"the collective {key} {what} in {computation.name}")
+    return found
+
+
+def _event(module: Module, instruction: Instruction) -> Event | None:
+    """What can be said of an instruction by itself: a native `-done` is known by its `-start`."""
+    if instruction.opcode in COLLECTIVES:
+        return Event("whole", instruction.name, instruction, instruction.shape)
+    if instruction.opcode.removesuffix("-start") in COLLECTIVES:
+        return Event("start", instruction.name, instruction, instruction.shape)
+    role = {"call-start": "to_apply", "async-start": "calls", "fusion": "calls"}
+    if instruction.opcode not in role:
+        return None
+    inside = module[instruction.called(role[instruction.opcode])].instructions
+    collective = next((i for i in inside if i.opcode in COLLECTIVES), None)
+    if collective is None:
+        return None
+    if instruction.opcode.endswith("-start"):
+        return Event("start", instruction.name, collective, collective.shape)
+    chain = re.search(r'\bchain_id="(\w+)"', collective.rest)
+    if not chain:
+        return Event("whole", instruction.name, collective, collective.shape)
+    phase: Phase = "middle"
+    for name in ("start", "done"):
+        if any(f'"AsyncCollective{name.title()}"' in i.rest for i in inside):
+            phase = "start" if name == "start" else "done"
+    return Event(phase, f"chain {chain[1]}", collective, collective.shape)
+
+
+def _begin(computation: Computation, done: Instruction) -> str:
+    """Name of the `-start` that `done` ends."""
+    name = done.operands[0] if done.operands else ""
+    begin = computation.by_name.get(name)
+    if begin is not None and begin.opcode == "async-update":
+        return _begin(computation, begin)
+    if begin is None or not begin.opcode.endswith("-start"):
+        raise HloError(
+            f"{done.name} in {computation.name} ends {name!r}, which does not start there"
+        )
+    return name
+
+
+def sent_bytes(collective: Instruction, result: str) -> float:
+    """Bytes that one device sends in a collective whose result has the printed shape `result`.
+
+    Raises:
+        HloError: its groups are not listed.
+    """
+    groups = replica_groups(collective)
+    if not groups:
+        raise HloError(f"{collective.name}: replica groups are not listed")
+    opcode = collective.opcode.removesuffix("-start")
+    return ring_bytes(opcode, shape_bytes(result), len(groups[0]))
+
+
+def _sequences(instruction: Instruction) -> list[str | None]:
+    """Computations that an instruction runs one instruction after the other."""
+    if instruction.opcode == "while":
+        return [instruction.called("body")]
+    if instruction.opcode == "call":
+        return [instruction.called("to_apply")]
+    return list(instruction.branches) if instruction.opcode == "conditional" else []
+
+
+# ---- loops of a pipeline -------------------------------------------------------------------------
+
+
+def loop_share(program: Program) -> Callable[[Instruction], float]:
+    """How often, on average, a loop of the executor runs in the loop around it.
+
+    That is what the compiler does not know: bundles, meetings and what is done together in them, a
+    piece's beginning and end are loops of at most one iteration, named by scopes, and the program's
+    tables say when they run. Any other loop counts once.
+    """
+    shares = {
+        scan_scope(scan): scan_shares(program, scan) for scan in program.schedule.phases if scan
+    }
+
+    def share(loop: Instruction) -> float:
+        *scopes, operation = loop.scopes or [""]
+        if operation != "while" or not scopes:
+            return 1.0
+        within = next((shares[scope] for scope in scopes if scope in shares), {})
+        bundle = next((scope for scope in scopes if scope in within), "")
+        return within.get(scopes[-1], within.get(f"{bundle}/{scopes[-1]}", 1.0))
+
+    return share
+
+
+def scan_shares(program: Program, scan: range) -> dict[str, float]:
+    """Mean runs of the loops in a tick of `scan`, on average over the stages.
+
+    By scope; of what is in a meeting in a meeting; of what is in a bundle in a bundle of its kind,
+    as `kind/scope`.
+    """
+    rows = program.rows(scan)
+    meetings = rows["meets"].sum()
+    shares = {"meeting": float(np.mean(rows["meets"]))}
+    for scope in ("head", "return", "embed"):
+        shares[scope] = float(np.sum(rows[f"{scope}_microbatch"] >= 0) / max(1, meetings))
+    for kind, cells in program.bundles(scan).items():
+        shares[str(kind)] = float(np.mean(cells))
+        for task, name, table in (
+            ("EF", kind.encoder_forward, "forward"),
+            ("EB", kind.encoder_backward, "backward"),
+        ):
+            if name:
+                pieces = rows["encoders"][name][table]["piece"][cells]
+                last = program.encoders[name].cut.pieces - 1
+                shares[f"{kind}/{task}_first"] = float(np.mean(pieces == 0))
+                shares[f"{kind}/{task}_last"] = float(np.mean(pieces == last))
+    return shares

@@ -1,0 +1,269 @@
+"""What a train step takes on devices that are not here: its memory and its collectives.
+
+The true step is lowered from shapes alone and compiled (`mllm_jax.compile.target`); nothing is
+computed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import resource
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from mllm_jax.compile.hlo import parse
+from mllm_jax.compile.overlap import ByKind, Speeds, loop_share, overlap
+from mllm_jax.compile.target import Target, for_target, training_batch
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.plan.memory import memory
+from mllm_jax.train.experiment import train_step
+from mllm_jax.train.step.train_step import TrainStep
+
+GIB = 2**30
+
+#: The compiler for TPUs gives up on a program that does not fit, and says what it needs and has;
+#: both numbers hold arguments as well.
+_SIZES = (
+    r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?) hbm",
+    r"HLO temporaries \(([\d.]+)([KMGT]?)\) exceeds available HBM \(([\d.]+)([KMGT]?)\)",
+)
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+STATE = ("parameters", "optimizer state")
+TEMPORARIES = "temporaries"
+
+Bytes = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What compiling has shown.
+
+    Attributes:
+        target: what it was compiled for.
+        bytes: of one device, by what they hold.
+        predicted: bytes of one device by the cost model.
+        limit: bytes that one device has for the program.
+        seconds: of tracing, lowering and compiling.
+        collectives: of one device and step, by kind; empty where the compiler has given up.
+        host_bytes: most memory that this process has had.
+        advice: what would make the step fit; empty if it does.
+    """
+
+    target: Target
+    bytes: Mapping[str, float]
+    predicted: float
+    limit: float
+    seconds: float
+    collectives: ByKind
+    host_bytes: int
+    advice: str
+
+    @property
+    def total(self) -> float:
+        """Bytes of one device."""
+        return sum(self.bytes.values())
+
+    @property
+    def fits(self) -> bool:
+        """Whether the step fits on a device."""
+        return self.total <= self.limit
+
+    @property
+    def memory_rows(self) -> list[tuple[object, ...]]:
+        """GiB of one device by kind, and the share of the limit."""
+        sums = ("together", self.total), ("predicted", self.predicted), ("limit", self.limit)
+        kinds = [*self.bytes.items(), *sums]
+        return [(kind, f"{n / GIB:.2f}", f"{n / self.limit:.1%}") for kind, n in kinds]
+
+    @property
+    def collective_rows(self) -> list[tuple[object, ...]]:
+        """Kind, how many stand in the program, GiB, milliseconds and hidden share."""
+        return [
+            (
+                kind,
+                found.collectives,
+                f"{found.bytes / GIB:.3f}",
+                f"{found.seconds * 1e3:.2f}",
+                f"{found.hidden_share:.1%}",
+            )
+            for kind, found in sorted(self.collectives.items())
+        ]
+
+    @property
+    def summary(self) -> str:
+        """Whether it fits, and what the compilation took."""
+        verdict = f"fits {self.target}" if self.fits else f"does NOT fit: {self.advice}"
+        took = f"compiled in {self.seconds:.1f} s with {_gib(self.host_bytes)} of this machine"
+        return f"{verdict}\n{took}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As `launch.py compile --json` prints it."""
+        return {
+            "topology": str(self.target),
+            "fits": self.fits,
+            "bytes_per_device": self.total,
+            "predicted_bytes": self.predicted,
+            "limit_bytes": self.limit,
+            "bytes_by_kind": dict(self.bytes),
+            "compile_seconds": self.seconds,
+            "host_bytes": self.host_bytes,
+            "collectives": {
+                kind: {"bytes": found.bytes, "overlapped_share": found.hidden_share}
+                for kind, found in sorted(self.collectives.items())
+            },
+            "advice": self.advice,
+        }
+
+
+def compile_ahead(
+    config: ExperimentConfig, target: Target, tell: Callable[[str], None] = lambda text: None
+) -> Report:
+    """Compile the train step of `config` for `target`.
+
+    Args:
+        tell: shows a line of progress.
+
+    Raises:
+        ConfigError: the configuration is for other devices.
+        DeviceError: the compiler is not installed, or refuses the topology.
+    """
+    config = for_target(config, target)
+    begin = time.perf_counter()
+    step = train_step(config, target.devices())
+    batch = training_batch(config, step)
+    tell(f"tracing and lowering the step for {target}")
+    lowered = step.step.lower(step.abstract, batch)
+    tell("compiling it")
+    found = argument_bytes(step, batch)
+    hardware, collectives = target.hardware, ByKind()
+    limit = hardware.room
+    try:
+        compiled = lowered.compile(compiler_options=dict(target.compiler.options))
+    except jax.errors.JaxRuntimeError as error:
+        used, capacity = exhausted(error)
+        found[TEMPORARIES] = max(0.0, used - sum(found.values()))
+        limit = min(limit, capacity)
+    else:
+        found = program_bytes(found, compiled.memory_analysis())
+        collectives = collectives_of(step, compiled.as_text() or "", target)
+    seconds = time.perf_counter() - begin
+    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts KiB
+    said = advice(config, found, limit)
+    predicted = memory(config, hardware).total
+    return Report(target, found, predicted, limit, seconds, collectives, host, said)
+
+
+def collectives_of(step: TrainStep, text: str, target: Target) -> ByKind:
+    """Collectives of the compiled `step`, by kind."""
+    module, speeds = parse(text), Speeds.of(target.hardware)
+    if step.pipelined is None:
+        return overlap(module, speeds)
+    return overlap(module, speeds, runs=loop_share(step.pipelined.program))
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+def argument_bytes(step: TrainStep, batch: Any) -> Bytes:
+    """Bytes that the step's arguments take on one device."""
+    state = dict(step.abstract)
+    return {
+        "parameters": _on_a_device(state.pop("params")),
+        "optimizer state": _on_a_device(state),  # and the number of the step
+        "batch": _on_a_device(batch),
+    }
+
+
+def _on_a_device(tree: Any) -> float:
+    return float(
+        sum(
+            math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
+            for leaf in jax.tree.leaves(tree)
+        )
+    )
+
+
+def program_bytes(arguments: Bytes, found: Any) -> Bytes:
+    """All bytes of one device.
+
+    Args:
+        arguments: as `argument_bytes` gives them.
+        found: `Compiled.memory_analysis()`.
+    """
+    padding = found.argument_size_in_bytes - sum(arguments.values())
+    return arguments | {
+        "padding of these": max(0.0, padding),
+        "outputs": float(found.output_size_in_bytes - found.alias_size_in_bytes),
+        TEMPORARIES: float(found.temp_size_in_bytes),
+        "code": float(found.generated_code_size_in_bytes),
+    }
+
+
+def exhausted(error: jax.errors.JaxRuntimeError) -> tuple[float, float]:
+    """Bytes that a program needs and has, as the compiler for TPUs has said.
+
+    Raises:
+        JaxRuntimeError: `error`, where it is about something else.
+    """
+    text = str(error)
+    found = [match.groups() for sizes in _SIZES if (match := re.search(sizes, text))]
+    if not found or "RESOURCE_EXHAUSTED" not in text:
+        raise error
+    used, used_unit, capacity, capacity_unit = found[0]
+    return float(used) * _UNITS[used_unit], float(capacity) * _UNITS[capacity_unit]
+
+
+def advice(config: ExperimentConfig, found: Bytes, limit: float) -> str:
+    """What is too large, and what would make it small enough; empty if all fits."""
+    total = sum(found.values())
+    if total <= limit:
+        return ""
+    largest = max(found, key=lambda kind: found[kind])
+    changes = [*_smaller_state(config, found, total - limit)]
+    changes += _smaller_temporaries(config, found, total - limit)
+    return (
+        f"needs {_gib(total)} of {_gib(limit)}, {_gib(total - limit)} too much; most of it is "
+        f"{largest}, {_gib(found[largest])}. What would do, or help: "
+        + "; ".join(changes or ["more devices, and shorter rows (data.budgets)"])
+    )
+
+
+def _smaller_state(config: ExperimentConfig, found: Bytes, excess: float) -> list[str]:
+    """Parameters and their optimizer's state dealt over more devices."""
+    state, plan = sum(found[kind] for kind in STATE), config.parallel.decoder
+    factor = _power_of_two(state, excess)
+    if factor is None:
+        return []
+    degree = plan.fsdp * factor
+    how = "in place of data" if plan.data % factor == 0 else "on more devices"
+    return [f"parallel.decoder.fsdp: {degree} {how} (now {plan.fsdp}), and of large encoders"]
+
+
+def _smaller_temporaries(config: ExperimentConfig, found: Bytes, excess: float) -> list[str]:
+    """Less to keep for the backward, or less at a time."""
+    changes = []
+    if config.model.remat != "full":
+        changes.append(f"model.remat: full (now {config.model.remat})")
+    gathered = any(plan.fsdp > 1 for plan in config.parallel.plans.values())
+    once = config.parallel.decoder.stage > 1 and config.schedule.fsdp_gather == "step"
+    if gathered and once:
+        changes.append("schedule.fsdp_gather: layer (now step)")
+    factor = _power_of_two(found[TEMPORARIES], excess)
+    if factor is not None:
+        changes.append(f"data.rows or data.budgets divided by {factor}, with more microbatches")
+    return changes
+
+
+def _power_of_two(part: float, excess: float) -> int | None:
+    """The least power of two by which `part` can be divided to save `excess`, None above 1024."""
+    return next((n for n in (2**i for i in range(1, 11)) if part * (1 - 1 / n) >= excess), None)
+
+
+def _gib(number: float) -> str:
+    return f"{number / GIB:.1f} GiB"

@@ -1,0 +1,240 @@
+"""Compiling ahead of time, for accelerators that are not here: the compilers come as wheels.
+
+target = Target.parse("tpu:v5p:4x4x4")
+step = train_step(for_target(config, target), target.devices())
+step.step.lower(step.abstract, training_batch(config, step)).compile(target.compiler.options)
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.experimental import topologies
+
+from data.loading.assemble import BatchArrays
+from data.planning.packing import make_capacity
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
+from mllm_jax.config.modalities import modalities
+from mllm_jax.runtime.devices import DeviceError
+from mllm_jax.train.step.batch import abstract_batch
+from mllm_jax.train.step.train_step import TrainStep
+from scheduling.costs.hardware import Hardware, named
+
+#: libtpu asks the cloud which TPU this machine has, which takes minutes where there is none, and
+#: lets one process alone use it, which compiling does not.
+WITHOUT_TPU = {
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5p-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+}
+
+Options = Mapping[str, str | bool]
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """What compiles for a platform.
+
+    Attributes:
+        module: that it comes in.
+        extra: of this project that installs it.
+        options: that are set for every compilation; docs/compile.md says how to train with them.
+    """
+
+    module: str
+    extra: str
+    options: Options
+
+    @property
+    def installed(self) -> bool:
+        """Whether it can be imported."""
+        parent = self.module.rpartition(".")[0]
+        found = not parent or importlib.util.find_spec(parent) is not None
+        return found and importlib.util.find_spec(self.module) is not None
+
+
+COMPILERS = {
+    "tpu": Compiler(
+        "libtpu",
+        "compile",
+        {
+            # All-gathers run in parts, fused with matrix products.
+            "xla_enable_async_all_gather": True,
+            "xla_tpu_enable_async_collective_fusion": True,
+            "xla_tpu_enable_async_collective_fusion_fuse_all_gather": True,
+            "xla_tpu_overlap_compute_collective_tc": True,
+            # Reduce-scatters run on the SparseCores.
+            "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
+            # Combined, collectives of two tasks wait for both and leave nothing to run beside them.
+            "xla_all_gather_combiner_threshold_count": "1",
+            "xla_jf_crs_combiner_threshold_count": "1",
+            # Machine code that never runs is made quickly: buffers and schedule stay as they are.
+            "xla_jf_convolution_performance_target": "0",
+            "xla_jf_hlo_deduplication": True,
+            "xla_tpu_enable_deduplicated_calls": True,
+        },
+    ),
+    "gpu": Compiler(
+        "jax_plugins.xla_cuda13",
+        "cuda13",
+        {
+            # Kernels cannot be timed without a GPU: of Triton's the first tiling would be taken, of
+            # which some products have none. cuBLAS has them all.
+            "xla_gpu_autotune_level": "0",
+            "xla_gpu_enable_triton_gemm": False,
+            "xla_gpu_enable_latency_hiding_scheduler": True,
+            # As above, nothing is combined.
+            "xla_gpu_all_gather_combine_threshold_bytes": "0",
+            "xla_gpu_all_reduce_combine_threshold_bytes": "0",
+            "xla_gpu_reduce_scatter_combine_threshold_bytes": "0",
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Devices to compile for.
+
+    Attributes:
+        chip: name of a description of hardware.
+        sizes: of a TPU slice in chips; hosts and devices of each for GPUs.
+    """
+
+    chip: str
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """`tpu:v5p:4x4x4` or `gpu:h100:4x8`, four hosts of eight.
+
+        Raises:
+            DeviceError: it is written in another way, or the chip cannot be compiled for so.
+            HardwareError: the chip is unknown.
+        """
+        found = re.fullmatch(r"(tpu|gpu):(.+):([1-9]\d*(?:x[1-9]\d*)*)", text)
+        if not found:
+            raise DeviceError(
+                f"--topology {text!r} is no topology; valid: tpu:CHIP:SIZES, e.g. tpu:v5p:4x4x4, "
+                "or gpu:CHIP:HOSTSxDEVICES, e.g. gpu:h100:4x8"
+            )
+        platform, chip, sizes = found.groups()
+        target = cls(chip, tuple(map(int, sizes.split("x"))))
+        target._check(text, platform)
+        return target
+
+    def _check(self, text: str, platform: str) -> None:
+        hardware, sizes = self.hardware, self.sizes
+        if hardware.platform != platform:
+            raise DeviceError(
+                f"--topology {text}: {self.chip} is a {hardware.platform}, not a {platform}"
+            )
+        key = "topology" if platform == "tpu" else "target_config"
+        if getattr(hardware, key) is None:
+            raise DeviceError(
+                f"--topology {text}: the description of {self.chip} has no {key}, which the "
+                "compiler needs"
+            )
+        if platform == "gpu" and (len(sizes) != 2 or sizes[1] > hardware.host):
+            raise DeviceError(
+                f"--topology {text}: {'x'.join(map(str, sizes))} is not hosts x devices of a host; "
+                f"valid: e.g. {max(1, self.count // hardware.host)}x{hardware.host}, at most "
+                f"{hardware.host} devices in a host of {self.chip}"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.hardware.platform}:{self.chip}:{'x'.join(map(str, self.sizes))}"
+
+    @property
+    def hardware(self) -> Hardware:
+        """What one device is."""
+        return named(self.chip)
+
+    @property
+    def count(self) -> int:
+        """How many devices there are."""
+        return math.prod(self.sizes)
+
+    @property
+    def compiler(self) -> Compiler:
+        """What compiles for them."""
+        return COMPILERS[self.hardware.platform]
+
+    def devices(self) -> Sequence[jax.Device]:
+        """Stand-ins, for which programs can be compiled and on which none runs.
+
+        Raises:
+            DeviceError: the compiler is not installed, or refuses the sizes.
+        """
+        check_installed([self])
+        for name, value in WITHOUT_TPU.items():
+            os.environ.setdefault(name, value)
+        try:
+            devices = topologies.get_topology_desc(**self._description()).devices
+        except jax.errors.JaxRuntimeError as error:
+            raise DeviceError(f"--topology {self} is refused by the compiler: {error}") from error
+        if len(devices) != self.count:
+            raise DeviceError(f"--topology {self} has {len(devices)} devices, not {self.count}")
+        return devices
+
+    def _description(self) -> dict[str, Any]:
+        hardware, sizes = self.hardware, "x".join(map(str, self.sizes))
+        if hardware.platform == "tpu":
+            return {"platform": "tpu", "topology_name": f"{hardware.topology}:{sizes}"}
+        return {
+            "platform": "cuda",
+            "topology_name": hardware.name,
+            "target_config": hardware.target_config,
+            "topology": f"1x{sizes}",  # partitions x hosts x devices of a host
+        }
+
+
+def check_installed(targets: Sequence[Target]) -> None:
+    """Raise DeviceError if the compiler of a target is not installed."""
+    missing = {t.compiler.extra: str(t) for t in targets if not t.compiler.installed}
+    if missing:
+        names = " and ".join(f"{extra} (for {target})" for extra, target in missing.items())
+        raise DeviceError(
+            "programs for accelerators that are not here need the compilers of extras that are not "
+            f"installed: {names}; run `make install EXTRAS={','.join(missing)}`"
+        )
+
+
+def for_target(config: ExperimentConfig, target: Target) -> ExperimentConfig:
+    """The configuration as it would be loaded on `target`.
+
+    Raises:
+        ConfigError: the plans are for another number of devices, or something in it cannot run on
+            that platform.
+    """
+    if config.parallel.devices != target.count:
+        raise ConfigError(
+            f"--topology {target}",
+            [
+                f"parallel.devices: {config.parallel.devices} is not {target.count}, the product "
+                f"of {' x '.join(map(str, target.sizes))}; valid: a topology of "
+                f"{config.parallel.devices} devices, or plans that multiply to {target.count}"
+            ],
+        )
+    values = config.model_dump(mode="json")
+    values["parallel"]["platform"] = target.hardware.platform
+    return resolve(values, source=f"--topology {target}")
+
+
+def training_batch(config: ExperimentConfig, step: TrainStep) -> Any:
+    """Shapes, types and layouts of the batches of `step`, whose rows are as long as they can be."""
+    data, media = config.data, modalities(config.model)
+    capacity = make_capacity(data.budgets, media)
+    by_name = {modality.name: modality for modality in media}
+    row = BatchArrays({name: [0] for name in ("decoder", *by_name)}, by_name, capacity).batch
+    by_routes = data.balance == "per_phase"
+    return abstract_batch(step, row, data.rows, config.train.accumulate, by_routes)

@@ -1,0 +1,40 @@
+"""What is checked once all values are of their types: the vocabulary, and that sections agree."""
+
+from __future__ import annotations
+
+from data.processing.configured_chat import make_chat, read_files
+from data.sample import DataError
+from mllm_jax.config.checks import check, check_unplanned
+from mllm_jax.config.sections import ExperimentConfig
+from scheduling.strict_yaml import shown
+
+
+def agreed(config: ExperimentConfig, *, planned: bool) -> tuple[ExperimentConfig, list[str]]:
+    """The configuration with its vocabulary, and everything that its sections disagree on."""
+    config, problems = _with_vocabulary(config)
+    return config, problems or (check(config) if planned else check_unplanned(config))
+
+
+def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:
+    """`model.decoder.vocab: null` becomes the tokenizer's size, rounded up to a multiple of 64.
+
+    The rounding leaves room for tensor degrees up to 64; the ids added are never targets. With a
+    vocabulary that is given, `data.processor` may be missing yet: whatever reads data refuses that.
+    """
+    data, given = config.data, config.model.decoder.vocab
+    try:
+        if given is not None and data.processor is not None and not data.processor.exists():
+            return config, []
+        kinds = [encoder.modality for encoder in config.model.encoders.values()]
+        size = make_chat(data, kinds, read_files(data)).vocab_size
+    except DataError as error:
+        return config, [str(error)]
+    except OSError as error:  # a name that is too long, or a folder that may not be looked into
+        where = f"{error.strerror}: {shown(error.filename)}"
+        return config, [f"data.processor, data.tokenizer: cannot be looked for: {where}"]
+    if given is not None:
+        few = f"model.decoder.vocab: {given} is less than the tokenizer's {size} ids; valid: null"
+        return config, [few] if given < size else []
+    decoder = config.model.decoder.model_copy(update={"vocab": -(-size // 64) * 64})
+    model = config.model.model_copy(update={"decoder": decoder})
+    return config.model_copy(update={"model": model}), []

@@ -1,0 +1,267 @@
+"""What the sections of a configuration must agree on, before anything is started.
+
+Each check yields problems with what may do instead; see `mllm_jax.config.problems`. Those of plans
+are in `mllm_jax.config.plan_checks`, those of schedules in `mllm_jax.config.pipeline_checks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from data.planning.balance import check_balancing
+from data.planning.ladder import Ladder
+from data.sample import DataError
+from mllm_jax.config.pipeline_checks import pipeline_checks
+from mllm_jax.config.plan_checks import elsewhere, near, no_evaluation, plan_checks, present_plans
+from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side, advised
+from mllm_jax.config.schedule import pipeline_plan
+from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.models.attention.limits import LIMITS, able_backends
+from mllm_jax.models.config.model import ImageEncoderConfig
+from scheduling.schedules.schedule import ScheduleError
+
+
+def check(config: ExperimentConfig) -> list[str]:
+    """All disagreements between the sections of `config`; empty if it can run."""
+    return [*map(str, advised(config, check_sections))] or [*_schedule(config)]
+
+
+def check_sections(config: ExperimentConfig) -> list[Problem]:
+    """Those that show without a schedule, which takes seconds for a large pipeline."""
+    plans = [*plan_checks(config), *pipeline_checks(config)]
+    return [*plans, *_unplanned(config), *_attention(config)]
+
+
+def check_unplanned(config: ExperimentConfig) -> list[str]:
+    """What is wrong whatever the plans are; empty if there may be plans with which it can run."""
+    return [*map(str, advised(config, _unplanned))]
+
+
+def _unplanned(config: ExperimentConfig) -> list[Problem]:
+    """Names, media and evaluation, and what else no plan changes."""
+    given = [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
+    return [*given, *_learned_positions(config), *_balancing(config), *_freeze(config)]
+
+
+def _names(config: ExperimentConfig) -> Iterator[Problem]:
+    """Every encoder has a budget, and nothing else has one."""
+    encoders, taken = list(config.model.encoders), {"decoder", "tokens", "segments"}
+    free = next(name for name in ("vision", "audio", "images", "clips") if name not in encoders)
+    for name in sorted(taken & set(encoders)):
+        yield Problem(
+            f"model.encoders.{name}", "the name is taken", further=f"another, e.g. {free}"
+        )
+    for name in encoders:
+        if name not in config.data.budgets:
+            yield _no_budget(config, name)
+    for name in config.data.budgets:
+        if name not in (*encoders, "tokens", "segments"):
+            has = ", ".join(("tokens", "segments", *encoders))
+            key = f"data.budgets.{name}"
+            yield Problem(key, f"no such encoder, budgets are of {has}", _values(key, LEFT_OUT))
+
+
+def _no_budget(config: ExperimentConfig, name: str) -> Problem:
+    key, plan = f"data.budgets.{name}", config.parallel.encoders.get(name)
+    unit = config.model.encoders[name].reduction * (plan.sequence if plan else 1)
+
+    def sides() -> list[Side]:
+        some = near(key, config.data.budgets["tokens"], unit)[1]
+        return [(Choice(f"e.g. {own.label}", own.changes) for own in some)]
+
+    return Problem(key, f"required, as model.encoders.{name} exists", sides, each=1)
+
+
+def _media(config: ExperimentConfig) -> Iterator[Problem]:
+    """One encoder for each kind of media, and constants for all channels of an image."""
+    owners: dict[str, str] = {}
+    for name, encoder in config.model.encoders.items():
+        first = owners.setdefault(encoder.modality, name)
+        if first != name:
+            also = f"{encoder.family} takes {encoder.modality}, as model.encoders.{first} does"
+            one = "one encoder for each kind of media"
+            yield Problem(f"model.encoders.{name}", also, further=one)
+        if isinstance(encoder, ImageEncoderConfig):
+            yield from _constants(config, f"model.encoders.{name}", encoder.channels)
+
+
+def _constants(config: ExperimentConfig, where: str, channels: int) -> Iterator[Problem]:
+    image = config.data.image
+    valid = [1] if channels == 1 else [1, channels]
+    for key, values in (("mean", image.mean), ("std", image.std)):
+        if len(values) not in valid:
+            path = f"data.image.{key}"
+            reason = (
+                f"{list(values)} is not one value for all channels or one for each of "
+                f"{where}.channels {channels}"
+            )
+            fill = values[0] if values else type(image).model_fields[key].default[0]
+            lengths = partial(_lengths, path, fill, valid)
+            yield Problem(path, reason, lengths, word="valid lengths")
+
+
+def _lengths(key: str, value: float, valid: list[int]) -> list[Side]:
+    return [[Choice(str(n), {key: (value,) * n}) for n in valid]]
+
+
+def _placeholders(config: ExperimentConfig) -> Iterator[Problem]:
+    image, audio = config.data.image.placeholder, config.data.audio.placeholder
+    if image == audio:
+        key = "data.audio.placeholder"
+        reason = f"{audio} is data.image.placeholder as well; a text would not say which is meant"
+        token = "<audio>" if image != "<audio>" else "<sound>"
+        choice = Choice(f"any other special token, e.g. {token}", {key: token})
+        yield Problem(key, reason, lambda: [[choice]])
+
+
+def _evaluation(config: ExperimentConfig) -> Iterator[Problem]:
+    """An answer leaves room for its prompt, and a rhythm belongs to an evaluation."""
+    evaluate, tokens = config.evaluate, config.data.budgets["tokens"]
+    if evaluate.enabled and not (evaluate.loss or evaluate.exact_match):
+        reason = "true measures nothing, as evaluate.loss and evaluate.exact_match are false"
+        kinds = [_on("evaluate.loss"), _on("evaluate.exact_match")]
+        yield Problem("evaluate.enabled", reason, lambda: [[no_evaluation(config), *kinds]])
+    if evaluate.enabled and evaluate.exact_match and evaluate.max_new_tokens >= tokens:
+        key = "evaluate.max_new_tokens"
+        reason = (
+            f"{evaluate.max_new_tokens} leaves no room for a prompt in data.budgets.tokens {tokens}"
+        )
+        less = Choice(f"less than {tokens}", {key: tokens - 1})
+        yield Problem(key, reason, lambda: [[less], [no_evaluation(config)]], each=1)
+    if evaluate.every is not None and not evaluate.enabled:
+        key = "evaluate.every"
+        reason = f"{evaluate.every} has no effect, as evaluate.enabled is false"
+        yield Problem(key, reason, lambda: [[Choice.of(key, None), _on("evaluate.enabled")]])
+
+
+def _on(key: str) -> Choice:
+    return Choice(f"{key} true", {key: True})
+
+
+def _attention(config: ExperimentConfig) -> Iterator[Problem]:
+    """An explicit backend runs the rows of every module on the platform."""
+    platform, backend = config.parallel.platform, config.model.attention
+    if backend == "auto":
+        return
+    dtype = config.model.dtype_on(platform)
+    able, reasons = list(LIMITS), dict[str, list[str]]()
+    for module, tokens, head_dim in _attended(config):
+        reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)
+        if reason is not None:
+            reasons.setdefault(reason, []).append(module)
+        here = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        able = [name for name in able if name in here]
+    if reasons:
+        cannot = ", nor ".join(
+            f"{', '.join(dict.fromkeys(modules))}: {reason}" for reason, modules in reasons.items()
+        )
+        yield Problem(
+            "model.attention",
+            f"{backend} cannot run {cannot}",
+            _values("model.attention", "auto", *able),
+        )
+
+
+def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int]]:
+    """Each module with the lengths of rows that its attention sees, and its head_dim."""
+    plans, decoder = present_plans(config), config.model.decoder
+    own = {
+        n: e for n, e in config.model.encoders.items() if n in plans and n in config.data.budgets
+    }
+    units = {"tokens": plans["decoder"].sequence}
+    units |= {name: encoder.reduction * plans[name].sequence for name, encoder in own.items()}
+    rungs = Ladder.build(config.data, units).rungs
+    for tokens in rungs["tokens"]:
+        yield "model.decoder", tokens, decoder.head_dim
+    for name, encoder in own.items():
+        for inputs in rungs[name]:
+            yield f"model.encoders.{name}", inputs // encoder.stride, encoder.head_dim
+
+
+def _balancing(config: ExperimentConfig) -> Iterator[Problem]:
+    """What deals the samples of a tower is known."""
+    try:
+        check_balancing(config.data, ["decoder", *config.model.encoders])
+    except DataError as error:
+        key, _, reason = str(error).partition(": ")
+        yield Problem(key, reason)
+
+
+def _learned_positions(config: ExperimentConfig) -> Iterator[Problem]:
+    """A row has no more tokens than the decoder has positions."""
+    decoder, tokens = config.model.decoder, config.data.budgets["tokens"]
+    if not decoder.traits.rotary and decoder.max_positions < tokens:
+        key, most = "model.decoder.max_positions", decoder.max_positions
+        reason = f"{most} learned positions are fewer than data.budgets.tokens {tokens}"
+        more = Choice(f"{tokens} or more", {key: tokens})
+        fewer = (
+            Choice(f"data.budgets.tokens {n}", {"data.budgets.tokens": n})
+            for n in range(most, 0, -1)
+        )
+        own = [[more]] if config.model.pretrained is None else []
+        yield Problem(key, reason, lambda: [*own, fewer], each=1)
+
+
+def _freeze(config: ExperimentConfig) -> Iterator[Problem]:
+    """What is frozen or has a group is a part of the model, and something trains."""
+    parts, freeze, groups = config.model.parts, config.train.freeze, config.train.groups
+    frozen, grouped = (_unknown(names, parts) for names in (freeze, groups))
+    both = [name for name in groups if name in freeze]
+    if frozen:
+        instead = [
+            Choice(part, {"train.freeze": _replaced(freeze, frozen, part)})
+            for part in parts
+            if part not in freeze
+        ]
+        yield Problem(
+            "train.freeze", f"{', '.join(frozen)} is no part of the model", lambda: [instead]
+        )
+    elif set(freeze) >= set(parts):
+        reason = f"{', '.join(freeze)} leave nothing to train"
+        fewer = Choice("fewer", {"train.freeze": freeze[1:]})
+        yield Problem("train.freeze", reason, lambda: [[fewer]])
+    if grouped:
+        yield _unknown_groups(config, grouped)
+    elif both:
+        reason = f"{', '.join(both)} has no effect, as train.freeze has it, too"
+        rest = {name: own for name, own in groups.items() if name not in both}
+        thawed = tuple(name for name in freeze if name not in both)
+        left = Choice("left out", {"train.groups": rest})
+        yield Problem("train.groups", reason, lambda: [[left, elsewhere("train.freeze", thawed)]])
+
+
+def _unknown(names: Iterable[str], parts: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in parts]
+
+
+def _replaced(names: Sequence[str], unknown: Sequence[str], part: str) -> tuple[str, ...]:
+    """`names` with `part` for those that are unknown."""
+    return (*(name for name in names if name not in unknown), part)
+
+
+def _unknown_groups(config: ExperimentConfig, unknown: list[str]) -> Problem:
+    groups, freeze = config.train.groups, config.train.freeze
+    known = {name: own for name, own in groups.items() if name not in unknown}
+    own = groups[unknown[0]]
+    instead = [
+        Choice(part, {"train.groups": known | {part: own}})
+        for part in config.model.parts
+        if part not in groups and part not in freeze
+    ]
+    reason = f"{', '.join(unknown)} is no part of the model"
+    return Problem("train.groups", reason, lambda: [instead])
+
+
+def _values(key: str, *values: object) -> Callable[[], list[Side]]:
+    """Other values of a key."""
+    return lambda: [[Choice.of(key, value) for value in values]]
+
+
+def _schedule(config: ExperimentConfig) -> Iterator[str]:
+    """The pipeline can be scheduled; what may refuse it is in `mllm_jax.config.pipeline_checks`."""
+    try:
+        pipeline_plan(config)
+    except ScheduleError as error:
+        named = str(error).startswith(("schedule.", "model."))
+        yield str(error) if named else f"schedule: {error}"

@@ -1,0 +1,81 @@
+"""What is wrong with a value of a configuration, in one line: key, value, reason, valid choices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from mllm_jax.config.keys import choices, nearest, siblings
+from mllm_jax.config.sections import ExperimentConfig
+
+#: Characters of a value that a message shows.
+MOST_SHOWN = 200
+
+
+def explain(detail: ErrorDetails, values: Mapping[str, Any]) -> str:
+    """One line for one validation error: dotted path, reason, valid choices."""
+    path = _path(detail, values)
+    name = ".".join(path)
+    valid = siblings(ExperimentConfig, path, values) if path else []
+    if detail["type"] == "extra_forbidden":
+        guess = nearest(ExperimentConfig, path, valid)
+        return f"{name}: unknown key; did you mean {guess}? valid here: {', '.join(valid)}"
+    if detail["type"] == "missing":
+        return f"{name}: required, but not given"
+    if detail["type"].startswith("union_tag"):
+        field = detail["ctx"]["discriminator"].strip("'")
+        valid = choices(ExperimentConfig, (*path, field), values)
+        given = detail["ctx"].get("tag")
+        problem = f"{given} is refused" if given else "required, but not given"
+        return f"{name}.{field}: {problem}; valid: {', '.join(valid)}"
+    reason = detail["msg"].removeprefix("Value error, ")
+    if isinstance(detail["input"], dict):
+        return f"{name}: {reason}"
+    return f"{name}: {_written(detail['input'])} is refused: {reason}"
+
+
+def _path(detail: ErrorDetails, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Location without the names of union members that pydantic puts between the keys."""
+    path: list[str] = []
+    node: Any = values
+    *parents, last = detail["loc"] or ("",)
+    for part in parents:
+        if _holds(node, part):
+            node = node[part]
+            path.append(str(part))
+    inside = _holds(node, last) or detail["type"] == "missing"
+    return (*path, str(last)) if inside else tuple(path)
+
+
+def _holds(node: Any, part: int | str) -> bool:
+    """Whether `part` is a key, or the number of an item, of `node`."""
+    if isinstance(node, list):
+        return isinstance(part, int) and part < len(node)
+    return isinstance(node, dict) and part in node
+
+
+def coerced(given: Any, taken: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Values that only fit their type after a conversion, such as the text "4" for a number."""
+    if isinstance(given, Mapping) and isinstance(taken, Mapping):
+        for key in given:
+            yield from coerced(given[key], taken.get(str(key)), (*path, str(key)))
+    elif isinstance(given, list) and isinstance(taken, list):
+        for i, (left, right) in enumerate(zip(given, taken, strict=False)):
+            yield from coerced(left, right, (*path, str(i)))
+    elif given is not None and _kind(given) != _kind(taken):
+        wanted = f"a {_kind(taken)}, e.g. {_written(taken)}"
+        yield f"{'.'.join(path)}: {_written(given)} is a {_kind(given)}, not {wanted}"
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "truth value"
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+def _written(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... ({len(text)} characters)"

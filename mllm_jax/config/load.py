@@ -1,0 +1,192 @@
+"""Experiments as typed values: YAML file, `base:` files and command-line overrides into one model.
+
+    configs/base.yaml  <-  configs/demo.yaml (base: base.yaml)  <-  train.steps=10
+
+Later layers win key by key. The result is validated once, strictly; `load` raises one
+`ConfigError` that lists everything that is wrong. The sections are in
+`mllm_jax/config/sections.py`, what several of them must agree on (degrees against heads, budgets
+against degrees) in `mllm_jax/config/checks.py`. Nothing here loads jax, and a mistake in a key is
+told before anything is loaded that computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from data.places import local
+from mllm_jax.config.explain import coerced, explain
+from mllm_jax.config.sections import (
+    AdamWConfig,
+    CheckpointConfig,
+    ConfigError,
+    EvaluateConfig,
+    ExperimentConfig,
+    MuonConfig,
+    OptimizerConfig,
+    ParallelConfig,
+    ParameterGroup,
+    RunConfig,
+    ScheduleConfig,
+    TrainConfig,
+)
+from scheduling.strict_yaml import DEEPEST, YamlError, parse_yaml, read_yaml, shown, write_yaml
+
+__all__ = [
+    "AdamWConfig",
+    "CheckpointConfig",
+    "ConfigError",
+    "EvaluateConfig",
+    "ExperimentConfig",
+    "MuonConfig",
+    "OptimizerConfig",
+    "ParallelConfig",
+    "ParameterGroup",
+    "RunConfig",
+    "ScheduleConfig",
+    "TrainConfig",
+    "load",
+    "read",
+    "resolve",
+    "to_yaml",
+]
+
+#: Files of a chain of `base:`.
+MOST_BASES = 32
+
+
+def load(
+    path: str | Path, overrides: Sequence[str] = (), *, planned: bool = True
+) -> ExperimentConfig:
+    """Read, merge and check a configuration.
+
+    Args:
+        path: YAML file; its key `base` names another file, relative to it, that it refines.
+        overrides: `section.key=value`, values in YAML, e.g. `train.steps=10`.
+        planned: its plans must fit its devices, model and rows; else they are to be found.
+
+    Raises:
+        ConfigError: anything is wrong; the message lists all of it.
+    """
+    values = read(Path(path))
+    for override in overrides:
+        _override(values, override)
+    return resolve(values, source=str(path), planned=planned)
+
+
+def resolve(values: Mapping[str, Any], source: str, *, planned: bool = True) -> ExperimentConfig:
+    """Validate `values` and the agreement of their sections; `source` heads the error.
+
+    Raises:
+        ConfigError: as in `load`.
+    """
+    values = _as_released(values, source)
+    try:
+        config = ExperimentConfig.model_validate(values)
+    except ValidationError as error:
+        problems = [explain(detail, values) for detail in error.errors(include_url=False)]
+        raise ConfigError(source, list(dict.fromkeys(problems))) from None
+    problems = list(coerced(values, config.model_dump(mode="json")))
+    if problems:
+        raise ConfigError(source, problems)
+    # Not loaded for a mistake in a key, which is told that much sooner.
+    from mllm_jax.config.agreement import agreed
+
+    config, problems = agreed(config, planned=planned)
+    if problems:
+        raise ConfigError(source, problems)
+    return config
+
+
+def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    """Values with what they leave out of `model` as the checkpoints of `pretrained` say."""
+    model = values.get("model")
+    pretrained = model.get("pretrained") if isinstance(model, dict) else None
+    _check_local(pretrained, source)
+    if not isinstance(model, dict) or not isinstance(pretrained, str | dict) or "decoder" in model:
+        return values
+    from mllm_jax.models.pretrained.files import PretrainedError
+    from mllm_jax.models.pretrained.release import composed
+
+    try:
+        released = composed(pretrained)
+    except (PretrainedError, TypeError) as error:
+        raise ConfigError(source, [f"model.pretrained: {error}"]) from None
+    except OSError as error:  # a name that is too long, or a folder that may not be looked into
+        where = f"{error.strerror}: {shown(error.filename)}"
+        raise ConfigError(source, [f"model.pretrained: cannot be looked for: {where}"]) from None
+    return {**values, "model": _merge(released, model)}
+
+
+def _check_local(pretrained: object, source: str) -> None:
+    """Refuse weights that are not on this machine."""
+    for place in pretrained.values() if isinstance(pretrained, dict) else (pretrained,):
+        try:
+            local(place)
+        except ValueError as error:
+            raise ConfigError(source, [f"model.pretrained: {error}"]) from None
+
+
+def to_yaml(config: ExperimentConfig) -> str:
+    """The resolved configuration; `load` of it gives an equal value."""
+    return write_yaml(config.model_dump(mode="json"))
+
+
+def read(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Values of a YAML file merged over those of its `base`.
+
+    Raises:
+        ConfigError: a file is missing, is no YAML mapping, or is its own base.
+    """
+    if len(seen) == MOST_BASES:
+        raise ConfigError(str(path), [f"base: more than {MOST_BASES} files refine one another"])
+    try:
+        resolved = path.resolve()
+        values = read_yaml(path)
+    except (OSError, RuntimeError, ValueError) as error:  # links in a circle, a path with a NUL
+        raise ConfigError(str(path), [str(error)]) from None
+    if resolved in seen:
+        chain = " -> ".join(str(p.name) for p in (*seen, resolved))
+        raise ConfigError(str(path), [f"base: a file cannot be its own base: {chain}"])
+    if not isinstance(values, dict):
+        raise ConfigError(str(path), [f"must hold sections such as `train:`, not {shown(values)}"])
+    base = values.pop("base", None)
+    if base is None:
+        return values
+    if not isinstance(base, str):
+        raise ConfigError(str(path), [f"base: {shown(base)} is not the name of a file"])
+    return _merge(read(path.parent / base, (*seen, resolved)), values)
+
+
+def _merge(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """`top` over `base`, mappings key by key, everything else replaced."""
+    merged = dict(base)
+    for key, value in top.items():
+        old = merged.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        merged[key] = _merge(old, value) if both and old is not None else value
+    return merged
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    """Set one `section.key=value` in `values`; validation refuses paths that do not exist."""
+    path, sign, text = override.partition("=")
+    if not sign or not all(path.split(".")):
+        raise ConfigError(override, ["an override reads section.key=value, e.g. train.steps=10"])
+    try:
+        value = parse_yaml(text)
+    except YamlError as error:
+        raise ConfigError(override, [f"the value is not YAML: {error}"]) from None
+    *parents, last = path.split(".")
+    if len(parents) >= DEEPEST:
+        raise ConfigError(override, [f"the key has more than {DEEPEST} parts"])
+    node = values
+    for part in parents:
+        child = node.setdefault(part, {})
+        if not isinstance(child, dict):
+            raise ConfigError(override, [f"{part} is the value {shown(child)}, not a section"])
+        node = child
+    node[last] = value

@@ -1,0 +1,188 @@
+"""What a pipeline's schedule asks of a configuration; all that shows before it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from mllm_jax.config.plan_checks import covering_plans, elsewhere, module_path, near, plans_for
+from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
+from mllm_jax.config.sections import ExperimentConfig
+from scheduling.costs.hardware import HardwareError, named, names
+from sharding.plan import ParallelPlan, divisors
+
+#: Forwards of chunks in a schedule; larger ones take minutes to make.
+MOST_FORWARDS = 2**18
+
+
+def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
+    """Of the section `schedule`, and of stages."""
+    if config.parallel.decoder.stage == 1:
+        return [*_hardware(config), *_without_stages(config)]
+    layers = [*_layers(config), *_length(config), *_cuts(config)]
+    placing = [*_first_stage(config), *_live(config), *_of_bubbles_alone(config)]
+    return [*_hardware(config), *_pieces_of(config), *layers, *placing]
+
+
+def _hardware(config: ExperimentConfig) -> Iterator[Problem]:
+    chosen, key = config.schedule.hardware, "schedule.hardware"
+    if chosen is None:
+        return
+    try:
+        named(chosen)
+    except HardwareError as error:
+        if chosen.endswith((".yaml", ".yml")):
+            yield Problem(key, str(error))
+        else:
+            files = "a file NAME.yaml that `launch.py calibrate` has written"
+            known = [[Choice.of(key, name) for name in names()]]
+            yield Problem(key, f"{chosen!r} is unknown", lambda: known, further=files)
+
+
+def _without_stages(config: ExperimentConfig) -> Iterator[Problem]:
+    """Stages of encoders need stages of the decoder, and so does a schedule."""
+    if config.run.trace_step is not None:
+        reason = f"{config.run.trace_step} has no pipeline to measure, as {_one_stage()}"
+        yield _or_default("run.trace_step", None, reason)
+    for name, plan in covering_plans(config).items():
+        if plan.stage > 1:
+            key = f"{module_path(name)}.stage"
+            reason = f"{plan.stage} needs stages of the decoder"
+            yield Problem(key, reason, partial(_other_plans, config, name), 4)
+    default = type(config.schedule)()
+    for key, value in config.schedule:
+        # `simulate` and `plan` take the hardware, with stages or without.
+        if key != "hardware" and value != getattr(default, key):
+            reason = f"{value} has no effect, as {_one_stage()}"
+            yield _or_default(f"schedule.{key}", getattr(default, key), reason)
+
+
+def _other_plans(config: ExperimentConfig, name: str) -> list[Side]:
+    return [plans_for(config, name)]
+
+
+def _one_stage() -> str:
+    return "parallel.decoder.stage is 1"
+
+
+def _or_default(key: str, value: object, reason: str) -> Problem:
+    return Problem(key, reason, lambda: [[Choice.of(key, value)]])
+
+
+def _pieces_of(config: ExperimentConfig) -> Iterator[Problem]:
+    for name in config.schedule.pieces:
+        if name not in config.model.encoders:
+            has = ", ".join(config.model.encoders) or "none"
+            reason = f"no such encoder, they are {has}"
+            yield _or_default(f"schedule.pieces.{name}", LEFT_OUT, reason)
+
+
+def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
+    """Keys that only the placement in bubbles reads."""
+    chosen, default = config.schedule, type(config.schedule)()
+    if chosen.encoder_placement == "bubbles":
+        return
+    for key in ("fill", "live", "work_ahead"):
+        value, valid = getattr(chosen, key), getattr(default, key)
+        if value != valid:
+            because = f"as schedule.encoder_placement is {chosen.encoder_placement}"
+            yield _or_default(f"schedule.{key}", valid, f"{value} has no effect, {because}")
+
+
+def _layers(config: ExperimentConfig) -> Iterator[Problem]:
+    """The decoder's layers can be dealt to stages and chunks."""
+    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    layers, key = config.model.decoder.layers, "model.decoder.layers"
+    if layers % (stages * chunks) and not config.schedule.pad_layers:
+        runs = f"stages {stages} x chunks {chunks}"
+        reason = f"{layers} is not a multiple of {stages * chunks}, {runs}"
+        yield Problem(key, reason, partial(_other_runs, config), 1)
+
+
+def _other_runs(config: ExperimentConfig) -> list[Side]:
+    """Fewer chunks, layers that are padding, other layers, other stages."""
+    layers, stages = config.model.decoder.layers, config.parallel.decoder.stage
+    chunks = config.schedule.chunks
+    fewer = [n for n in range(chunks, 0, -1) if layers % (stages * n) == 0]
+    sides: list[Side] = [
+        [elsewhere("schedule.chunks", n) for n in fewer],
+        [elsewhere("schedule.pad_layers", True)],
+        plans_for(config, "decoder"),
+    ]
+    return sides + _near_layers(config, "model.decoder.layers", layers, stages * chunks)
+
+
+def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> list[Side]:
+    """Other numbers of layers; a released model's does not change."""
+    return near(key, layers, unit) if config.model.pretrained is None else []
+
+
+def _length(config: ExperimentConfig) -> Iterator[Problem]:
+    """The schedule is not too long to be made."""
+    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    microbatches, most = config.train.accumulate, MOST_FORWARDS // (stages * chunks)
+    if microbatches > most:
+        key = "train.accumulate"
+        reason = (
+            f"{microbatches} microbatches on parallel.decoder.stage {stages} x schedule.chunks "
+            f"{chunks} are more than {MOST_FORWARDS} forwards to schedule"
+        )
+        fewer = [[Choice(f"at most {most}", {key: most})]] if most else []
+        once = [elsewhere("schedule.chunks", 1)]
+        yield Problem(key, reason, lambda: [*fewer, once])
+
+
+def _encoder_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
+    return {name: plan for name, plan in covering_plans(config).items() if name != "decoder"}
+
+
+def _cuts(config: ExperimentConfig) -> Iterator[Problem]:
+    """Every encoder's layers can be cut over its stages, in as many pieces as are configured."""
+    chosen = config.schedule
+    for name, plan in _encoder_plans(config).items():
+        stages, layers = plan.stage, config.model.encoders[name].layers
+        if layers % stages:
+            key = f"model.encoders.{name}.layers"
+            reason = f"{layers} cannot be cut over the {stages} stages of {module_path(name)}"
+            yield Problem(key, reason, partial(_other_layers, config, name), 2)
+        elif (pieces := chosen.pieces.get(name, stages)) % stages or layers % pieces:
+            key = f"schedule.pieces.{name}"
+            reason = (
+                f"{pieces} does not cut the {layers} layers of model.encoders.{name} over its "
+                f"{stages} stages evenly"
+            )
+            valid = [n for n in divisors(layers) if n % stages == 0]
+            yield Problem(key, reason, partial(_values, key, valid))
+
+
+def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:
+    key, layers = f"model.encoders.{name}.layers", config.model.encoders[name].layers
+    unit = config.parallel.encoders[name].stage
+    return [plans_for(config, name), *_near_layers(config, key, layers, unit)]
+
+
+def _values(key: str, valid: list[int]) -> list[Side]:
+    return [[Choice.of(key, value) for value in valid]]
+
+
+def _first_stage(config: ExperimentConfig) -> Iterator[Problem]:
+    chosen = config.schedule.encoder_placement
+    staged = [name for name, plan in _encoder_plans(config).items() if plan.stage > 1]
+    if chosen == "first_stage" and staged:
+        key = "schedule.encoder_placement"
+        reason = f"{chosen} runs encoders on one stage, and {', '.join(staged)} has several"
+        others = [[Choice.of(key, value)] for value in ("bubbles", "prologue")]
+        yield Problem(key, reason, lambda: others)
+
+
+def _live(config: ExperimentConfig) -> Iterator[Problem]:
+    """As many outputs may wait as a round of every encoder makes."""
+    live, stages = config.schedule.live, config.parallel.decoder.stage
+    rounds = {name: stages // plan.stage for name, plan in _encoder_plans(config).items()}
+    least = max(rounds.values(), default=1)
+    if config.schedule.encoder_placement == "bubbles" and live is not None and live < least:
+        name = max(rounds, key=lambda name: rounds[name])
+        reason = f"{live} is refused: a round of {name} makes {least} outputs"
+        enough = Choice(f"{least} or more", {"schedule.live": least})
+        usual = Choice.of("schedule.live", None)
+        yield Problem("schedule.live", reason, lambda: [[enough], [usual]])

@@ -1,0 +1,86 @@
+"""How a pipelined step runs: its schedule and its stacks of layers, known without a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mllm_jax.models.config.model import ModelConfig
+from scheduling.schedules.schedule import Observer, Schedule, ScheduleError
+
+
+@dataclass(frozen=True)
+class LayerStack:
+    """Layers of the decoder dealt to stages and virtual chunks.
+
+    A parameter `[layers, ...]` becomes `[chunks, layers / chunks, ...]`, whose second dimension is
+    split over the stages: run number `v * stages + s` of layers is chunk v of stage s.
+
+    Attributes:
+        layers: of the model.
+        stages, chunks: P and V.
+    """
+
+    layers: int
+    stages: int
+    chunks: int
+
+    @property
+    def per_chunk(self) -> int:
+        """Layers of one virtual chunk on one stage, padding included."""
+        return -(-self.layers // (self.stages * self.chunks))
+
+    @property
+    def padded(self) -> int:
+        """Layers that are stored."""
+        return self.per_chunk * self.stages * self.chunks
+
+
+@dataclass(frozen=True)
+class PipelinePlan:
+    """How the pipelined step of a model runs.
+
+    Attributes:
+        schedule: checked table of tasks.
+        gather: parameters are gathered over fsdp once a `step` or `layer` by layer.
+        co_issue: trace independent tasks of a bundle side by side.
+        overlap_gather: let prologue and epilogue run beside the parameters' gather and the
+            gradients' scatter.
+        observe: told what the devices do while they do it; None costs nothing.
+    """
+
+    schedule: Schedule
+    gather: str = "step"
+    co_issue: bool = True
+    overlap_gather: bool = True
+    observe: Observer | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether tasks of a bundle run one after the other; an observer is told of bundles."""
+        return not self.co_issue and self.observe is None
+
+    def stack(self, model: ModelConfig) -> LayerStack:
+        """Layers of the decoder over stages and chunks."""
+        return LayerStack(model.decoder.layers, self.schedule.stages, self.schedule.chunks)
+
+
+def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
+    """Layers can be dealt to stages, chunks and pieces.
+
+    Raises:
+        ScheduleError: they cannot; the message says what would do.
+    """
+    runs, layers = schedule.stages * schedule.chunks, model.decoder.layers
+    if layers % runs and not pad:
+        raise ScheduleError(
+            f"model.decoder.layers: {layers} is not a multiple of {runs}, stages "
+            f"{schedule.stages} x chunks {schedule.chunks}; choose other degrees, or "
+            "schedule.pad_layers: true"
+        )
+    for cut in schedule.encoders:
+        layers = model.encoders[cut.name].layers
+        if layers % cut.pieces or cut.pieces % cut.stages:
+            raise ScheduleError(
+                f"model.encoders.{cut.name}.layers: {layers} cannot be cut into {cut.pieces} "
+                f"pieces over {cut.stages} stages; pieces divide the layers, stages the pieces"
+            )

@@ -1,0 +1,309 @@
+"""What the plans of a configuration must agree on with the devices, the model, rows and budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from itertools import islice
+from math import lcm, log2
+
+from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
+from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.models.config.model import Requirement
+from sharding.grid import JointGrid
+from sharding.plan import AXES, ParallelPlan, PlanError, factorizations
+from sharding.stages import StageViews, without_stages
+
+#: Axes whose product splits what no axis of a plan splits alone.
+PRODUCTS = {"sequence": ("context", "tensor")}
+#: Plan axes that nothing is split over: no family has experts.
+SINGLE_AXES = ("expert",)
+#: How many plans a message suggests, and of how many.
+PLANS, MOST = 6, 20_000
+#: Parts of a budget that are tried on either side of it.
+UNITS = 64
+
+
+def module_path(name: str) -> str:
+    """Key of the plan of module `name`: `parallel.decoder` or `parallel.encoders.<name>`."""
+    return "parallel.decoder" if name == "decoder" else f"parallel.encoders.{name}"
+
+
+def _plan_names(config: ExperimentConfig) -> Iterator[Problem]:
+    """Every encoder has a plan, and nothing else has one."""
+    encoders = list(config.model.encoders)
+    for name in encoders:
+        if name not in config.parallel.encoders:
+            reason = f"required, as model.encoders.{name} exists"
+            yield _plan_problem(config, name, module_path(name), reason)
+    for name in config.parallel.encoders:
+        if name not in encoders:
+            has = ", ".join(encoders) or "none"
+            reason = f"no such encoder in the model, whose encoders are {has}"
+            key = module_path(name)
+            yield Problem(key, reason, partial(_leave_out, key))
+
+
+def _leave_out(key: str) -> list[Side]:
+    return [[Choice.of(key, LEFT_OUT)]]
+
+
+def plan_checks(config: ExperimentConfig) -> list[Problem]:
+    """Plans, each by itself and together; those that are missing are not looked at."""
+    plans = [*_counts(config), *_single(config), *_plan_names(config), *_grid(config)]
+    splits = [*_sizes(config), *_positions(config), *_rows(config)]
+    return [*plans, *splits, *_stages_as_fsdp(config)]
+
+
+def present_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
+    """Plans of modules that the model has."""
+    return {
+        n: p for n, p in config.parallel.plans.items() if n in ("decoder", *config.model.encoders)
+    }
+
+
+def covering_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
+    """Plans over all devices, without those that are refused for what is in them alone."""
+    return {
+        name: plan
+        for name, plan in present_plans(config).items()
+        if plan.devices == config.parallel.devices
+        and all(getattr(plan, axis) == 1 for axis in SINGLE_AXES)
+    }
+
+
+# ---- plans that may do ---------------------------------------------------------------------------
+
+
+def _plan_problem(
+    config: ExperimentConfig,
+    name: str,
+    key: str,
+    reason: str,
+    others: Callable[[], Sequence[Side]] = tuple,
+) -> Problem:
+    """A problem of the plan of module `name`; other plans may do, or `others`."""
+    return Problem(key, reason, lambda: [plans_for(config, name), *others()], each=PLANS)
+
+
+def plans_for(config: ExperimentConfig, name: str) -> Iterator[Choice]:
+    """Plans over all devices, those that are most like the present one first."""
+    present = config.parallel.plans.get(name)
+    given = present or ParallelPlan(data=config.parallel.devices)
+    axes = [
+        axis
+        for axis in AXES
+        if axis in ("data", "tensor") or (getattr(given, axis) > 1 and axis not in SINGLE_AXES)
+    ]
+    for plan in sorted(_plans(config.parallel.devices, tuple(axes)), key=partial(_unlike, given)):
+        if plan != present:
+            degrees = {axis: n for axis, n in zip(AXES, plan.degrees, strict=True) if n > 1}
+            yield Choice(str(plan), {module_path(name): degrees})
+
+
+def _only(key: str, value: object) -> list[Side]:
+    """Another value of another key than the problem's."""
+    return [[elsewhere(key, value)]]
+
+
+def elsewhere(key: str, value: object) -> Choice:
+    """A choice that names its key."""
+    return Choice(f"{key} {Choice.of(key, value).label}", {key: value})
+
+
+@cache
+def _plans(devices: int, axes: tuple[str, ...]) -> list[ParallelPlan]:
+    found = islice(factorizations(devices, len(axes)), MOST)
+    return [ParallelPlan(**dict(zip(axes, degrees, strict=True))) for degrees in found]
+
+
+def _unlike(given: ParallelPlan, plan: ParallelPlan) -> tuple[float, str]:
+    """How far degrees are from those given."""
+    pairs = zip(given.degrees, plan.degrees, strict=True)
+    return sum(abs(log2(one / other)) for one, other in pairs), str(plan)
+
+
+# ---- devices and grid ----------------------------------------------------------------------------
+
+
+def _single(config: ExperimentConfig) -> Iterator[Problem]:
+    for name, plan in present_plans(config).items():
+        for axis in SINGLE_AXES:
+            if getattr(plan, axis) > 1:
+                reason = f"{getattr(plan, axis)} is not supported, only 1 is"
+                yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason)
+
+
+def _counts(config: ExperimentConfig) -> Iterator[Problem]:
+    """Every plan multiplies to the device count."""
+    devices, plans = config.parallel.devices, present_plans(config)
+    counts = {plan.devices for plan in plans.values()}
+    if len(plans) > 1 and len(counts) == 1 and counts != {devices}:
+        key, covered = "parallel.devices", counts.pop()
+        reason = f"{devices}, but all plans cover {_devices(covered)}"
+        yield Problem(key, reason, lambda: [[Choice.of(key, covered)], _scaled(config, covered)])
+        return
+    for name, plan in plans.items():
+        if plan.devices != devices:
+            reason = f"{plan} covers {_devices(plan.devices)}, but parallel.devices is {devices}"
+            yield _plan_problem(config, name, module_path(name), reason)
+
+
+def _devices(count: int) -> str:
+    return "1 device" if count == 1 else f"{count} devices"
+
+
+def _scaled(config: ExperimentConfig, covered: int) -> Iterator[Choice]:
+    """Plans with more data, for all devices, and as many rows for each."""
+    times, rest = divmod(config.parallel.devices, covered)
+    if times > 1 and not rest:
+        plans = present_plans(config)
+        data = {f"{module_path(name)}.data": plan.data * times for name, plan in plans.items()}
+        label = f"{times} times as much data in every plan"
+        yield Choice(label, data)
+        yield Choice(f"{label}, and data.rows", data | {"data.rows": config.data.rows * times})
+
+
+def _grid(config: ExperimentConfig) -> Iterator[Problem]:
+    """All plans refine into one grid, whose encoders run inside the decoder's stages."""
+    plans = covering_plans(config)
+    if "decoder" not in plans:
+        return
+    fitting = {"decoder": plans.pop("decoder")}
+    for name, plan in plans.items():
+        try:
+            grid = JointGrid.build(fitting | {name: plan})
+            StageViews.build(grid, config.schedule.fsdp_gather)
+        except PlanError as error:
+            reason = error.reason.removeprefix(f"{name}: ")
+            step = partial(_only, "schedule.fsdp_gather", "step")
+            yield _plan_problem(config, name, module_path(name), reason, step)
+        else:
+            fitting[name] = plan
+
+
+def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[Problem]:
+    """Evaluation runs without a pipeline, the stages as part of fsdp."""
+    plans = covering_plans(config)
+    if not config.evaluate.enabled or "decoder" not in plans:
+        return
+    reasons = [
+        f"{need.name} {need.size} of {name} over {plan.fsdp}"
+        for name, plan in without_stages(plans).items()
+        for need in config.model.requirements(name)
+        if plan != plans[name] and need.axis == "fsdp" and need.size % plan.fsdp
+    ]
+    if reasons:
+        reason = "true shards parameters over fsdp x stage, which does not divide "
+        yield Problem(
+            "evaluate.enabled",
+            f"{reason}{', '.join(reasons)}",
+            lambda: [[no_evaluation(config)], *(plans_for(config, name) for name in plans)],
+            each=2,
+        )
+
+
+def no_evaluation(config: ExperimentConfig) -> Choice:
+    """No evaluation, and no rhythm of one."""
+    rhythm = {} if config.evaluate.every is None else {"evaluate.every": None}
+    label = "evaluate.enabled false" + " with evaluate.every null" * bool(rhythm)
+    return Choice(label, {"evaluate.enabled": False} | rhythm)
+
+
+# ---- the model's sizes ---------------------------------------------------------------------------
+
+
+def _sizes(config: ExperimentConfig) -> Iterator[Problem]:
+    """Heads and widths divide by the degrees that split them."""
+    for name, plan in covering_plans(config).items():
+        undivided = dict[str, list[Requirement]]()
+        for need in config.model.requirements(name):
+            if need.size % getattr(plan, need.axis):
+                undivided.setdefault(_axis_name(plan, need.axis), []).append(need)
+        for axis, needs in undivided.items():
+            degree = getattr(plan, needs[0].axis)
+            sizes = ", ".join(dict.fromkeys(f"{need.name} {need.size}" for need in needs))
+            reason = f"{degree} does not divide {sizes} of {_model_path(name)}"
+            others = partial(_multiples, config, name, needs, degree)
+            yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason, others)
+
+
+def _model_path(name: str) -> str:
+    return "model.decoder" if name == "decoder" else f"model.encoders.{name}"
+
+
+def _multiples(
+    config: ExperimentConfig, name: str, needs: Sequence[Requirement], degree: int
+) -> list[Side]:
+    """Sizes near those needed that `degree` divides; a released model's do not change."""
+    if config.model.pretrained is not None:
+        return []
+    sides = list[Side]()
+    for need in needs:
+        own = need.name.removeprefix("decoder ")
+        key = f"{_model_path(name if own == need.name else 'decoder')}.{own}"
+        below = need.size // degree * degree
+        sides.append([elsewhere(key, size) for size in (below, below + degree) if size])
+    return sides
+
+
+def _axis_name(plan: ParallelPlan, axis: str) -> str:
+    """How errors call an axis; of a product those that split anything, `tensor` if none does."""
+    axes = [name for name in PRODUCTS.get(axis, (axis,)) if getattr(plan, name) > 1]
+    return " x ".join(axes) or PRODUCTS.get(axis, (axis,))[-1]
+
+
+# ---- rows and their positions --------------------------------------------------------------------
+
+
+def _positions(config: ExperimentConfig) -> Iterator[Problem]:
+    """Rows split into whole shards (sequence parallelism) and whole encoder outputs."""
+    for module, plan in covering_plans(config).items():
+        key, own = "tokens" if module == "decoder" else module, config.model.encoders.get(module)
+        unit = plan.sequence * (own.reduction if own else 1)
+        budget = config.data.budgets.get(key, unit)
+        if budget % unit:
+            shards = f"{module_path(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
+            parts = f"reduction {own.reduction} x {shards}" if own else shards
+            reason = f"{budget} is not a multiple of {unit} ({parts})"
+            path = f"data.budgets.{key}"
+            yield Problem(path, reason, partial(near, path, budget, unit), 1, "nearest valid")
+
+
+def near(key: str, value: int, unit: int) -> list[Side]:
+    """Multiples of `unit` below `value` and above, the nearest first."""
+    below = value // unit
+    under = range(below, max(below - UNITS, 0), -1)
+    over = range(below + 1, below + 1 + UNITS)
+    return [_numbers(key, (n * unit for n in side)) for side in (under, over)]
+
+
+def _numbers(key: str, values: Iterable[int]) -> Iterator[Choice]:
+    return (Choice.of(key, value) for value in values)
+
+
+def _rows(config: ExperimentConfig) -> Iterator[Problem]:
+    """Every share of the batch is a whole number of rows."""
+    rows, shares = config.data.rows, _row_shares(config)
+    wrong = [
+        f"{degree}, data x fsdp of {module_path(name)}"
+        for name, degree in shares.items()
+        if rows % degree
+    ]
+    if wrong:
+        inside = " inside a stage" if config.parallel.decoder.stage > 1 else ""
+        reason = f"{rows} is not a multiple of {', nor of '.join(wrong)}{inside}"
+        sides = partial(near, "data.rows", rows, lcm(*shares.values()))
+        yield Problem("data.rows", reason, sides, 1, "nearest valid")
+
+
+def _row_shares(config: ExperimentConfig) -> dict[str, int]:
+    """Into how many shares each module deals the rows of a microbatch.
+
+    A pipeline's stages are dealt whole microbatches of an encoder.
+    """
+    stages = config.parallel.decoder.stage
+    return {
+        name: plan.batch if name == "decoder" else max(plan.batch * plan.stage // stages, 1)
+        for name, plan in covering_plans(config).items()
+    }

@@ -1,0 +1,250 @@
+"""What is wrong with a configuration, and what would do: suggestions that have been tried.
+
+A check yields a `Problem` with candidates for its key. `advised` keeps of them what all checks
+accept, so that a message never suggests what the next one refuses. Where several things are wrong,
+a choice stands for what is accepted together with the first choices of the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations, islice
+from typing import Any
+
+from pydantic import ValidationError
+
+from mllm_jax.config.sections import ExperimentConfig
+
+#: The value of a key that is left out.
+LEFT_OUT = object()
+#: How many candidates of a side are tried before it is given up.
+TRIED = 200
+#: How many changes a choice may need beside its own, and how many candidates get any.
+BESIDE, HELPED = 5, 8
+#: How many configurations are tried in search of a first choice for every problem.
+TRIES = 3000
+#: Told where that fails.
+NOT_ALONE = "several changes at once"
+
+Changes = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way out of a problem.
+
+    Attributes:
+        label: how the message calls it.
+        changes: dotted key to its new value, or `LEFT_OUT`.
+    """
+
+    label: str
+    changes: Changes = field(hash=False)
+
+    @classmethod
+    def of(cls, key: str, value: Any) -> Choice:
+        """Another value of one key."""
+        return cls(_text(value), {key: value})
+
+    def beside(self, other: Choice) -> Choice:
+        """This choice together with another one, which it needs."""
+        also = ", ".join(f"{key} {_text(value)}" for key, value in other.changes.items())
+        if len(other.changes) == 1 and other.label:
+            key = next(iter(other.changes))
+            also = other.label if other.label.startswith(key) else f"{key} {other.label}"
+        word = ", " if " with " in self.label else " with "
+        return Choice(f"{self.label}{word}{also}", {**self.changes, **other.changes})
+
+
+#: Candidates in the order in which they are preferred.
+Side = Iterable[Choice]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong; as text what a user is told.
+
+    Attributes:
+        key: dotted; checks have one problem for a key.
+        reason: the value and why it is refused.
+        candidates: sides of what may do, each with its best first; tried only if they are asked
+            for.
+        each: how many choices of a side are told.
+        word: before the choices.
+        further: what else would do, which is no other value of a key.
+        choices: what has been tried and does.
+    """
+
+    key: str
+    reason: str
+    candidates: Callable[[], Sequence[Side]] = tuple
+    each: int = 20
+    word: str = "valid"
+    further: str = ""
+    choices: tuple[Choice, ...] = ()
+
+    def __str__(self) -> str:
+        labels = [choice.label for choice in self.choices]
+        several = any(part in label for label in labels for part in (" x ", " with "))
+        between = "; " if several else ", "
+        valid = ", or ".join(filter(None, (between.join(labels), self.further)))
+        return f"{self.key}: {self.reason}" + (f"; {self.word}: {valid}" if valid else "")
+
+
+Checks = Callable[[ExperimentConfig], Sequence[Problem]]
+
+
+def changed(config: ExperimentConfig, changes: Changes) -> ExperimentConfig | None:
+    """`config` with other values; None if one of them is refused by itself."""
+    values = config.model_dump()
+    for key, value in changes.items():
+        *parents, last = key.split(".")
+        node = values
+        for part in parents:
+            node = node[part]
+        if value is LEFT_OUT:
+            node.pop(last, None)
+        else:
+            node[last] = deepcopy(value)
+    try:
+        return ExperimentConfig.model_validate(values)
+    except ValidationError:
+        return None
+
+
+def advised(config: ExperimentConfig, checks: Checks) -> list[Problem]:
+    """All problems that `checks` find in `config`, with choices.
+
+    The first choices of all problems together leave no problem, and so does any other choice with
+    the first choices of the other problems. Where no choice of a problem is found the message says
+    so.
+    """
+    return _Advice(config, checks).problems()
+
+
+class _Advice:
+    """Tries candidates of the problems of one configuration."""
+
+    def __init__(self, config: ExperimentConfig, checks: Checks) -> None:
+        self._config, self._checks = config, checks
+        self._found = list(checks(config))
+        #: What no other value mends stays, whatever else changes.
+        self._stay = {own.key for own in self._found if not own.candidates()}
+        self._tries = TRIES
+
+    def problems(self) -> list[Problem]:
+        """With their choices."""
+        repair = self._repair()
+        return [self._told(found, repair) for found in self._found]
+
+    def _told(self, found: Problem, repair: dict[str, Choice] | None) -> Problem:
+        if found.key in self._stay:
+            return found
+        if repair is None:
+            return replace(found, word="valid", further=NOT_ALONE)
+        return replace(found, choices=self._choices(found, repair))
+
+    def _repair(self) -> dict[str, Choice] | None:
+        """A choice for every problem, one after the other; one may end several problems."""
+        repair, current = dict[str, Choice](), self._config
+        for found in self._found:
+            if found.key in self._stay:
+                continue
+            problem = _of(self._checks(current), found.key)
+            choice = self._first(current, problem) if problem else self._ended(found, repair)
+            if choice is None:
+                return None
+            repair[found.key] = choice
+            if problem:
+                current = changed(current, choice.changes) or current
+        return _joined(repair) if self._accepted(current) else None
+
+    def _ended(self, found: Problem, repair: Mapping[str, Choice]) -> Choice | None:
+        """The choice of another problem that ends this one as well."""
+        choices = list(repair.values())[::-1]
+        for choice in choices:
+            after = changed(self._config, choice.changes)
+            if after is not None and _of(self._checks(after), found.key) is None:
+                return choice
+        return next(iter(choices), None)
+
+    def _first(self, current: ExperimentConfig, problem: Problem) -> Choice | None:
+        """The first candidate that ends a problem, with what else it needs."""
+        known = {own.key for own in self._checks(current)} - {problem.key}
+        for more in range(BESIDE + 1):
+            for candidate in islice(_all(problem), HELPED if more else None):
+                choice = self._completed(current, candidate, known, more)
+                if choice is not None:
+                    return choice
+        return None
+
+    def _completed(
+        self, current: ExperimentConfig, choice: Choice, known: set[str], more: int
+    ) -> Choice | None:
+        """`choice` with at most `more` others that end the problems which it makes."""
+        self._tries -= 1
+        config = changed(current, choice.changes) if self._tries > 0 else None
+        if config is None:
+            return None
+        new = [problem for problem in self._checks(config) if problem.key not in known]
+        if not new:
+            return choice
+        if len(new) > more or any(problem.key in choice.changes for problem in new):
+            return None
+        others = (own for own in _all(new[0]) if not own.changes.keys() & choice.changes.keys())
+        joined = (choice.beside(other) for other in islice(others, HELPED))
+        completed = (self._completed(current, own, known, more - 1) for own in joined)
+        return next(filter(None, completed), None)
+
+    def _choices(self, problem: Problem, repair: Mapping[str, Choice]) -> tuple[Choice, ...]:
+        """Choices of a problem beside the first ones of the others, its own first one in front."""
+        first = repair[problem.key]
+        others = [choice for choice in repair.values() if choice is not first]
+        base = dict(chain.from_iterable(choice.changes.items() for choice in others))
+        beside = changed(self._config, base) or self._config
+        here = _of(self._checks(beside), problem.key) or problem
+        choices = [first]
+        for side in here.candidates():
+            tried = list(islice(side, TRIED))
+            own = [choice for choice in tried if choice.changes != first.changes]
+            fitting = (choice for choice in own if self._accepts(beside, choice))
+            choices += islice(fitting, here.each - (len(tried) - len(own)))
+        return tuple(choices)
+
+    def _accepts(self, beside: ExperimentConfig, choice: Choice) -> bool:
+        config = changed(beside, choice.changes)
+        return config is not None and self._accepted(config)
+
+    def _accepted(self, config: ExperimentConfig) -> bool:
+        return {problem.key for problem in self._checks(config)} <= self._stay
+
+
+def _joined(repair: dict[str, Choice]) -> dict[str, Choice]:
+    """Choices that change the same key become one, in which the later value holds."""
+    made = list({id(choice): choice for choice in repair.values()}.values())
+    for own, later in combinations(made, 2):
+        if own.changes.keys() & later.changes.keys():
+            rest = {k: v for k, v in own.changes.items() if k not in later.changes}
+            whole = later.beside(Choice("", rest)) if rest else later
+            both = (own, later)
+            return _joined({k: whole if c in both else c for k, c in repair.items()})
+    return repair
+
+
+def _of(problems: Iterable[Problem], key: str) -> Problem | None:
+    return next((problem for problem in problems if problem.key == key), None)
+
+
+def _all(problem: Problem) -> Iterator[Choice]:
+    """Candidates of all sides, one after the other."""
+    return chain.from_iterable(islice(side, TRIED) for side in problem.candidates())
+
+
+def _text(value: Any) -> str:
+    """A value as a message and YAML have it."""
+    if value is LEFT_OUT:
+        return "left out"
+    return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -1,0 +1,294 @@
+"""The sections of a configuration: its keys, their types, defaults and meanings.
+
+Each section checks what concerns it alone. What sections must agree on is in
+`mllm_jax/config/checks.py`, and `mllm_jax/config/load.py` reads files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from data.config import DataConfig
+from data.places import LocalText
+from mllm_jax.models.config.model import ModelConfig
+from sharding.plan import ParallelPlan
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run; the message lists every reason."""
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        count = f"{len(problems)} problems" if len(problems) > 1 else "1 problem"
+        super().__init__(f"{source}: {count}\n" + "\n".join(f"  {p}" for p in problems))
+
+
+class Section(BaseModel):
+    """Base of the sections that this file owns: no unknown keys, no changes after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class RunConfig(Section):
+    """Where a run is kept and how often it reports.
+
+    Args:
+        name: the run's folder is `directory`/`name`; the same name resumes the run.
+        directory: folder of all runs, on this machine or mounted.
+        log_every: steps between two log lines.
+        tensorboard: write TensorBoard event files beside `metrics.jsonl`.
+        trace_step: step of a pipeline whose ticks are measured on every device and written to
+            `step-<n>.json` and `.png` in the run's folder; that step alone is slowed down.
+        hang_seconds: of several processes, all end once one has given no sign of life for so long
+            (it is stopped, or its machine is gone).
+        stall_seconds: of several processes, all end once none has done anything for so long where
+            none compiles or evaluates (one is stuck); null: they wait.
+        compilation_cache: folder of compiled programs, so that a restart need not compile again;
+            `auto`: where JAX_COMPILATION_CACHE_DIR says, else below the user's caches; null: none.
+            Programs that took 0.1 s to compile are kept, or what JAX_PERSISTENT_CACHE_... says.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    directory: LocalText = "runs"
+    log_every: int = Field(10, ge=1)
+    tensorboard: bool = True
+    trace_step: int | None = Field(None, ge=1)
+    hang_seconds: float = Field(60.0, ge=3)
+    stall_seconds: float | None = Field(1800.0, ge=3)
+    compilation_cache: LocalText | None = "auto"
+
+    @property
+    def path(self) -> Path:
+        """Folder of this run."""
+        return Path(self.directory) / self.name
+
+
+class ParallelConfig(Section):
+    """Devices and the plan of every module over them.
+
+    Args:
+        platform: kind of device; `cpu` emulates `devices` devices on the host.
+        devices: devices of all processes together; every plan multiplies to it.
+        distributed: let JAX find the other processes (TPU pods, SLURM, Open MPI) by itself.
+        decoder: degrees of the decoder.
+        encoders: degrees of each encoder, on the same devices; an encoder needs an entry here.
+    """
+
+    platform: Literal["cpu", "gpu", "tpu"] = "cpu"
+    devices: int = Field(1, ge=1)
+    distributed: bool = False
+    decoder: ParallelPlan = ParallelPlan()
+    encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
+
+    @property
+    def plans(self) -> dict[str, ParallelPlan]:
+        """Plans of all modules by name, the decoder's first."""
+        return {"decoder": self.decoder, **self.encoders}
+
+
+class ScheduleConfig(Section):
+    """How the stages of the decoder's pipeline share the work; see docs/pipeline.md.
+
+    The microbatches of the pipeline are those of `train.accumulate`.
+
+    Args:
+        kind: `1f1b` (interleaved with more than one chunk) or `gpipe`.
+        chunks: virtual chunks of layers on every stage.
+        encoder_placement: where the encoders' work goes: `bubbles` of the decoder's pipeline,
+            `prologue` (before and after it, on all stages alike) or `first_stage`.
+        fill: bubbles that take encoder work: `pipeline` (idle slots), `tensor` (beside decoder
+            tasks, traced side by side), `data` (beside the gather of the parameters and the scatter
+            of the gradients).
+        live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
+            null for twice the stages.
+        work_ahead: let the last bubbles of a step take forwards of the next one, of encoders that
+            are frozen with their connectors; batches are then read one step ahead.
+        pieces: encoder name to the number of pieces that its layers are cut into; an encoder that
+            is not named is cut to fit the bubbles.
+        hardware: name of a description in configs/hardware/, or a file that `launch.py calibrate`
+            has written: encoders are placed by the seconds that tasks take on it, and beside the
+            gather of the parameters and the scatter of the gradients; null: by FLOPs. `simulate`
+            and `plan` take it, too, unless they are told another.
+        fsdp_gather: parameters are gathered over fsdp once a `step`, or `layer` by layer, which
+            takes less memory and more communication.
+        pad_layers: let layers that do not divide by stages x chunks be rounded up; layers that are
+            padding cost time and do nothing.
+    """
+
+    kind: Literal["1f1b", "gpipe"] = "1f1b"
+    chunks: int = Field(1, ge=1)
+    encoder_placement: Literal["first_stage", "prologue", "bubbles"] = "bubbles"
+    fill: tuple[Literal["pipeline", "tensor", "data"], ...] = ("pipeline", "tensor", "data")
+    live: int | None = Field(None, ge=1)
+    work_ahead: bool = True
+    pieces: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    hardware: LocalText | None = None
+    fsdp_gather: Literal["step", "layer"] = "step"
+    pad_layers: bool = False
+
+
+class AdamWConfig(Section):
+    """AdamW (Loshchilov and Hutter 2019).
+
+    Args:
+        kind: name of the optimizer.
+        beta1: decay of the mean of the gradients.
+        beta2: decay of the mean of their squares.
+        epsilon: added to the root of the second moment.
+    """
+
+    kind: Literal["adamw"] = "adamw"
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.95, ge=0, lt=1)
+    epsilon: float = Field(1e-8, gt=0)
+
+
+class MuonConfig(Section):
+    """Muon (Jordan et al. 2024) on the matrices of the layers, AdamW on everything else.
+
+    Args:
+        kind: name of the optimizer.
+        momentum: decay of the momentum that is orthogonalised.
+        nesterov: Nesterov momentum.
+        iterations: Newton-Schulz iterations.
+        adam_learning_rate_ratio: learning rate of the AdamW part over `train.learning_rate`.
+        beta1: as in `adamw`, for the AdamW part.
+        beta2: as in `adamw`, for the AdamW part.
+        epsilon: as in `adamw`, for the AdamW part.
+    """
+
+    kind: Literal["muon"]
+    momentum: float = Field(0.95, ge=0, lt=1)
+    nesterov: bool = True
+    iterations: int = Field(5, ge=1)
+    adam_learning_rate_ratio: float = Field(0.3, gt=0)
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.95, ge=0, lt=1)
+    epsilon: float = Field(1e-8, gt=0)
+
+
+OptimizerConfig = Annotated[AdamWConfig | MuonConfig, Field(discriminator="kind")]
+
+
+class ParameterGroup(Section):
+    """Parameters that train in another way than the others.
+
+    Args:
+        learning_rate: peak, in place of `train.learning_rate`; the schedule is the same.
+    """
+
+    learning_rate: float = Field(gt=0)
+
+
+class GuardConfig(Section):
+    """What becomes of steps that go wrong.
+
+    Args:
+        skip: updates in a row that are left out because the loss or a gradient is infinite or no
+            number; parameters and optimizer stay as they were. 0 ends the run at the first.
+        spike: how many times its usual value (a running mean) the loss of a step may be before the
+            run ends, or null for any.
+    """
+
+    skip: int = Field(0, ge=0)
+    spike: float | None = Field(None, gt=1)
+
+
+class TrainConfig(Section):
+    """Optimization.
+
+    Args:
+        steps: optimizer steps of the whole run.
+        seed: seed of parameters, data order and augmentation.
+        learning_rate: peak, reached after `warmup_steps`.
+        warmup_steps: steps of linear warm-up.
+        final_learning_rate_ratio: learning rate at the last step over the peak (cosine decay).
+        weight_decay: decoupled weight decay of matrices.
+        clip_norm: bound on the global gradient norm, or null for none.
+        accumulate: batches of `data.rows` rows whose gradients make one step; the microbatches of a
+            pipeline.
+        freeze: what keeps its initial parameters: `decoder`, names of encoders, whose connectors
+            still train, or `<name>.connector`.
+        groups: by `decoder`, `<encoder>` (without its connector) or `<encoder>.connector`, what its
+            parameters have of their own.
+        guard: what becomes of steps that go wrong.
+        optimizer: `adamw` or `muon` and its hyperparameters.
+    """
+
+    steps: int = Field(ge=1)
+    seed: int = Field(0, ge=0, lt=2**32)
+    learning_rate: float = Field(gt=0)
+    warmup_steps: int = Field(0, ge=0)
+    final_learning_rate_ratio: float = Field(0.1, ge=0, le=1)
+    weight_decay: float = Field(0.1, ge=0)
+    clip_norm: float | None = Field(1.0, gt=0)
+    accumulate: int = Field(1, ge=1)
+    freeze: tuple[str, ...] = ()
+    groups: dict[str, ParameterGroup] = Field(default_factory=dict)
+    guard: GuardConfig = GuardConfig()
+    optimizer: OptimizerConfig = AdamWConfig()
+
+
+class CheckpointConfig(Section):
+    """Checkpoints of model, optimizer, loader state and configuration.
+
+    Args:
+        enabled: write checkpoints and resume from them.
+        every: steps between two checkpoints; the last step is always saved.
+        keep: newest checkpoints that are kept, and the newest one whose state is known to be good.
+        keep_every: steps whose multiples are kept for ever once they are saved, or null for none.
+        asynchronous: write in the background while training goes on.
+        failures: saves in a row that may fail, each with a warning, before the run ends.
+    """
+
+    enabled: bool = True
+    every: int = Field(100, ge=1)
+    keep: int = Field(2, ge=1)
+    keep_every: int | None = Field(None, ge=1)
+    asynchronous: bool = True
+    failures: int = Field(3, ge=0)
+
+
+class EvaluateConfig(Section):
+    """What is measured on held-out samples.
+
+    Args:
+        enabled: evaluate at the end of training.
+        loss: measure the loss of the answers, of all samples and of each member of a mixture.
+        exact_match: decode answers greedily and count those that are right to the letter.
+        samples: held-out samples to use, or null for the whole split.
+        max_new_tokens: longest answer that is decoded, in tokens.
+        every: steps between two evaluations during training, or null for the end only.
+    """
+
+    enabled: bool = True
+    loss: bool = True
+    exact_match: bool = True
+    samples: int | None = Field(None, ge=1)
+    max_new_tokens: int = Field(16, ge=1)
+    every: int | None = Field(None, ge=1)
+
+
+class ExperimentConfig(Section):
+    """One experiment; `load` makes it, nothing changes it."""
+
+    run: RunConfig
+    model: ModelConfig
+    parallel: ParallelConfig = ParallelConfig()
+    schedule: ScheduleConfig = ScheduleConfig()
+    data: DataConfig
+    train: TrainConfig
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+
+    @property
+    def budget_units(self) -> dict[str, int]:
+        """What every budget of positions is a multiple of, so that the plans split rows evenly."""
+        units = {"tokens": self.parallel.decoder.sequence}
+        for name, encoder in self.model.encoders.items():
+            units[name] = encoder.reduction * self.parallel.encoders[name].sequence
+        return units

@@ -1,0 +1,84 @@
+"""Self-attention within segments: one function over several implementations.
+
+==========  ========  ======================================================================
+backend     platform  needs
+==========  ========  ======================================================================
+reference   any       nothing
+windowed    any       nothing; time grows with segments, not rows; `auto` never takes it
+cudnn       gpu       16-bit floats; head_dim a multiple of 8, at most 128
+pallas_gpu  gpu       16-bit floats; tokens a multiple of 128; head_dim 16 to 128
+splash      tpu       tokens a multiple of 128
+==========  ========  ======================================================================
+
+Every backend gets the segment ids. What a backend cannot do is refused, never approximated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+
+from mllm_jax.models.attention import kernels
+from mllm_jax.models.attention.flash import flash
+from mllm_jax.models.attention.limits import PREFERRED, able_backends, check_backend
+from mllm_jax.models.attention.reference import reference
+from mllm_jax.models.attention.windowed import windowed
+from mllm_jax.models.platform import traced_platform
+from mllm_jax.models.varying import vary_like
+
+Kernel = Callable[..., jax.Array]
+
+#: What is traced for cuDNN, which JAX traces only where it finds the library. No configuration has
+#: it: it is not meant to be run.
+STAND_IN = "flash"
+
+
+def attention(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    *,
+    causal: bool,
+    backend: str = "auto",
+) -> jax.Array:
+    """Softmax attention of every token to the tokens of its own segment.
+
+    Args:
+        q: `[rows, tokens, heads, head_dim]`.
+        k, v: `[rows, tokens, kv_heads, head_dim]`; `heads` is a multiple of `kv_heads`.
+        segment_ids: `[rows, tokens]` int32; padding (0) attends to padding and stays finite.
+        causal: whether a token sees only itself and earlier tokens.
+        backend: see the module; `auto` takes the first of `PREFERRED` that can on the platform
+            that is traced for.
+
+    Returns:
+        `[rows, tokens, heads, head_dim]` in the type of `q`.
+
+    Raises:
+        AttentionError: the backend cannot run these shapes or types.
+    """
+    tokens, head_dim, dtype = q.shape[1], q.shape[3], q.dtype.name
+    if backend == "auto":
+        platform = traced_platform()
+        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        backend = next(name for name in PREFERRED[platform] if name in able)
+    if backend != STAND_IN:
+        check_backend(backend, None, tokens=tokens, head_dim=head_dim, dtype=dtype)
+    return BACKENDS[backend](*vary_like((q, k, v), (q, k, v, segment_ids)), segment_ids, causal)
+
+
+BACKENDS: dict[str, Kernel] = {
+    "reference": reference,
+    "windowed": windowed,
+    "cudnn": kernels.cudnn,
+    "pallas_gpu": kernels.pallas_gpu,
+    "splash": kernels.splash,
+    STAND_IN: flash,
+}
+
+
+def traceable(backend: str) -> str:
+    """A backend that keeps of its forward what `backend` keeps, and is traced on any machine."""
+    return STAND_IN if backend == "cudnn" else backend

@@ -1,0 +1,118 @@
+"""What every implementation of attention can run, and what share of the pairs it computes.
+
+Known without loading any of them: configurations are checked by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mllm_jax.models.config.model import Backend
+
+#: What `auto` tries in turn, by platform.
+PREFERRED: Mapping[str, tuple[Backend, ...]] = {
+    "cpu": ("reference",),
+    "gpu": ("pallas_gpu", "cudnn", "reference"),
+    "tpu": ("splash", "reference"),
+}
+
+#: Queries, and keys, of a block of the flash attention kernels.
+FLASH_BLOCK = 128
+
+
+class AttentionError(ValueError):
+    """A backend that cannot run what was asked, with the backends that can."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a backend can run.
+
+    Attributes:
+        platforms: where it exists.
+        tokens: rows must be a multiple of this.
+        width: head_dim must be a multiple of this ...
+        narrowest, widest: ... and within these bounds.
+        half_only: whether it takes 16-bit floats only.
+    """
+
+    platforms: tuple[str, ...]
+    tokens: int = 1
+    width: int = 1
+    narrowest: int = 1
+    widest: int = 1 << 30
+    half_only: bool = False
+
+    def refusal(self, platform: str | None, tokens: int, head_dim: int, dtype: str) -> str | None:
+        """Why it cannot run this; None if it can. Without a platform that is not looked at."""
+        if platform is not None and platform not in self.platforms:
+            return f"it runs on {' and '.join(self.platforms)}, not on {platform}"
+        if tokens % self.tokens:
+            return f"{tokens} tokens in a row are not a multiple of {self.tokens}"
+        if head_dim % self.width or not self.narrowest <= head_dim <= self.widest:
+            return (
+                f"head_dim {head_dim} is not a multiple of {self.width} between "
+                f"{self.narrowest} and {self.widest}"
+            )
+        if self.half_only and dtype not in ("bfloat16", "float16"):
+            return f"activations are {dtype}, not bfloat16 or float16"
+        return None
+
+
+LIMITS = {
+    "reference": Limits(("cpu", "gpu", "tpu")),
+    "windowed": Limits(("cpu", "gpu", "tpu")),
+    "cudnn": Limits(("gpu",), width=8, narrowest=8, widest=128, half_only=True),
+    "pallas_gpu": Limits(("gpu",), tokens=128, narrowest=16, widest=128, half_only=True),
+    "splash": Limits(("tpu",), tokens=128),
+}
+
+
+def check_backend(
+    backend: str, platform: str | None, *, tokens: int, head_dim: int, dtype: str
+) -> None:
+    """Refuse a backend that cannot run rows of `tokens` with heads of `head_dim`.
+
+    Args:
+        platform: `cpu`, `gpu` or `tpu`; None = do not look at it (compiling ahead of time for a
+            machine that is not here).
+
+    Raises:
+        AttentionError: names the reason and the backends that can.
+    """
+    if backend not in LIMITS:
+        raise AttentionError(f"attention {backend!r} is not one of {', '.join(LIMITS)}")
+    reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)
+    if reason is not None:
+        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        raise AttentionError(f"attention {backend!r}: {reason}; valid here: {', '.join(able)}")
+
+
+def able_backends(platform: str | None, *, tokens: int, head_dim: int, dtype: str) -> list[str]:
+    """Backends that can run such rows, see `check_backend`."""
+    return [
+        name
+        for name, limits in LIMITS.items()
+        if limits.refusal(platform, tokens, head_dim, dtype) is None
+    ]
+
+
+def reference_block(tokens: int) -> int:
+    """Queries of a block of `reference` where it is causal."""
+    return max(64, tokens // 8)
+
+
+def causal_share(backend: str, tokens: int) -> float:
+    """Share of all pairs of a causal row that `backend` computes.
+
+    Blocks of keys behind the end of a block of queries are left out, by flash attention in blocks
+    of `FLASH_BLOCK`: of n blocks (n + 1) / 2n is computed.
+
+    Args:
+        tokens: of the row.
+    """
+    step = min(tokens, reference_block(tokens) if backend == "reference" else FLASH_BLOCK)
+    ends = [min(start + step, tokens) for start in range(0, tokens, step)]
+    begins = [0, *ends[:-1]]
+    return sum((end - begin) * end for begin, end in zip(begins, ends, strict=True)) / tokens**2

@@ -1,0 +1,123 @@
+"""Typed configuration of decoders; see `mllm_jax.models.config.model`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from mllm_jax.models.config import decoder_families, elements
+from mllm_jax.models.config.parts import Requirement, RopeScaling, Section, default_head_dim
+from sharding.plan import divisors
+
+
+class DecoderConfig(Section):
+    """A causal language model.
+
+    Args:
+        family: `llama` (RMSNorm, RoPE, SwiGLU, grouped-query attention), `qwen2` (llama with
+            biases on q, k, v), `qwen3` (llama with RMSNorm on q and k), `gpt` (GPT-3: LayerNorm,
+            GELU, learned positions, biases everywhere).
+        layers: transformer layers.
+        d_model: width of the residual stream.
+        heads: query heads.
+        kv_heads: key and value heads; `heads` if not given.
+        head_dim: width of a head; `d_model / heads` if not given.
+        d_ff: hidden width of the MLP.
+        vocab: size of the vocabulary; null = the tokenizer's, rounded up to a multiple of 64.
+        rope_theta: base of the rotary frequencies.
+        norm_eps: added to the variance in norms.
+        tie_embeddings: whether the head shares the embedding's table.
+        max_positions: longest segment; learned positions (gpt) have that many rows.
+        extra_tokens: tokens behind the vocabulary that are read and never written, such as the
+            newline between the rows of a tiled image.
+    """
+
+    family: Literal["llama", "qwen2", "qwen3", "gpt"] = "llama"
+    layers: int = Field(gt=0, le=10_000)
+    d_model: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    kv_heads: int = Field(gt=0, json_schema_extra={"derived": "heads"})
+    head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
+    d_ff: int = Field(gt=0)
+    vocab: int | None = Field(None, gt=0)
+    rope_theta: float = Field(10_000.0, gt=0)
+    rope_scaling: RopeScaling | None = None
+    norm_eps: float = Field(1e-5, gt=0)
+    tie_embeddings: bool = False
+    max_positions: int = Field(4096, gt=0)
+    extra_tokens: int = Field(0, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        given = {key: value for key, value in values.items() if value is not None}
+        if "heads" in given:
+            given.setdefault("kv_heads", given["heads"])
+        return default_head_dim(given)
+
+    @model_validator(mode="after")
+    def _possible(self) -> DecoderConfig:
+        if self.heads % self.kv_heads:
+            raise ValueError(
+                f"heads {self.heads} is not divisible by kv_heads {self.kv_heads}; "
+                f"choose kv_heads from {divisors(self.heads)}"
+            )
+        if self.family == "gpt" and self.kv_heads != self.heads:
+            raise ValueError(f"family gpt has no grouped heads; set kv_heads to {self.heads}")
+        if not self.traits.rotary and self.rope_scaling is not None:
+            raise ValueError(f"family {self.family} has learned positions; remove rope_scaling")
+        if self.traits.rotary and self.head_dim % 2:
+            raise ValueError(f"head_dim {self.head_dim} must be even for rotary positions")
+        return self
+
+    @property
+    def traits(self) -> decoder_families.DecoderFamily:
+        """What the layers are made of."""
+        return decoder_families.FAMILIES[self.family]
+
+    @property
+    def vocab_size(self) -> int:
+        """Size of the vocabulary.
+
+        Raises:
+            ValueError: `vocab` has not been set from the tokenizer yet.
+        """
+        if self.vocab is None:
+            raise ValueError("decoder.vocab is null: set it to the tokenizer's size")
+        return self.vocab
+
+    @property
+    def layer_elements(self) -> elements.Elements:
+        """Elements of the parameters of one layer: two norms, attention and MLP."""
+        traits, width = self.traits, self.d_model
+        heads = self.heads, self.kv_heads, self.head_dim
+        attention = elements.attention(width, *heads, traits.biases, traits.qk_norm)
+        if traits.gated:
+            mlp = elements.gated_mlp(width, self.d_ff)
+        else:
+            mlp = elements.mlp(width, self.d_ff, width)
+        return elements.norm(2 * width, traits.centred) + attention + mlp
+
+    @property
+    def rest_elements(self) -> elements.Elements:
+        """Elements of all else: embeddings, learned positions, the last norm and the head."""
+        width, vocab = self.d_model, self.vocab_size
+        found = elements.table(vocab, "vocab", width) + elements.norm(width, self.traits.centred)
+        if not self.traits.rotary:
+            found += elements.table(self.max_positions, None, width)
+        if self.extra_tokens:
+            found += elements.table(self.extra_tokens, None, width)
+        if not self.tie_embeddings:
+            found += elements.dense((("embed", width),), (("vocab", vocab),))
+        return found
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """What a parallel plan of the decoder must divide."""
+        return (
+            Requirement("heads", self.heads, "sequence"),
+            Requirement("d_ff", self.d_ff, "tensor"),
+            Requirement("d_model", self.d_model, "fsdp"),
+        )

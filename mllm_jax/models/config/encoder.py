@@ -1,0 +1,274 @@
+"""Typed configuration that encoders of all families share, and their connectors."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from mllm_jax.models.config import elements
+from mllm_jax.models.config.parts import Requirement, Section, Size, TilesConfig, default_head_dim
+
+#: GELU by its tanh approximation, exactly, or as `x * sigmoid(1.702 x)`.
+Activation = Literal["gelu_tanh", "gelu", "quick_gelu"]
+
+
+class ConnectorConfig(Section):
+    """Encoder outputs to the decoder's width.
+
+    Args:
+        kind: `mlp` (stack, Linear, activation, Linear), `linear` (stack, Linear), `average`
+            (the mean of what a stack would join, then the encoder's last norm, then Linear).
+        hidden: width between the two linear layers of `mlp`; None = the decoder's `d_model`.
+        activation: between the two linear layers of `mlp`.
+        bias: whether the linear layers have biases.
+        stack: consecutive encoder outputs joined into one; for images `(rows, columns)` of a
+            block of patches (pixel shuffle), for audio a number of frames.
+    """
+
+    kind: Literal["mlp", "linear", "average"] = "mlp"
+    hidden: int | None = Field(None, gt=0)
+    activation: Activation = "gelu_tanh"
+    bias: bool = True
+    stack: Annotated[int, Field(gt=0)] | tuple[int, int] = 1
+
+    @model_validator(mode="after")
+    def _with_effect(self) -> ConnectorConfig:
+        default = type(self).model_fields
+        for key in ("hidden", "activation"):
+            value, unset = getattr(self, key), default[key].default
+            if self.kind != "mlp" and value != unset:
+                raise ValueError(
+                    f"connector.{key} {value} has no effect, as connector.kind is {self.kind}; "
+                    "valid: leave it out, or connector.kind mlp"
+                )
+        return self
+
+
+class _EncoderConfig(Section):
+    """What all encoders have.
+
+    A family also says what its cost is made of: what `blocks` and `products` its layers have, if
+    not two of each, and the elements of its parameters.
+
+    Args:
+        family: which encoder; see the classes.
+        layers: transformer layers.
+        d_model: width of the residual stream.
+        heads: attention heads.
+        head_dim: width of a head; `d_model / heads` if not given.
+        d_ff: hidden width of the MLP.
+        norm_eps: added to the variance in norms.
+    """
+
+    #: Blocks of a layer, each of which gathers a row's positions once and scatters them once.
+    blocks: ClassVar[int] = 2
+    #: Products of a layer's MLP; three where it is gated.
+    products: ClassVar[int] = 2
+
+    layers: int = Field(gt=0, le=10_000)
+    d_model: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
+    d_ff: int = Field(gt=0)
+    connector: ConnectorConfig = ConnectorConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, values: Any) -> Any:
+        return default_head_dim(values) if isinstance(values, dict) else values
+
+    @property
+    def stack(self) -> int:
+        """Encoder outputs joined by the connector into one."""
+        stack = self.connector.stack
+        return stack if isinstance(stack, int) else math.prod(stack)
+
+    @property
+    def connected(self) -> int:
+        """Width of what the connector's first linear layer multiplies."""
+        return self.d_model * (1 if self.connector.kind == "average" else self.stack)
+
+    @property
+    def stride(self) -> int:
+        """Input positions per position of the transformer."""
+        return 1
+
+    @property
+    def reduction(self) -> int:
+        """Input positions per output of the connector."""
+        return self.stride * self.stack
+
+    @property
+    def tile_outputs(self) -> tuple[int, int] | None:
+        """Rows and columns of a tile's outputs; None for media that are not cut into tiles."""
+        return None
+
+    @property
+    def tile_inputs(self) -> int:
+        """Input positions of a tile; 0 for media that are not cut into tiles."""
+        return math.prod(self.tile_outputs) * self.reduction if self.tile_outputs else 0
+
+    @property
+    @abstractmethod
+    def stem_flops(self) -> float:
+        """FLOPs of what is multiplied before the layers, per input position."""
+
+    @property
+    @abstractmethod
+    def layer_elements(self) -> elements.Elements:
+        """Elements of the parameters of one layer."""
+
+    @property
+    @abstractmethod
+    def rest_elements(self) -> elements.Elements:
+        """Elements of the parameters before and behind the layers, without the connector."""
+
+    def connector_elements(self, d_decoder: int) -> elements.Elements:
+        """Elements of the connector's parameters, to a decoder of width `d_decoder`."""
+        own, inputs = self.connector, self.connected
+        if own.kind == "mlp":
+            return elements.mlp(inputs, own.hidden or d_decoder, d_decoder, own.bias)
+        return elements.dense(((None, inputs),), (("embed", d_decoder),), own.bias)
+
+    def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
+        """What a parallel plan of this encoder must divide; `d_decoder` is the decoder's width."""
+        shared = (
+            Requirement("heads", self.heads, "sequence"),
+            Requirement("d_ff", self.d_ff, "tensor"),
+            Requirement("d_model", self.d_model, "fsdp"),
+            Requirement("decoder d_model", d_decoder, "fsdp"),
+        )
+        if self.connector.kind != "mlp":
+            return shared
+        hidden = self.connector.hidden or d_decoder
+        return (*shared, Requirement("connector.hidden", hidden, "tensor"))
+
+
+class ImageEncoderConfig(_EncoderConfig):
+    """What vision transformers have.
+
+    Args:
+        patch: height and width of a patch in pixels.
+        channels: 1 (grey) or 3 (RGB).
+        grid: rows and columns of the learned position grid; other image sizes interpolate it.
+        tiles: how images are cut into tiles; null: they are encoded as they are.
+    """
+
+    patch: Size
+    channels: Literal[1, 3] = 3
+    grid: Size
+    tiles: TilesConfig | None = None
+
+    @model_validator(mode="after")
+    def _whole_tiles(self) -> ImageEncoderConfig:
+        if self.tiles is None:
+            return self
+        if self.class_tokens != "none":
+            raise ValueError(
+                "tiles of encoders with a class token are not supported; valid: tiles null, or "
+                "an encoder without one, e.g. siglip"
+            )
+        for pixels, patch, block in zip(self.tiles.pixels, self.patch, self.block, strict=True):
+            if pixels < patch or pixels // patch % block:
+                raise ValueError(
+                    f"tiles.pixels: {list(self.tiles.pixels)} in patches of {list(self.patch)} "
+                    f"pixels are no whole blocks of {list(self.block)}, which connector.stack joins"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _blocks(self) -> ImageEncoderConfig:
+        stack = self.connector.stack
+        if isinstance(stack, int) and stack != 1:
+            raise ValueError(
+                f"connector.stack {stack} of an image encoder must be a block of patches, "
+                f"[rows, columns], for example [{stack}, 1] or [1, {stack}]"
+            )
+        if not isinstance(stack, int) and min(stack) < 1:
+            raise ValueError(f"connector.stack {list(stack)} must be at least [1, 1]")
+        return self
+
+    @property
+    def modality(self) -> Literal["image", "audio"]:
+        """What the encoder takes in."""
+        return "image"
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Rows and columns of patches that the connector joins."""
+        stack = self.connector.stack
+        return (1, 1) if isinstance(stack, int) else stack
+
+    @property
+    def class_tokens(self) -> Literal["none", "dropped", "kept"]:
+        """Whether every image has a class token, and whether its output lands."""
+        return "none"
+
+    @property
+    def tile_outputs(self) -> tuple[int, int] | None:
+        """Rows and columns of a tile's outputs; pixels beyond whole blocks are not seen."""
+        if self.tiles is None:
+            return None
+        (height, width), (rows, columns) = self.tiles.pixels, self.block
+        return height // self.patch[0] // rows, width // self.patch[1] // columns
+
+    @property
+    def features(self) -> int:
+        """Values per patch: height x width x channels."""
+        return math.prod(self.patch) * self.channels
+
+    @property
+    def stem_flops(self) -> float:
+        """Of patches and positions: the interpolation of learned positions is a product."""
+        return 2 * self.d_model * (self.features + math.prod(self.grid))
+
+    def stem_elements(self, bias: bool = True, class_token: bool = False) -> elements.Elements:
+        """Elements of the patches' layer, of the learned positions and of the class token."""
+        patches = elements.dense(((None, self.features),), (("embed", self.d_model),), bias)
+        entries = math.prod(self.grid) + class_token
+        own = patches + elements.table(entries, None, self.d_model)
+        return own + elements.vector(self.d_model) if class_token else own
+
+    def attention_elements(self, biases: str, qk_norm: bool = False) -> elements.Elements:
+        """Elements of a layer's attention, see `elements.attention`."""
+        heads = self.heads, self.heads, self.head_dim
+        return elements.attention(self.d_model, *heads, biases, qk_norm)
+
+
+class AudioEncoderConfig(_EncoderConfig):
+    """What encoders of log-mel frames have.
+
+    Args:
+        mels: mel bands per frame.
+        lookahead: frames behind a clip that convolutions read as well.
+    """
+
+    mels: int = Field(80, gt=0)
+    lookahead: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _frames(self) -> AudioEncoderConfig:
+        if not isinstance(self.connector.stack, int):
+            raise ValueError(
+                f"connector.stack {list(self.connector.stack)} of an audio encoder must be a "
+                f"number of frames, for example {math.prod(self.connector.stack)}"
+            )
+        return self
+
+    @property
+    def modality(self) -> Literal["image", "audio"]:
+        """What the encoder takes in."""
+        return "audio"
+
+    @property
+    def features(self) -> int:
+        """Values per frame."""
+        return self.mels
+
+    @property
+    def longest(self) -> int | None:
+        """Most frames of a clip, if there are positions for no more."""
+        return None

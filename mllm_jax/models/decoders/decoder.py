@@ -1,0 +1,164 @@
+"""The decoder: all families as one configurable block."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.models.config.model import DecoderConfig
+from mllm_jax.models.layers import (
+    MLP,
+    AttentionSpec,
+    Dense,
+    GatedMLP,
+    LayerNorm,
+    RMSNorm,
+    Segments,
+    SelfAttention,
+    gathered,
+    normal,
+    residual_gain,
+)
+from mllm_jax.models.parameters import Block, Params, Tower
+from mllm_jax.models.positions import rotary
+from mllm_jax.models.vocabulary import embed_tokens
+from sharding.collectives import axis_index, shard_slice
+from sharding.grid import View
+
+
+class Embedding(nnx.Module):
+    """A table `[entries, d_model]`, normal with variance `1 / d_model`."""
+
+    def __init__(self, entries: int, axis: str | None, d_model: int, rngs: nnx.Rngs) -> None:
+        self.embedding = normal(rngs, (entries, d_model), (axis, "embed"), d_model**-0.5)
+
+
+class DecoderLayer(nnx.Module):
+    """Pre-norm attention, then MLP; names follow the released Llama weights."""
+
+    def __init__(self, config: DecoderConfig, backend: str, rngs: nnx.Rngs) -> None:
+        gain = residual_gain(config.layers)
+        d_model, d_ff = config.d_model, config.d_ff
+        self.input_layernorm = _norm(config, rngs)
+        self.self_attn = SelfAttention(_attention_spec(config, backend), rngs)
+        self.post_attention_layernorm = _norm(config, rngs)
+        self.mlp = (
+            GatedMLP(d_model, d_ff, rngs, gain)
+            if config.traits.gated
+            else MLP((d_model, d_ff, d_model), rngs, gain)
+        )
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """`[rows, tokens / shards, d_model]` to the same."""
+        x = x + self.self_attn(gathered(self.input_layernorm(x), view), segments, view)
+        return x + self.mlp(gathered(self.post_attention_layernorm(x), view), view)
+
+
+def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
+    """Blocks of the decoder; no `lm_head` when tied, no `embed_positions` if they are rotary.
+
+    `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.
+    """
+    vocab, d_model = config.vocab_size, config.d_model
+    tower = {
+        "embed_tokens": Block(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
+        "layers": Block(lambda rngs: DecoderLayer(config, backend, rngs), config.layers),
+        "norm": Block(lambda rngs: _norm(config, rngs)),
+    }
+    if not config.traits.rotary:
+        entries = config.max_positions
+        tower["embed_positions"] = Block(lambda rngs: Embedding(entries, None, d_model, rngs))
+    if config.extra_tokens:
+        extra = config.extra_tokens
+        tower["extra_embedding"] = Block(lambda rngs: Embedding(extra, None, d_model, rngs))
+    if not config.tie_embeddings:
+        tower["lm_head"] = Block(
+            lambda rngs: Dense((("embed", d_model),), (("vocab", vocab),), rngs)
+        )
+    return tower
+
+
+def embed(
+    config: DecoderConfig,
+    tower: Tower,
+    params: Params,
+    tokens: jax.Array,
+    positions: jax.Array,
+    is_media: jax.Array,
+    view: View,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    """Token (and learned position) embeddings; zero at media positions but for the position.
+
+    With stages this is a stage's share of a sum over them.
+
+    Args:
+        config: of the decoder.
+        tower, params: its blocks and their local shards.
+        tokens, positions, is_media: `[rows, tokens]`, whole on every rank of the row.
+
+    Returns:
+        `[rows, tokens / shards, d_model]`.
+    """
+    table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
+    # What is behind the vocabulary may be padding of the table, which does not train.
+    known = tokens < config.vocab_size
+    x = embed_tokens(table, tokens, known & ~is_media, dtype, view)
+    if "embed_positions" in tower:
+        learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
+        rows = learned[shard_slice(positions, view.sequence, dim=1)].astype(dtype)
+        x = x + _once(rows, view)
+    if "extra_embedding" in tower:
+        extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
+        behind = shard_slice(tokens, view.sequence, dim=1) - config.vocab_size
+        # A product, so that the gradient of a few rows is no sum of scattered ones.
+        chosen = jax.nn.one_hot(behind, config.extra_tokens, dtype=dtype)
+        x = x + _once(chosen @ extra.astype(dtype), view)
+    return x
+
+
+def _once(rows: jax.Array, view: View) -> jax.Array:
+    """What is on every stage, as a share of a sum over the stages: that of the first alone."""
+    return jnp.where(axis_index(view.stage) == 0, rows, 0)
+
+
+def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Array) -> Segments:
+    """What the layers need to know about a packed batch, computed once."""
+    if not config.traits.rotary:
+        return Segments(segment_ids)
+    turns = rotary(positions, config.head_dim, config.rope_theta, config.rope_scaling)
+    return Segments(segment_ids, turns)
+
+
+def head_kernel(tower: Tower, params: Params, view: View) -> jax.Array:
+    """Output projection `[d_model, padded vocab / ranks]` float32.
+
+    It is the transpose of the embedding if that is tied.
+    """
+    if "lm_head" in tower:
+        return tower["lm_head"].bind(params["lm_head"], view).kernel[...]
+    return tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...].T
+
+
+def _norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
+    kind = LayerNorm if config.traits.centred else RMSNorm
+    return kind(config.d_model, config.norm_eps, rngs)
+
+
+def _attention_spec(config: DecoderConfig, backend: str) -> AttentionSpec:
+    traits = config.traits
+    return AttentionSpec(
+        d_model=config.d_model,
+        heads=config.heads,
+        kv_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        causal=True,
+        backend=backend,
+        q_bias="q" in traits.biases,
+        k_bias="k" in traits.biases,
+        v_bias="v" in traits.biases,
+        o_bias="o" in traits.biases,
+        qk_norm=config.norm_eps if traits.qk_norm else None,
+        gain=residual_gain(config.layers),
+    )

@@ -1,0 +1,1 @@
+"""What the cost model must know of a model."""

@@ -1,0 +1,132 @@
+"""FLOPs of every family, counted product by product."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, ModelConfig
+from scheduling.costs.work import TRAINING_FACTOR, TowerWork
+
+
+def tower_work(config: ModelConfig, module: str) -> TowerWork:
+    """Forward work of `"decoder"` (with its head) or of an encoder (with its connector)."""
+    if module == "decoder":
+        return decoder_work(config.decoder)
+    return encoder_work(config.encoders[module], config.decoder.d_model)
+
+
+def tower_works(config: ModelConfig) -> dict[str, TowerWork]:
+    """Forward work of every module, by name."""
+    return {name: tower_work(config, name) for name in ("decoder", *config.encoders)}
+
+
+def model_flops(
+    config: ModelConfig,
+    lengths: Mapping[str, ArrayLike],
+    frozen: Collection[str] = (),
+    targets: float = 0,
+) -> float:
+    """FLOPs of one training step, forward and backward, without recomputation.
+
+    Args:
+        config: of the model.
+        lengths: segment lengths of every module in input positions, e.g. `{"decoder": [90, 38],
+            "vision": [64]}`.
+        frozen: what does not train, by the names of `train.freeze`; gradients go through a frozen
+            decoder to its inputs, and into a frozen encoder not at all.
+        targets: tokens that have a loss: the head is computed for these.
+    """
+    towers = sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
+    return towers + targets * work_parts(config, "decoder").end.linear * _products(frozen)
+
+
+def _products(frozen: Collection[str]) -> float:
+    """Of the decoder: the forward, and one for each gradient of inputs and of parameters."""
+    return 2 if "decoder" in frozen else TRAINING_FACTOR
+
+
+def _trained_flops(
+    config: ModelConfig, name: str, lengths: ArrayLike, frozen: Collection[str]
+) -> float:
+    """Of one tower, and of an encoder's connector; without the decoder's head."""
+    if name == "decoder":
+        layers = config.decoder.layers * work_parts(config, name).layer.flops(lengths)
+        return _products(frozen) * layers
+    if name not in frozen:
+        return TRAINING_FACTOR * tower_work(config, name).flops(lengths)
+    connector = 0 if f"{name}.connector" in frozen else 2
+    whole = tower_work(config, name).flops(lengths)
+    return whole + connector * work_parts(config, name).end.flops(lengths)
+
+
+@dataclass(frozen=True)
+class WorkParts:
+    """Forward work of a tower, cut where a pipeline cuts it; per input position all the same.
+
+    Attributes:
+        start: before the layers (an encoder's patches or convolutions).
+        layer: of one layer.
+        end: after the layers (the decoder's head, an encoder's connector).
+    """
+
+    start: TowerWork
+    layer: TowerWork
+    end: TowerWork
+
+
+def work_parts(config: ModelConfig, module: str) -> WorkParts:
+    """Parts of `tower_work(config, module)`."""
+    if module == "decoder":
+        return _decoder_parts(config.decoder)
+    return _encoder_parts(config.encoders[module], config.decoder.d_model)
+
+
+def decoder_work(config: DecoderConfig) -> TowerWork:
+    """Work per token, embeddings free, the head on every token, as if all had a loss."""
+    return _total(_decoder_parts(config), config.layers)
+
+
+def encoder_work(config: EncoderConfig, d_decoder: int) -> TowerWork:
+    """Work per patch or frame, connector included.
+
+    An image in tiles attends within each of them, so that its work grows with their number.
+    """
+    work = _total(_encoder_parts(config, d_decoder), config.layers)
+    if not config.tile_inputs:
+        return work
+    return TowerWork(work.linear + work.quadratic * config.tile_inputs, 0)
+
+
+def _total(parts: WorkParts, layers: int) -> TowerWork:
+    linear = parts.start.linear + layers * parts.layer.linear + parts.end.linear
+    return TowerWork(linear, layers * parts.layer.quadratic)
+
+
+def _decoder_parts(config: DecoderConfig) -> WorkParts:
+    width = config.heads * config.head_dim
+    projections = 2 * config.d_model * (2 * width + 2 * config.kv_heads * config.head_dim)
+    products = 3 if config.traits.gated else 2
+    layer = projections + 2 * products * config.d_model * config.d_ff
+    head = 2 * config.d_model * config.vocab_size
+    return WorkParts(TowerWork(0, 0), TowerWork(layer, 4 * width), TowerWork(head, 0))
+
+
+def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
+    width, d_model, stride = config.heads * config.head_dim, config.d_model, config.stride
+    layer = (8 * d_model * width + 2 * config.products * d_model * config.d_ff) / stride
+    return WorkParts(
+        TowerWork(config.stem_flops, 0),
+        TowerWork(layer, 4 * width / stride**2),
+        TowerWork(_connector(config, d_decoder), 0),
+    )
+
+
+def _connector(config: EncoderConfig, d_decoder: int) -> float:
+    """Products of the connector, per input position."""
+    if config.connector.kind != "mlp":
+        return 2 * config.connected * d_decoder / config.reduction
+    hidden = config.connector.hidden or d_decoder
+    return 2 * hidden * (config.connected + d_decoder) / config.reduction

@@ -1,0 +1,54 @@
+"""What the cost model must know of a model's towers, from their configuration alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.work.flops import work_parts
+from scheduling.costs.work import Part, TowerProfile
+
+
+def tower_profiles(config: ModelConfig) -> Mapping[str, TowerProfile]:
+    """Profiles of `"decoder"` and of every encoder with its connector, by name."""
+    return {name: _profile(config, name) for name in ("decoder", *config.encoders)}
+
+
+def _profile(config: ModelConfig, name: str) -> TowerProfile:
+    tower: DecoderConfig | EncoderConfig
+    if name == "decoder":
+        tower, stride, reduction, features = config.decoder, 1, 1, 0
+        outputs, blocks, rest = tower.vocab_size, 2, tower.rest_elements
+    else:
+        tower = config.encoders[name]
+        stride, reduction, features = tower.stride, tower.reduction, tower.features
+        outputs, blocks = config.decoder.d_model, tower.blocks
+        rest = tower.rest_elements + tower.connector_elements(outputs)
+    parts = work_parts(config, name)
+    return TowerProfile(
+        layers=tower.layers,
+        width=tower.d_model,
+        stride=stride,
+        reduction=reduction,
+        features=features,
+        outputs=outputs,
+        blocks=blocks,
+        heads=tower.heads,
+        kv_heads=tower.kv_heads if isinstance(tower, DecoderConfig) else tower.heads,
+        head_dim=tower.head_dim,
+        start=Part(parts.start, 4 * tower.d_model),
+        layer=Part(parts.layer, _moved(tower)),
+        end=Part(parts.end, 8 * tower.d_model),
+        layer_parameters=dict(tower.layer_elements),
+        rest_parameters=dict(rest),
+    )
+
+
+def _moved(tower: DecoderConfig | EncoderConfig) -> float:
+    """Elements that a layer's norms, residual sums, rotations and activations read and write.
+
+    A norm or a residual sum takes two or three times the width, and there are two of each; what is
+    done to queries, keys, values and the attention's output six times the heads' width; what is
+    done between the products of the MLP four times its width.
+    """
+    return 10 * tower.d_model + 6 * tower.heads * tower.head_dim + 4 * tower.d_ff

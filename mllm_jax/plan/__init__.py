@@ -1,0 +1,1 @@
+"""Plans for a configuration, and what a step is predicted to take."""

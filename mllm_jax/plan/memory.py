@@ -1,0 +1,26 @@
+"""What the configured step takes of a device's memory, on hardware that need not be here."""
+
+from __future__ import annotations
+
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.schedule import encoder_pieces, pipeline_plan
+from mllm_jax.config.workload import on_platform, strategy
+from mllm_jax.plan.traced import traced_workload
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.memory import Memory, step_memory
+from scheduling.search.branch_and_bound import buffer_sizes
+
+
+def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
+    """Bytes of one device.
+
+    Raises:
+        ScheduleError: the sizes of the pipeline do not fit together.
+    """
+    settled = on_platform(config, hardware.platform)
+    plan = pipeline_plan(settled)
+    pieces = {cut.name: cut.pieces for cut in encoder_pieces(settled)}
+    chosen = strategy(settled, pieces)
+    tensors = sorted({own.tensor for own in settled.parallel.plans.values()})
+    sizes = None if plan is None else buffer_sizes(plan.schedule, chosen)
+    return step_memory(traced_workload(settled, tensors), chosen, hardware, sizes)

@@ -1,0 +1,185 @@
+"""Plans for a configuration: the space that is searched, and plans as configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from mllm_jax.config.checks import check_sections
+from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
+from mllm_jax.config.schedule import cut_encoder, make_schedule, one_stage
+from mllm_jax.config.workload import on_platform
+from mllm_jax.plan.traced import traced_workload
+from scheduling.costs.estimate import Strategy, Workload
+from scheduling.costs.hardware import Hardware
+from scheduling.schedules.schedule import Schedule, ScheduleError
+from scheduling.search.branch_and_bound import Lean, Outcome, Progress, Search, leanest, search
+from scheduling.search.space import Need, Space
+from sharding.plan import ParallelPlan
+
+#: Larger tensor groups are not tried.
+MOST_TENSORS = 128
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Searches plans for the model, the rows of a step and the devices of a configuration.
+
+    Attributes:
+        config: its plans, schedule, `model.remat`, `data.rows` and `train.accumulate` are what is
+            chosen; the product of the last two stays.
+        hardware: of the devices.
+        name: how `schedule.hardware` calls it.
+        memory: bytes of a device that a step may take; None for all that a program may.
+        within: share by which what is found may miss the fastest.
+    """
+
+    config: ExperimentConfig
+    hardware: Hardware
+    name: str
+    memory: float | None = None
+    within: float = 0.0
+    _cuts: dict[Any, int] = field(default_factory=dict, repr=False, compare=False)
+
+    def with_devices(self, devices: int) -> Planner:
+        """The same for so many devices."""
+        parallel = self.config.parallel.model_copy(update={"devices": devices})
+        config = self.config.model_copy(update={"parallel": parallel})
+        return Planner(config, self.hardware, self.name, self.memory, self.within)
+
+    @cached_property
+    def settled(self) -> ExperimentConfig:
+        """The configuration as it is on the platform of the hardware."""
+        return on_platform(self.config, self.hardware.platform)
+
+    @cached_property
+    def space(self) -> Space:
+        """Degrees that the model's sizes divide by; groups of them stay within a domain."""
+        devices, needs = self.config.parallel.devices, tuple(self._needs())
+        split: dict[str, list[int]] = {need.axis: [] for need in needs}
+        for need in needs:
+            if need.tower == "decoder":
+                split[need.axis].append(need.size)
+        most = min(devices, self.hardware.domain, MOST_TENSORS)
+        rows = [n for n in range(1, most + 1) if all(size % n == 0 for size in split["sequence"])]
+        return Space(
+            devices=devices,
+            needs=needs,
+            memory=self.hardware.room if self.memory is None else self.memory,
+            contexts=tuple(rows),
+            tensors=tuple(n for n in rows if all(size % n == 0 for size in split["tensor"])),
+            domain=most,
+            pad=self.settled.schedule.pad_layers,
+        )
+
+    def _needs(self) -> list[Need]:
+        config, needs = self.settled, []
+        model, data = config.model, config.data
+        for name in ("decoder", *model.encoders):
+            for size, length, axis in model.requirements(name):
+                needs.append(Need(name, size, length, axis))
+            encoder = model.encoders.get(name)
+            budget = data.budgets["tokens" if encoder is None else name]
+            unit = 1 if encoder is None else encoder.reduction
+            needs.append(Need(name, "positions of a row", budget // unit, "sequence"))
+        return needs
+
+    @cached_property
+    def workload(self) -> Workload:
+        """What a step computes."""
+        return traced_workload(self.settled, self.space.tensors or ())
+
+    def configured(self, strategy: Strategy) -> ExperimentConfig:
+        """The configuration with the plans of `strategy`, for the devices that it uses.
+
+        Its sections are not checked again.
+        """
+        config = self.config
+        encoders = {n: plan for n, plan in strategy.plans.items() if n != "decoder"}
+        devices = strategy.decoder.devices
+        parallel = config.parallel.model_copy(
+            update={"devices": devices, "decoder": strategy.decoder, "encoders": encoders}
+        )
+        rows = self.workload.rows // strategy.microbatches
+        return config.model_copy(
+            update={
+                "parallel": parallel,
+                "schedule": self._schedule(strategy),
+                "model": config.model.model_copy(update={"remat": strategy.remat}),
+                "data": config.data.model_copy(update={"rows": rows}),
+                "train": config.train.model_copy(update={"accumulate": strategy.microbatches}),
+            }
+        )
+
+    def _schedule(self, strategy: Strategy) -> ScheduleConfig:
+        chosen = self.config.schedule
+        default = type(chosen)(hardware=self.name)
+        if strategy.decoder.stage == 1:
+            return default
+        return default.model_copy(
+            update={
+                "chunks": strategy.chunks,
+                "encoder_placement": strategy.placement,
+                "live": strategy.live,
+                "fsdp_gather": strategy.gather,
+                "pieces": dict(strategy.pieces),
+                "pad_layers": chosen.pad_layers,
+            }
+        )
+
+    def schedule(self, strategy: Strategy, thorough: bool = True) -> Schedule:
+        """The schedule as the train step makes it, or, if not `thorough`, one made faster.
+
+        Raises:
+            ScheduleError: the sizes do not fit together.
+        """
+        for problem in check_sections(self.configured(strategy)):
+            raise ScheduleError(str(problem))
+        if strategy.decoder.stage == 1:
+            return one_stage(self.configured(strategy))
+        pieces = self._pieces(strategy)
+        return make_schedule(self.configured(replace(strategy, pieces=pieces)), thorough)
+
+    def _pieces(self, strategy: Strategy) -> dict[str, int]:
+        """How encoders are cut.
+
+        One of several stages has a piece for each: smaller ones would only be sent more often.
+        """
+        stages = {name: strategy.plans[name].stage for name in self.workload.encoders}
+        return {name: n if n > 1 else self._cut(strategy, name) for name, n in stages.items()}
+
+    def _cut(self, strategy: Strategy, name: str) -> int:
+        """Pieces of an encoder of one stage.
+
+        They are found once for all strategies that share parameters in other ways, or have other
+        plans for other encoders: for parameters gathered over all ranks at the start of a step.
+        """
+        own, decoder = strategy.plans[name], strategy.decoder
+        plans = dict.fromkeys(strategy.plans, _shared(own)) | {"decoder": _shared(decoder)}
+        usual = replace(strategy, plans=plans, pieces={}, gather="step", co_issue=False)
+        key = (name, str(usual))
+        if key not in self._cuts:
+            self._cuts[key] = cut_encoder(self.configured(usual), name).pieces
+        return self._cuts[key]
+
+    def search(
+        self,
+        top: int = 1,
+        progress: Progress | None = None,
+        space: Space | None = None,
+        known: Sequence[Outcome] = (),
+    ) -> Search:
+        """The fastest strategies of `space`, by default of all, and of those that are known."""
+        given = space or self.space, self.workload, self.hardware, self.schedule
+        return search(*given, top, progress, self.within, known)
+
+    def leanest(self, space: Space | None = None) -> Lean | None:
+        """What takes the least memory of `space`, by default of all, and its bytes."""
+        return leanest(space or self.space, self.workload, self.hardware, self.schedule)
+
+
+def _shared(plan: ParallelPlan) -> ParallelPlan:
+    """`plan` with its parameters shared by all ranks of the batch."""
+    return plan.model_copy(update={"data": 1, "fsdp": plan.batch})

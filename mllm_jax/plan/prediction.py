@@ -1,0 +1,156 @@
+"""What one way to run a step is predicted to take, and how it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, floor, log10
+from typing import Any
+
+from mllm_jax.plan.planner import Planner
+from scheduling.costs.estimate import Strategy
+from scheduling.search.branch_and_bound import Outcome
+from scheduling.simulate.simulation import IDLE_KINDS, Simulation
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one way to run the step is predicted to take.
+
+    Attributes:
+        name: of the way.
+        plan: in words.
+        devices: that it uses; None if it cannot be run.
+        seconds: of a step; None if it cannot be run.
+        compute, idle: seconds of a device, the mean over all; None if only their sum is known.
+        hidden: share of the encoders' work that makes the step no longer; None without encoders.
+        memory: bytes of a device.
+        mfu: model FLOPs utilisation of the devices that are used.
+        recomputed: the same, counting what is computed again.
+        reason: why it cannot be run, is slower than the best, or leaves devices idle.
+        stages: of the decoder's pipeline.
+    """
+
+    name: str
+    plan: str
+    devices: int | None = None
+    seconds: float | None = None
+    compute: float | None = None
+    idle: dict[str, float] | None = None
+    hidden: float | None = None
+    memory: float | None = None
+    mfu: float | None = None
+    recomputed: float | None = None
+    reason: str = ""
+    stages: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The same keys, whatever the way."""
+        return {
+            "plan": self.plan,
+            "devices": self.devices,
+            "step_seconds": self.seconds,
+            "encoder_hidden": self.hidden,
+            "mfu": self.mfu,
+            "mfu_with_recomputation": self.recomputed,
+            "memory_bytes": self.memory,
+            "compute_seconds": self.compute,
+            "idle_seconds": self.idle,
+            "reason": self.reason,
+        }
+
+    @property
+    def texts(self) -> list[str]:
+        """What there is to say of it."""
+        return [text for text in (self.plan, self.reason) if text]
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Cells of a table."""
+        if self.seconds is None:
+            return (self.name, *"-" * (len(COLUMNS) - 1))
+        idle = [
+            None if self.idle is None else self.idle[kind] / self.seconds for kind in IDLE_KINDS
+        ]
+        return (
+            self.name,
+            str(self.devices),
+            f"{self.seconds:.4g}",
+            percent(self.mfu),
+            percent(self.recomputed),
+            gib(self.memory or 0.0),
+            percent(self.hidden),
+            *map(percent, idle),
+        )
+
+
+COLUMNS = (
+    *("way", "devices", "seconds", "MFU", "with recomputation", "GiB", "encoders hidden"),
+    *IDLE_KINDS,
+)
+
+
+def percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def gib(size: float) -> str:
+    """GiB with three digits, rounded up: so much is enough."""
+    if not size:
+        return "0"
+    digits = 2 - floor(log10(size / GIB))
+    return f"{ceil(size / GIB * 10**digits) / 10**digits:.{max(0, digits)}f}"
+
+
+def predicted(planner: Planner, name: str, outcome: Outcome) -> Prediction:
+    """The prediction of a searched strategy."""
+    made = of_simulation(planner, name, outcome.strategy, outcome.simulation)
+    return replace(made, plan=describe(outcome.strategy), memory=outcome.memory.total)
+
+
+def describe(strategy: Strategy) -> str:
+    """A strategy in one line."""
+    plans = "; ".join(f"{name} {plan}" for name, plan in strategy.plans.items())
+    microbatches = counted(strategy.microbatches, "microbatch", "microbatches")
+    parts = [plans, microbatches, f"remat {strategy.remat}"]
+    if strategy.decoder.stage > 1:
+        cuts = strategy.pieces.items()
+        pieces = ", ".join(f"{name} in {counted(n, 'piece', 'pieces')}" for name, n in cuts)
+        parts += [counted(strategy.chunks, "chunk", "chunks")]
+        parts += [f"encoders in {strategy.placement}", pieces] if pieces else []
+    if strategy.decoder.stage > 1 and strategy.decoder.fsdp > 1:
+        parts.append(f"gathered by {strategy.gather}")
+    return ", ".join(parts)
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """A number with its noun."""
+    return f"{number} {one if number == 1 else many}"
+
+
+def of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simulation) -> Prediction:
+    return Prediction(
+        name,
+        describe(strategy),
+        strategy.decoder.devices,
+        made.makespan,
+        made.compute,
+        {str(kind): seconds for kind, seconds in made.idle.items()},
+        made.encoder_hidden,
+        None,
+        *utilisation(planner, strategy, made.makespan),
+        stages=strategy.decoder.stage,
+    )
+
+
+def utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[float, float]:
+    """Model FLOPs utilisation of the devices used, without and with what is computed again."""
+    work = planner.workload
+    forward = sum(work.flops(name) for name in work.towers)
+    trained = sum(work.flops(name) for name in work.towers if name not in work.frozen)
+    through = work.flops("decoder") if "decoder" in work.frozen else 0.0
+    again = 0.0 if strategy.remat == "none" else trained + through
+    peak = planner.hardware.peak(work.dtype) * strategy.decoder.devices * seconds
+    flops = forward + 2 * trained + through
+    return flops / peak, (flops + again) / peak

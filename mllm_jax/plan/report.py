@@ -1,0 +1,236 @@
+"""The plan of a run: the best strategies beside what others would do, and a ready configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.config.load import resolve, to_yaml
+from mllm_jax.plan.baselines import compared, own_ways, simulated_baselines, smallest
+from mllm_jax.plan.budgets import Advice
+from mllm_jax.plan.planner import Planner
+from mllm_jax.plan.prediction import GIB, Prediction, counted, gib, predicted
+from mllm_jax.plan.same_remat import NAME, beside, same_remat
+from scheduling.costs.estimate import Strategy
+from scheduling.search.branch_and_bound import Outcome, Progress, Search
+from scheduling.search.space import decoder_plans
+
+#: Seconds between lines of progress.
+REPORT = 10
+
+
+class PlanningError(ValueError):
+    """No plan meets what was asked for."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What `plan` found.
+
+    Attributes:
+        best: the fastest strategies, the fastest first.
+        baselines: by name.
+        found: the search.
+        seconds: that it took.
+        file: the configuration that was written.
+        hardware: in words: devices and the bytes that a step may take of each.
+        within: the share by which the best may miss the fastest.
+        budgets: the present and the chosen budgets, where they were to be chosen.
+        same_remat: the fastest that computes again what is configured; None for none asked for.
+    """
+
+    best: tuple[Prediction, ...]
+    baselines: dict[str, Prediction]
+    found: Search
+    seconds: float
+    file: Path
+    hardware: str
+    within: float = 0.0
+    budgets: Advice | None = None
+    same_remat: Prediction | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"best", "top", "same_remat", "baselines": {name}, "hardware", "search_seconds",
+        "within", "simulated", "families", "refused", "budgets", "file"}`."""
+        return {
+            "best": self.best[0].to_json(),
+            "top": [own.to_json() for own in self.best],
+            "same_remat": self.same_remat.to_json() if self.same_remat else None,
+            "baselines": {name: own.to_json() for name, own in self.baselines.items()},
+            "hardware": self.hardware,
+            "search_seconds": self.seconds,
+            "within": self.within,
+            "simulated": self.found.simulated,
+            "families": self.found.families,
+            "refused": dict(self.found.refused),
+            "budgets": self.budgets.to_json() if self.budgets else None,
+            "file": str(self.file),
+        }
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Cells of the table: the best, the baselines, the best with the configured remat."""
+        return [own.row for own in (*self.best, *self.baselines.values(), *self._unlike_best)]
+
+    @property
+    def _unlike_best(self) -> list[Prediction]:
+        own = self.same_remat
+        return [own] if own and own.seconds != self.best[0].seconds else []
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines below the table."""
+        plans = [f"{own.name}: {text}" for own in self.best for text in own.texts]
+        lost = [f"{name}: {own.reason}" for name, own in self.baselines.items()]
+        for own in self._unlike_best:
+            lost += [f"{NAME}: {text}" for text in own.texts] + beside(own, self.baselines)
+        refused = [f"{count} refused: {why}" for why, count in self.found.refused.items()]
+        missed = [f"the fastest may take up to {self.within:.3g} less"] if self.within else []
+        return [
+            *plans,
+            *lost,
+            f"for {self.hardware}",
+            f"{counted(self.found.families, 'decoder strategy', 'decoder strategies')}, "
+            f"{counted(self.found.simulated, 'whole strategy', 'whole strategies')} simulated in "
+            f"{self.seconds:.1f} s",
+            *missed,
+            *refused,
+            *(self.budgets.notes if self.budgets else ()),
+            f"written: {self.file}",
+        ]
+
+
+def plan(
+    planner: Planner,
+    top: int,
+    file: Path,
+    clock: Callable[[], float],
+    tell: Callable[[str], None] = lambda text: None,
+    budgets: Advice | None = None,
+) -> Planned:
+    """Search, compare with baselines and write the best as a configuration.
+
+    Args:
+        top: strategies to show, each with another plan of the decoder.
+        file: to write.
+        clock: of the search, in seconds.
+        tell: shows a line of progress.
+        budgets: how the planner's budgets were chosen, to be told.
+
+    Raises:
+        PlanningError: no strategy fits, and the message says by how much and what would; or the
+            file cannot be written.
+    """
+    _prepare(file)
+    start = clock()
+    # Ways of this framework first: what they find bounds the search of all the others.
+    ways = {
+        name: planner.search(top, _progress(tell, clock, f"{name}: "), space)
+        for name, space in own_ways(planner.space, planner.workload).items()
+    }
+    known = [outcome for way in ways.values() for outcome in way.best]
+    found = planner.search(top, _progress(tell, clock), known=known)
+    simulated = found.simulated + sum(way.simulated for way in ways.values())
+    found = replace(found, simulated=simulated)
+    seconds = clock() - start
+    if not found.best:
+        raise PlanningError(_no_plan(planner, found))
+    best = _shown(planner, found.best)
+    baselines = {
+        name: compared(own, best[0], planner.space.memory)
+        for name, own in simulated_baselines(planner, ways).items()
+    }
+    equal = same_remat(planner, found.best[0], known, _progress(tell, clock, f"{NAME}: "))
+    write(planner, found.best[0], file)
+    told = _told(planner)
+    return Planned(best, baselines, found, seconds, file, told, planner.within, budgets, equal)
+
+
+def _told(planner: Planner) -> str:
+    """The devices in words."""
+    space, title = planner.space, planner.hardware.title
+    return f"{space.devices} x {title}, {space.memory / GIB:.3g} GiB each"
+
+
+def _progress(tell: Callable[[str], None], clock: Callable[[], float], of: str = "") -> Progress:
+    """A line every `REPORT` seconds; `of` is what it begins with."""
+    start = last = clock()
+
+    def report(simulated: int, limit: float, bound: float) -> None:
+        nonlocal last
+        if (now := clock()) - last < REPORT:
+            return
+        last = now
+        best = f"the best takes {limit:.4g} s" if limit < inf else "none is the best yet"
+        tell(
+            f"{of}{now - start:.0f} s: {simulated} strategies simulated, {best}, "
+            f"what is left at least {bound:.4g} s"
+        )
+
+    return report
+
+
+def _shown(planner: Planner, found: Sequence[Outcome]) -> tuple[Prediction, ...]:
+    """Predictions of what was found, with what the plans leave idle."""
+    names = ["best", *(f"best {n}" for n in range(2, len(found) + 1))]
+    idle = [_idle(planner, outcome.strategy) for outcome in found]
+    if idle[0]:
+        idle[0] += f": {_why_idle(planner, found[0].strategy)}"
+    made = [predicted(planner, *own) for own in zip(names, found, strict=True)]
+    return tuple(replace(own, reason=why) for own, why in zip(made, idle, strict=True))
+
+
+def _idle(planner: Planner, strategy: Strategy) -> str:
+    used, there = strategy.decoder.devices, planner.space.devices
+    return f"uses {used} of {there} devices" if used < there else ""
+
+
+def _why_idle(planner: Planner, strategy: Strategy) -> str:
+    """Why nothing that uses more devices is faster."""
+    most = max(decoder_plans(planner.space, planner.workload))
+    if strategy.decoder.devices == most:
+        return "no degrees that divide the model and the rows multiply to more"
+    return "nothing that uses more, and fits, is faster"
+
+
+def _prepare(file: Path) -> None:
+    """Make the folder of `file`, and see that it can be written, before the search takes time."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        there = file.exists()
+        with file.open("a", encoding="utf-8"):
+            pass
+        if not there:
+            file.unlink()
+    except OSError as error:
+        raise PlanningError(
+            f"{file} cannot be written: {error.strerror}; choose another --output"
+        ) from error
+
+
+def write(planner: Planner, outcome: Outcome, file: Path) -> None:
+    """The configuration of `outcome`, which `launch.py train` takes.
+
+    Raises:
+        ConfigError: it is refused after all.
+    """
+    config = planner.configured(outcome.strategy)
+    resolve(config.model_dump(mode="json"), source=str(file))
+    idle = _idle(planner, outcome.strategy)
+    head = (
+        f"# Planned for {planner.space.devices} x {planner.hardware.title}: predicted "
+        f"{outcome.seconds:.4g} s a step,\n"
+        f"# {gib(outcome.memory.total)} GiB a device{idle and f'; {idle}'}.\n"
+    )
+    file.write_text(head + to_yaml(config), encoding="utf-8")
+
+
+def _no_plan(planner: Planner, found: Search) -> str:
+    """Why there is no plan, and the nearest change."""
+    return (
+        f"no plan for {planner.space.devices} x {planner.hardware.title} within "
+        f"{planner.space.memory / GIB:.3g} GiB a device: {smallest(planner, found.refused)}"
+    )

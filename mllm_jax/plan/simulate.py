@@ -1,0 +1,137 @@
+"""The configured step, simulated on hardware that need not be here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.schedule import encoder_pieces, one_stage, pipeline_plan
+from mllm_jax.config.workload import on_platform, strategy, workload
+from mllm_jax.runtime.folder import prepare_folder
+from scheduling.costs import estimate
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.times import StepTimes
+from scheduling.schedules.schedule import Schedule
+from scheduling.simulate.lockstep import simulate as simulate_schedule
+from scheduling.simulate.simulation import IDLE_KINDS, Options, Replica, Simulation
+from scheduling.simulate.trace import picture, write_chrome_trace
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What makes replicas differ from what the configuration says.
+
+    Attributes:
+        slow: by stage, what the compute of the first replica's devices is multiplied by.
+        sigma: spread of the microbatches' lengths: standard deviation of their logarithm.
+        seed: of the lengths.
+    """
+
+    slow: Mapping[int, float]
+    sigma: float = 0.0
+    seed: int = 0
+
+    def replicas(self, count: int, microbatches: int, modules: list[str]) -> tuple[Replica, ...]:
+        """Replicas that differ from the usual ones, of `count`, the first of them first."""
+        if not self.sigma:
+            return (Replica(self.slow),) if self.slow else ()
+        draw = np.random.default_rng(self.seed)
+        shape = count, len(modules), microbatches
+        # The mean of a log-normal variable is exp(mean + sigma^2 / 2).
+        factors = draw.lognormal(-(self.sigma**2) / 2, self.sigma, shape)
+        return tuple(
+            Replica(self.slow if index == 0 else {}, dict(zip(modules, own.tolist(), strict=True)))
+            for index, own in enumerate(factors)
+        )
+
+
+#: Replicas as the configuration says.
+NO_VARIATION = Variation({})
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What `simulate` found and wrote."""
+
+    hardware: Hardware
+    simulation: Simulation
+    files: tuple[Path, ...]
+
+    @property
+    def rows(self) -> list[tuple[str, float, str]]:
+        """Table rows: what devices do, the mean over all of them, in seconds and as a share."""
+        made = self.simulation
+        idle = [(f"idle: {kind}", made.idle[kind]) for kind in IDLE_KINDS]
+        named = [("compute", made.compute), *idle, ("step", made.makespan)]
+        whole = made.makespan or 1.0
+        return [(name, seconds, f"{seconds / whole:.1%}") for name, seconds in named]
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines below the table."""
+        hidden = self.simulation.encoder_hidden
+        share = [] if hidden is None else [f"encoder compute hidden: {hidden:.1%}"]
+        return [*share, *(f"written: {path}" for path in self.files)]
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"hardware", "seconds", "compute", "idle": {kind: seconds}, "encoder_hidden",
+        "files"}`."""
+        files = [str(path) for path in self.files]
+        return {"hardware": self.hardware.name, **self.simulation.to_json(), "files": files}
+
+
+def simulate(
+    config: ExperimentConfig, hardware: Hardware, folder: Path, variation: Variation
+) -> Simulated:
+    """Simulate the configured step and write its timeline into `folder`.
+
+    Raises:
+        ScheduleError: a slow stage does not exist, or its factor is no positive number.
+        HardwareError: `hardware` lacks the type of the activations.
+        RunError: `folder` cannot be written.
+    """
+    made = simulated_step(config, hardware, variation)
+    prepare_folder(folder, 0)
+    files = folder / "simulation.json", folder / "simulation.png"
+    lines = {f"simulated, {hardware.title}": made.timeline}
+    write_chrome_trace(files[0], lines)
+    picture(lines, files[1])
+    return Simulated(hardware, made, files)
+
+
+def simulated_step(
+    config: ExperimentConfig, hardware: Hardware, variation: Variation = NO_VARIATION
+) -> Simulation:
+    """The configured step on `hardware`; raises as `simulate` does."""
+    schedule, overlaps = _step(config)
+    replicas, modules = config.parallel.decoder.batch, ["decoder", *config.model.encoders]
+    distinct = variation.replicas(replicas, schedule.microbatches, modules)
+    options = Options(*overlaps, replicas=replicas, distinct=distinct)
+    return simulate_schedule(schedule, step_times(config, hardware), options)
+
+
+def _step(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:
+    """The schedule, whether it co-issues and whether its ends overlap with collectives.
+
+    Without a pipeline, the only stage runs all tasks of a microbatch after those of the one before.
+    """
+    plan = pipeline_plan(config)
+    if plan is not None:
+        return plan.schedule, (plan.co_issue, plan.overlap_gather)
+    return one_stage(config), (False, False)
+
+
+def step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
+    """Times of all tasks.
+
+    Raises:
+        HardwareError: `hardware` has no speed for the type of the activations.
+    """
+    settled = on_platform(config, hardware.platform)
+    pieces = {cut.name: cut.pieces for cut in encoder_pieces(settled)}
+    return estimate.step_times(workload(settled), strategy(settled, pieces), hardware)

@@ -1,0 +1,40 @@
+"""The workload of a step with what its layers keep, which is found by tracing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.config.workload import workload
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.kept import kept_bytes
+from scheduling.costs.estimate import Workload
+
+
+def traced_workload(config: ExperimentConfig, tensors: Sequence[int]) -> Workload:
+    """`workload(config)`, of whose memory may be asked, too.
+
+    Args:
+        config: as `on_platform` has settled it.
+        tensors: degrees of tensor parallelism for which the memory will be asked for.
+    """
+    whole, model = workload(config), config.model
+    asked = [
+        (name, tensor)
+        for name, positions in whole.positions.items()
+        for tensor in tensors
+        if _splits(model, name, tensor, positions)
+    ]
+    kept = {
+        (n, t): kept_bytes(model, n, t, whole.positions[n], trains=n not in whole.frozen)
+        for n, t in sorted(asked)
+    }
+    return replace(whole, kept=kept)
+
+
+def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
+    """Whether heads, widths and rows divide by `tensor`."""
+    unit = 1 if name == "decoder" else model.encoders[name].reduction
+    sizes = [need.size for need in model.requirements(name) if need.axis in ("tensor", "sequence")]
+    return all(size % tensor == 0 for size in (*sizes, positions // unit))

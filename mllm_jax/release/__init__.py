@@ -1,0 +1,1 @@
+"""Released weights, in and out."""

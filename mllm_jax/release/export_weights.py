@@ -1,0 +1,440 @@
+"""A run's newest checkpoint as a released one, for other programs to load."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from data.folders import put_folder
+from mllm_jax.models.config.model import EncoderConfig, ModelConfig
+from mllm_jax.models.pretrained.configs import CONFIG
+from mllm_jax.models.pretrained.families import FAMILIES
+from mllm_jax.models.pretrained.family import Composition, Connector, Family
+from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError, listed
+from mllm_jax.models.pretrained.release import Release
+from mllm_jax.models.pretrained.rules import Rule
+from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.release.export_processor import (
+    FILES,
+    GENERATION,
+    PREPROCESSOR,
+    TEXTS,
+    TOKENIZER,
+    TrainedProcessor,
+    ends,
+)
+from mllm_jax.release.model_card import card
+from mllm_jax.train.state.regroup import resized
+from mllm_jax.train.state.saved import SavedParameters
+
+#: Types of exported tensors, as safetensors and as `config.json` name them.
+DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
+CARD = "README.md"
+#: How the name of a part ends that is a connector.
+_CONNECTOR = ".connector"
+#: Of an encoder, what only configurations of whole models say.
+_OF_WHOLE = ("connector", "tiles", "class_token", "lookahead")
+_VIDEO = ("video_token_index", "video_token_id")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        folder: where.
+        family: `model_type`.
+        step: of the checkpoint.
+        tensors, bytes: how many, and their size.
+        kept: tensors that were taken from the release that the run began with.
+        copied: other files.
+    """
+
+    folder: Path
+    family: str
+    step: int
+    tensors: int
+    bytes: int
+    kept: int
+    copied: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"folder", "family", "step", "tensors", "bytes", "kept", "copied"}`."""
+        return {
+            "folder": str(self.folder),
+            "family": self.family,
+            "step": self.step,
+            "tensors": self.tensors,
+            "bytes": self.bytes,
+            "kept": self.kept,
+            "copied": list(self.copied),
+        }
+
+
+@dataclass(frozen=True)
+class Export:
+    """A run on its way out.
+
+    Attributes:
+        saved: its newest checkpoint.
+        part: a module that is exported alone; None for the whole model.
+        dtype: of all tensors; None for that of the release that the run began with, or bfloat16.
+    """
+
+    saved: SavedParameters
+    part: str | None = None
+    dtype: str | None = None
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """JSON of the run's configuration."""
+        return self.saved.config
+
+    @cached_property
+    def model(self) -> ModelConfig:
+        """Of the run."""
+        return ModelConfig.model_validate(self.config["model"])
+
+    @cached_property
+    def releases(self) -> dict[str, Release]:
+        """What parts of the model come from, by part, as far as it is still there."""
+        sources = self.model.sources
+        there = {folder for folder in sources.values() if folder and Path(folder).is_dir()}
+        opened = {folder: Release.open(Path(folder)) for folder in sorted(there)}
+        return {part: opened[own] for part, own in sources.items() if own in opened}
+
+    @cached_property
+    def source(self) -> Release | None:
+        """The one release of all that is exported, but for parts that began at random."""
+        parts = [self.part] if self.part else self.model.parts
+        folders = {folder for part in parts if (folder := self.model.sources.get(part))}
+        if len(folders) != 1:
+            return None
+        return next((own for part, own in self.releases.items() if part in parts), None)
+
+    @cached_property
+    def processor(self) -> TrainedProcessor | None:
+        """That the run was trained with, if it is a released one."""
+        return TrainedProcessor.of(self.config["data"])
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Of every module under its name in the checkpoint, where its parameters are in the run."""
+        if self.part and self.part.endswith(_CONNECTOR):
+            return {"connector": f"encoders.{self.part.removesuffix(_CONNECTOR)}"}
+        encoders = [self.part] if self.part else [*self.model.encoders]
+        decoder = {"decoder": "decoder"} if self.part in (None, "decoder") else {}
+        return decoder | {
+            encoder_name(self.model.encoders[name].modality): f"encoders.{name}"
+            for name in encoders
+            if name != "decoder"
+        }
+
+    @property
+    def valid_parts(self) -> list[str]:
+        """What `part` can be."""
+        encoders = [*self.model.encoders]
+        return ["decoder", *encoders, *(f"{name}{_CONNECTOR}" for name in encoders)]
+
+    @cached_property
+    def composition(self) -> Composition:
+        """What is exported.
+
+        Raises:
+            PretrainedError: the model has no such part, or a placeholder no token.
+        """
+        decoder, encoders = self.model.decoder, self.model.encoders
+        if self.part is None:
+            named = {encoder_name(own.modality): own for own in encoders.values()}
+            return Composition(decoder, named, self._placeholders())
+        if self.part not in self.valid_parts:
+            raise PretrainedError(
+                f"--part {self.part} is none of the model; valid: {listed(self.valid_parts)}"
+            )
+        if self.part == "decoder":
+            return Composition(decoder.model_copy(update={"extra_tokens": 0}))
+        own = encoders[self.part.removesuffix(_CONNECTOR)]
+        if self.part.endswith(_CONNECTOR):
+            return Composition(connector=Connector(own.connector, own.connected, decoder.d_model))
+        return Composition(encoders={encoder_name(own.modality): alone(own)})
+
+    def _placeholders(self) -> Mapping[str, int]:
+        """Where outputs of encoders land: as the processor says, or else the release."""
+        if self.processor is None:
+            return self.source.composition.placeholders if self.source else {}
+        vocab = self.model.decoder.vocab_size
+        kinds = {own.modality for own in self.model.encoders.values()}
+        return {encoder_name(kind): self.processor.id_of(kind, vocab) for kind in sorted(kinds)}
+
+    @cached_property
+    def family(self) -> Family:
+        """The form: that of the release, or the first that takes the modules.
+
+        Raises:
+            PretrainedError: there is none; says why not those of the same modules.
+        """
+        composition, reasons = self.composition, dict[str, str]()
+        own = self.source.family if self.source else None
+        if self.unchanged and own:
+            return own
+        for family in dict.fromkeys([*([own] if own else []), *FAMILIES.values()]):
+            try:
+                family.release(composition)
+            except OtherModulesError:
+                continue
+            except PretrainedError as error:
+                reasons.setdefault(str(error), family.name)
+            else:
+                return family
+        whole = f"--part {self.part}" if self.part else "the model"
+        told = "; ".join(f"{name}: {reason}" for reason, name in reasons.items())
+        why = f" ({told})" if told else ""
+        raise PretrainedError(f"{whole} has no released form{why}{self._advice()}")
+
+    def _advice(self) -> str:
+        if self.part:
+            return ""
+        parts = [Export(self.saved, part) for part in self.valid_parts]
+        return f"; export parts of it, each by itself: --part {' or '.join(_released(parts))}"
+
+    @cached_property
+    def rules(self) -> list[tuple[str, Rule]]:
+        """Every rule with the dotted name of its parameter in the checkpoint."""
+        modules = self.family.rules(self.composition)
+        return [
+            (f"{self.names[module]}.{rule.parameter}", rule)
+            for module, rules in modules.items()
+            for rule in rules
+        ]
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the model is still what the release's configuration says."""
+        return self.source is not None and self.source.composition == self.composition
+
+    @cached_property
+    def kept(self) -> list[str]:
+        """Tensors of the release that are not the model's, but of its form."""
+        if self.source is None or not self.unchanged:
+            return []
+        return self.family.kept(self.source.values, self.source.tensors)
+
+    @cached_property
+    def idle(self) -> dict[str, NDArray[Any]]:
+        """Tensors of the form that nothing uses: the release's if it has them."""
+        stored = self.source.tensors if self.source else {}
+        found: dict[str, NDArray[Any]] = {}
+        for name, tensor in self.family.idle(self.composition).items():
+            same = (own for at, own in stored.items() if at.endswith(name))
+            own = next((own for own in same if own.shape == tensor.shape), None)
+            found[name] = own.view() if own else tensor
+        return {name: tensor for name, tensor in found.items() if name not in self.kept}
+
+    @property
+    def model_type(self) -> str:
+        """As `config.json` says."""
+        return str(self.values["model_type"])
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """`config.json`."""
+        if self.source and self.unchanged:
+            values = dict(self.source.values)
+        else:
+            values = {**self._videos(), **self.family.release(self.composition), **self._ends()}
+            values["torch_dtype"] = next(name for name, own in DTYPES.items() if own == self._most)
+            if "text_config" in values:
+                values["text_config"] = {**values["text_config"], **self._ends()}
+        name = "dtype" if "dtype" in values else "torch_dtype"
+        return values | ({name: self.dtype} if self.dtype else {})
+
+    def _videos(self) -> dict[str, Any]:
+        """The placeholder of videos, which nothing here reads."""
+        same = self.source is not None and self.source.family == self.family
+        told = self.source.values if self.source and same else {}
+        return {key: told[key] for key in _VIDEO if key in told}
+
+    def _ends(self) -> dict[str, Any]:
+        """What ends, begins and pads texts, as the decoder's release says, or the tokenizer."""
+        if self.composition.decoder is None:
+            return {}
+        release = self.releases.get("decoder")
+        said = ends(release.folder, release.values) if release else {}
+        return (self.processor.ends if self.processor else {}) | said
+
+    def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and type of every tensor that is written."""
+        specs = dict[str, tuple[tuple[int, ...], str]]()
+        for name, rule in self.rules:
+            specs |= {own: (rule.form.released, self._type(name)) for own in rule.names}
+        specs |= {name: (tensor.shape, self._type(name)) for name, tensor in self.idle.items()}
+        if self.source:
+            stored = self.source.tensors
+            specs |= {name: (stored[name].shape, stored[name].dtype) for name in self.kept}
+        return specs
+
+    def _type(self, name: str) -> str:
+        """Of a parameter, by its dotted name in the checkpoint."""
+        if self.dtype:
+            return DTYPES[self.dtype]
+        return self._types.get(name, self._most)
+
+    @cached_property
+    def _most(self) -> str:
+        """The type of the first released tensor, and of those that no release has."""
+        found = (self._types[name] for name, _ in self.rules if name in self._types)
+        return DTYPES[self.dtype] if self.dtype else next(found, DTYPES["bfloat16"])
+
+    @cached_property
+    def _types(self) -> dict[str, str]:
+        """Types of released tensors by the parameter that they became."""
+        found: dict[str, str] = {}
+        for part, release in self.releases.items():
+            name, _, _ = part.partition(".")
+            where = "decoder" if name == "decoder" else f"encoders.{name}"
+            for rule in release.part(part):
+                if stored := release.tensors.get(rule.names[0]):
+                    found[f"{where}.{rule.parameter}"] = stored.dtype
+        return found
+
+    @cached_property
+    def files(self) -> dict[str, Path | str]:
+        """Files of tokenizer and processor by name: where they are copied from, or what they say.
+
+        Raises:
+            PretrainedError: the run's processor is none that other programs have.
+        """
+        if self.composition.connector:
+            return {}
+        source = self.source.folder if self.source else None
+        trained = self.processor.folder if self.processor else None
+        decoder = self.releases.get("decoder")
+        if self.composition.decoder is None:
+            whole = there([*FILES, GENERATION], source) if self.unchanged else {}
+            return whole | there([PREPROCESSOR], source, trained)
+        found = there([GENERATION], decoder.folder if decoder else None)
+        found |= there(TEXTS if self.part else FILES, trained, source)
+        tokenizer = self.config["data"].get("tokenizer")
+        if TOKENIZER not in found and tokenizer and Path(tokenizer).is_file():
+            found[TOKENIZER] = Path(tokenizer)
+        return found | self._made()
+
+    def _made(self) -> dict[str, str]:
+        """Files of the processor of a model that is not the one that was released."""
+        if self.family.processor is None or self.unchanged:
+            return {}
+        if self.processor is None:
+            raise PretrainedError(
+                "data.processor: null, so texts and media of the run were made as no released "
+                "processor makes them; export parts, each by itself: --part "
+                f"{' or '.join(self.valid_parts)}"
+            )
+        kinds = [own.modality for own in self.model.encoders.values()]
+        for kind in kinds:
+            self.processor.check_media(kind)
+        return self.processor.written(self.family.processor(self.composition), kinds)
+
+    def write(self, folder: Path) -> None:
+        """Tensors and `config.json`."""
+        draft = Draft.begin(folder, self.specs())
+        for name, rule in self.rules:
+            leaf = self.saved[name]
+            if rule.layers is None:
+                own = resized(leaf, rule.form.shape)  # without padding of the vocabulary
+                draft.put(rule.released, rule.form.released_from(own))
+                continue
+            # Of a pipeline in chunks, with padding behind the last layer.
+            layers = leaf.reshape(-1, *rule.form.shape)
+            for number, released in enumerate(rule.names):
+                draft.put(released, rule.form.released_from(layers[number]))
+        for name, tensor in self.idle.items():
+            draft.put(name, tensor)
+        for name in self.kept:
+            assert self.source is not None
+            draft.put(name, self.source.tensors[name].copied())
+        text = json.dumps(self.values, indent=2) + "\n"
+        (folder / CONFIG).write_text(text, encoding="utf-8")
+
+
+def encoder_name(modality: str) -> str:
+    """What released encoders of a modality are called here."""
+    return {"image": "vision", "audio": "audio"}[modality]
+
+
+def export(
+    run: Path,
+    out: Path,
+    part: str | None = None,
+    dtype: str | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Exported:
+    """Write the newest checkpoint of a run as a released one.
+
+    Args:
+        run: its folder.
+        out: the folder to make; nothing is there if this fails.
+        part, dtype: see `Export`.
+        tell: shows a line of progress.
+
+    Raises:
+        PretrainedError: the model has no released form, or `out` is there already.
+        CheckpointError: the run has no checkpoint, or it cannot be read.
+        OSError: `out` cannot be written.
+    """
+    if out.exists():
+        raise PretrainedError(f"{out} is there already; choose another --out")
+    own = Export(SavedParameters(run / "checkpoints"), part, dtype)
+    specs = own.specs()
+    files = [*own.files]  # before anything is written
+    tell(f"step {own.saved.step} of {run} as {own.model_type}: {len(specs)} tensors")
+
+    def write(folder: Path) -> None:
+        own.write(folder)
+        for name, own_file in own.files.items():
+            if isinstance(own_file, Path):
+                shutil.copyfile(own_file, folder / name)
+            else:
+                (folder / name).write_text(own_file, encoding="utf-8")
+        text = card(own.model_type, own.saved.step, own.config, own.model.sources, files)
+        (folder / CARD).write_text(text, encoding="utf-8")
+
+    put_folder(out, write)
+    size = sum(path.stat().st_size for path in out.glob("*.safetensors"))
+    return Exported(
+        out, own.model_type, own.saved.step, len(specs), size, len(own.kept), tuple(files)
+    )
+
+
+def alone(encoder: EncoderConfig) -> EncoderConfig:
+    """An encoder without what is said in configurations of whole models only."""
+    fields = type(encoder).model_fields
+    whole = [key for key in _OF_WHOLE if key in fields]
+    return encoder.model_copy(
+        update={key: fields[key].get_default(call_default_factory=True) for key in whole}
+    )
+
+
+def there(names: Iterable[str], *folders: Path | None) -> dict[str, Path | str]:
+    """Files of these names, from the first folder that has one."""
+    found: dict[str, Path | str] = {}
+    for name in names:
+        paths = (folder / name for folder in folders if folder)
+        if path := next((own for own in paths if own.is_file()), None):
+            found[name] = path
+    return found
+
+
+def _released(exports: list[Export]) -> Iterator[str]:
+    """Parts that have a form."""
+    for own in exports:
+        with suppress(PretrainedError):
+            assert own.family
+            yield str(own.part)

@@ -1,0 +1,399 @@
+"""Released checkpoints as the start of a run: fetched if need be, checked, and configured."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from pydantic import ValidationError
+
+from data.config import DataConfig
+from data.folders import put_folder
+from data.processing.processor import make_processor
+from data.sample import DataError
+from mllm_jax.config.load import resolve
+from mllm_jax.config.modalities import modalities
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed
+from mllm_jax.models.pretrained.release import Release, composed
+
+#: What is fetched from a hub: weights as safetensors, configurations, tokenizers; no program.
+FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt")
+#: `organisation/name` of a hub, and perhaps `@revision`.
+_HUB = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
+CONFIG = "config.yaml"
+RELEASED, PROCESSOR = "released", "processor"
+#: Files of a decoder's tokenizer, and of an encoder's media.
+TEXTS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+)
+#: Keys of its media in the file of a whole model's processor.
+MEDIA_KEYS = ("image_processor", "feature_extractor", "vision_aspect_ratio")
+#: Budgets of a row to begin with: `launch.py budgets` finds those that fit the data.
+TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
+#: Frames of half a minute.
+FRAMES = 3000
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was found.
+
+    Attributes:
+        folder: of the run.
+        config: the configuration that was written.
+        parts: what each part of the model comes from; None for random values.
+        parameters: how many.
+        bytes, seconds: that were read, and how long it took.
+    """
+
+    folder: Path
+    config: Path
+    parts: Mapping[str, str | None]
+    parameters: int
+    bytes: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"folder", "config", "parts", "parameters", "bytes", "seconds"}`."""
+        return {
+            "folder": str(self.folder),
+            "config": str(self.config),
+            "parts": dict(self.parts),
+            "parameters": self.parameters,
+            "bytes": self.bytes,
+            "seconds": self.seconds,
+        }
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """Parts, and where they come from."""
+        return [(part, folder or "random values") for part, folder in self.parts.items()]
+
+
+def import_release(
+    source: str,
+    out: Path,
+    encoders: Mapping[str, str],
+    dtype: str,
+    devices: int,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Imported:
+    """Make the folder of a run that begins with released weights.
+
+    Args:
+        source: a folder, or `organisation/name[@revision]` of a hub: a whole model, or a decoder.
+        out: the folder; nothing is there if this fails.
+        encoders: by name, a folder or hub id that an encoder comes from, which gets a new
+            connector.
+        dtype: of activations, as `model.dtype`; parameters are float32.
+        devices: that the configuration is for.
+        tell: shows a line of progress.
+
+    Raises:
+        PretrainedError: a checkpoint cannot be had, or is not what it should be; `out` is there.
+        ConfigError: the configuration could not be used: `out` is no name of a run, or the model
+            cannot be shared among so many devices.
+        OSError: `out` cannot be written.
+    """
+    if out.exists():
+        raise PretrainedError(f"{out} is there already; choose another --out")
+    found: list[Imported] = []
+
+    def write(draft: Path) -> None:
+        # What is fetched into the draft lies in `out` in the end.
+        folders = {
+            name: fetched(own, draft / RELEASED / name, tell)
+            for name, own in {"decoder": source, **encoders}.items()
+        }
+        found.append(_write(draft, out, folders, bool(encoders), dtype, devices, tell))
+
+    put_folder(out, write)
+    return found[0]
+
+
+def _write(
+    draft: Path,
+    out: Path,
+    folders: Mapping[str, Path],
+    joined: bool,
+    dtype: str,
+    devices: int,
+    tell: Callable[[str], None],
+) -> Imported:
+    settings = _settings(folders, joined, dtype)
+    pretrained = settings.pretrained
+    began, size = time.perf_counter(), 0
+    for folder in dict.fromkeys(folders.values()):
+        size += examine(Release.open(folder), tell)
+    seconds = time.perf_counter() - began
+    final = _moved(pretrained, draft, out)
+    processor = _processor(folders, draft) if joined else folders["decoder"]
+    values = configuration(settings, final, _moved(str(processor), draft, out), out, devices)
+    resolve(values, str(out / CONFIG))
+    if joined:
+        _check_processor(settings, values["data"] | {"processor": str(processor)}, draft, out)
+    text = HEAD + yaml.safe_dump(values, sort_keys=False)
+    (draft / CONFIG).write_text(text, encoding="utf-8")
+    parts = settings.model_copy(update={"pretrained": final}).sources
+    return Imported(out, out / CONFIG, parts, _parameters(folders), size, seconds)
+
+
+def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelConfig:
+    """The model, and where its parts come from.
+
+    Raises:
+        PretrainedError: a release cannot be read, has no decoder, or the parts make no model.
+    """
+    first = Release.open(folders["decoder"])
+    if first.composition.decoder is None:
+        names = listed([*first.composition.encoders])
+        raise PretrainedError(
+            f"{first.folder} has no decoder; it has {names}. To join that to a decoder give "
+            f"the decoder with --from, and --encoder {names}={first.folder}"
+        )
+    pretrained = _pretrained(folders, joined)
+    model = composed(pretrained)
+    if isinstance(pretrained, dict):
+        decoder = model["decoder"]
+        extra = str(folders["decoder"]) if decoder["extra_tokens"] else None
+        if any(encoder.get("tiles") for encoder in model["encoders"].values()):
+            # The newline behind a row of tiles.
+            decoder["extra_tokens"] = max(1, decoder["extra_tokens"])
+        if decoder["extra_tokens"]:
+            pretrained["decoder.extra"] = extra
+    try:
+        return ModelConfig.model_validate({**model, "pretrained": pretrained, "dtype": dtype})
+    except ValidationError as error:
+        told = "; ".join(own["msg"] for own in error.errors(include_url=False))
+        raise PretrainedError(f"{listed([*map(str, folders.values())])}: {told}") from error
+
+
+def _pretrained(folders: Mapping[str, Path], joined: bool) -> str | dict[str, str | None]:
+    """As `model.pretrained`."""
+    if not joined:
+        return str(folders["decoder"])
+    encoders = [name for name in folders if name != "decoder"]
+    connectors: dict[str, str | None] = {f"{name}.connector": None for name in encoders}
+    return {name: str(folder) for name, folder in folders.items()} | connectors
+
+
+def _processor(folders: Mapping[str, Path], draft: Path) -> Path:
+    """A folder with the decoder's tokenizer, and how the encoder's media are made.
+
+    Raises:
+        PretrainedError: there is no tokenizer, or more than one encoder, for whose media there is
+            no one file.
+    """
+    encoders = {name: folder for name, folder in folders.items() if name != "decoder"}
+    if len(encoders) > 1:
+        raise PretrainedError(
+            f"--encoder is given for {listed([*encoders])}: one processor cannot make the media of "
+            "several; valid: one encoder, or a configuration of your own with model.pretrained by "
+            "part, data.tokenizer, data.image and data.audio"
+        )
+    if not (folders["decoder"] / TEXTS[0]).is_file():
+        raise PretrainedError(
+            f"{folders['decoder']} has no {TEXTS[0]}, which an encoder is joined to; valid: a "
+            "decoder's folder with its tokenizer and chat template"
+        )
+    merged = draft / PROCESSOR
+    merged.mkdir()
+    for path in (folders["decoder"] / name for name in TEXTS):
+        if path.is_file():
+            shutil.copyfile(path, merged / path.name)
+    for folder in encoders.values():
+        _put_media(folder, merged)
+    return merged
+
+
+def _put_media(folder: Path, merged: Path) -> None:
+    """How the media of an encoder are made; of a whole model's processor nothing else.
+
+    Its placeholders are tokens of another tokenizer. Raises PretrainedError.
+    """
+    own, whole = (folder / f"{name}_config.json" for name in ("preprocessor", "processor"))
+    if own.is_file() and Release.open(folder).composition.decoder is None:
+        shutil.copyfile(own, merged / own.name)
+    elif own.is_file():
+        values = {key: value for key, value in _json(own).items() if key != "processor_class"}
+        (merged / own.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+    if whole.is_file():
+        values = {key: value for key, value in _json(whole).items() if key in MEDIA_KEYS}
+        (merged / whole.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise PretrainedError(f"{path} is not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise PretrainedError(f"{path} holds a {type(values).__name__}, not an object")
+    return values
+
+
+def _check_processor(model: ModelConfig, data: Mapping[str, Any], draft: Path, out: Path) -> None:
+    """See that text and media of different releases make samples of the model.
+
+    Raises:
+        PretrainedError: they do not.
+    """
+    try:
+        make_processor(DataConfig.model_validate(data), modalities(model))
+    except DataError as error:
+        told = str(error).replace(str(draft), str(out))
+        raise PretrainedError(
+            f"the decoder's tokenizer and the encoder's media make no processor: {told}"
+        ) from error
+
+
+def _moved(value: Any, draft: Path, out: Path) -> Any:
+    """Folders of the draft as they are called in the end."""
+    if isinstance(value, dict):
+        return {key: _moved(own, draft, out) for key, own in value.items()}
+    if value is None or not Path(value).is_relative_to(draft):
+        return value
+    return str(out.absolute() / Path(value).relative_to(draft))
+
+
+def fetched(source: str, folder: Path, tell: Callable[[str], None]) -> Path:
+    """The local folder of a checkpoint; one of a hub is fetched, and put into `folder`.
+
+    It is fetched into the hub's cache, so that a second try goes on where the first one failed.
+
+    Raises:
+        PretrainedError: there is none.
+    """
+    local = Path(source)
+    if local.is_dir():
+        return local.absolute()
+    match = _HUB.fullmatch(source)
+    if match is None:
+        raise PretrainedError(
+            f"{source} is no folder; valid: one, or organisation/name[@revision] of a hub"
+        )
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    tell(f"fetching {source}")
+    try:
+        snapshot = snapshot_download(
+            match["id"], revision=match["revision"], allow_patterns=list(FETCHED)
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise PretrainedError(
+            f"{source} is no folder, and cannot be fetched from the hub: {reason}"
+        ) from error
+    _link(Path(snapshot), folder)
+    return folder
+
+
+def _link(snapshot: Path, folder: Path) -> None:
+    """Put what a snapshot of the cache holds into `folder`, without a copy where that can be."""
+    for path in snapshot.rglob("*"):
+        if not any(path.match(pattern) for pattern in FETCHED) or not path.is_file():
+            continue
+        place = folder / path.relative_to(snapshot)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(path.resolve(), place)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(path, place)
+
+
+def examine(release: Release, tell: Callable[[str], None]) -> int:
+    """Look at every value of a checkpoint; its bytes.
+
+    Raises:
+        PretrainedError: tensors are missing, too many or misshapen, or hold what is no number.
+    """
+    release.check()
+    used = {name for rule in release.every_rule for name in rule.names}
+    bad = [name for name in sorted(used) if not _finite(release.tensors[name])]
+    if bad:
+        raise PretrainedError(
+            f"{release.folder}: {len(bad)} tensors hold values that are infinite or no numbers: "
+            f"{listed(bad)}"
+        )
+    size = sum(release.tensors[name].view().nbytes for name in used)
+    tell(f"{release.folder}: {release.family.name}, {len(used)} tensors, {size / GB:.3g} GB")
+    if release.left_over:
+        tell(f"not used: {listed(release.left_over)}")
+    return size
+
+
+def _finite(stored: Stored) -> bool:
+    return all(bool(np.isfinite(own.astype(np.float32)).all()) for own in stored.chunks())
+
+
+def _parameters(folders: Mapping[str, Path]) -> int:
+    """Of all modules that are taken from the releases."""
+    total = 0
+    for name, folder in folders.items():
+        release = Release.open(folder)
+        rules = [rule for own in release.rules.values() for rule in own]
+        if len(folders) > 1:
+            rules = release.part(name)
+        total += sum(release.tensors[own].view().size for rule in rules for own in rule.names)
+    return total
+
+
+HEAD = """\
+# Made by `launch.py import`. Set data.source to the data, let `launch.py budgets` choose
+# data.budgets and `launch.py plan` the plans; then `launch.py train --config` this file.
+"""
+
+
+def configuration(
+    model: ModelConfig, pretrained: Any, processor: str, out: Path, devices: int
+) -> dict[str, Any]:
+    """Values of an experiment that trains the whole model, sharded over all devices."""
+    own = model.model_dump(mode="json") | {"pretrained": pretrained}
+    budgets = {"tokens": TOKENS, "segments": SEGMENTS}
+    budgets |= {name: _budget(encoder) for name, encoder in model.encoders.items()}
+    return {
+        "run": {"name": out.absolute().name, "directory": str(out.absolute().parent)},
+        "model": own,
+        "parallel": {
+            "devices": devices,
+            "decoder": {"fsdp": devices},
+            "encoders": {name: {"fsdp": devices} for name in model.encoders},
+        },
+        "data": {
+            "source": {"kind": "llava", "path": "DATA.json"},
+            "processor": processor,
+            "rows": devices,
+            "budgets": budgets,
+        },
+        "train": {"steps": 1000, "learning_rate": 1e-5, "warmup_steps": 30, "weight_decay": 0.0},
+    }
+
+
+def _budget(encoder: Any) -> int:
+    """Input positions of a row: some media of full size, or one that is cut into most tiles."""
+    if encoder.modality == "audio":
+        most = encoder.longest or FRAMES
+        return int(MEDIA * most // encoder.reduction * encoder.reduction)
+    if encoder.tiles:
+        area = max(height * width for height, width in encoder.tiles.pinpoints)
+        tiles = area // (encoder.tiles.pixels[0] * encoder.tiles.pixels[1])
+        return int((1 + tiles) * encoder.tile_inputs)
+    patches = encoder.grid[0] * encoder.grid[1] + (encoder.class_tokens != "none")
+    return int(MEDIA * -(-patches // encoder.reduction) * encoder.reduction)

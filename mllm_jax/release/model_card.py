@@ -1,0 +1,66 @@
+"""The model card of an exported model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import yaml
+
+from mllm_jax.release.export_processor import TOKENIZER
+
+#: By `model_type`, the classes of transformers that load model and inputs.
+_CLASSES = {
+    **dict.fromkeys(("llama", "qwen2", "qwen3"), ("AutoModelForCausalLM", "AutoTokenizer")),
+    **dict.fromkeys(("llava", "llava_onevision"), ("AutoModelForImageTextToText", "AutoProcessor")),
+    "qwen2_audio": ("Qwen2AudioForConditionalGeneration", "AutoProcessor"),
+}
+#: What these need besides torch and transformers.
+_NEEDS = {
+    "llava_onevision": "`AutoProcessor` of this type has a processor of videos, too, and so needs "
+    "torchvision, of the same build as torch.\n\n"
+}
+
+
+def card(
+    model_type: str,
+    step: int,
+    config: Mapping[str, Any],
+    sources: Mapping[str, str | None],
+    files: Collection[str],
+) -> str:
+    """What it is, how it is used, what it came from, and the configuration of its training.
+
+    Args:
+        model_type: of the exported model.
+        step: of the checkpoint.
+        config: JSON of the run's configuration.
+        sources: by part of the model, the folder whose weights it began with, if any.
+        files: names of what lies beside the weights.
+    """
+    parts = {part: folder for part, folder in sources.items() if folder}
+    began = "\n".join(f"- {part}: `{folder}`" for part, folder in parts.items())
+    text = yaml.safe_dump(dict(config), sort_keys=False)
+    return (
+        f"---\nlibrary_name: transformers\ntags: [mllm_jax]\n---\n\n"
+        f"# {config['run']['name']}\n\n"
+        f"A model of type `{model_type}` after {step} training steps with "
+        f"mllm_jax.\n\n{use(model_type, TOKENIZER in files)}"
+        f"## What it began with\n\n{began or 'Random values.'}\n\n"
+        f"## Configuration of the training\n\n```yaml\n{text}```\n"
+    )
+
+
+def use(model_type: str, has_texts: bool) -> str:
+    """How a model is loaded that comes with what makes its inputs; nothing for others."""
+    if not has_texts or model_type not in _CLASSES:
+        return ""
+    model, inputs = _CLASSES[model_type]
+    name = "processor" if inputs == "AutoProcessor" else "tokenizer"
+    return (
+        f"## Use\n\n{_NEEDS.get(model_type, '')}```python\n"
+        f"from transformers import {inputs}, {model}\n\n"
+        f'folder = "."  # of this file\n'
+        f"model = {model}.from_pretrained(folder)\n"
+        f"{name} = {inputs}.from_pretrained(folder)\n```\n\n"
+    )

@@ -1,0 +1,259 @@
+"""Devices of a run: platform, emulated CPU devices, processes.
+
+`start` must run before anything asks JAX for a device; JAX settles these choices only once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+from mllm_jax.config.load import ParallelConfig
+from mllm_jax.runtime.collective import Collective
+from mllm_jax.runtime.part import peers, take_part
+from mllm_jax.runtime.peers import join
+from mllm_jax.runtime.watch import LIMITS, Limits
+from mllm_jax.runtime.wire import Address
+from scheduling.costs.hardware import of_kind
+
+_LOG = logging.getLogger(__name__)
+
+
+class DeviceError(RuntimeError):
+    """The devices or processes that the configuration asks for are not there."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Place of this process among those of one run.
+
+    Attributes:
+        count: processes of the run.
+        index: number of this one, 0 to `count` - 1.
+        coordinator: `host:port` at which process 0 listens; None for a single process.
+        join_seconds: how long they wait for each other at the start.
+    """
+
+    count: int = 1
+    index: int = 0
+    coordinator: str | None = None
+    join_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Refuse a place that does not exist.
+
+        Raises:
+            DeviceError: the index is out of range, or several processes have no coordinator, or
+                one without a port.
+        """
+        if not 0 <= self.index < self.count:
+            raise DeviceError(
+                f"--process {self.index} is not one of --processes {self.count}; "
+                f"valid: 0 to {self.count - 1}"
+            )
+        if self.count > 1 and self.coordinator is None:
+            raise DeviceError(
+                f"--processes {self.count} needs --coordinator HOST:PORT, where process 0 listens"
+            )
+        if self.coordinator is not None:
+            try:
+                Address.parse(self.coordinator)
+            except ValueError as error:
+                raise DeviceError(f"--coordinator {error}") from None
+
+
+#: Makes every emulated CPU device compute with one thread.
+ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
+
+#: Seconds after which JAX itself takes a process for dead, and aborts all: never, within a run. Our
+#: own watch (`mllm_jax.runtime.peers`) says which it was, and ends the others in good order.
+NEVER = 7 * 24 * 3600
+
+
+def start(
+    parallel: ParallelConfig,
+    processes: Processes = Processes(),
+    limits: Limits = LIMITS,
+    check: Callable[[], None] = lambda: None,
+    *,
+    one_thread: bool = False,
+) -> list[jax.Device]:
+    """Configure JAX, join the other processes and return the devices of the run.
+
+    Args:
+        parallel: platform and number of devices, all processes together.
+        processes: this process's place; with `parallel.distributed` JAX finds it by itself.
+        limits: when another process is taken for stuck.
+        check: compares the processes once they have met; before JAX connects them, if it does not
+            find them by itself.
+        one_thread: give every emulated CPU device one thread, for measurements.
+
+    Raises:
+        DeviceError: JAX was started before, does not find the other processes, or finds another
+            number of devices.
+        JoinError: the processes were not started alike.
+        PeerError: another process did not come.
+    """
+    if one_thread:
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD_FLAGS}".strip()
+    _choose_platform(parallel, processes.count)
+    if processes.count > 1 or parallel.distributed:
+        _join(processes, limits, check)
+    devices = _found(parallel)
+    if jax.process_count() > 1 and peers().count == 1:
+        take_part(Collective())
+        check()
+    if peers().count > 1:
+        _shake_hands()
+    return devices
+
+
+def stop() -> None:
+    """Part from the other processes, once all are done."""
+    jax.distributed.shutdown()
+
+
+def use_host() -> None:
+    """For what works with shapes alone: look for no accelerator, which takes long to be refused.
+
+    Without effect where JAX has started before.
+    """
+    jax.config.update("jax_platforms", "cpu")
+
+
+def is_primary() -> bool:
+    """Whether this process writes logs, metrics and summaries."""
+    return jax.process_index() == 0
+
+
+def peak_flops(device: jax.Device) -> float | None:
+    """Peak dense bfloat16 FLOP/s of one device, or None for one that configs/hardware/ lacks.
+
+    Of such a kind a warning tells once. Emulated CPU devices share the host: each is given its
+    part of what a float32 matrix product reaches on all cores, measured in a few milliseconds.
+
+    Raises:
+        HardwareError: configs/hardware/ is missing or wrong.
+    """
+    if device.platform == "cpu":
+        return _matmul_flops() / jax.local_device_count()
+    hardware = of_kind(device.device_kind)
+    if hardware is None:
+        _warn_of_unknown(device.device_kind)
+        return None
+    return hardware.flops["bfloat16"]
+
+
+@cache
+def _warn_of_unknown(kind: str) -> None:
+    _LOG.warning(
+        "the peak FLOP/s of device kind %r is not known, so MFU is not reported; describe the "
+        "device in configs/hardware/ (docs/hardware.md)",
+        kind,
+    )
+
+
+def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> None:
+    """Meet the other processes; a single `processes` lets JAX find them."""
+    if processes.count == 1:
+        return _join_found(processes.join_seconds)
+    assert processes.coordinator is not None
+    address = Address.parse(processes.coordinator)
+    met = join(processes.index, processes.count, address, limits, processes.join_seconds)
+    check()
+    # Its handler of SIGTERM would replace ours.
+    jax.config.update("jax_enable_preemption_service", False)
+    try:
+        jax.distributed.initialize(
+            str(met.coordinator),
+            met.count,
+            met.index,
+            coordinator_bind_address=str(met.bind) if met.bind else None,
+            heartbeat_timeout_seconds=NEVER,
+            initialization_timeout=max(1, round(processes.join_seconds)),
+        )
+    except (RuntimeError, ValueError, OSError) as error:
+        raise DeviceError(
+            f"--coordinator {address}: process {met.index} of {met.count} could not join: {error}"
+        ) from error
+
+
+def _join_found(seconds: float) -> None:
+    """Join the processes that JAX finds by itself."""
+    try:
+        jax.distributed.initialize(initialization_timeout=max(1, round(seconds)))
+    except (RuntimeError, ValueError, OSError) as error:
+        raise DeviceError(
+            "parallel.distributed: the coordinator that JAX looks for by itself could not be "
+            f"joined within {seconds:g} s (--join-seconds): {error}"
+        ) from error
+
+
+def _shake_hands() -> None:
+    """A first collective of little work, begun by all at once: how devices of different processes
+    reach each other is settled before anything takes long."""
+    peers().gather("devices are found", None)
+    multihost_utils.process_allgather(np.zeros(1))
+    peers().gather("hands are shaken", None)
+
+
+def _choose_platform(parallel: ParallelConfig, processes: int) -> None:
+    platforms = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+    try:
+        jax.config.update("jax_platforms", platforms[parallel.platform])
+        if parallel.platform == "cpu":
+            jax.config.update("jax_num_cpu_devices", _share(parallel.devices, processes))
+    except RuntimeError as error:
+        raise DeviceError(f"JAX was started before the devices were chosen: {error}") from error
+
+
+def _share(devices: int, processes: int) -> int:
+    """Devices of each process; 4 devices in 2 processes are 2 each."""
+    if devices % processes:
+        valid = [n for n in range(1, devices + 1) if devices % n == 0]
+        raise DeviceError(
+            f"parallel.devices {devices} cannot be shared evenly by {processes} processes; "
+            f"valid --processes: {', '.join(map(str, valid))}"
+        )
+    return devices // processes
+
+
+def _found(parallel: ParallelConfig) -> list[jax.Device]:
+    """The first `parallel.devices` devices; several processes must use all they have."""
+    try:
+        devices = jax.devices()
+    except RuntimeError as error:
+        raise DeviceError(f"parallel.platform {parallel.platform}: {error}") from error
+    except AssertionError as error:  # JAX's way to say that it sees no NVIDIA GPU
+        raise DeviceError(
+            f"parallel.platform {parallel.platform}: JAX finds no such device; valid: a machine "
+            "with its devices, and the extra that is for them (make install EXTRAS=cuda13)"
+        ) from error
+    alone = jax.process_count() == 1
+    if len(devices) < parallel.devices or (len(devices) > parallel.devices and not alone):
+        raise DeviceError(
+            f"parallel.devices is {parallel.devices}, but {len(devices)} {parallel.platform} "
+            f"devices in {jax.process_count()} processes were found; set parallel.devices to "
+            f"{len(devices)} and the plans to match"
+        )
+    return devices[: parallel.devices]
+
+
+def _matmul_flops(size: int = 1024, repeats: int = 3) -> float:
+    """Best rate of a float32 `[size, size]` product on the host in FLOP/s."""
+    matrix = np.ones((size, size), np.float32)
+    best = float("inf")
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        matrix @ matrix
+        best = min(best, time.perf_counter() - begin)
+    return 2 * size**3 / best

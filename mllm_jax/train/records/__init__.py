@@ -1,0 +1,1 @@
+"""What a run tells: metrics, skipped samples, and where they are written."""

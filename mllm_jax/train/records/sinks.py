@@ -1,0 +1,291 @@
+"""Where the figures of a run go: console, `metrics.jsonl`, TensorBoard, `summary.json`.
+
+Only process 0 opens sinks. A disk that is full, or a folder that is gone, ends no run: what a sink
+cannot take is told once, and `metrics.jsonl` gets it later.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.text import Text
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.record_writer import RecordWriter
+from tensorboardX.summary import scalar
+
+from mllm_jax.console import finite
+from mllm_jax.train.records.metrics import Report, modality, phase
+
+logger = logging.getLogger(__name__)
+
+#: Lines that wait for a disk that takes no more.
+_LATE_LINES = 10_000
+
+
+class Sink(Protocol):
+    """Takes reports; `name` is what messages call it."""
+
+    name: str
+
+    def write(self, report: Report) -> None:
+        """Show or keep a report."""
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Show or keep named values, e.g. those of an evaluation."""
+
+    def close(self) -> None:
+        """Finish writing."""
+
+
+class ConsoleSink:
+    """One line a report."""
+
+    name = "console"
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def write(self, report: Report) -> None:
+        """Print the log line; labels are dim on a terminal."""
+        line = Text()
+        for label, value in report.fields():
+            line.append(f"{label} " if label else "", style="dim").append(f"{value}  ")
+        line.rstrip()
+        self._console.print(line, soft_wrap=True)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Print the values behind the step."""
+        text = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        self._console.print(f"step {step}  {text}", soft_wrap=True, markup=False)
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+class JsonlSink:
+    """`metrics.jsonl`: one JSON object a line, on disk as soon as it is written."""
+
+    name = "metrics.jsonl"
+
+    def __init__(self, path: Path, resumed_step: int = 0) -> None:
+        """Append to `path`; what a run that broke off wrote after `resumed_step` is dropped."""
+        write_atomically(path, "".join(kept_lines(path, resumed_step)))
+        self._path, self._late = path, list[str]()
+
+    def write(self, report: Report) -> None:
+        """Append all figures of the report."""
+        self._append(asdict(report))
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Append the values."""
+        self._append({"step": step, **values})
+
+    def close(self) -> None:
+        """Write what could not be written before."""
+        if self._late:
+            self._write()
+
+    def _append(self, values: Mapping[str, object]) -> None:
+        self._late.append(json.dumps(finite(values), allow_nan=False) + "\n")
+        del self._late[:-_LATE_LINES]
+        self._write()
+
+    def _write(self) -> None:
+        """All lines that wait, or none. Raises OSError, and they wait on."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("ab", buffering=0) as file:
+            size = file.tell()
+            try:
+                _write_whole(file, "".join(self._late).encode())
+            except OSError:
+                with suppress(OSError):  # the reason is told already
+                    file.truncate(size)
+                raise
+        self._late.clear()
+
+
+class TensorBoardSink:
+    """TensorBoard event files in a folder of their own."""
+
+    name = "tensorboard"
+
+    def __init__(self, folder: Path, resumed_step: int = 0) -> None:
+        """Write to `folder`; steps after `resumed_step` that are there already are hidden."""
+        self._folder, self._files = folder, 0
+        self._file: RecordWriter | None = None
+        if resumed_step:
+            start = SessionLog(status=SessionLog.START)
+            self._add(Event(step=resumed_step + 1, session_log=start))
+
+    def write(self, report: Report) -> None:
+        """Add a scalar for every figure that is known."""
+        values = asdict(report)
+        padding, imbalance = values.pop("padding"), values.pop("imbalance")
+        for name in ("step", "steps", "eta_seconds"):
+            values.pop(name)
+        known = {f"train/{name}": value for name, value in values.items() if value is not None}
+        known |= {f"padding/{modality(name)}": share for name, share in padding.items()}
+        known |= {
+            f"imbalance_{when}/{phase(name)}": value
+            for name, own in imbalance.items()
+            for when, value in own.items()
+        }
+        self.log(report.step, known)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Add a scalar for each value."""
+        for name, value in values.items():
+            self._add(Event(step=step, summary=scalar(name, value)))
+
+    def close(self) -> None:
+        """Close the event file."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def _add(self, event: Event) -> None:
+        event.wall_time = time.time()
+        try:
+            file = self._open()
+            file.write(event.SerializeToString())
+            file.flush()
+        except OSError:
+            with suppress(OSError):  # it may end in half an event: the next begins another file
+                self.close()
+            raise
+
+    def _open(self) -> RecordWriter:
+        if self._file is None or not self._folder.is_dir():
+            self.close()
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._files += 1
+            host, own = socket.gethostname(), f"{os.getpid()}.{self._files}"
+            name = f"events.out.tfevents.{int(time.time()):010}.{host}.{own}"
+            self._file = RecordWriter(str(self._folder / name))
+            header = Event(wall_time=time.time(), file_version="brain.Event:2")
+            self._file.write(header.SerializeToString())
+        return self._file
+
+
+class Metrics:
+    """All sinks of a run as one; a context manager that closes them."""
+
+    def __init__(self, sinks: Iterable[Sink]) -> None:
+        self._sinks = tuple(sinks)
+        self._failing: set[Sink] = set()
+
+    @classmethod
+    def open(
+        cls, folder: Path, console: Console, *, tensorboard: bool, primary: bool, resumed_step: int
+    ) -> Self:
+        """Sinks of the run in `folder`; none unless `primary`.
+
+        Args:
+            folder: the run's folder; made if missing.
+            console: where log lines go.
+            tensorboard: write event files too.
+            primary: whether this is process 0.
+            resumed_step: step at which the run resumes, 0 for a new one.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        if not primary:
+            return cls(())
+        folder.mkdir(parents=True, exist_ok=True)
+        sinks: list[Sink] = [
+            ConsoleSink(console),
+            JsonlSink(folder / "metrics.jsonl", resumed_step),
+        ]
+        if tensorboard:
+            sinks.append(TensorBoardSink(folder / "tensorboard", resumed_step))
+        return cls(sinks)
+
+    def write(self, report: Report) -> None:
+        """Pass a report to every sink."""
+        self._each(lambda sink: sink.write(report))
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Pass named values to every sink."""
+        self._each(lambda sink: sink.log(step, values))
+
+    def _each(self, action: Callable[[Sink], None]) -> None:
+        """Do something with every sink; one that fails is told of when it begins to."""
+        for sink in self._sinks:
+            try:
+                action(sink)
+            except OSError as error:
+                if sink not in self._failing:
+                    logger.warning("%s cannot be written: %s; the run goes on", sink.name, error)
+                self._failing.add(sink)
+            else:
+                self._failing.discard(sink)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._each(lambda sink: sink.close())
+
+
+def write_summary(path: Path, summary: Mapping[str, object]) -> None:
+    """Write `summary.json` whole or not at all.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(finite(summary), allow_nan=False, indent=2) + "\n")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace `path` by `text`; a reader sees the old text or the new one, never a part."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _write_whole(file: FileIO, data: bytes) -> None:
+    """Raises OSError if not all of it can be written."""
+    while data:
+        data = data[file.write(data) :]
+
+
+def kept_lines(path: Path, resumed_step: int) -> list[str]:
+    """Lines of a file of JSON objects that are of steps up to `resumed_step`, none if it is not."""
+    return [line for line in _lines(path) if _step(line) <= resumed_step]
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+
+
+def _step(line: str) -> float:
+    """Step of a line; infinite for a line that broke off, so that it is dropped."""
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, TypeError, KeyError):
+        return float("inf")

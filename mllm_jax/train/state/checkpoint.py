@@ -1,0 +1,300 @@
+"""Checkpoints: model, optimizer, loader state and configuration as one atomic Orbax step.
+
+A step folder appears under its final name only when every host has written its share, with
+checksums of all its files (`checksums.py`). Arrays are restored straight into the layout of the
+running plan, which may differ from the one that saved.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+
+from mllm_jax.config.sections import CheckpointConfig
+from mllm_jax.runtime.collective import everywhere
+from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.regroup import Regrouping, Shape, leaf_name
+from mllm_jax.train.state.saved import (
+    CheckpointError,
+    DamageError,
+    check_whole,
+    first_line,
+    read_json,
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a checkpoint held.
+
+    Attributes:
+        step: number of optimizer steps taken.
+        state: tree of arrays in the layout that was asked for.
+        progress: what the run had done, the loader state in it.
+        config: JSON of the configuration that saved it.
+    """
+
+    step: int
+    state: Any
+    progress: Progress
+    config: dict[str, Any]
+
+
+@dataclass
+class Retention:
+    """Which checkpoints are kept when a new one is whole: Orbax' policy of preservation.
+
+    Attributes:
+        keep: newest ones.
+        keep_every: multiples of this step, for ever; None for none.
+        good: newest step whose state is known to be good, which is kept till a newer one is.
+    """
+
+    keep: int
+    keep_every: int | None = None
+    good: int | None = None
+
+    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
+        """For every checkpoint, oldest first, whether it is kept."""
+        del context
+        steps = [checkpoint.step for checkpoint in checkpoints]
+        kept = {*sorted(steps)[-self.keep :], self.good}
+        return [step in kept or self._for_ever(step) for step in steps]
+
+    def _for_ever(self, step: int) -> bool:
+        return self.keep_every is not None and step % self.keep_every == 0
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Args:
+        directory: folder of the run's checkpoints; made when absent.
+        config: section `checkpoint`.
+        regrouping: how the running plan groups the layers of a pipeline, and what it pads.
+        read_only: nothing is saved, removed or renamed: the run may be going on elsewhere.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: CheckpointConfig,
+        regrouping: Regrouping,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self.directory, self._regrouping = directory.absolute(), regrouping
+        self._read_only = read_only
+        self.retention = Retention(config.keep, config.keep_every)
+        self._asynchronous = config.asynchronous
+        self._manager = self._open()
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps that are whole, oldest first."""
+        return sorted(self._manager.all_steps())
+
+    def save(self, step: int, state: Any, progress: dict[str, Any], config: dict[str, Any]) -> None:
+        """Begin to save; arrays are copied before this returns, files are written behind.
+
+        Raises:
+            OSError, ValueError, RuntimeError: this save or the one before has failed; see `reopen`.
+        """
+        items = ocp.args.Composite(
+            state=StateSave(state), progress=JsonSave(progress), config=JsonSave(config)
+        )
+        # Forced: which steps are saved is the loop's choice and not Orbax's.
+        self._manager.save(step, args=items, force=True)
+
+    def restore(self, target: Any, step: int | None = None) -> Restored | None:
+        """The newest readable checkpoint, or None when there is none.
+
+        Args:
+            target: tree of `jax.ShapeDtypeStruct` with shardings.
+            step: the one to restore, whatever else there is; newer ones are set aside.
+
+        Raises:
+            CheckpointError: every checkpoint is damaged, or the newest readable one holds another
+                model; the message names the leaves. Or that of `step` is damaged or missing.
+        """
+        damaged: dict[int, str] = {}
+        for tried in reversed(self.steps) if step is None else [self._existing(step)]:
+            found, reason = self._try(tried, target)
+            if everywhere(found is not None):
+                newer = [n for n in self.steps if step is not None and n > step]
+                self._set_aside(dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer"))
+                return found
+            reason = reason or "cannot be read by another process"
+            if step is not None:
+                raise CheckpointError(
+                    f"the checkpoint of step {step}, which --from-step asks for, is damaged: "
+                    f"{self.directory / str(step)}: {reason}; it is left as it is, and "
+                    f"{self._there(without=step)}"
+                )
+            damaged[tried] = f"step {tried}: {reason}"
+            logger.warning("checkpoint of %s; trying an older one", damaged[tried])
+        if damaged:
+            raise CheckpointError(
+                f"no readable checkpoint in {self.directory}:\n  "
+                + "\n  ".join(damaged.values())
+                + "\nremove the folder to start afresh, or put a whole checkpoint there"
+            )
+        return None
+
+    def wait(self) -> None:
+        """Block until what was saved is on disk."""
+        self._manager.wait_until_finished()
+
+    def close(self) -> None:
+        """Finish writing and release threads; a save that fails only now is told."""
+        try:
+            self._manager.close()
+        except Exception as error:  # Orbax and TensorStore raise many kinds
+            logger.warning("the newest checkpoint could not be saved: %s", first_line(error))
+
+    def reopen(self) -> None:
+        """Begin anew after a save that failed: what it left is removed, a missing folder made."""
+        if jax.process_index() == 0:
+            _remove_drafts(self.directory)
+        everywhere(True)  # the others wait for the removal
+        self._manager = self._open()
+
+    def _open(self) -> ocp.CheckpointManager:
+        writable = not self._read_only
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=self.retention,
+            enable_async_checkpointing=self._asynchronous and writable,
+            cleanup_tmp_directories=writable,
+            create=writable,
+        )
+        handlers = {"state": StateHandler(), "progress": JsonHandler(), "config": JsonHandler()}
+        return ocp.CheckpointManager(self.directory, options=options, item_handlers=handlers)
+
+    def _existing(self, step: int) -> int:
+        if step in self.steps:
+            return step
+        raise CheckpointError(
+            f"{self.directory} has no checkpoint of step {step}; {self._there(without=step)}"
+        )
+
+    def _there(self, without: int) -> str:
+        """What else could be asked for."""
+        steps = ", ".join(str(step) for step in self.steps if step != without)
+        return f"there are those of steps {steps}" if steps else "there is no other"
+
+    def _try(self, step: int, target: Any) -> tuple[Restored | None, str]:
+        """The checkpoint of `step`, or None and what is wrong with it."""
+        folder = self.directory / str(step)
+        damage = ""
+        try:
+            check_whole(folder, share=(jax.process_index(), jax.process_count()))
+            progress, config = read_json(folder)
+        except DamageError as error:
+            damage = str(error) if error.named else self._diagnose(folder, target, error)
+        # Agreed upon before the reading, in which processes wait for each other.
+        if not everywhere(not damage):
+            return None, damage or "another process has found damage"
+        try:
+            return Restored(step, self._read(step, target, config), progress, config), ""
+        except CheckpointError:
+            raise
+        except Exception as error:  # Orbax and TensorStore raise many kinds
+            return None, self._diagnose(folder, target, error)
+
+    def _read(self, step: int, target: Any, config: dict[str, Any]) -> Any:
+        shapes = _stored_shapes(self.directory / str(step))
+        self._check_same_model(step, shapes, target, _vocab(config))
+        on_disk = self._regrouping.on_disk(target, shapes)
+        restore_args = ocp.checkpoint_utils.construct_restore_args(on_disk)
+        items = ocp.args.Composite(state=StateRestore(on_disk, restore_args))
+        return self._regrouping.convert(self._manager.restore(step, args=items).state, target)
+
+    def _set_aside(self, steps: dict[int, str]) -> None:
+        """Rename checkpoints to `<why>-<step>`, so that these steps can be saved anew."""
+        if not steps or self._read_only:
+            return
+        if jax.process_index() == 0:
+            for step, why in steps.items():
+                folder = self.directory / str(step)
+                folder.rename(folder.with_name(f"{why}-{step}-{time.time_ns()}"))
+        everywhere(True)  # the others wait for the renaming
+        self._manager.reload()
+
+    def _check_same_model(
+        self, step: int, stored: dict[str, Shape], target: Any, vocab: int | None
+    ) -> None:
+        """Compare the vocabulary, names and shapes of the leaves on disk with those of `target`."""
+        wanted = {
+            leaf_name(path): tuple(leaf.shape)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(target)
+        }
+        lines = [f"{n}: missing in the checkpoint" for n in sorted(wanted.keys() - stored.keys())]
+        lines += [f"{n}: not in the model" for n in sorted(stored.keys() - wanted.keys())]
+        lines += [
+            f"{n}: shape {stored[n]} in the checkpoint, {wanted[n]} in the model"
+            for n in sorted(stored.keys() & wanted.keys())
+            if not self._regrouping.fits(n, stored[n], wanted[n])
+        ]
+        if vocab not in (None, self._regrouping.vocab):
+            own = self._regrouping.vocab
+            lines.append(f"vocabulary: {vocab} entries in the checkpoint, {own} in the model")
+        if lines:
+            shown = "\n  ".join(lines[:8]) + (f"\n  and {len(lines) - 8} more" * (len(lines) > 8))
+            raise CheckpointError(
+                f"checkpoint {self.directory / str(step)} belongs to another model:\n  {shown}\n"
+                "use its own configuration, or another run.name"
+            )
+
+    def _diagnose(self, folder: Path, target: Any, error: Exception) -> str:
+        """Which leaf cannot be read; found by reading them one at a time."""
+        on_disk = target
+        with suppress(Exception):  # what is wrong is `error`, or will show
+            on_disk = self._regrouping.on_disk(target, _stored_shapes(folder))
+        leaves, tree = jax.tree_util.tree_flatten_with_path(on_disk)
+        reader = StateHandler()
+        for i, (path, leaf) in enumerate(leaves):
+            skip_others = [ocp.PLACEHOLDER] * len(leaves)
+            skip_others[i] = leaf
+            single = jax.tree.unflatten(tree, skip_others)
+            restore_args = ocp.checkpoint_utils.construct_restore_args(single)
+            try:
+                reader.restore(folder / "state", args=StateRestore(single, restore_args))
+            except Exception as reason:
+                return f"leaf {leaf_name(path)} cannot be read ({first_line(reason)})"
+        return f"cannot be read ({first_line(error)})"
+
+
+def _remove_drafts(directory: Path) -> None:
+    """Remove what saves have not finished; writes of one that failed may still be ending."""
+    for pause in (0.0, 0.1, 0.3, 1.0, 3.0):
+        time.sleep(pause)
+        drafts = list(directory.glob("*.orbax-checkpoint-tmp"))
+        for draft in drafts:
+            shutil.rmtree(draft, ignore_errors=True)
+        if not drafts:
+            return
+
+
+def _vocab(config: dict[str, Any]) -> int | None:
+    """Size of the vocabulary, which shapes have padded; None in the configuration of no model."""
+    found: int | None = config.get("model", {}).get("decoder", {}).get("vocab")
+    return found
+
+
+def _stored_shapes(folder: Path) -> dict[str, Shape]:
+    """Shape of every leaf on disk by its name."""
+    tree = StateHandler().metadata(folder / "state").tree
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {leaf_name(path): tuple(leaf.shape) for path, leaf in leaves}

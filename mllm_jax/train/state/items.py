@@ -1,0 +1,127 @@
+"""The items of a checkpoint as Orbax handlers, each with checksums of its files.
+
+An item is summed before Orbax gives its folder the final name: each process sums the arrays that it
+wrote behind its writes, and process 0 what is made at the end. Neither holds up training.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+
+from mllm_jax.train.state.checksums import write_checksums
+
+#: What of a save is not even tried once a part of it has failed.
+_UNTRIED = "coroutine 'async_serialize_from_host"
+
+
+class PatientArrays(ocp.type_handlers.ArrayHandler):
+    """Arrays whose reads end before an error of one of them is told.
+
+    Orbax closes the event loop at the first error. Reads under way would then complain one by one,
+    hundreds of them, when they end.
+    """
+
+    async def deserialize(
+        self,
+        infos: Sequence[ocp.type_handlers.ParamInfo],
+        args: Sequence[ocp.type_handlers.RestoreArgs] | None = None,
+    ) -> Sequence[jax.Array]:
+        before = asyncio.all_tasks()
+        try:
+            arrays: Sequence[jax.Array] = await super().deserialize(infos, args)
+        except Exception:
+            await asyncio.gather(*asyncio.all_tasks() - before, return_exceptions=True)
+            raise
+        return arrays
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not so what each of Orbax' other tasks says when one has failed, which is told by itself."""
+    return not (
+        "exception was never retrieved" in record.getMessage() and "orbax" in record.getMessage()
+    )
+
+
+class StateHandler(ocp.PyTreeCheckpointHandler):
+    """A tree of arrays, see `StateSave` and `StateRestore`."""
+
+    def __init__(self) -> None:
+        logging.getLogger("asyncio").addFilter(_is_news)
+        warnings.filterwarnings("ignore", _UNTRIED, RuntimeWarning)
+        known = ocp.type_handlers.create_type_handler_registry(
+            (jax.Array, PatientArrays()),
+            (type(ocp.PLACEHOLDER), ocp.type_handlers.get_type_handler(type(ocp.PLACEHOLDER))),
+        )
+        super().__init__(type_handler_registry=known)
+
+    async def async_save(
+        self, directory: Any, *args: Any, **kwargs: Any
+    ) -> list[ocp.future.Future]:
+        writes = await super().async_save(directory, *args, **kwargs)
+        return [_SummedWrites(writes or [], Path(getattr(directory, "path", directory)))]
+
+    def finalize(self, directory: Any) -> None:
+        super().finalize(directory)
+        write_checksums(Path(directory))
+
+
+class JsonHandler(ocp.JsonCheckpointHandler):
+    """JSON, see `JsonSave` and `JsonRestore`."""
+
+    def finalize(self, directory: Any) -> None:
+        super().finalize(directory)
+        write_checksums(Path(directory))
+
+
+@dataclass
+class _SummedWrites:
+    """Writes of this process, and then the checksums of what they have written."""
+
+    writes: Sequence[ocp.future.Future]
+    folder: Path
+
+    def result(self, timeout: float | None = None) -> None:
+        """Wait for the writes and sum their files."""
+        ocp.future.ChainedFuture(self.writes, self._sum).result(timeout)
+
+    def cancel(self) -> None:
+        """Give the writes up."""
+        for write in self.writes:
+            write.cancel()
+
+    def _sum(self) -> None:
+        process = jax.process_index()
+        write_checksums(self.folder, f"ocdbt.process_{process}", process)
+
+
+@ocp.args.register_with_handler(StateHandler, for_save=True)
+@dataclass
+class StateSave(ocp.args.PyTreeSave):
+    """`item`: the tree to save."""
+
+
+@ocp.args.register_with_handler(StateHandler, for_restore=True)
+@dataclass
+class StateRestore(ocp.args.PyTreeRestore):
+    """`item`: the tree of `jax.ShapeDtypeStruct` to restore, `restore_args`: how."""
+
+
+@ocp.args.register_with_handler(JsonHandler, for_save=True)
+@dataclass
+class JsonSave(ocp.args.JsonSave):
+    """`item`: what to save."""
+
+
+@ocp.args.register_with_handler(JsonHandler, for_restore=True)
+@dataclass
+class JsonRestore(ocp.args.JsonRestore):
+    """What was saved."""

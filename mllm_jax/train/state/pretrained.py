@@ -1,0 +1,155 @@
+"""The start from released weights: `model.pretrained`."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.models.pretrained.files import PretrainedError, listed
+from mllm_jax.models.pretrained.load import load
+from mllm_jax.models.pretrained.release import Release, differences
+from mllm_jax.models.pretrained.rules import Rule
+from mllm_jax.train.state.freeze import group_of
+from mllm_jax.train.state.regroup import leaf_name
+
+GB = 1e9
+#: Parameters that a model may do without: a connector can read what comes before the last norm.
+LAST_NORM = "norm."
+
+
+def start_from(
+    model: ModelConfig, params: Any, target: Any, tell: Callable[[str], None] = lambda text: None
+) -> Any:
+    """Parameters with those of the releases in the place of random ones.
+
+    Args:
+        params: all parameters, at random; what releases give is let go leaf by leaf.
+        target: their shapes, types and layouts.
+        tell: shows a line of progress.
+
+    Raises:
+        PretrainedError: a release cannot be read, or its tensors are not those of the model.
+    """
+    leaves, structure = jax.tree_util.tree_flatten_with_path(params)
+    found = dict(leaves)
+    targets, shapes = (
+        dict(jax.tree_util.tree_leaves_with_path(tree))
+        for tree in (target, abstract_parameters(model)[0])
+    )
+    for folder, parts in by_folder(model).items():
+        release = opened(folder, model, parts, tell)
+        began, count = time.perf_counter(), 0
+        for part in parts:
+            own = {path: shape for path, shape in shapes.items() if group_of(path) == part}
+            for path, rule in _places(release, part, model, own, tell).items():
+                found[path].delete()
+                name = rule.parameter
+                found[path] = load(release.tensors, [rule], {name: targets[path]})[name]
+                count += found[path].nbytes
+        jax.block_until_ready(list(found.values()))
+        seconds = time.perf_counter() - began
+        tell(f"{listed(parts)} from {folder}: {count / GB:.3g} GB in {seconds:.1f} s")
+    fresh = [part for part, folder in model.sources.items() if folder is None]
+    if fresh:
+        tell(f"at random: {listed(fresh)}")
+    return jax.tree_util.tree_unflatten(structure, found.values())
+
+
+def by_folder(model: ModelConfig) -> dict[Path, list[str]]:
+    """Parts of the model by the folder that they come from."""
+    found = defaultdict[Path, list[str]](list)
+    for part, folder in model.sources.items():
+        if folder is not None:
+            found[Path(folder)].append(part)
+    return dict(found)
+
+
+def opened(
+    folder: Path, model: ModelConfig, parts: list[str], tell: Callable[[str], None]
+) -> Release:
+    """A release with the tensors that it should have.
+
+    Raises:
+        PretrainedError: it cannot be read, or has others.
+    """
+    release = Release.open(folder)
+    release.check()
+    for part in parts:
+        if part != "decoder.extra":
+            for text in differences(release, model, part):
+                tell(f"not as released: {text}")
+    return release
+
+
+def _places(
+    release: Release,
+    part: str,
+    model: ModelConfig,
+    shapes: Mapping[Any, jax.ShapeDtypeStruct],
+    tell: Callable[[str], None],
+) -> dict[Any, Rule]:
+    """Rules of a part by the paths of its leaves in the tree; of as many layers as the model has.
+
+    Raises:
+        PretrainedError: parameters have no rule, rules no parameter, or they differ in shape.
+    """
+    skipped = 1 if part.startswith("decoder") else 2
+    paths = {leaf_name(path[skipped:]): path for path in shapes}
+    rules = {rule.parameter: rule for rule in release.part(part)}
+    if missing := sorted(paths.keys() - rules.keys()):
+        raise PretrainedError(
+            f"{release.folder} has no weights of {part}: {listed(missing)}; in model.pretrained "
+            f"{part}: null makes them at random"
+        )
+    if extra := sorted(rules.keys() - paths.keys()):
+        told = f"{release.folder} has weights that {part} has no place for: {listed(extra)}"
+        if not all(name.startswith(LAST_NORM) for name in extra):
+            raise PretrainedError(told)
+        tell(told)
+    _check_shapes(release, part, [(rules[name], shapes[path]) for name, path in paths.items()])
+    depth = _module(model, part).layers
+    return {path: _of_depth(release, part, rules[name], depth) for name, path in paths.items()}
+
+
+def _check_shapes(
+    release: Release, part: str, places: Iterable[tuple[Rule, jax.ShapeDtypeStruct]]
+) -> None:
+    """Raise PretrainedError that lists parameters of other shapes than the model's."""
+    misfits = []
+    for rule, parameter in places:
+        own, wanted = rule.form.shape, parameter.shape
+        wanted = wanted[len(wanted) - len(own) :]  # without the dimensions that count layers
+        if wanted != own:
+            misfits.append(f"{rule.parameter} {list(own)}, not {list(wanted)}")
+    if misfits:
+        told = f"{len(misfits)} misshapen: {listed(misfits)}"
+        raise PretrainedError(f"{release.folder} has other weights than {part}: {told}")
+
+
+def _module(model: ModelConfig, part: str) -> DecoderConfig | EncoderConfig:
+    name = part.partition(".")[0]
+    return model.decoder if name == "decoder" else model.encoders[name]
+
+
+def _of_depth(release: Release, part: str, rule: Rule, layers: int) -> Rule:
+    """The rule of a parameter in a model of so many layers: the first ones of the release.
+
+    Raises:
+        PretrainedError: the release has fewer.
+    """
+    if rule.layers is None:
+        return rule
+    if rule.layers < layers:
+        raise PretrainedError(
+            f"{release.folder} has {rule.layers} layers of {part}, and the model {layers}; valid: "
+            f"at most {rule.layers}"
+        )
+    return replace(rule, layers=layers)

@@ -1,0 +1,151 @@
+"""Checkpoints across plans: grouped and padded otherwise on disk than in memory.
+
+Without stages a parameter of the layers is stored as `[layers, ...]`, in a pipeline as `[chunks,
+padded layers / chunks, ...]` (see `LayerStack`). Both list the layers in their order, so that one
+becomes the other by a reshape, and by cutting or adding padding at the end. The vocabulary ends in
+as much padding, of zeros, as makes it a multiple of the ranks that share it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
+
+from mllm_jax.config.pipeline_plan import LayerStack
+from sharding.grid import Axes
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Regrouping:
+    """From the grouping and padding of any plan to those of the running plan.
+
+    Attributes:
+        layers, vocab: of the decoder.
+        stack: how the running plan groups the layers; None without a pipeline.
+        padded: dotted names of parameters of the vocabulary, with its dimension in each.
+    """
+
+    layers: int
+    vocab: int
+    stack: LayerStack | None
+    padded: Mapping[str, int] = field(default_factory=dict)
+
+    def fits(self, name: str, stored: Shape, wanted: Shape) -> bool:
+        """Whether a leaf `stored` on disk can become one of shape `wanted`."""
+        dim = self._padded(name)
+        if dim is not None and len(stored) == len(wanted):
+            same = stored[:dim] + stored[dim + 1 :] == wanted[:dim] + wanted[dim + 1 :]
+            return same and stored[dim] >= self.vocab
+        if stored == wanted or not _of_layers(name):
+            return stored == wanted
+        rest = self._rest(wanted)
+        if len(stored) == len(rest) + 1:
+            return stored == (self.layers, *rest)
+        return stored[2:] == rest and stored[0] * stored[1] >= self.layers
+
+    def on_disk(self, target: Any, stored: Mapping[str, Shape]) -> Any:
+        """`target` with the shapes by name of `stored`, laid out as the plan allows."""
+
+        def leaf(path: Any, wanted: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+            name = leaf_name(path)
+            own, dim = stored[name], self._padded(name)
+            if own == wanted.shape:
+                return wanted
+            spec = self._of_groups(wanted, own) if dim is None else _of_padding(wanted, own, dim)
+            layout = NamedSharding(wanted.sharding.mesh, spec)
+            return jax.ShapeDtypeStruct(own, wanted.dtype, sharding=layout)
+
+        return jax.tree_util.tree_map_with_path(leaf, target)
+
+    def convert(self, restored: Any, target: Any) -> Any:
+        """Arrays as they lay on disk to the shapes and layouts of `target`, leaf by leaf."""
+
+        def leaf(path: Any, x: jax.Array, wanted: jax.ShapeDtypeStruct) -> jax.Array:
+            if x.shape == wanted.shape:
+                return x
+            change, how = (
+                (self._regroup, x.ndim == len(self._rest(wanted.shape)) + 2)
+                if _of_layers(leaf_name(path))
+                else (resized, wanted.shape)
+            )
+            return jax.jit(change, static_argnums=1, out_shardings=wanted.sharding)(x, how)
+
+        return jax.tree_util.tree_map_with_path(leaf, restored, target)
+
+    def _regroup(self, x: jax.Array, chunked: bool) -> jax.Array:
+        flat = x.reshape(-1, *x.shape[2:])[: self.layers] if chunked else x
+        return flat if self.stack is None else split_layers(self.stack, jnp.asarray(flat))
+
+    def _rest(self, wanted: Shape) -> Shape:
+        """Shape of one layer's parameter."""
+        return wanted[1:] if self.stack is None else wanted[2:]
+
+    def _padded(self, name: str) -> int | None:
+        """The dimension of the vocabulary in a parameter, or in a moment of one."""
+        return next((n for own, n in self.padded.items() if name.endswith(f".{own}")), None)
+
+    def _of_groups(self, wanted: jax.ShapeDtypeStruct, stored: Shape) -> PartitionSpec:
+        spec = _spec(wanted)
+        groups = 1 if self.stack is None else 2
+        stages, rest = spec[groups - 1], spec[groups:]
+        leading: list[Axes] = [()] * (len(stored) - len(rest))
+        if stages and self.stack and stored[len(leading) - 1] % self.stack.stages == 0:
+            leading[-1] = stages
+        return PartitionSpec(*[axes or None for axes in (*leading, *rest)])
+
+
+def resized(x: Any, shape: Shape) -> Any:
+    """`x` cut, or padded with zeros, at the end of every dimension."""
+    if x.shape == shape:
+        return x
+    own = x[tuple(slice(n) for n in shape)]
+    padding = [(0, n - m) for n, m in zip(shape, own.shape, strict=True)]
+    return own if own.shape == shape else jnp.pad(own, padding)
+
+
+def leaf_name(path: tuple[Any, ...]) -> str:
+    """Dotted name of a tree path: `params.decoder.layers.q`."""
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def split_layers(stack: LayerStack, leaf: jax.Array) -> jax.Array:
+    """`[layers, ...]` to `[chunks, padded / chunks, ...]`."""
+    padding = [(0, stack.padded - stack.layers)] + [(0, 0)] * (leaf.ndim - 1)
+    return jnp.pad(leaf, padding).reshape(stack.chunks, -1, *leaf.shape[1:])
+
+
+def join_layers(stack: LayerStack, leaf: jax.Array) -> jax.Array:
+    """The inverse of `split_layers`."""
+    return leaf.reshape(stack.padded, *leaf.shape[2:])[: stack.layers]
+
+
+def _of_layers(name: str) -> bool:
+    return ".decoder.layers." in name
+
+
+def _of_padding(wanted: jax.ShapeDtypeStruct, stored: Shape, dim: int) -> PartitionSpec:
+    """What the ranks of dimension `dim` cannot share out there is shared along the other one."""
+    spec, mesh = _spec(wanted), wanted.sharding.mesh
+
+    def ranks(axes: Axes) -> int:
+        return math.prod(mesh.shape[axis] for axis in axes)
+
+    if stored[dim] % ranks(spec[dim]):
+        other = 1 - dim
+        both = (*spec[other], *spec[dim])
+        spec[dim], spec[other] = (), both if stored[other] % ranks(both) == 0 else spec[other]
+    return PartitionSpec(*[axes or None for axes in spec])
+
+
+def _spec(wanted: jax.ShapeDtypeStruct) -> list[Axes]:
+    """Grid axes of every dimension."""
+    entries = [*wanted.sharding.spec, *[None] * len(wanted.shape)][: len(wanted.shape)]
+    return [(entry,) if isinstance(entry, str) else tuple(entry or ()) for entry in entries]

@@ -1,0 +1,232 @@
+"""Checkpoints as they lie on disk: whether they are whole, and their parameters leaf by leaf."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from mllm_jax.train.state.checksums import (
+    Block,
+    ChecksumError,
+    blocks_of,
+    damaged_blocks,
+    extents,
+    has_checksums,
+    leaves_of,
+)
+from mllm_jax.train.state.progress import Progress, ProgressError
+from mllm_jax.train.state.regroup import leaf_name
+
+logger = logging.getLogger(__name__)
+
+#: What the names of parameters begin with in a checkpoint's state.
+_PARAMS = "params."
+#: Parts of a checkpoint, each with checksums of its own.
+_ITEMS = ("config", "progress", "state")
+#: Sections that a configuration cannot lack.
+_SECTIONS = ("run", "model", "data", "train")
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be read, or that belongs to another model."""
+
+
+class NoCheckpointError(CheckpointError):
+    """A run that has no checkpoint yet."""
+
+
+class DamageError(Exception):
+    """A checkpoint that is not as it was written, or cannot have been written by a run.
+
+    Attributes:
+        named: whether the message names what is damaged as precisely as can be.
+    """
+
+    def __init__(self, what: str, *, named: bool = True) -> None:
+        super().__init__(what)
+        self.named = named
+
+
+def check_whole(
+    folder: Path,
+    needed: Callable[[Block], bool] = lambda block: True,
+    share: tuple[int, int] = (0, 1),
+) -> None:
+    """Verify the files of a checkpoint; warns of one that older versions saved without checksums.
+
+    Args:
+        folder: of one step.
+        needed: which blocks of its arrays matter.
+        share: number of this process and of all, which verify a part each.
+
+    Raises:
+        DamageError: a file has changed since it was written.
+    """
+    summed = [item for item in _ITEMS if has_checksums(folder / item)]
+    if not summed:
+        logger.warning("checkpoint %s has no checksums: whether it is whole is unknown", folder)
+        return
+    for item in _ITEMS:
+        if item not in summed:
+            raise DamageError(f"the checksums of {item} are missing")
+        try:
+            only = needed if item == "state" else _every
+            blocks = damaged_blocks(folder / item, only, share)
+        except (ChecksumError, OSError) as error:  # a disk may fail while it is read
+            raise DamageError(str(error)) from error
+        if blocks:
+            raise _damage(folder / item, blocks)
+
+
+def _every(block: Block) -> bool:
+    return True
+
+
+def _damage(folder: Path, blocks: list[Block]) -> DamageError:
+    """What to say of damaged blocks: the leaves that they hold, or else their file."""
+    where = f"{folder.name}/{blocks[0].file} has changed since it was written"
+    if folder.name != "state":
+        return DamageError(where)
+    try:
+        leaves = leaves_of(folder, blocks)
+    except ChecksumError:
+        return DamageError(where, named=False)
+    if not leaves:
+        return DamageError(where, named=False)
+    more = f" and {len(leaves) - 1} more" * (len(leaves) > 1)
+    return DamageError(f"leaf {leaves[0]}{more}: {where}")
+
+
+def read_json(folder: Path) -> tuple[Progress, dict[str, Any]]:
+    """Progress and configuration of a checkpoint.
+
+    Raises:
+        DamageError: they are not what a run saves.
+    """
+    return _progress(folder), read_config(folder)
+
+
+def _progress(folder: Path) -> Progress:
+    try:
+        progress = Progress.from_json(_json(folder / "progress" / "metadata"))
+    except ProgressError as error:
+        raise DamageError(f"its progress is not that of a run ({error})") from error
+    if progress.step != int(folder.name):
+        raise DamageError(f"its progress is that of step {progress.step}")
+    return progress
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The configuration that saved a checkpoint.
+
+    Raises:
+        DamageError: it is none.
+    """
+    config = _json(folder / "config" / "metadata")
+    sections = config if isinstance(config, dict) else {}
+    lacking = [name for name in _SECTIONS if not isinstance(sections.get(name), dict)]
+    if lacking:
+        raise DamageError(f"its configuration has no section {', '.join(lacking)}")
+    return sections
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamageError(
+            f"{path.parent.name}/{path.name} cannot be read ({first_line(error)})"
+        ) from error
+
+
+def first_line(error: Exception) -> str:
+    """The beginning of an error that may be long."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
+
+
+class SavedParameters:
+    """The parameters of a run's newest whole checkpoint, read leaf by leaf without its devices.
+
+    Args:
+        directory: folder of the run's checkpoints.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        steps = [int(path.name) for path in directory.glob("*") if path.name.isdigit()]
+        if not steps:
+            raise NoCheckpointError(f"{directory} has no checkpoint; train the run first")
+        self.step = _newest_whole(directory, sorted(steps))
+        self._folder = directory.absolute() / str(self.step)
+        # A handler by itself: the metadata of items are in the folder of the step.
+        self._handler = ocp.PyTreeCheckpointHandler()
+        tree = self._handler.metadata(self._folder / "state").tree
+        leaves, self._structure = jax.tree_util.tree_flatten_with_path(tree)
+        self._places = {leaf_name(path): i for i, (path, _) in enumerate(leaves)}
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """JSON of the configuration that saved it."""
+        return read_config(self._folder)
+
+    @property
+    def names(self) -> list[str]:
+        """Dotted names below `params`."""
+        return [name.removeprefix(_PARAMS) for name in self._places if name.startswith(_PARAMS)]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """A leaf as it was stored; layers of pipelines are grouped (see `Regrouping`).
+
+        Raises:
+            CheckpointError: it cannot be read.
+        """
+        place = self._places[_PARAMS + name]
+        chosen = [0 if i == place else ocp.PLACEHOLDER for i in range(len(self._places))]
+        item = jax.tree.unflatten(self._structure, chosen)
+        as_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), item)
+        try:
+            restored = self._handler.restore(
+                self._folder / "state",
+                args=ocp.args.PyTreeRestore(item=item, restore_args=as_numpy),
+            )
+        except Exception as error:  # Orbax and TensorStore raise many kinds
+            raise CheckpointError(
+                f"{self._folder}: leaf {name} cannot be read ({first_line(error)})"
+            ) from error
+        return np.asarray(jax.tree.leaves(restored)[place])
+
+
+def _newest_whole(directory: Path, steps: list[int]) -> int:
+    """The newest step whose parameters and configuration are as they were written."""
+    reasons = []
+    for step in reversed(steps):
+        try:
+            folder = directory / str(step)
+            check_whole(folder, _of_parameters(folder / "state"))
+            read_json(folder)
+        except (DamageError, ChecksumError) as error:
+            reasons.append(f"step {step}: {error}")
+            logger.warning("checkpoint of %s; trying an older one", reasons[-1])
+        else:
+            return step
+    raise CheckpointError(f"no whole checkpoint in {directory}:\n  " + "\n  ".join(reasons))
+
+
+def _of_parameters(folder: Path) -> Callable[[Block], bool]:
+    """Which blocks hold something else than the state of the optimizer alone."""
+    if not has_checksums(folder):
+        return _every
+    own = extents(folder)
+    read = blocks_of([extent for name in own if name.startswith(_PARAMS) for extent in own[name]])
+    skipped = blocks_of([extent for extents in own.values() for extent in extents]) - read
+    return lambda block: block not in skipped

@@ -1,0 +1,186 @@
+"""Batches from the host to the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import NamedSharding, PartitionSpec
+
+from mllm_jax.train.step.media import route_specs, routed
+from mllm_jax.train.step.pipeline import Dealing
+from mllm_jax.train.step.train_step import TrainStep, batch_specs
+from sharding.exchange import is_ragged
+from sharding.mesh import laid_out, shardings
+
+
+def place(
+    microbatches: Sequence[Any], step: TrainStep, following: Sequence[Any] | None = None
+) -> Any:
+    """Stack this process's rows of every microbatch into global arrays for `step`.
+
+    Arrays are `[microbatches, rows, ..]`; in a pipeline those of an encoder are
+    `[pipelines * slots, rows, ..]`, microbatch by microbatch on the stage that encodes it. What
+    the step before has carried on (`carried`) is left empty, see `TrainStep.primed`.
+
+    Args:
+        microbatches: packed batches with the rows of `local_rows` only; with `runs` of the whole
+            batch if its encoder rows are dealt by themselves.
+        following: those of the next step, for one that works ahead; by default the same again.
+    """
+    ahead = (microbatches if following is None else following)[: step.ahead]
+    every = [*microbatches, *ahead]
+    views, view = step.views, step.grid.decoder
+    rows = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
+    local = len(every[0]["decoder"]["tokens"])
+    total = _total_rows(rows, view.degree(view.batch), local)
+    ragged = is_ragged(step.mesh, views["decoder"].positions)
+    routes = routed(every, step.model, views, total, ragged)
+    modules = [{name: batch[name] for name in ("decoder", "encoders")} for batch in every]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *modules)
+    layout: Any = shardings(step.mesh, batch_specs(stacked, step.grid, step.dealings))
+    dealt = {name: stacked["encoders"].pop(name) for name in step.dealings}
+    placed = {
+        name: jax.tree.map(
+            partial(_deal, step, step.dealings[name]), layout["encoders"].pop(name), tree
+        )
+        for name, tree in dealt.items()
+    }
+    batch = jax.tree.map(jax.make_array_from_process_local_data, layout, stacked)
+    encoders = batch["encoders"] | placed
+    decoder = batch["decoder"]
+    if routes:
+        decoder, encoders = _with_routes(step, routes, decoder, encoders)
+    return {"decoder": decoder, "encoders": encoders, "carried": {}}
+
+
+def abstract_batch(
+    step: TrainStep, microbatch: Any, rows: int, microbatches: int, by_routes: bool
+) -> Any:
+    """Shapes, types and layouts of a batch from `place`, with what the step before carries on.
+
+    Args:
+        microbatch: a packed batch with at least one row.
+        rows: of a whole batch.
+        microbatches: of a step.
+        by_routes: whether microbatches list `runs`.
+    """
+    every = microbatches + step.ahead
+    slots = dict.fromkeys(microbatch["encoders"], every)
+    slots |= {name: len(dealing.order) for name, dealing in step.dealings.items()}
+
+    def stacked(count: int, tree: Any) -> Any:
+        return jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct((count, rows, *x.shape[1:]), x.dtype), tree
+        )
+
+    decoder = stacked(every, microbatch["decoder"])
+    encoders = {name: stacked(slots[name], x) for name, x in microbatch["encoders"].items()}
+    if by_routes:
+        nothing = dict.fromkeys(encoders, np.zeros((0, 5), np.int64))
+        ragged = is_ragged(step.mesh, step.views["decoder"].positions)
+        routes = routed([microbatch | {"runs": nothing}], step.model, step.views, rows, ragged)
+        shapes = {name: own.shapes(slots[name], every) for name, own in routes.items()}
+        encoders = {name: x | {"send": shapes[name][0]} for name, x in encoders.items()}
+        if routes:
+            decoder["receive"] = {name: received for name, (_, received) in shapes.items()}
+    batch = {"decoder": decoder, "encoders": encoders, "carried": {}}
+    return step.abstract_primed(laid_out(batch, step.mesh, step.batch_specs(batch)))
+
+
+def _with_routes(step: TrainStep, routes: Any, decoder: Any, encoders: Any) -> tuple[Any, Any]:
+    """The routes among the arrays of the modules."""
+    send, receive = route_specs(step.grid.decoder)
+    received, sent = {}, {}
+    for name, own in routes.items():
+        dealing = step.dealings.get(name)
+        first = dealing.spec[0] if dealing else None
+        layout = NamedSharding(step.mesh, PartitionSpec(first, *send))
+        sent[name] = encoders[name] | {"send": own.send(layout, dealing and dealing.order)}
+        received[name] = own.receive(NamedSharding(step.mesh, receive))
+    return decoder | {"receive": received}, sent
+
+
+def _deal(step: TrainStep, dealing: Dealing, layout: NamedSharding, x: np.ndarray) -> jax.Array:
+    """Local rows `[microbatches, rows, ...]` in the order of the slots; empty slots hold zeros."""
+    rows = NamedSharding(step.mesh, PartitionSpec(dealing.rows or None))
+    total = _total_rows(rows, step.grid.decoder.degree(dealing.rows), x.shape[1])
+    where = {row: i for i, row in enumerate(_addressable(rows, total))}
+
+    def shard(index: tuple[slice, ...] | None) -> np.ndarray:
+        assert index is not None  # every device holds a shard
+        slots = dealing.order[index[0]]
+        local = [where[row] for row in range(*index[1].indices(total))]
+        part = x[np.maximum(slots, 0)][:, local]
+        part[slots < 0] = 0
+        return part
+
+    shape = (len(dealing.order), total, *x.shape[2:])
+    return jax.make_array_from_callback(shape, layout, shard)
+
+
+def _total_rows(rows: NamedSharding, degree: int, local: int) -> int:
+    """Rows of all processes, given the number that this one holds."""
+    return local * degree // len(_addressable(rows, degree))
+
+
+def local_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
+    """Rows of a batch of `rows` rows that this process must read, by module."""
+    return process_rows(step, rows)[jax.process_index()]
+
+
+def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
+    """Rows of a batch of `rows` rows that every process must read, by module."""
+    axes = {name: view.batch for name, view in step.grid.views.items()}
+    axes |= {name: dealing.rows for name, dealing in step.dealings.items()}
+    held: list[dict[str, set[int]]] = [
+        {name: set() for name in axes} for _ in range(jax.process_count())
+    ]
+    for name, dealt in axes.items():
+        layout = NamedSharding(step.mesh, PartitionSpec(dealt or None))
+        shares: Mapping[Any, Any] = layout.devices_indices_map((rows,))
+        for device, index in shares.items():
+            held[device.process_index][name].update(range(*index[0].indices(rows)))
+    return [{name: sorted(own) for name, own in by_name.items()} for by_name in held]
+
+
+def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:
+    """Process that holds each row of a batch of `rows` rows, by module; the first of several."""
+    hosts = {}
+    for name, view in step.views.items():
+        layout = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
+        own = [step.mesh.devices.size] * rows
+        shares: Mapping[Any, Any] = layout.devices_indices_map((rows,))
+        for device, index in shares.items():
+            for row in range(*index[0].indices(rows)):
+                own[row] = min(own[row], device.process_index)
+        hosts[name] = own
+    return hosts
+
+
+def select_rows(batch: Any, rows: Mapping[str, Sequence[int]]) -> Any:
+    """The rows of a whole batch that `rows` lists by module; its `runs`, if any, as they are."""
+
+    def pick(tree: Any, chosen: Sequence[int]) -> Any:
+        return jax.tree.map(lambda leaf: leaf[list(chosen)], tree)
+
+    encoders = {name: pick(tree, rows[name]) for name, tree in batch["encoders"].items()}
+    runs = {"runs": batch["runs"]} if "runs" in batch else {}
+    return {"decoder": pick(batch["decoder"], rows["decoder"]), "encoders": encoders} | runs
+
+
+def whole(array: jax.Array) -> np.ndarray:
+    """All of a global array on every process."""
+    if array.is_fully_addressable:
+        return np.asarray(array)
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+
+
+def _addressable(sharding: NamedSharding, rows: int) -> list[int]:
+    """Rows of an array of `rows` rows that this process's devices hold."""
+    shares = sharding.addressable_devices_indices_map((rows,)).values()
+    return sorted({row for share in shares if share for row in range(*share[0].indices(rows))})

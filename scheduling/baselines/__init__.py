@@ -1,0 +1,1 @@
+"""What others would do with the same model and devices."""

@@ -1,0 +1,265 @@
+"""What others would do with the same model and devices, under the same cost model.
+
+`megatron`: encoders in the first pipeline stage, in front of the decoder's layers (Megatron-LM).
+`balanced`: encoder and decoder layers cut into virtual stages whose longest is as short as can be.
+`optimus`: encoders with plans of their own in the bubbles of the decoder's pipeline (Feng et al.,
+arXiv 2408.03505): whole forwards before and whole backwards after it (coarse), then microbatch by
+microbatch inside it (fine). All run asynchronous interleaved 1F1B, whose stages stop to exchange
+what they have made, and gather parameters and scatter gradients over data-parallel ranks with
+nothing beside (Megatron-LM that overlaps none of these).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from scheduling.baselines.memory import chain_memory
+from scheduling.costs.estimate import WIDE, Strategy, Timing, Workload
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.times import Segment, TaskTime
+from scheduling.schedules.schedule import ScheduleError, Task
+from scheduling.simulate.orders import (
+    Ordered,
+    OrderTimes,
+    exchanged_in_pairs,
+    megatron_orders,
+    simulate_order,
+)
+from scheduling.simulate.simulation import Options, Simulation
+from sharding.plan import ParallelPlan, divisors
+
+#: Transfers that hold a stage up after each task: what it sends, then what it receives. Calibrated
+#: (docs/cost.md): where both come one after the other, overlapping them makes GPT-175B on 256 A100
+#: 4.4 % faster; MegaScale's ablation (arXiv 2402.15627: MFU 55.5 to 58.0 %) says 4.5 %.
+TRANSFERS = 2
+#: Share that sums in another order may be off.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of the chain that virtual stages cut: its tower, forward and backward."""
+
+    tower: str
+    forward: TaskTime
+    backward: TaskTime
+
+    @property
+    def seconds(self) -> float:
+        """Both."""
+        return self.forward.seconds + self.backward.seconds
+
+
+@dataclass(frozen=True)
+class Chain:
+    """All towers as one chain of layers under the decoder's plan, head included.
+
+    Attributes:
+        workload, strategy, hardware: as of `scheduling.costs.estimate.step_times`; encoders take
+            the decoder's plan, all with parameters whole along the data-parallel ranks.
+        overlapped: stages send and receive beside compute, and not between tasks.
+    """
+
+    workload: Workload
+    strategy: Strategy
+    hardware: Hardware
+    overlapped: bool = False
+
+    @cached_property
+    def timings(self) -> dict[str, Timing]:
+        """Of the towers, encoders first."""
+        decoder = self.strategy.decoder
+        # Whole parameters: layers have nothing to gather.
+        whole = decoder.model_copy(update={"data": decoder.batch, "fsdp": 1})
+        plans = dict.fromkeys(self.workload.towers, whole)
+        own = replace(self.strategy, plans=plans, pieces={})
+        names = [*self.workload.encoders, "decoder"]
+        return {name: self.timing(own, name) for name in names}
+
+    def timing(self, strategy: Strategy, name: str) -> Timing:
+        """Of a tower; tensor ranks add up in the type of the activations, as Megatron-LM's do."""
+        return Timing(self.workload, strategy, self.hardware, name, sums=self.workload.size)
+
+    @cached_property
+    def encoders(self) -> list[Layer]:
+        """Layers of all encoders."""
+        return [
+            Layer(name, timing.forward(1), self.backward(timing, 1))
+            for name, timing in self.timings.items()
+            if name != "decoder"
+            for _ in range(timing.tower.layers)
+        ]
+
+    def backward(self, timing: Timing, layers: int) -> TaskTime:
+        """The backward of a run of layers; frozen ones have none."""
+        return timing.backward(layers) if self._trains(timing) else TaskTime()
+
+    def _trains(self, timing: Timing) -> bool:
+        return timing.name not in self.workload.frozen
+
+    @cached_property
+    def decoder(self) -> list[Layer]:
+        """Layers of the decoder; the last one carries the head."""
+        timing = self.timings["decoder"]
+        layers = [Layer("decoder", timing.forward(1), timing.backward(1))] * timing.tower.layers
+        end = timing.compute(timing.tower.end)
+        last = layers[-1]
+        forward = TaskTime((*last.forward.segments, Segment(end)))
+        backward = TaskTime((Segment(2 * end), *last.backward.segments))
+        return [*layers[:-1], Layer("decoder", forward, backward)]
+
+    def times(self, cuts: Sequence[int], layers: Sequence[Layer]) -> OrderTimes:
+        """Times of virtual stages that end after `cuts` layers."""
+        stages = self.strategy.decoder.stage
+        ends = list(zip([0, *cuts], cuts, strict=False))
+        made = [
+            tuple(
+                TaskTime(tuple(s for layer in layers[a:b] for s in kind(layer).segments))
+                for kind in (lambda layer: layer.forward, lambda layer: layer.backward)
+            )
+            for a, b in ends
+        ]
+
+        def time(task: Task, stage: int) -> TaskTime:
+            return made[task.part * stages + stage][task.kind == "B"]
+
+        towers = {layer.tower for layer in layers} | {"decoder"}
+        around = self.ends([self.timings[name] for name in self.timings if name in towers])
+        send = self.timings["decoder"].send()
+        sends = (send, 0.0) if self.overlapped else (0.0, TRANSFERS * send)
+        return OrderTimes(time, *sends, *around)
+
+    def ends(self, timings: Iterable[Timing]) -> tuple[float, float, float]:
+        """Seconds of gather, scatter and optimizer of some towers."""
+        own = list(timings)
+        gather, scatter, update = (
+            sum(map(kind, own)) for kind in (self.gather, self.scatter, self.update)
+        )
+        return gather, scatter, update
+
+    def shared(self, timing: Timing) -> float:
+        """Parameters of a tower on one device; the optimizer's are spread over the ranks."""
+        plan = timing.plan
+        return timing.tower.parameters / (plan.stage * plan.tensor)
+
+    def gather(self, timing: Timing) -> float:
+        """Seconds of the gather of a tower's parameters, in the type of the activations."""
+        data = self.workload.size * self.shared(timing)
+        return self._over_ranks(data, timing.plan)
+
+    def scatter(self, timing: Timing) -> float:
+        """Seconds of the scatter of its gradients, in float32."""
+        if not self._trains(timing):
+            return 0.0
+        return self._over_ranks(WIDE * self.shared(timing), timing.plan)
+
+    def update(self, timing: Timing) -> float:
+        """Seconds of its optimizer, spread over the ranks."""
+        if not self._trains(timing):
+            return 0.0
+        values = 3 + 2 * self.workload.moments
+        speed = self.hardware.memory_bandwidth * self.hardware.efficiency.memory
+        return values * WIDE * self.shared(timing) / timing.plan.tokens / speed
+
+    def _over_ranks(self, data: float, plan: ParallelPlan) -> float:
+        return self.hardware.group_seconds(data, plan.tokens, plan.devices)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A step of a chain.
+
+    Attributes:
+        simulation: in time.
+        memory: bytes of the device that needs most.
+    """
+
+    simulation: Simulation
+    memory: float
+
+
+def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
+    """Ends of `parts` runs, none of them empty, whose largest sum is least.
+
+    Dynamic programme over layers; among the cuts with the least largest sum, those of the least
+    sum of squares.
+
+    Raises:
+        ScheduleError: there are fewer layers than parts.
+    """
+    count = len(costs)
+    if not 1 <= parts <= count:
+        raise ScheduleError(f"{count} layers cannot be cut into {parts} virtual stages")
+    total = np.concatenate([[0.0], np.cumsum(costs)])
+    # What the runs from each layer to each end sum up to.
+    runs = np.where(np.tri(count + 1, k=-1, dtype=bool), total[:, None] - total, np.inf)
+    largest = runs[:, 0]
+    for _ in range(parts - 1):
+        largest = np.maximum(largest, runs).min(axis=1)
+    limit = largest[count] * (1 + ROUNDING)
+    return _evenest(np.where(runs <= limit, runs**2, np.inf), parts)
+
+
+def _evenest(squares: np.ndarray, parts: int) -> list[int]:
+    """Ends of the `parts` runs that have the least sum of `squares` `[ends, starts]`."""
+    best, starts = squares[:, 0], []
+    for _ in range(parts - 1):
+        sums = best + squares
+        starts.append(sums.argmin(axis=1))
+        best = sums.min(axis=1)
+    cuts = [len(squares) - 1]
+    for start in reversed(starts):
+        cuts.append(int(start[cuts[-1]]))
+    return cuts[::-1]
+
+
+def megatron(chain: Chain) -> Baseline:
+    """Encoders in front of the first virtual stage, the decoder's layers over all or the others.
+
+    Of the two the faster, and of all numbers of virtual chunks up to the strategy's: where the
+    first virtual stage is long, more of them only make its round longer.
+    """
+    stages, encoders = chain.strategy.decoder.stage, chain.encoders
+    layers = [*encoders, *chain.decoder]
+    tried = []
+    for chunks in divisors(chain.strategy.chunks):
+        own = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
+        parts = stages * chunks
+        for first in (True, False) if encoders and parts > 1 else (True,):
+            rest = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
+            cuts = [len(encoders) + end for end in ([] if first else [0]) + rest]
+            tried.append(_simulated(own, cuts, layers))
+    return min(tried, key=lambda made: made.simulation.makespan)
+
+
+def balanced(chain: Chain) -> Baseline:
+    """Virtual stages as even as whole layers allow."""
+    strategy = chain.strategy
+    layers = [*chain.encoders, *chain.decoder]
+    cuts = balanced_cuts(
+        [layer.seconds for layer in layers], strategy.decoder.stage * strategy.chunks
+    )
+    return _simulated(chain, cuts, layers)
+
+
+def _simulated(chain: Chain, cuts: Sequence[int], layers: Sequence[Layer]) -> Baseline:
+    strategy = chain.strategy
+    orders = megatron_orders(strategy.decoder.stage, strategy.chunks, strategy.microbatches)
+    options = Options(co_issue=False, replicas=strategy.decoder.batch)
+    pairs = strategy.chunks > 1 and not chain.overlapped
+    step = exchanged_in_pairs(orders) if pairs else Ordered(orders)
+    made = simulate_order(step, chain.times(cuts, layers), options)
+    ends = zip([0, *cuts], cuts, strict=False)
+    parts = [[layer.tower for layer in layers[a:b]] for a, b in ends]
+    return Baseline(made, chain_memory(chain.timings, parts))
+
+
+def decoder_alone(chain: Chain) -> Baseline:
+    """The decoder's layers over all virtual stages, with no work and no parameters of encoders."""
+    parts = chain.strategy.decoder.stage * chain.strategy.chunks
+    cuts = balanced_cuts([1.0] * len(chain.decoder), parts)
+    return _simulated(chain, cuts, chain.decoder)

@@ -1,0 +1,74 @@
+"""The memory of the baselines that cut all towers into virtual stages as one chain.
+
+ZeRO-1: parameters, in the type of the activations, and gradients in float32 are whole on the ranks
+of data; a float32 copy of the parameters and the moments are spread over them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from scheduling.costs.estimate import WIDE, Timing, elements
+from scheduling.costs.memory import everything, kept, logits
+from scheduling.simulate.orders import warm_up
+
+
+def chain_memory(timings: Mapping[str, Timing], parts: Sequence[Sequence[str]]) -> float:
+    """Bytes of the device that needs most.
+
+    What forwards leave for their backwards is that of an average chunk of the stage, for all
+    forwards before its first backward.
+
+    Args:
+        timings: of the towers, under plans with parameters whole along the data-parallel ranks.
+        parts: the towers of the layers of every virtual stage; those of a device are `stages`
+            apart.
+    """
+    stages = timings["decoder"].plan.stage
+    return max(_of_stage(timings, parts[stage::stages], stage) for stage in range(stages))
+
+
+def state_bytes(timing: Timing) -> float:
+    """Bytes that a parameter takes, with its gradient and its share of the optimizer's state."""
+    size, workload = timing.workload.size, timing.workload
+    if timing.name in workload.frozen:
+        return size
+    return size + WIDE + (1 + workload.moments) * WIDE / timing.plan.tokens
+
+
+def _of_stage(timings: Mapping[str, Timing], chunks: Sequence[Sequence[str]], stage: int) -> float:
+    decoder = timings["decoder"]
+    strategy, stages = decoder.strategy, decoder.plan.stage
+    layers = Counter(name for chunk in chunks for name in chunk)
+    state = sum(_state(timings[name], layers[name]) for name in layers | Counter(["decoder"]))
+    count = strategy.microbatches
+    forwards = warm_up(stages, len(chunks), count, stage) + 1
+    waiting = min(forwards, count * len(chunks)) / len(chunks)
+    left = waiting * sum(_left(timings, chunk) for chunk in chunks)
+    head = logits(decoder) if stage == stages - 1 else 0.0
+    return state + left + max(_work(timings, chunk) for chunk in chunks) + head
+
+
+def _state(timing: Timing, layers: int) -> float:
+    """Bytes of the state of so many layers, with the tower's other parameters."""
+    layer, rest = (
+        elements(timing.tower, own, timing.plan, fsdp=False)
+        for own in (timing.tower.layer_parameters, timing.tower.rest_parameters)
+    )
+    return state_bytes(timing) * (layers * layer + rest)
+
+
+def _left(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
+    """Bytes that the forward of a virtual stage leaves for its backward."""
+    towers = [timings[name] for name in chunk]
+    if towers and towers[0].strategy.remat == "full":
+        return towers[0].activation / towers[0].plan.sequence
+    return sum(kept(tower, 1) for tower in towers)
+
+
+def _work(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
+    """Bytes that the backward of a virtual stage makes again before it uses them."""
+    made = [everything(timings[name]) for name in chunk]
+    remat = timings["decoder"].strategy.remat
+    return {"none": 0.0, "layer": max(made, default=0.0), "full": sum(made)}[remat]

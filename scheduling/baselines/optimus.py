@@ -1,0 +1,335 @@
+"""Optimus, simulated: encoders in the bubbles of a decoder's asynchronous pipeline.
+
+After Feng et al., arXiv 2408.03505. The encoders have their own plans on the devices of the
+decoder's pipeline: their stages divide the decoder's, their tensor degree its tensor degree, and m
+encoder pipelines share the microbatches of one decoder pipeline. Coarse: all encoder forwards of a
+device before its first decoder task, all backwards after its last; what does not fit is exposed.
+Fine: one microbatch after another of the pipeline that exposes most goes into bubbles inside the
+decoder's run, gaps between its tasks and its tensor-parallel collectives, as long as the finish
+times, sorted, keep the decoder's deadlines, sorted. Backwards are the same in reversed time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from scheduling.baselines.chain import ROUNDING, Chain
+from scheduling.baselines.memory import state_bytes
+from scheduling.costs.estimate import Timing
+from scheduling.costs.memory import everything, kept
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.simulate.simulation import Simulation
+from scheduling.simulate.timeline import Span
+from sharding.plan import ParallelPlan, divisors
+
+#: Share of a bubble inside the decoder's run that encoder kernels fill: they are longer or shorter
+#: than it, and wait for their own collectives. Calibrated (docs/cost.md): with it Optimus hides
+#: 57.5 % of ViT-22B's work on 1536 devices, as published.
+FILLED = 0.095
+#: Share of the time of the decoder's gather and scatter in which encoders compute, as their own
+#: parameters come and go over the same links. Calibrated (docs/cost.md): with it 68.7 % are hidden
+#: before and after the decoder's run on 3072 devices, as published.
+BESIDE = 0.735
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One direction of time on all stages of a decoder's pipeline.
+
+    Attributes:
+        room: `[stages]`: seconds before the first decoder task of a stage.
+        points, free: of every stage, times and the bubble seconds inside the decoder's run that
+            encoders fill up to them.
+        deadlines: `[microbatches]`, rising: when the decoder needs its inputs.
+    """
+
+    room: tuple[float, ...]
+    points: tuple[np.ndarray, ...]
+    free: tuple[np.ndarray, ...]
+    deadlines: np.ndarray
+
+    def packed(self, stage: int, start: float, seconds: float) -> float:
+        """When `seconds` of bubbles from `start` on have gone by on a stage."""
+        points, free = self.points[stage], self.free[stage]
+        wanted = float(np.interp(start, points, free)) + seconds
+        index = int(np.searchsorted(free, wanted))
+        if index == len(free):
+            return float("inf")
+        if index == 0:
+            return max(start, float(points[0]))
+        share = (free[index] - free[index - 1]) / (points[index] - points[index - 1])
+        return max(start, float(points[index] - (free[index] - wanted) / share))
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one stage of an encoder pipeline does for a microbatch, in one direction.
+
+    Attributes:
+        seconds: with its collectives, outside the decoder's run.
+        compute: in bubbles, its collectives beside the decoder's compute.
+    """
+
+    seconds: float
+    compute: float
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Microbatches of every encoder pipeline: outside the decoder's run, and inside it.
+
+    Attributes:
+        side, work: see there.
+        stages: of an encoder pipeline.
+        outside, inside: by pipeline.
+    """
+
+    side: Side
+    work: Work
+    stages: int
+    outside: tuple[int, ...]
+    inside: tuple[int, ...]
+
+    def _base(self, pipeline: int) -> int:
+        """The first decoder stage of a pipeline."""
+        return pipeline % (len(self.side.room) // self.stages) * self.stages
+
+    def exposed(self, pipeline: int) -> float:
+        """Seconds by which what runs outside is longer than the room there."""
+        count, base = self.outside[pipeline], self._base(pipeline)
+        ends = [
+            (count + k) * self.work.seconds - self.side.room[base + k]
+            for k in range(self.stages if count else 0)
+        ]
+        return max(0.0, *ends) if ends else 0.0
+
+    @cached_property
+    def longest(self) -> float:
+        """The most that any pipeline exposes; the decoder starts so much later."""
+        ends = np.sort([*self._outside()])
+        late = float((ends - self.side.deadlines[: len(ends)]).max(initial=0.0))
+        return max(late, *map(self.exposed, range(len(self.outside))))
+
+    def _outside(self) -> Iterator[float]:
+        """When the microbatches outside are encoded."""
+        for count in self.outside:
+            for i in range(count):
+                yield (i + self.stages) * self.work.seconds
+
+    def _inside(self) -> Iterator[float]:
+        """When the microbatches inside are encoded, each pipeline's one after the other."""
+        for pipeline, count in enumerate(self.inside):
+            base = self._base(pipeline)
+            own = {base + k: self.side.room[base + k] for k in range(self.stages)}
+            for _ in range(count):
+                done = 0.0
+                for stage in own:
+                    start = max(done, own[stage])
+                    done = own[stage] = self.side.packed(stage, start, self.work.compute)
+                yield done
+
+    @property
+    def kept(self) -> bool:
+        """Whether the finish times, sorted, keep the deadlines, sorted.
+
+        The decoder's run, with all that is inside it, is as late as the longest exposes.
+        """
+        outside = [end - self.longest for end in self._outside()]
+        ends = np.sort([*outside, *self._inside()])
+        return bool((ends <= self.side.deadlines * (1 + ROUNDING) + ROUNDING).all())
+
+    def moved(self, pipeline: int) -> Packing:
+        """With one microbatch of `pipeline` inside."""
+        outside, inside = list(self.outside), list(self.inside)
+        outside[pipeline] -= 1
+        inside[pipeline] += 1
+        return replace(self, outside=tuple(outside), inside=tuple(inside))
+
+    def finest(self) -> Packing:
+        """Microbatches moved inside, from whichever pipeline exposes most, as far as that goes."""
+        best, now = self, self
+        while now.longest > 0 and any(now.outside):
+            worst = max(range(len(now.outside)), key=lambda q: (now.exposed(q), now.outside[q]))
+            now = now.moved(worst)
+            if not now.kept:
+                break
+            best = min(best, now, key=lambda own: own.longest)
+        return best
+
+
+@dataclass(frozen=True)
+class Optimus:
+    """What Optimus makes of a step.
+
+    Attributes:
+        stages, tensor: of the encoders.
+        seconds: of a step.
+        coarse, hidden: share of the encoders' time in bubbles, without and with packing inside.
+        memory: bytes of a device for the encoders: their state, and what the forwards of a pipeline
+            leave, all of which come before its first backward.
+    """
+
+    stages: int
+    tensor: int
+    seconds: float
+    coarse: float
+    hidden: float
+    memory: float
+
+
+def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
+    """The fastest of the encoders' plans.
+
+    Args:
+        chain: of the decoder's strategy.
+        alone: the decoder's step with no encoder work in it.
+        memory: bytes of a device for wider plans of the encoders: 6 bytes for each parameter that
+            it holds more (section 4 of the paper).
+
+    Raises:
+        ScheduleError: no plan of the encoders has equal stages and the memory it needs.
+    """
+    decoder = chain.strategy.decoder
+    encoders = chain.workload.encoders.values()
+    tried = [
+        _with_plan(chain, alone, stages, tensor)
+        for stages in divisors(decoder.stage)
+        for tensor in divisors(decoder.tensor)
+        if 6 * _more_parameters(chain, stages * tensor) <= memory
+        and all(tower.layers % stages == 0 for tower in encoders)
+    ]
+    if not tried:
+        raise ScheduleError(
+            "encoders: no plan of theirs has equal stages, degrees that divide the decoder's "
+            f"{decoder} and at most {memory / 2**30:.3g} GiB more than that plan"
+        )
+    return min(tried, key=lambda own: own.seconds)
+
+
+def _more_parameters(chain: Chain, ways: int) -> float:
+    """Encoder parameters of a device, split so many ways, above those under the decoder's plan."""
+    total = sum(tower.parameters for tower in chain.workload.encoders.values())
+    decoder = chain.strategy.decoder
+    return total / ways - total / (decoder.stage * decoder.tensor)
+
+
+def _with_plan(chain: Chain, alone: Simulation, stages: int, tensor: int) -> Optimus:
+    decoder, count = chain.strategy.decoder, chain.strategy.microbatches
+    pipelines = decoder.stage // stages * (decoder.sequence // tensor)
+    dealt = tuple(count // pipelines + (q < count % pipelines) for q in range(pipelines))
+    works = [_work(chain, kind, stages, tensor) for kind in ("forward", "backward")]
+    packings = [
+        Packing(side, work, stages, dealt, (0,) * pipelines)
+        for side, work in zip(_sides(chain, alone), works, strict=True)
+    ]
+    coarse = sum(packing.longest for packing in packings)
+    fine = sum(packing.finest().longest for packing in packings)
+    whole = count / pipelines * sum(work.seconds for work in works)
+    shares = _share(coarse, whole), _share(fine, whole)
+    memory = _memory(chain, stages, tensor, max(dealt))
+    # Gathers and scatters of all modules go through the same links, one after the other.
+    ends = sum(chain.ends(_timings(chain, stages, tensor)))
+    return Optimus(stages, tensor, alone.makespan + fine + ends, *shares, memory)
+
+
+def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
+    """Bytes of a device for encoders of which `waiting` microbatches are encoded at a time."""
+    total = 0.0
+    scale = chain.strategy.decoder.sequence // tensor
+    for timing in _timings(chain, stages, tensor):
+        total += state_bytes(timing) * timing.tower.parameters / (stages * tensor)
+        layers = timing.tower.layers / stages
+        full = chain.strategy.remat == "full"
+        each = timing.activation / tensor if full else kept(timing, layers)
+        again = {"none": 0.0, "layer": 1.0, "full": layers}[chain.strategy.remat]
+        total += scale * (waiting * each + again * everything(timing))
+    return total
+
+
+def _share(exposed: float, whole: float) -> float:
+    """Share of `whole` that is not exposed."""
+    return max(0.0, 1 - exposed / whole) if whole else 1.0
+
+
+def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
+    """One microbatch of all encoders on one of their stages."""
+    times = []
+    for timing in _timings(chain, stages, tensor):
+        run = timing.forward if kind == "forward" else partial(chain.backward, timing)
+        times.append(run(timing.tower.layers // stages))
+    # `Timing` deals a microbatch's rows to the pipelines of a stage; here each has its own.
+    scale = chain.strategy.decoder.sequence // tensor
+    return Work(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
+
+
+def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
+    """Of all encoders under their plan."""
+    decoder = chain.strategy.decoder
+    plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
+    for name in chain.workload.encoders:
+        own = replace(chain.strategy, plans={"decoder": decoder, name: plan}, pieces={})
+        yield chain.timing(own, name)
+
+
+def _sides(chain: Chain, alone: Simulation) -> tuple[Side, Side]:
+    """The decoder's step forwards and backwards in time."""
+    stages = chain.strategy.decoder.stage
+    timing = chain.timings["decoder"]
+    tasks = {"F": timing.forward(1), "B": timing.backward(1)}
+    idle = {kind: time.collective / time.seconds for kind, time in tasks.items()}
+    rows = [_decoder_spans(alone, stage, idle) for stage in range(stages)]
+    gather, scatter = ((1 - BESIDE) * own(timing) for own in (chain.gather, chain.scatter))
+    end = alone.makespan - chain.update(timing)
+    turned = [[(end - b, end - a, c) for a, b, c in reversed(row)] for row in rows]
+    inputs = np.sort([span.start for span in _first_chunk(alone, "F")])
+    returns = np.sort([end - span.end for span in _first_chunk(alone, "B")])
+    return _side(rows, inputs, gather), _side(turned, returns, scatter)
+
+
+def _decoder_spans(
+    alone: Simulation, stage: int, idle: Mapping[str, float]
+) -> list[tuple[float, float, float]]:
+    """Start, end and idle share of the tasks of a stage."""
+    spans = [s for s in alone.timeline.spans if s.stage == stage and s.tasks]
+    spans.sort(key=lambda span: span.start)
+    return [(s.start, s.end, idle[s.tasks[0].kind]) for s in spans]
+
+
+def _first_chunk(alone: Simulation, kind: str) -> list[Span]:
+    """The tasks that take a microbatch in, or give its gradient back."""
+    return [
+        span
+        for span in alone.timeline.spans
+        if span.stage == 0
+        for task in span.tasks
+        if (task.kind, task.part) == (kind, 0)
+    ]
+
+
+def _side(
+    rows: Sequence[Sequence[tuple[float, float, float]]], deadlines: np.ndarray, begin: float = 0.0
+) -> Side:
+    """A side in seconds from `begin` on, when encoders begin."""
+    made = [_bubbles(row) for row in rows]
+    return Side(
+        tuple(row[0][0] - begin for row in rows),
+        tuple(points - begin for points, _ in made),
+        tuple(free for _, free in made),
+        deadlines - begin,
+    )
+
+
+def _bubbles(row: Sequence[tuple[float, float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Times, and bubble seconds that are filled up to them, in gaps and of idle shares of tasks."""
+    points, free = [row[0][0]], [0.0]
+    for start, end, share in row:
+        if start > points[-1]:
+            free.append(free[-1] + FILLED * (start - points[-1]))
+            points.append(start)
+        free.append(free[-1] + FILLED * share * (end - start))
+        points.append(end)
+    return np.array(points), np.array(free)

@@ -1,0 +1,1 @@
+"""What a step takes: work, hardware, seconds and bytes."""

@@ -1,0 +1,558 @@
+"""The cost model: what a step of a workload under a strategy takes on some hardware.
+
+Products with parameters and those of attention run at their reached shares of the peak, all other
+operations at the reached memory bandwidth; collectives take what rings of their bytes take. A
+layer's forward on one device, with tensor parallelism (c compute, g gather, s scatter;
+Korthikanti et al., arXiv 2205.05198) and context parallelism (x exchange of heads for positions
+before and after attention; Jacobs et al., arXiv 2309.14509)::
+
+    norm c | g | x attention x c | s | norm c | g | MLP c | s
+
+Sources of the model: FLOPs as `TowerWork` counts them; ring collectives as in NCCL; the memory of
+a step in `scheduling.costs.memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import gcd
+
+from scheduling.costs.hardware import Efficiency, Hardware
+from scheduling.costs.times import Segment, StepTimes, TaskTime
+from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
+from scheduling.programs.program import Remat
+from scheduling.schedules.bubbles import Placement
+from scheduling.schedules.schedule import EncoderPieces, Kind
+from sharding.numbering import Span, numbering
+from sharding.plan import ParallelPlan
+
+#: Bytes of an element.
+SIZES = {"float32": 4, "bfloat16": 2}
+#: Bytes of a parameter, of its gradient, and of what partial sums are added up in.
+WIDE = 4
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a step computes, whatever the plans.
+
+    Attributes:
+        towers: by name, `"decoder"` first.
+        positions: input positions of one row, by tower; a row counts as one segment.
+        rows: of a step, all its microbatches together.
+        dtype: of activations.
+        moments: values of float32 that the optimizer keeps for a parameter.
+        frozen: towers that do not train, encoders but for their connectors. Gradients go through a
+            frozen decoder to its inputs.
+        frozen_connectors: of encoders that do not even train that.
+        loss_chunk: tokens whose logits exist at a time.
+        pairs: share of all pairs of a row that attention computes, by tower, where it is not all.
+        kept: `(tower, tensor)` to the bytes that a layer's backward reads of its forward, for one
+            row, on one of so many tensor ranks.
+    """
+
+    towers: Mapping[str, TowerProfile]
+    positions: Mapping[str, int]
+    rows: int
+    dtype: str = "bfloat16"
+    moments: int = 2
+    frozen: frozenset[str] = frozenset()
+    frozen_connectors: frozenset[str] = frozenset()
+    loss_chunk: int = 1024
+    pairs: Mapping[str, float] = field(default_factory=dict)
+    kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
+
+    @property
+    def encoders(self) -> dict[str, TowerProfile]:
+        """All towers but the decoder."""
+        return {name: tower for name, tower in self.towers.items() if name != "decoder"}
+
+    @property
+    def size(self) -> int:
+        """Bytes of an activation's element."""
+        return SIZES[self.dtype]
+
+    def flops(self, name: str) -> float:
+        """Forward FLOPs of tower `name` in one step."""
+        tower, length = self.towers[name], self.positions[name]
+        parts = tower.start.work, tower.end.work
+        once = sum(work.flops([length]) for work in parts)
+        return self.rows * (once + tower.layers * tower.layer.work.flops([length]))
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How a step is run.
+
+    Attributes:
+        plans: of every tower, all over the same devices.
+        microbatches: of a step.
+        chunks: virtual chunks of a stage.
+        remat: what backwards compute again.
+        gather: parameters are gathered over fsdp once a `step` or `layer` by layer; without stages
+            always by layer.
+        placement: of the encoders' tasks, see `scheduling.schedules.bubbles`.
+        live: microbatches whose encoder outputs may wait in bubbles; None for twice the stages.
+        pieces: how encoders are cut, by name; one piece a stage for those that are not named.
+        co_issue: tasks of a bundle run side by side.
+    """
+
+    plans: Mapping[str, ParallelPlan]
+    microbatches: int = 1
+    chunks: int = 1
+    remat: Remat = "layer"
+    gather: str = "step"
+    placement: Placement = "bubbles"
+    live: int | None = None
+    pieces: Mapping[str, int] = field(default_factory=dict)
+    co_issue: bool = True
+
+    @property
+    def decoder(self) -> ParallelPlan:
+        """The decoder's plan."""
+        return self.plans["decoder"]
+
+    @property
+    def tasks(self) -> int:
+        """Forwards of the decoder's chunks."""
+        return self.microbatches * self.chunks * self.decoder.stage
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether layers gather their parameters one by one."""
+        return self.decoder.stage == 1 or self.gather == "layer"
+
+
+def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> StepTimes:
+    """Times of all tasks of a step."""
+    towers = {name: Timing(workload, strategy, hardware, name) for name in workload.towers}
+    decoder = towers["decoder"]
+    layers = decoder.layers_per_task
+    encoders: dict[tuple[Kind, str, int], TaskTime] = {}
+    for name in workload.encoders:
+        encoders |= towers[name].pieces()
+    return StepTimes(
+        forward=decoder.forward(layers),
+        backward=decoder.backward(layers),
+        encoders=encoders,
+        head=decoder.head(),
+        send=decoder.send(),
+        deliver=decoder.deliver(),
+        gather=sum(tower.gather() for tower in towers.values()),
+        scatter=sum(tower.scatter() for tower in towers.values()),
+        update=sum(tower.update() for tower in towers.values()),
+    )
+
+
+def elements(
+    tower: TowerProfile, parameters: Parameters, plan: ParallelPlan, *, fsdp: bool = True
+) -> float:
+    """Elements of `parameters` on one device, without stages.
+
+    The vocabulary is padded to a multiple of its ranks; of fewer heads of keys and values than
+    tensor ranks there are copies.
+
+    Args:
+        tower: that they belong to.
+        fsdp: whether the devices of fsdp share them; else as gathered.
+    """
+    degrees = {"heads": plan.tensor, "mlp": plan.tensor, "embed": plan.fsdp if fsdp else 1}
+    degrees["kv_heads"] = gcd(tower.kv_heads, plan.tensor)
+    total = 0.0
+    for axes, count in parameters.items():
+        share = float(count)
+        for name in axes:
+            share /= degrees.get(name or "", 1)
+        total += share * entries(tower, plan) / tower.outputs if "vocab" in axes else share
+    return total
+
+
+def entries(tower: TowerProfile, plan: ParallelPlan) -> int:
+    """Entries of the vocabulary on one device, padding included."""
+    return -(-tower.outputs // plan.vocab)
+
+
+def _collectives(*seconds: float) -> tuple[Segment, ...]:
+    """Those that take any time, with nothing beside them."""
+    return tuple(Segment(0.0, own) for own in seconds if own)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of one tower's parts on one device, for one microbatch.
+
+    Attributes:
+        workload, strategy, hardware: as of `step_times`.
+        name: of the tower.
+        sums: bytes of an element of what tensor ranks add up; float32, unless said.
+    """
+
+    workload: Workload
+    strategy: Strategy
+    hardware: Hardware
+    name: str
+    sums: int = WIDE
+
+    @cached_property
+    def tower(self) -> TowerProfile:
+        """What runs."""
+        return self.workload.towers[self.name]
+
+    @cached_property
+    def plan(self) -> ParallelPlan:
+        """The tower's plan."""
+        return self.strategy.plans[self.name]
+
+    @cached_property
+    def rows(self) -> float:
+        """Rows of a microbatch on one group of context and tensor ranks.
+
+        The stages of the decoder are dealt whole microbatches of an encoder.
+        """
+        plan, stages = self.plan, self.strategy.decoder.stage
+        shares = plan.batch * plan.stage / stages
+        return self.workload.rows / self.strategy.microbatches / shares
+
+    @cached_property
+    def layers_per_task(self) -> int:
+        """Layers of a chunk of the decoder, or of a piece of an encoder."""
+        if self.name == "decoder":
+            return -(-self.tower.layers // (self.plan.stage * self.strategy.chunks))
+        return self.tower.layers // self.cut.pieces
+
+    @cached_property
+    def cut(self) -> EncoderPieces:
+        """How an encoder's work is cut."""
+        pieces = self.strategy.pieces.get(self.name, self.plan.stage)
+        backward = 0 if self.name in self.workload.frozen_connectors else 1
+        return EncoderPieces(
+            self.name, pieces, self.plan.stage, pieces if self.trains else backward
+        )
+
+    @property
+    def trains(self) -> bool:
+        """Whether the tower's layers have gradients."""
+        return self.name not in self.workload.frozen
+
+    @property
+    def activation(self) -> float:
+        """Bytes of a microbatch between two layers, on all ranks of a row together."""
+        positions = self.workload.positions[self.name] / self.tower.stride
+        return self.rows * positions * self.tower.width * self.workload.size
+
+    @property
+    def output(self) -> float:
+        """Bytes of a microbatch in the decoder, on all ranks of a row together."""
+        decoder = self.workload.towers["decoder"]
+        rows = self.workload.rows / self.strategy.microbatches / self.strategy.decoder.batch
+        return rows * self.workload.positions["decoder"] * decoder.width * self.workload.size
+
+    # ---- collectives -----------------------------------------------------------------------------
+
+    def group(self, data: float, axis: str) -> float:
+        """Seconds of a gather, or scatter, of `data` bytes over one axis of the plan."""
+        return self.hardware.digits_seconds(data, self._digits[axis])
+
+    @cached_property
+    def _digits(self) -> dict[str, tuple[Span, ...]]:
+        """Which digits of a device's number are the ranks of an axis."""
+        return numbering(self.plan, self.strategy.decoder)
+
+    @property
+    def gathered_rows(self) -> float:
+        """Seconds in which a tensor group gathers its rows."""
+        return self.group(self.activation / self.plan.context, "tensor")
+
+    @property
+    def scattered_sums(self) -> float:
+        """Seconds in which a tensor group adds up partial sums, and scatters them."""
+        sums = self.activation / self.workload.size * self.sums
+        return self.group(sums / self.plan.context, "tensor")
+
+    @cached_property
+    def exchanged_heads(self) -> float:
+        """Seconds in which context ranks exchange heads for positions, before and after attention.
+
+        An all-to-all sends what a gather of one rank's bytes does: all but its own part. Queries
+        and outputs have all heads; of keys and values there are copies where their heads are fewer
+        than the ranks.
+        """
+        tower, plan = self.tower, self.plan
+        queries = tower.heads // plan.tensor
+        pairs = queries // gcd(tower.heads // tower.kv_heads, queries)
+        copies = plan.context // gcd(pairs, plan.context)
+        heads = 2 * queries + 2 * pairs * copies
+        positions = self.rows * self.workload.positions[self.name] / tower.stride / plan.context
+        return self.group(positions * heads * tower.head_dim * self.workload.size, "context")
+
+    @cached_property
+    def layer_gather(self) -> float:
+        """Seconds in which fsdp ranks gather a layer's parameters, if they do so layer by layer."""
+        return self._by_layer(self.workload.size)
+
+    @cached_property
+    def layer_scatter(self) -> float:
+        """Seconds in which they sum its gradients, in float32."""
+        return self._by_layer(WIDE)
+
+    def _by_layer(self, size: int) -> float:
+        if not self.strategy.by_layer:
+            return 0.0
+        return self.group(size * self.of_layer, "fsdp")
+
+    # ---- compute ---------------------------------------------------------------------------------
+
+    def compute(self, part: Part, share: float = 1.0) -> float:
+        """Seconds of a part's forward without collectives.
+
+        Args:
+            share: of it that is done here, beside what the ranks of a row share.
+        """
+        length, own, size = self.workload.positions[self.name], self.efficiency, self.workload.size
+        peak = self.hardware.peak(self.workload.dtype)
+        linear = part.work.linear * length / (peak * own.matmul)
+        pairs = length**2 * self.workload.pairs.get(self.name, 1.0)
+        attention = part.work.quadratic * pairs / (peak * own.attention)
+        moved = part.moved * size * length / self.tower.stride
+        moving = moved / (self.hardware.memory_bandwidth * own.memory)
+        return share * self.rows * (linear + attention + moving) / self.plan.sequence
+
+    @property
+    def efficiency(self) -> Efficiency:
+        """What of the peaks is reached."""
+        return self.hardware.efficiency
+
+    @cached_property
+    def block(self) -> float:
+        """Seconds of compute of one block of a layer, forward."""
+        whole = self.compute(self.tower.layer) + self.compute(self._copied)
+        return (whole + self.efficiency.layer_seconds) / self.tower.blocks
+
+    @property
+    def copies(self) -> int:
+        """Tensor ranks that hold the same heads of keys and values."""
+        return self.plan.tensor // gcd(self.tower.kv_heads, self.plan.tensor)
+
+    @property
+    def _copied(self) -> Part:
+        """What ranks with copies of heads of keys and values make of them beside their share."""
+        tower = self.tower
+        linear = 4 * tower.width * tower.kv_heads * tower.head_dim / tower.stride
+        return Part(TowerWork((self.copies - 1) * linear, 0), 0)
+
+    def hidden(self, collective: float, compute: float) -> float:
+        """What is left of a collective, or of moving bytes, with other compute beside it."""
+        overlaps = self.hardware.platform != "cpu"
+        return max(0.0, collective - compute) if overlaps else collective
+
+    # ---- tasks -----------------------------------------------------------------------------------
+
+    @cached_property
+    def layer_forward(self) -> tuple[Segment, ...]:
+        """A layer's forward; the parameters of the next are gathered beside it."""
+        fsdp = self.hidden(self.layer_gather, self.tower.blocks * self.block)
+        block = (Segment(0.0, self.gathered_rows), Segment(self.block, self.scattered_sums))
+        return (*block * self.tower.blocks, *_collectives(self.exchanged_heads, fsdp))
+
+    @cached_property
+    def layer_backward(self) -> tuple[Segment, ...]:
+        """A layer's backward without its recomputation.
+
+        That of a frozen decoder computes gradients of inputs alone. Else the gradients of a
+        block's parameters are computed beside the scatter of its input's; what that leaves of the
+        compute hides the gather of parameters.
+        """
+        half = self.block  # of two products for each one of the forward
+        products = 2 if self.trains else 1
+        scatter = self.hidden(self.gathered_rows, half if self.trains else 0.0)
+        block = (Segment(0.0, self.gathered_rows), Segment(products * half, scatter))
+        gather = self.layer_gather if self.strategy.remat == "none" else 0.0
+        beside = products * half - min(self.gathered_rows, half)
+        fsdp = self.hidden(gather + self.layer_scatter, self.tower.blocks * beside)
+        alone = _collectives(self.exchanged_heads, fsdp)
+        whole = TaskTime((*block * self.tower.blocks, *alone))
+        # Accelerators add to the sums in the epilogue of the products that make the gradients.
+        sums = self.summing(self.of_layer if self.trains else 0.0)
+        return (*whole.segments, Segment(self.hidden(sums, whole.seconds)))
+
+    def summing(self, count: float) -> float:
+        """Seconds in which `count` gradients are added to those of earlier microbatches."""
+        speed = self.hardware.memory_bandwidth * self.efficiency.memory
+        return 3 * WIDE * count / speed
+
+    @property
+    def layer_again(self) -> tuple[Segment, ...]:
+        """A layer's forward as its backward computes it again: without the last sum."""
+        if self.strategy.remat == "none":
+            return ()
+        if self.strategy.remat == "full":
+            return self.layer_forward
+        last = 2 * self.tower.blocks - 1
+        return tuple(
+            Segment(segment.compute) if i == last else segment
+            for i, segment in enumerate(self.layer_forward)
+        )
+
+    def forward(self, layers: int) -> TaskTime:
+        """A run of layers."""
+        return TaskTime(self.layer_forward * layers)
+
+    def backward(self, layers: int) -> TaskTime:
+        """Its backward, with what is computed again."""
+        return TaskTime((*self.layer_again, *self.layer_backward) * layers)
+
+    def pieces(self) -> dict[tuple[Kind, str, int], TaskTime]:
+        """The tasks of an encoder."""
+        cut, times = self.cut, dict[tuple[Kind, str, int], TaskTime]()
+        for piece in range(cut.pieces):
+            times["EF", self.name, piece] = self._piece_forward(piece)
+            if piece in cut.backward_pieces:
+                times["EB", self.name, piece] = self._piece_backward(piece)
+        return times
+
+    def _piece_forward(self, piece: int) -> TaskTime:
+        return TaskTime(
+            (*self._start(piece), *self.forward(self.layers_per_task).segments, *self._end(piece))
+        )
+
+    def _piece_backward(self, piece: int) -> TaskTime:
+        # What comes before and after the layers is computed again, and has a backward.
+        ends = (*self._start(piece, 2), *self._end(piece, 3))
+        if self.trains:
+            return TaskTime((*self.backward(self.layers_per_task).segments, *ends))
+        again = self.layer_again * self.layers_per_task
+        return TaskTime((*again, *self._end(piece, 3)))
+
+    def _start(self, piece: int, times: int = 1) -> tuple[Segment, ...]:
+        return (Segment(times * self.compute(self.tower.start)),) if piece == 0 else ()
+
+    def _end(self, piece: int, times: int = 1) -> tuple[Segment, ...]:
+        """Connector and exchange of the last piece: what each device has goes to another one."""
+        if piece < self.cut.pieces - 1:
+            return ()
+        devices = self.strategy.decoder.devices // self.strategy.decoder.stage
+        each = self.output / self.strategy.decoder.sequence
+        moved = self.hardware.group_seconds(each, devices, devices) if devices > 1 else 0.0
+        return (Segment(times * self.compute(self.tower.end), moved),)
+
+    def only(self) -> StepTimes:
+        """Times of a step of the decoder alone."""
+        return StepTimes(
+            self.forward(self.layers_per_task),
+            self.backward(self.layers_per_task),
+            {},
+            self.head(),
+            self.send(),
+            self.deliver(),
+            self.gather(),
+            self.scatter(),
+            self.update(),
+        )
+
+    # ---- what stages and ranks do together -------------------------------------------------------
+
+    def head(self) -> TaskTime:
+        """Head and loss of a microbatch with their backward, on all stages at once."""
+        # What a tensor rank computes of the whole, of a vocabulary that is padded.
+        own = entries(self.tower, self.plan) * self.plan.tensor / self.tower.outputs
+        compute = (3 if self.trains else 2) * self.compute(self.tower.end, own)
+        share = self.activation / self.plan.sequence
+        # The last stage's output to all, and its gradient's sum.
+        moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows
+        return TaskTime((Segment(compute, moved),))
+
+    def send(self) -> float:
+        """Seconds of a meeting: activations to one side, gradients to the other."""
+        plan = self.plan
+        if plan.stage == 1:
+            return 0.0
+        distance = plan.context * plan.expert * plan.tensor
+        return self.hardware.send_seconds(self.activation / plan.sequence, distance)
+
+    def deliver(self) -> float:
+        """Seconds in which a microbatch is embedded: read, summed, and its gradient handed out."""
+        share = self.activation / self.plan.sequence
+        return self.looked_up + 4 * self.group(share, "stage") + 2 * self.gathered_rows
+
+    @property
+    def looked_up(self) -> float:
+        """Seconds in which rows of the embedding are read, and their gradients are added to it.
+
+        Each of the ranks of the vocabulary makes an array of all positions: parameters in float32
+        are read and activations written; their gradients read, and sums read and written.
+        """
+        values = self.activation / self.workload.size / self.plan.context
+        speed = self.hardware.memory_bandwidth * self.efficiency.memory
+        times = (3, 2) if self.trains else (1, 1)
+        return values * (times[0] * WIDE + times[1] * self.workload.size) / speed
+
+    @cached_property
+    def layers(self) -> float:
+        """Layers of one stage, padding included."""
+        if self.name == "decoder":
+            return self.layers_per_task * self.strategy.chunks
+        return self.tower.layers / self.plan.stage
+
+    @cached_property
+    def resident(self) -> float:
+        """Parameters of one device, gathered over fsdp."""
+        return self._layers_resident + self._rest_resident
+
+    @cached_property
+    def of_layer(self) -> float:
+        """Parameters of a layer on one device, gathered over fsdp."""
+        return elements(self.tower, self.tower.layer_parameters, self.plan, fsdp=False)
+
+    @property
+    def _layers_resident(self) -> float:
+        return self.layers * self.of_layer
+
+    @property
+    def _rest_resident(self) -> float:
+        return elements(self.tower, self.tower.rest_parameters, self.plan, fsdp=False)
+
+    @cached_property
+    def stored(self) -> float:
+        """Parameters that one device keeps."""
+        own = self.layers * elements(self.tower, self.tower.layer_parameters, self.plan)
+        return own + elements(self.tower, self.tower.rest_parameters, self.plan)
+
+    @cached_property
+    def gathered(self) -> float:
+        """Bytes of the parameters as they are gathered: those of layers as they are used."""
+        return self.workload.size * self._layers_resident + WIDE * self._rest_resident
+
+    def gather(self) -> float:
+        """Seconds of the gather of the parameters at a step's start."""
+        return 0.0 if self.strategy.by_layer else self.group(self.gathered, "fsdp")
+
+    def scatter(self) -> float:
+        """Seconds in which gradients are summed over ranks at a step's end."""
+        if not self.trains:
+            return 0.0
+        fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.resident, "fsdp")
+        return fsdp + 2 * (self._over_replicas(WIDE * self.stored) + self._over_copies())
+
+    def _over_copies(self) -> float:
+        """Seconds of a gather, or scatter, over ranks with the same heads of keys and values."""
+        layer = self.tower.layer_parameters
+        own = {axes: count for axes, count in layer.items() if "kv_heads" in axes}
+        data = WIDE * self.layers * elements(self.tower, own, self.plan)
+        return self.hardware.group_seconds(data, self.copies, self.copies)
+
+    def _over_replicas(self, data: float) -> float:
+        """Seconds of a gather, or scatter, over the ranks that hold the same parameters."""
+        plan = self.plan
+        if plan.data == 1 or plan.context == 1:
+            return self.group(data, "context" if plan.data == 1 else "data")
+        return self.hardware.group_seconds(data, plan.data * plan.context, plan.devices)
+
+    def update(self) -> float:
+        """Seconds of the optimizer: gradient, parameter and moments read, the latter written."""
+        if not self.trains:
+            return 0.0
+        values = 3 + 2 * self.workload.moments
+        speed = self.hardware.memory_bandwidth * self.efficiency.memory
+        return values * WIDE * self.stored / speed

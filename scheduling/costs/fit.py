@@ -1,0 +1,284 @@
+"""Fits the constants of a description of hardware to measured times.
+
+The cost model's seconds are linear in what is fitted: the inverses of the fractions of
+`Efficiency` and its `layer_seconds`, or a link's latency and the inverse of its bandwidth. So the
+terms of a time are found by asking the cost model itself, with each constant changed in turn, and
+the constants by bounded linear least squares on relative errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from scipy.optimize import least_squares, lsq_linear
+
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
+
+#: A term of which less than this part is no combination of the others cannot be told apart.
+APART = 0.05
+#: Relative errors above this count by their size, below by its square.
+OUTLIER = 0.05
+#: A term of a smaller part of every time has vanished.
+VANISHED = 1e-6
+#: Terms of a task's time, in the order in which they are given up if they cannot be told apart.
+TERMS = ("memory", "attention", "layer_seconds", "matmul")
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Something that was measured.
+
+    Attributes:
+        name: of it.
+        seconds: that it took.
+        predict: what the cost model says it takes, in seconds.
+    """
+
+    name: str
+    seconds: float
+    predict: Callable[[Hardware], float]
+
+    def __post_init__(self) -> None:
+        """Refuse a time that cannot be.
+
+        Raises:
+            HardwareError: it is not above 0, or not finite.
+        """
+        if not 0 < self.seconds < float("inf"):
+            raise HardwareError(
+                f"{self.name}: {self.seconds} seconds were measured; valid: finite and above 0"
+            )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Hardware whose constants were fitted.
+
+    Attributes:
+        hardware: with the constants.
+        kept: constants that the times do not tell, as they were before.
+        bounds: constants that were left at a bound, beyond which the times would have had them.
+    """
+
+    hardware: Hardware
+    kept: tuple[str, ...]
+    bounds: Mapping[str, float]
+
+
+def fit_efficiency(timed: Sequence[Timed], hardware: Hardware, *, raise_peaks: bool) -> Fitted:
+    """Fit the fractions for products, attention and memory, and `layer_seconds`.
+
+    Args:
+        timed: tasks of several sizes.
+        hardware: whose other constants count as they are.
+        raise_peaks: the peaks were measured, not given: a fraction above 1 says that they were
+            measured too low. Else fractions stay at 1.
+
+    Raises:
+        HardwareError: there are too few times.
+    """
+    _check_count(timed, len(TERMS))
+    problem = _linear(timed, TERMS, partial(_with_terms, hardware), _terms_of(hardware.efficiency))
+    least = 0.0 if raise_peaks else 1.0
+    lower = {name: 0.0 if name == "layer_seconds" else least for name in TERMS}
+    found = problem.solve(lower, zero_allowed=("layer_seconds",))
+    fitted = _with_terms(hardware, found.values)
+    bounds = {name: 0.0 if name == "layer_seconds" else 1.0 for name in sorted(found.bound)}
+    return Fitted(_raised(fitted) if raise_peaks else fitted, tuple(sorted(found.kept)), bounds)
+
+
+def fit_link(timed: Sequence[Timed], hardware: Hardware, name: str, *, raise_peaks: bool) -> Fitted:
+    """Fit latency and reached bandwidth of `link` or `network`.
+
+    Args:
+        timed: collectives over it, of several sizes.
+        hardware: whose other constants count as they are.
+        name: `"link"` or `"network"`.
+        raise_peaks: the bandwidth is not given by a data sheet: what is reached becomes it.
+
+    Raises:
+        HardwareError: there are too few times.
+    """
+    _check_count(timed, 2)
+    own: Link = getattr(hardware, name)
+    reached = own.bandwidth * getattr(hardware.efficiency, name)
+    start = {"latency": own.latency, "bandwidth": 1 / reached}
+    problem = _linear(timed, ("latency", "bandwidth"), partial(_with_link, hardware, name), start)
+    least = 0.0 if raise_peaks else 1 / own.bandwidth
+    found = problem.solve({"latency": 0.0, "bandwidth": least}, zero_allowed=("latency",))
+    fitted = _with_link(hardware, name, found.values)
+    if not raise_peaks:
+        fraction = getattr(fitted, name).bandwidth / own.bandwidth
+        given = getattr(fitted, name).model_copy(update={"bandwidth": own.bandwidth})
+        fitted = fitted.model_copy(update={name: given})
+        fitted = _with_efficiency(fitted, {name: min(1.0, fraction)})
+    limits = {"latency": 0.0, "bandwidth": own.bandwidth}
+    bounds = {f"{name}.{key}": limits[key] for key in sorted(found.bound)}
+    return Fitted(fitted, tuple(f"{name}.{key}" for key in sorted(found.kept)), bounds)
+
+
+def _check_count(timed: Sequence[Timed], least: int) -> None:
+    if len(timed) < least:
+        raise HardwareError(
+            f"{len(timed)} measured times cannot tell {least} constants apart; measure at least "
+            f"{least}"
+        )
+
+
+# ---- constants as the terms that seconds are linear in -------------------------------------------
+
+
+def _terms_of(efficiency: Efficiency) -> dict[str, float]:
+    return {
+        name: efficiency.layer_seconds if name == "layer_seconds" else 1 / getattr(efficiency, name)
+        for name in TERMS
+    }
+
+
+def _with_terms(hardware: Hardware, terms: Mapping[str, float]) -> Hardware:
+    # Not validated: until peaks are raised, fractions may exceed 1.
+    return _with_efficiency(
+        hardware, {k: v if k == "layer_seconds" else 1 / v for k, v in terms.items()}
+    )
+
+
+def _with_efficiency(hardware: Hardware, values: Mapping[str, float]) -> Hardware:
+    efficiency = hardware.efficiency.model_copy(update=dict(values))
+    return hardware.model_copy(update={"efficiency": efficiency})
+
+
+def _with_link(hardware: Hardware, name: str, terms: Mapping[str, float]) -> Hardware:
+    values = {"latency": terms["latency"], "bandwidth": 1 / terms["bandwidth"]}
+    link = getattr(hardware, name).model_copy(update=values)
+    return _with_efficiency(hardware.model_copy(update={name: link}), {name: 1.0})
+
+
+def _raised(hardware: Hardware) -> Hardware:
+    """The same speeds with all fractions at most 1: peaks as high as they need be."""
+    own = hardware.efficiency
+    compute, memory = max(1.0, own.matmul, own.attention), max(1.0, own.memory)
+    values = {"matmul": own.matmul / compute, "attention": own.attention / compute}
+    raised = hardware.model_copy(
+        update={
+            "flops": {name: compute * flops for name, flops in hardware.flops.items()},
+            "memory_bandwidth": memory * hardware.memory_bandwidth,
+        }
+    )
+    return _with_efficiency(raised, values | {"memory": own.memory / memory})
+
+
+# ---- least squares -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """Values of all terms; those that were kept, and those that are at their lower bounds."""
+
+    values: Mapping[str, float]
+    kept: frozenset[str]
+    bound: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Times as sums of terms: `columns[name] * value + rest = 1`, in units of what was measured.
+
+    Attributes:
+        columns: `[times]` by term.
+        rest: `[times]`, what no term changes.
+        start: values of the terms before.
+        kept: terms that stay at these.
+    """
+
+    columns: Mapping[str, np.ndarray]
+    rest: np.ndarray
+    start: Mapping[str, float]
+    kept: frozenset[str] = field(default=frozenset())
+
+    @property
+    def free(self) -> list[str]:
+        """Terms that are fitted."""
+        return [name for name in self.columns if name not in self.kept]
+
+    def solve(self, lower: Mapping[str, float], zero_allowed: Sequence[str]) -> _Solution:
+        """The terms whose sums are nearest to what was measured.
+
+        Args:
+            lower: bounds of the values.
+            zero_allowed: terms that may vanish; what else would vanish cannot be told.
+        """
+        hidden = self._hidden()
+        if hidden is not None:
+            return self._without(hidden).solve(lower, zero_allowed)
+        values = dict(self.start)
+        if self.free:
+            values |= self._fit(lower)
+        for name in self.free:
+            if self._vanishes(name, values[name]) and name not in zero_allowed:
+                return self._without(name).solve(lower, zero_allowed)
+        bound = {name for name in self.free if self._vanishes(name, values[name] - lower[name])}
+        return _Solution(values, self.kept, frozenset(bound))
+
+    def _vanishes(self, name: str, value: float) -> bool:
+        """Whether a term with this value is nothing of any time."""
+        return float(np.max(self.columns[name])) * value < VANISHED
+
+    def _fit(self, lower: Mapping[str, float]) -> dict[str, float]:
+        columns = np.stack([self.columns[name] for name in self.free], 1)
+        fixed = sum((self.columns[name] * self.start[name] for name in self.kept), self.rest)
+        # Terms differ by many orders of magnitude: seconds against inverse fractions.
+        scale = columns.max(0)
+        bounds = np.array([lower[name] for name in self.free]) * scale
+        matrix, target = columns / scale, 1.0 - fixed
+        start = np.maximum(lsq_linear(matrix, target, (bounds, np.inf)).x, bounds)
+        result = least_squares(
+            lambda x: matrix @ x - target,
+            start,
+            bounds=(bounds, np.inf),
+            loss="soft_l1",
+            f_scale=OUTLIER,
+            ftol=1e-12,
+            xtol=1e-12,
+            gtol=1e-12,
+        )
+        return dict(zip(self.free, (result.x / scale).tolist(), strict=True))
+
+    def _hidden(self) -> str | None:
+        """The first free term that the times do not tell apart from the other ones."""
+        for name in self.free:
+            own = self.columns[name]
+            others = [self.columns[other] for other in self.free if other != name]
+            left = own
+            if others:
+                matrix = np.stack(others, 1)
+                left = own - matrix @ np.linalg.lstsq(matrix, own, rcond=None)[0]
+            if np.linalg.norm(left) <= APART * np.linalg.norm(own):
+                return name
+        return None
+
+    def _without(self, name: str) -> _Problem:
+        return replace(self, kept=self.kept | {name})
+
+
+def _linear(
+    timed: Sequence[Timed],
+    names: Sequence[str],
+    change: Callable[[Mapping[str, float]], Hardware],
+    start: Mapping[str, float],
+) -> _Problem:
+    """The terms of `timed`: what their predictions grow by when one constant does."""
+
+    def seconds(terms: Mapping[str, float]) -> np.ndarray:
+        hardware = change(terms)
+        return np.array([each.predict(hardware) / each.seconds for each in timed])
+
+    base = seconds(start)
+    columns = {}
+    for name in names:
+        step = start[name] or 1.0
+        columns[name] = (seconds({**start, name: start[name] + step}) - base) / step
+    rest = base - sum(columns[name] * start[name] for name in names)
+    return _Problem(columns, rest, start)

@@ -1,0 +1,312 @@
+"""Accelerators as data: what a chip computes, holds and sends, and how much of that is reached.
+
+A description is a YAML file in `configs/hardware/`, or one that `launch.py calibrate` has written.
+Figures are peaks of data sheets; `efficiency` says which fractions of them real layers and
+collectives reach. Links are two-level: `domain` devices are joined by the fast `link` (NVLink,
+the torus of a TPU slice), and domains by the `network`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+
+from scheduling.strict_yaml import YamlError, read_yaml, shown
+
+FOLDER = Path(__file__).resolve().parents[2] / "configs" / "hardware"
+
+Positive = Annotated[float, Field(gt=0)]
+Fraction = Annotated[float, Field(gt=0, le=1)]
+
+#: Types of operands that `flops` may name.
+TYPES = ("bfloat16", "float32", "float8", "int8")
+
+
+#: Bytes of a device that are not for the program: what CUDA's context and NCCL's buffers, or the
+#: TPU's runtime, keep for themselves.
+RESERVED = {"cpu": 0, "gpu": 2 * 2**30, "tpu": 2**29}
+
+
+class HardwareError(ValueError):
+    """A description of hardware that is missing, unknown or wrong."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Link(_Data):
+    """What joins devices.
+
+    Attributes:
+        bandwidth: bytes per second that one device sends in a ring, all its links together.
+        latency: seconds that one step of a ring takes beside its bytes.
+        directions: ways round that a ring sends at the same time, each with its part of the
+            bandwidth: 2 on an axis of a TPU's torus.
+    """
+
+    bandwidth: Positive
+    latency: Annotated[float, Field(ge=0)]
+    directions: Literal[1, 2] = 1
+
+    def ring_seconds(self, data: float, devices: int, fraction: float = 1.0) -> float:
+        """Seconds in which a ring of `devices` gathers, or scatters, `data` bytes.
+
+        Two ways round, half as many steps reach all devices ("How to scale your model", chapter
+        on sharding).
+
+        Args:
+            data: bytes of the whole, gathered array.
+            devices: in the ring, at least 1.
+            fraction: of the bandwidth that is reached.
+        """
+        others = devices - 1
+        steps = -(-others // self.directions)
+        return steps * self.latency + data * others / devices / (self.bandwidth * fraction)
+
+    def send_seconds(self, data: float) -> float:
+        """Seconds in which `data` bytes reach a neighbour: one way."""
+        return self.latency + data * self.directions / self.bandwidth
+
+    def reached(self, fraction: float) -> Link:
+        """The link with a `fraction` of its bandwidth."""
+        return self.model_copy(update={"bandwidth": self.bandwidth * fraction})
+
+
+class Efficiency(_Data):
+    """Fractions of the peaks that are reached.
+
+    Attributes:
+        matmul: of the peak FLOP/s, by products with parameters.
+        attention: of the peak FLOP/s, by attention's own products.
+        memory: of the memory bandwidth, by what is no product.
+        link, network: of the links' bandwidths, by collectives.
+        layer_seconds: what a layer takes beside that, forward or backward.
+    """
+
+    matmul: Fraction
+    attention: Fraction
+    memory: Fraction
+    link: Fraction
+    network: Fraction
+    layer_seconds: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Hardware(_Data):
+    """One kind of device and how many of them are joined.
+
+    Attributes:
+        name: of the file.
+        title: as people call it.
+        platform: what JAX calls it.
+        kinds: how `jax.Device.device_kind` starts.
+        flops: peak dense FLOP/s of one device by type of the operands, one of `TYPES`.
+        memory: bytes of one device.
+        memory_bandwidth: bytes per second.
+        host: devices of one host.
+        domain: devices joined by `link`: one NVLink domain, one TPU slice at its largest.
+        link, network: within a domain and between domains.
+        efficiency: what is reached of all that.
+        topology: how `launch.py compile` names slices of a TPU to its compiler, e.g. `v5p`.
+        target_config: a GPU for its compiler, as text of XLA's `GpuTargetConfigProto`.
+    """
+
+    name: str
+    title: str
+    platform: Literal["cpu", "gpu", "tpu"]
+    kinds: tuple[str, ...]
+    flops: Mapping[str, Positive]
+    memory: Positive
+    memory_bandwidth: Positive
+    host: Annotated[int, Field(ge=1)]
+    domain: Annotated[int, Field(ge=1)]
+    link: Link
+    network: Link
+    efficiency: Efficiency
+    topology: str | None = None
+    target_config: str | None = None
+
+    @property
+    def room(self) -> float:
+        """Bytes of one device that a program may take."""
+        return self.memory - RESERVED[self.platform]
+
+    @field_validator("flops")
+    @classmethod
+    def _check_types(cls, flops: Mapping[str, float]) -> Mapping[str, float]:
+        if wrong := [name for name in flops if name not in TYPES]:
+            raise ValueError(f"{', '.join(wrong)}: unknown type; valid: {', '.join(TYPES)}")
+        if not flops:
+            raise ValueError(f"names no type; valid: {', '.join(TYPES)}")
+        return flops
+
+    @property
+    def reached_link(self) -> Link:
+        """`link` with the bandwidth that collectives reach."""
+        return self.link.reached(self.efficiency.link)
+
+    @property
+    def reached_network(self) -> Link:
+        """`network` with the bandwidth that collectives reach."""
+        return self.network.reached(self.efficiency.network)
+
+    def peak(self, dtype: str) -> float:
+        """Peak FLOP/s of products in `dtype`.
+
+        Raises:
+            HardwareError: it is not known.
+        """
+        if dtype not in self.flops:
+            valid = ", ".join(sorted(self.flops))
+            raise HardwareError(
+                f"model.dtype: {dtype} has no speed in hardware {self.name}; valid: {valid}"
+            )
+        return self.flops[dtype]
+
+    def group_seconds(self, data: float, devices: int, span: int) -> float:
+        """Seconds of an all-gather, or a reduce-scatter, of `data` bytes; see `digits_seconds`.
+
+        Args:
+            data: bytes of the whole array.
+            devices: in the group, evenly spaced.
+            span: devices from the group's first to its last, as they are numbered.
+        """
+        return self._two_levels(data, devices, self._inside(devices, span))
+
+    def digits_seconds(self, data: float, spans: Iterable[tuple[int, int]]) -> float:
+        """Seconds of an all-gather, or a reduce-scatter, of `data` bytes.
+
+        Within a domain it is one ring. A group that spans domains works in two levels (as NCCL and
+        XLA do): rings within each domain, and between the domains rings of the devices that hold
+        the same share, all domains' devices at the same time. Groups are taken to start where a
+        domain does.
+
+        Args:
+            data: bytes of the whole array.
+            spans: digits of the devices' numbers that differ within the group, see
+                `sharding.numbering`.
+        """
+        devices = inside = 1
+        for low, high in spans:
+            devices *= high // low
+            inside *= self._inside(high // low, high)
+        return self._two_levels(data, devices, inside)
+
+    def _two_levels(self, data: float, devices: int, inside: int) -> float:
+        if devices == 1 or data == 0:
+            return 0.0
+        outside = -(-devices // inside)
+        seconds, own = 0.0, self.efficiency
+        if inside > 1:
+            seconds += self.link.ring_seconds(data, inside, own.link)
+        if outside > 1:
+            seconds += self.network.ring_seconds(data / inside, outside, own.network)
+        return seconds
+
+    def _inside(self, devices: int, span: int) -> int:
+        """How many of a group's devices share a domain."""
+        if span <= self.domain:
+            return devices
+        # Rounded up: three devices that are 8 apart span 17.
+        stride = -(-span // devices)
+        return max(1, self.domain // stride)
+
+    def send_seconds(self, data: float, distance: int) -> float:
+        """Seconds in which one device sends `data` bytes to another, `distance` numbers away."""
+        link = self.reached_link if distance < self.domain else self.reached_network
+        return link.send_seconds(data)
+
+
+def named(name: str) -> Hardware:
+    """The description in `configs/hardware/<name>.yaml`, or in the file of that path.
+
+    Raises:
+        HardwareError: there is none, or it is wrong.
+    """
+    if name.endswith((".yaml", ".yml")):
+        return read(Path(name))
+    if name not in names():
+        raise HardwareError(
+            f"hardware {name!r} is unknown; valid: {', '.join(names())}, or a file NAME.yaml that "
+            "`launch.py calibrate` has written"
+        )
+    return _shipped(name)
+
+
+def names() -> list[str]:
+    """The shipped descriptions.
+
+    Raises:
+        HardwareError: they are not there.
+    """
+    found = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    if not found:
+        raise HardwareError(
+            f"{FOLDER}: holds no descriptions of hardware; they come with the project in "
+            "configs/hardware/: install it again"
+        )
+    return found
+
+
+@cache
+def _shipped(name: str) -> Hardware:
+    return read(FOLDER / f"{name}.yaml")
+
+
+def read(path: Path) -> Hardware:
+    """The description in a YAML file.
+
+    Raises:
+        HardwareError: it cannot be read or is no description; the message says which keys are
+            wrong and why.
+    """
+    try:
+        values = read_yaml(path)
+    except YamlError as error:
+        raise HardwareError(f"{path}: {error}") from None
+    if not isinstance(values, dict):
+        raise HardwareError(f"{path}: must hold keys such as `flops:`, not {shown(values)}")
+    try:
+        return Hardware.model_validate(values)
+    except ValidationError as error:
+        problems = map(_explain, error.errors(include_url=False))
+        raise HardwareError(f"{path}: {'; '.join(problems)}") from None
+
+
+def _explain(detail: ErrorDetails) -> str:
+    """Dotted key, value, reason and, for an unknown key, the valid ones."""
+    *parents, _ = path = [str(part) for part in detail["loc"]]
+    name = ".".join(path)
+    if detail["type"] == "extra_forbidden":
+        section = _SECTIONS[parents[0]] if parents else Hardware
+        return f"{name}: unknown key; valid: {', '.join(section.model_fields)}"
+    if detail["type"] == "missing":
+        return f"{name}: required, but not given"
+    reason = detail["msg"].removeprefix("Value error, ")
+    return f"{name}: {shown(detail['input'])} is refused: {reason}"
+
+
+_SECTIONS: Mapping[str, type[BaseModel]] = {
+    "link": Link,
+    "network": Link,
+    "efficiency": Efficiency,
+}
+
+
+def of_kind(device_kind: str) -> Hardware | None:
+    """The shipped description of a `jax.Device.device_kind`, None if there is none.
+
+    Where one kind starts another, the longer one counts.
+    """
+    found = [
+        (len(kind), hardware)
+        for hardware in map(named, names())
+        for kind in hardware.kinds
+        if device_kind.startswith(kind)
+    ]
+    return max(found, key=lambda pair: pair[0])[1] if found else None

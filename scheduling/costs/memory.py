@@ -1,0 +1,238 @@
+"""The memory of a step: bytes of one device, by what they hold.
+
+State and batch are counted exactly. Ring buffers have the slots that the schedule needs. What a
+backward works with is what one layer keeps for it, and the gradients of that layer's parameters;
+with `full` rematerialisation what a whole chunk keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from scheduling.costs.estimate import WIDE, Strategy, Timing, Workload, entries
+from scheduling.costs.hardware import Hardware
+from scheduling.programs.program import DecoderSizes, EncoderSizes
+from scheduling.schedules.schedule import ScheduleError
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of one device.
+
+    Attributes:
+        parameters: as they are stored.
+        optimizer: its moments.
+        batch: rows of all microbatches.
+        gathered: parameters gathered over fsdp for the whole step.
+        gradients: sums over the microbatches, whole along fsdp.
+        decoder: inputs, outputs and gradients of the decoder's chunks that wait, and what is kept
+            for backwards.
+        encoders: the same of all encoders.
+        work: what the layer that runs works with, and the logits.
+    """
+
+    parameters: float = 0.0
+    optimizer: float = 0.0
+    batch: float = 0.0
+    gathered: float = 0.0
+    gradients: float = 0.0
+    decoder: float = 0.0
+    encoders: float = 0.0
+    work: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return sum(self.by_kind.values())
+
+    @property
+    def by_kind(self) -> dict[str, float]:
+        """Bytes by the names of the attributes."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+#: Slots of the buffers of the decoder, and of every encoder.
+Sizes = tuple[DecoderSizes, Mapping[str, EncoderSizes]]
+
+
+def step_memory(
+    workload: Workload, strategy: Strategy, hardware: Hardware, sizes: Sizes | None = None
+) -> Memory:
+    """The memory of a step.
+
+    Args:
+        sizes: slots of the ring buffers, of a compiled program; None for a step without stages.
+    """
+    towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
+    stored = sum(WIDE * tower.stored for tower in towers.values())
+    common = {
+        "parameters": stored,
+        "optimizer": workload.moments * _trained(towers),
+        "batch": sum(_batch(tower) for tower in towers.values()),
+    }
+    if sizes is None:
+        return Memory(**common, **_plain(towers))
+    return Memory(**common, **_pipelined(towers, *sizes))
+
+
+def _trained(towers: Mapping[str, Timing]) -> float:
+    """Bytes of the stored parameters of towers that train, in float32."""
+    return sum(WIDE * tower.stored for tower in towers.values() if tower.trains)
+
+
+def _batch(tower: Timing) -> float:
+    """Bytes of one device's rows of the step, in the tower's own arrays.
+
+    The decoder's arrays are whole on every rank of a row: tokens, targets, weights, segments,
+    positions, the places of media, all of four bytes; an encoder's have its features, too.
+    """
+    workload, strategy = tower.workload, tower.strategy
+    positions = workload.positions[tower.name]
+    if tower.name == "decoder":
+        values = 5 + len(workload.encoders)
+        return strategy.microbatches * tower.rows * positions * values * WIDE
+    values = tower.tower.features + 5
+    pipelines = strategy.decoder.stage // tower.plan.stage
+    slots = -(-strategy.microbatches // pipelines)
+    return slots * tower.rows * positions * values * WIDE
+
+
+def kept(tower: Timing, layers: float) -> float:
+    """Bytes that forwards of `layers` layers keep for their backwards, on one device."""
+    if tower.strategy.remat == "none":
+        return layers * everything(tower)
+    if tower.strategy.remat == "full":
+        return 0.0
+    return layers * tower.activation / tower.plan.sequence
+
+
+def everything(tower: Timing) -> float:
+    """Bytes that the backward of one layer reads of its forward.
+
+    Raises:
+        ScheduleError: the tower does not divide by its tensor degree.
+    """
+    kept = tower.workload.kept.get((tower.name, tower.plan.tensor))
+    if kept is None:
+        raise ScheduleError(f"{tower.name} does not divide by tensor {tower.plan.tensor}")
+    return tower.rows * kept / tower.plan.context
+
+
+def _layer_work(tower: Timing) -> float:
+    """Bytes that a layer's backward works with: what it reads, and its parameters' gradients."""
+    gradients = WIDE * tower.of_layer
+    again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.strategy.remat]
+    return gradients + again * everything(tower)
+
+
+def _task_work(tower: Timing) -> float:
+    """The same of a task: a slot is made before it is written, and read into one more."""
+    return 2 * kept(tower, tower.layers_per_task) + _layer_work(tower)
+
+
+def logits(tower: Timing) -> float:
+    """Bytes of one chunk's logits and their gradient, float32, with the head's own gradient."""
+    workload = tower.workload
+    own = tower.rows * workload.positions["decoder"] / tower.plan.context
+    tokens = min(workload.loss_chunk, own)
+    return 3 * WIDE * tokens * entries(tower.tower, tower.plan)
+
+
+def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
+    """Without a pipeline: layer by layer, encoders first, all of a microbatch's kept at once.
+
+    A frozen encoder keeps nothing, and what is frozen has no gradients.
+    """
+    decoder = towers["decoder"]
+    encoders = [tower for name, tower in towers.items() if name != "decoder" and tower.trains]
+    work = max(_layer_work(tower) for tower in towers.values()) + logits(decoder)
+    return {
+        "gradients": 2 * _trained(towers),
+        "decoder": _kept_by_tower(decoder),
+        "encoders": sum(_kept_by_tower(tower) for tower in encoders),
+        "work": work,
+    }
+
+
+def _kept_by_tower(tower: Timing) -> float:
+    ends = 4 * tower.activation / tower.plan.sequence
+    return kept(tower, tower.tower.layers) + ends
+
+
+def _pipelined(
+    towers: Mapping[str, Timing], decoder: DecoderSizes, encoders: Mapping[str, EncoderSizes]
+) -> dict[str, float]:
+    """With a pipeline: gradients of a whole stage, and the ring buffers."""
+    first = towers["decoder"]
+    strategy = first.strategy
+    step = strategy.gather == "step"
+    works = [_task_work(tower) for tower in towers.values()]
+    # Tasks run side by side, or one after the other.
+    work = sum(works) if strategy.co_issue else max(works)
+    return {
+        "gathered": sum(t.gathered for t in towers.values() if step and t.plan.fsdp > 1),
+        "gradients": sum(WIDE * (t.resident if step else t.stored) for t in towers.values()),
+        "decoder": _decoder_buffers(first, decoder),
+        "encoders": sum(_encoder_buffers(towers[n], first, s) for n, s in encoders.items()),
+        "work": work + logits(first),
+    }
+
+
+def _decoder_buffers(tower: Timing, sizes: DecoderSizes) -> float:
+    activation = tower.activation / tower.plan.sequence
+    held = (sizes.inputs + sizes.gradients) * activation
+    return held + sizes.saved * kept(tower, tower.layers_per_task)
+
+
+def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> float:
+    own = tower.activation / tower.plan.sequence
+    landed = decoder.activation / decoder.plan.sequence
+    held = (sizes.pieces + sizes.piece_gradients) * own + (sizes.outbox + sizes.inbox) * landed
+    frozen = tower.name in tower.workload.frozen
+    each = own + (0.0 if frozen else kept(tower, tower.layers_per_task))
+    return held + sizes.saved * each
+
+
+def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Bytes that no step of `strategy` undercuts, wherever its encoders' tasks go.
+
+    Args:
+        strategy: with the decoder's plan only, or with all plans.
+    """
+    if strategy.decoder.stage == 1:
+        return step_memory(workload, strategy, hardware).total
+    stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
+    # What waits on the first stage in lockstep (docs/pipeline.md); at least what it begins with.
+    slots = min(count, stages) * chunks
+    if count % stages == 0 and count >= 2 * stages:
+        slots = (chunks + 1) * stages - 1
+    full = strategy.remat == "full"
+    decoder = DecoderSizes(inputs=slots if full else 1, saved=0 if full else slots, gradients=1)
+    encoders = {
+        name: _least_slots(Timing(workload, strategy, hardware, name))
+        for name in strategy.plans
+        if name != "decoder"
+    }
+    return step_memory(workload, strategy, hardware, (decoder, encoders)).total
+
+
+def _least_slots(tower: Timing) -> EncoderSizes:
+    """What an encoder keeps for its backwards, and its outputs where all wait for the decoder.
+
+    In lockstep two groups of microbatches, of one for each stage, have entered the decoder before
+    the first has left it.
+    """
+    cut, strategy = tower.cut, tower.strategy
+    stages, count = strategy.decoder.stage, strategy.microbatches
+    waiting = min(count, 2 * stages if count % stages == 0 else stages)
+    outputs = 1
+    if strategy.placement == "prologue":
+        waiting, outputs = count, -(-count * cut.stages // stages)
+    of_each = -(-waiting * cut.stages // stages)
+    saved = of_each * len(cut.backward_pieces) // cut.stages
+    full = strategy.remat == "full"
+    # What has no backward gets no gradients.
+    return EncoderSizes(
+        0, 0 if full else saved, outputs, inbox=min(1, cut.backward), piece_gradients=0
+    )

@@ -1,0 +1,1 @@
+"""The executor: the only room of this floor that loads jax."""

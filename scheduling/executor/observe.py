@@ -1,0 +1,86 @@
+"""Observers: told on the host what the devices of a pipeline do, while they do it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import io_callback
+
+from scheduling.executor.layers import Axes, Tree
+from scheduling.programs.program import BundleKind
+from scheduling.schedules.schedule import Kind, Observer, Task
+from sharding.collectives import axis_index, vary
+
+
+def stamp(
+    observe: Observer, axes: Axes, kind: BundleKind, row: Tree, *, end: bool, after: Tree
+) -> jax.Array:
+    """Tell the observer that a bundle starts or ends, once `after` has been computed.
+
+    Args:
+        observe: whom to tell.
+        axes: all axes of the grid.
+        kind: of the bundle.
+        row: of the program's tables.
+        end: as of the observer.
+        after: arrays.
+
+    Returns:
+        Zero: what depends on it waits for the observer to return.
+    """
+    numbers = [
+        (name, module, table["microbatch"], table[part])
+        for name, module, table, part in _tables_of(kind, row)
+    ]
+    names = tuple((name, module) for name, module, _, _ in numbers)
+    values = [number for _, _, *pair in numbers for number in pair]
+    call = partial(_tell, observe, end, names)
+    shape = jax.ShapeDtypeStruct((), jnp.int32)
+    device, after = axis_index(axes), sum(probes(after))
+    return vary(io_callback(call, shape, after, device, row["tick"], *values), axes)
+
+
+def probes(tree: Tree) -> list[jax.Array]:
+    """One number of every array."""
+    return [leaf.ravel()[0].astype(jnp.float32) for leaf in jax.tree.leaves(tree)]
+
+
+def _tables_of(kind: BundleKind, row: Tree) -> list[tuple[Kind, str, Tree, str]]:
+    """Kind, module, row of the table and name of the part of every task of a bundle."""
+    tasks: list[tuple[Kind, str, Tree, str]] = []
+    if kind.forward:
+        tasks.append(("F", "decoder", row["forward"], "chunk"))
+    if kind.backward:
+        tasks.append(("B", "decoder", row["backward"], "chunk"))
+    if kind.encoder_forward:
+        own = row["encoders"][kind.encoder_forward]
+        tasks.append(("EF", kind.encoder_forward, own["forward"], "piece"))
+    if kind.encoder_backward:
+        own = row["encoders"][kind.encoder_backward]
+        tasks.append(("EB", kind.encoder_backward, own["backward"], "piece"))
+    return tasks
+
+
+def _tell(
+    observe: Observer,
+    end: bool,
+    names: Sequence[tuple[Kind, str]],
+    probe: Any,
+    device: Any,
+    tick: Any,
+    *values: Any,
+) -> np.ndarray:
+    """Host side of a stamp."""
+    del probe
+    pairs = zip(values[::2], values[1::2], strict=True)
+    tasks = tuple(
+        Task(kind, int(microbatch), int(part), module)
+        for (kind, module), (microbatch, part) in zip(names, pairs, strict=True)
+    )
+    observe(end, int(device), int(tick), tasks)
+    return np.zeros((), np.int32)

@@ -1,0 +1,397 @@
+"""The pipeline executor: a `Program` run by one `lax.scan` over ticks, inside the train step.
+
+Everything here runs inside a fully manual, typed `jax.shard_map`. In a tick every device
+
+1. runs its bundle: of the kinds of bundles in use, a loop of one iteration for the right one and of
+   none for the others, or if tasks run apart the same for every kind of task. Devices that share a
+   stage choose the same, which makes collectives over data and tensor axes inside it safe;
+2. if the stages meet at the tick's end (`Schedule.meetings`), sends activations right and gradients
+   left (`ppermute`), takes its share of the head of the microbatch that has left the last stage,
+   and keeps the gradient for an encoder it ran;
+3. then takes part in the embedding of the microbatch that enters next: each stage holds a run of
+   the vocabulary, and the outputs of the encoders wait on the stages that made them, so one sum
+   over the stages delivers both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from scheduling.executor.layers import Axes, Tree, add, once_if, read, run_tasks, write
+from scheduling.executor.observe import probes, stamp
+from scheduling.executor.tasks import DecoderFunctions, EncoderFunctions, Tasks, Tower
+from scheduling.programs.program import IDLE, BundleKind, Program
+from scheduling.schedules.schedule import Observer
+from sharding.collectives import axis_index, ppermute, psum, vary
+
+
+def scan_scope(ticks: range) -> str:
+    """How profiles and compiled programs name the scan over `ticks`; in it are scopes by kind."""
+    return f"ticks_{ticks.start}_to_{ticks.stop}"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A program with the functions that its tasks stand for.
+
+    Attributes:
+        program: what runs where and when, and in which slots.
+        decoder, encoders: the model.
+        stage: grid axes of the decoder's stages.
+        axes: all axes of the grid.
+        layers: layers of one virtual chunk, and of one piece of each encoder by name.
+        exists: whether a layer of the local stack (index) is one of the model and not padding.
+        co_issue: trace independent tasks of a bundle side by side, if the program runs it whole.
+        observe: called on the host by every device at the start and at the end of every bundle,
+            empty ones included; None traces no callbacks.
+    """
+
+    program: Program
+    decoder: DecoderFunctions
+    encoders: Mapping[str, EncoderFunctions]
+    stage: Axes
+    axes: Axes
+    layers: Mapping[str, int]
+    exists: Callable[[jax.Array], jax.Array] | None = None
+    co_issue: bool = True
+    observe: Observer | None = None
+
+    def loss_and_gradients(
+        self, params: Tree, batch: Tree, weight: jax.Array, carried: Mapping[str, jax.Array]
+    ) -> tuple[jax.Array, Tree, dict[str, jax.Array]]:
+        """Loss and gradients of one step, as this device's shares of sums over the grid.
+
+        Args:
+            params: `{"decoder": tower, "encoders": {name: tower}}`, local shards that are marked
+                as varying over all axes; `tower["layers"]` is a stack, this stage's layers chunk
+                by chunk.
+            batch: `decoder`: local rows `[microbatches, rows, ...]`, after this step's those of the
+                next that it works ahead for; `encoders`: by name `[slots, rows, ...]`, the
+                microbatches that this device's stage encodes.
+            weight: what the sum of the losses is divided by.
+            carried: outputs that the step before has made for this one, by encoder that works
+                ahead, `[slots, rows, tokens / tensor, d_model]`.
+
+        Returns:
+            The loss summed over the microbatches, different on ranks with different rows only;
+            gradients in the structure of `params`, in float32; and what is carried on.
+        """
+        return _Step(self, params, batch, weight, carried).run()
+
+    def work_ahead(self, params: Tree, batch: Tree) -> dict[str, jax.Array]:
+        """What a step with this `batch` would carry on to the next, and nothing else."""
+        ahead = replace(self, program=self.program.ahead_only)
+        return _Step(ahead, params, batch, jnp.ones(()), {}).work_ahead()
+
+    def rehearse(
+        self, params: Tree, batch: Tree, kind: BundleKind, piece: int, together: bool, ticks: int
+    ) -> jax.Array:
+        """Run bundles of one kind on all devices at once, to measure how long a task takes.
+
+        Args:
+            params, batch: as of `loss_and_gradients`.
+            kind: of every bundle.
+            piece: of its encoder tasks.
+            together: let all stages also do what they do together in a tick: the embedding and the
+                head of a microbatch and the return of its input's gradient.
+            ticks: number of ticks.
+
+        Returns:
+            A scalar that depends on all that was computed; its value means nothing.
+        """
+        step = _Step(self, params, batch, jnp.ones(()), {})
+        return step.rehearse(kind, piece, together, ticks)
+
+    def towers(self, params: Tree) -> tuple[Tower, dict[str, Tower]]:
+        """The decoder and the encoders on `params`, as of `loss_and_gradients`."""
+        remat, axes = self.program.remat, self.axes
+        decoder = Tower(
+            self.decoder, params["decoder"], self.layers["decoder"], remat, axes, self.exists
+        )
+        return decoder, {
+            name: Tower(functions, params["encoders"][name], self.layers[name], remat, axes)
+            for name, functions in self.encoders.items()
+        }
+
+
+class _Step:
+    """One traced step: the scans over its ticks, and what the stages do together in a tick.
+
+    The state is that of `Tasks`.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        params: Tree,
+        batch: Tree,
+        weight: jax.Array,
+        carried: Mapping[str, jax.Array],
+    ) -> None:
+        self.pipeline, self.program = pipeline, pipeline.program
+        self.weight, self.carried = weight, carried
+        self.vary = partial(vary, axes=pipeline.axes)
+        self.index = axis_index(pipeline.stage)
+        self.decoder, encoders = pipeline.towers(params)
+        self.tasks = Tasks(pipeline.program, self.decoder, encoders, batch, pipeline.axes)
+
+    def run(self) -> tuple[jax.Array, Tree, dict[str, jax.Array]]:
+        """Prologue, the ticks of the decoder, epilogue."""
+        prologue, middle, epilogue = self.program.schedule.phases
+        encoders = self._scan(prologue, self._encoders())["encoders"]
+        state = {"decoder": self._decoder(), "encoders": encoders}
+        state = self._embed(state, self._entry_row(self.program.schedule.span.start))
+        state = self._scan(middle, state)
+        decoder = state.pop("decoder")
+        encoders = self._scan(epilogue, state)["encoders"]
+        gradients = {
+            "decoder": decoder["rest"] | {"layers": decoder["layers"]},
+            "encoders": {
+                name: tree["rest"] | {"layers": tree["layers"]} for name, tree in encoders.items()
+            },
+        }
+        return decoder["loss"], gradients, self._carry_on(encoders)
+
+    def work_ahead(self) -> dict[str, jax.Array]:
+        """See `Pipeline.work_ahead`."""
+        ticks = range(len(self.program.schedule.ticks))
+        return self._carry_on(self._scan(ticks, self._encoders())["encoders"])
+
+    def _encoders(self) -> Tree:
+        """The state before the decoder starts."""
+        names = self.program.encoders
+        start = {name: self.tasks.encoder_state(name, self.carried.get(name)) for name in names}
+        return {"encoders": start}
+
+    def _decoder(self) -> Tree:
+        """The state when the decoder starts."""
+        hidden = self._from_stage(True, self.tasks.activation)
+        batch = self.tasks.decoder_batch(jnp.int32(0))
+        found = jax.eval_shape(self._loss, self.decoder.rest, hidden, batch).manual_axis_type
+        axes = tuple(axis for axis in self.pipeline.axes if axis in found.varying)
+        return self.tasks.decoder_state() | {"loss": vary(jnp.zeros(()), axes)}
+
+    def _loss(self, rest: Tree, hidden: jax.Array, batch: Tree) -> jax.Array:
+        """This rank's share of the loss of one microbatch."""
+        return self.decoder.functions.head(rest, hidden, batch) / self.weight
+
+    def _carry_on(self, encoders: Tree) -> dict[str, jax.Array]:
+        """Outputs for the next step."""
+        counts = {name: encoder.carried for name, encoder in self.program.encoders.items()}
+        return {name: encoders[name]["outbox"][:n] for name, n in counts.items() if n}
+
+    def rehearse(self, kind: BundleKind, piece: int, together: bool, ticks: int) -> jax.Array:
+        """See `Pipeline.rehearse`."""
+        rows = jax.tree.map(lambda _: jnp.zeros(ticks, jnp.int32), self.program.rows(range(1)))
+        for name in ("embed_microbatch", "head_microbatch", "return_microbatch"):
+            rows[name] += 0 if together else -1
+        for name, own in rows["encoders"].items():
+            for table in (own["forward"], own["backward"]):
+                table["piece"] += piece
+                # A new input every time, lest the work be done once for all ticks.
+                table["local"] += (
+                    jnp.arange(ticks, dtype=jnp.int32) % self.program.encoders[name].slots
+                )
+        rows["runs"] = {str(kind): jnp.ones(ticks, jnp.int32)}
+        state = self._encoders() | {"decoder": self._decoder()}
+        state = self._ticks((kind,), rows, state, meet=True)
+        return psum(self.vary(jnp.sum(jnp.stack(probes(state)))), self.pipeline.axes)
+
+    # ---- ticks -----------------------------------------------------------------------------------
+
+    def _scan(self, ticks: range, state: Tree) -> Tree:
+        """Run `ticks`; a state without the decoder's part is for ticks without decoder tasks."""
+        if not ticks:
+            return state
+        rows = jax.tree.map(self._own, self.program.rows(ticks))
+        always = bool(self.program.schedule.meetings[ticks.start : ticks.stop].all())
+        with jax.named_scope(scan_scope(ticks)):
+            return self._ticks(tuple(self.program.bundles(ticks)), rows, state, meet=always)
+
+    def _ticks(self, kinds: Sequence[BundleKind], rows: Tree, state: Tree, *, meet: bool) -> Tree:
+        """Scan over `rows`; the stages meet in all of them, or else where their row says so."""
+
+        def tick(state: Tree, row: Tree) -> tuple[Tree, tuple[()]]:
+            done = state, self._nothing_sent(state)
+            # Known to no compiler, so that each loop waits for the one before it: what one reads
+            # and another writes would be copied if the two could run in any order.
+            turn = self.vary(jnp.int32(0))
+            for kind in kinds:
+                if kind != IDLE or self.pipeline.observe:
+                    chosen = (row["runs"][str(kind)] > 0) & (turn >= 0)
+                    done, turn = once_if(
+                        str(kind), chosen, partial(self._in_turn, kind, row), (done, turn)
+                    )
+            state, sent = done
+            meeting = partial(self._meet, sent=sent, row=row)
+            if not meet:
+                return once_if("meeting", row["meets"] > 0, meeting, state), ()
+            return meeting(state), ()
+
+        return lax.scan(tick, state, rows)[0]
+
+    def _entry_row(self, tick: int) -> Tree:
+        """What enters the decoder for `tick`, its first."""
+        tables = jax.tree.map(lambda table: table[tick : tick + 1], self.program.tables())
+        return jax.tree.map(lambda table: self._own(table)[0], tables)
+
+    def _own(self, table: np.ndarray) -> jax.Array:
+        """This stage's column of a table that has one."""
+        whole = jnp.asarray(table)
+        return whole if whole.ndim == 1 else jnp.take(whole, self.index, axis=1)
+
+    def _embed(self, state: Tree, row: Tree) -> Tree:
+        """The input of the microbatch that enters next: embeddings and encoder outputs."""
+
+        def enter(inputs: Tree) -> Tree:
+            batch = self.tasks.decoder_batch(row["embed_microbatch"])
+            x = self.decoder.functions.embed(self.decoder.rest, batch)
+            for name, encoder in state["encoders"].items():
+                slot = row["encoders"][name]["deliver"]
+                x = x + jnp.where(slot >= 0, read(encoder["outbox"], slot), 0)
+            x = self.vary(psum(self.vary(x), self.pipeline.stage))
+            slot = jnp.where(self.index == 0, row["embed_input"], -1)
+            return write(inputs, slot, x)
+
+        entering = row["embed_microbatch"] >= 0
+        inputs = once_if("embed", entering, enter, state["decoder"]["inputs"])
+        return state | {"decoder": state["decoder"] | {"inputs": inputs}}
+
+    def _in_turn(self, kind: BundleKind, row: Tree, state: Tree) -> Tree:
+        """`_bundle`, and a number that only it changes."""
+        done, turn = state
+        return self._bundle(kind, row, done), turn + 1
+
+    def _bundle(self, kind: BundleKind, row: Tree, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+        """Run the tasks of a bundle: the new state, and what leaves this stage."""
+        observe, axes = self.pipeline.observe, self.pipeline.axes
+        if observe is None:
+            return self._run_bundle(kind, row, done)
+        began = stamp(observe, axes, kind, row, end=False, after=done)
+        row = jax.tree.map(lambda x: x + began, row)
+        state, sent = self._run_bundle(kind, row, done)
+        ended = stamp(observe, axes, kind, row, end=True, after=(state, sent))
+        return state, jax.tree.map(lambda x: x + ended.astype(x.dtype), sent)
+
+    def _run_bundle(
+        self, kind: BundleKind, row: Tree, done: tuple[Tree, Tree]
+    ) -> tuple[Tree, Tree]:
+        """What the tasks have made, put into the state and into what is sent."""
+        state, sent = done
+        tasks = self.tasks.of_bundle(kind, state, row)
+        results = run_tasks(list(tasks.values()), self.pipeline.co_issue)
+        names = {"EF": kind.encoder_forward, "EB": kind.encoder_backward}
+        for task, (change, out) in zip(tasks, results, strict=True):
+            name = names.get(task)
+            if name is None:
+                state = state | {"decoder": state["decoder"] | change}
+                sent = sent | {task: self.vary(out)}
+                continue
+            encoders = state["encoders"]
+            state = state | {"encoders": encoders | {name: encoders[name] | change}}
+            if name in self._travelling:
+                own = sent["encoders"][name] | {task: self.vary(out)}
+                sent = sent | {"encoders": sent["encoders"] | {name: own}}
+        return state, sent
+
+    def _nothing_sent(self, state: Tree) -> Tree:
+        """What leaves a stage without tasks: zeros."""
+        zeros = {name: self.tasks.encoder_activation(name) for name in self._travelling}
+        sent: Tree = {"encoders": {name: {"EF": zero, "EB": zero} for name, zero in zeros.items()}}
+        if "decoder" in state:
+            sent |= {"F": self.tasks.activation, "B": self.tasks.activation}
+        return sent
+
+    @cached_property
+    def _travelling(self) -> tuple[str, ...]:
+        """Encoders whose activations move between stages."""
+        cuts = self.program.schedule.encoders
+        return tuple(cut.name for cut in cuts if cut.stages > 1)
+
+    def _meet(self, state: Tree, sent: Tree, row: Tree) -> Tree:
+        """Send activations and gradients on, and take part in what all stages do together."""
+        stage = self.pipeline.stage
+        encoders = dict(state["encoders"])
+        for name in self._travelling:
+            own, out = row["encoders"][name], sent["encoders"][name]
+            right, left = ppermute(out["EF"], stage, 1), ppermute(out["EB"], stage, -1)
+            encoders[name] = encoders[name] | {
+                "pieces": write(encoders[name]["pieces"], own["receive_piece"], right),
+                "piece_gradients": write(
+                    encoders[name]["piece_gradients"], own["receive_piece_gradient"], left
+                ),
+            }
+        state = state | {"encoders": encoders}
+        if "decoder" not in state:
+            return state
+        decoder = state["decoder"]
+        right, left = ppermute(sent["F"], stage, 1), ppermute(sent["B"], stage, -1)
+        decoder = decoder | {
+            "inputs": write(decoder["inputs"], row["receive_input"], right),
+            "gradients": write(decoder["gradients"], row["receive_gradient"], left),
+        }
+        decoder = self._head(decoder, sent["F"], row)
+        state = self._return(state | {"decoder": decoder}, sent["B"], row)
+        return self._embed(state, row)
+
+    def _head(self, decoder: Tree, y: jax.Array, row: Tree) -> Tree:
+        """Loss of the microbatch that has left the last stage, and its gradient."""
+        last = self.index == self.program.schedule.stages - 1
+        names = ("gradients", "rest", "loss")
+
+        def head(part: Tree) -> Tree:
+            batch = self.tasks.decoder_batch(row["head_microbatch"])
+            hidden = self._from_stage(last, y)
+
+            loss = partial(self._loss, batch=batch)
+            value, pull = jax.vjp(loss, self.decoder.rest, hidden)
+            one = vary(jnp.ones((), value.dtype), tuple(jax.typeof(value).mat.varying))
+            d_rest, d_hidden = pull(one)
+            slot = jnp.where(last, row["head_gradient"], -1)
+            return {
+                "gradients": write(part["gradients"], slot, self.vary(d_hidden)),
+                "rest": jax.tree.map(add, part["rest"], d_rest),
+                "loss": part["loss"] + value,
+            }
+
+        part = {name: decoder[name] for name in names}
+        return decoder | once_if("head", row["head_microbatch"] >= 0, head, part)
+
+    def _return(self, state: Tree, dx: jax.Array, row: Tree) -> Tree:
+        """Gradient of a microbatch's input: to the embedding, and to the encoders that fed it."""
+
+        def hand_out(part: Tree) -> Tree:
+            batch = self.tasks.decoder_batch(row["return_microbatch"])
+            g = self.vary(self._from_stage(self.index == 0, dx))
+
+            def embed(rest: Tree) -> jax.Array:
+                return self.vary(self.decoder.functions.embed(rest, batch))
+
+            (d_rest,) = jax.vjp(embed, self.decoder.rest)[1](g)
+            inboxes = {
+                name: write(inbox, row["encoders"][name]["inbox"], g)
+                for name, inbox in part["inboxes"].items()
+            }
+            return {"rest": jax.tree.map(add, part["rest"], d_rest), "inboxes": inboxes}
+
+        part = {
+            "rest": state["decoder"]["rest"],
+            "inboxes": {name: encoder["inbox"] for name, encoder in state["encoders"].items()},
+        }
+        part = once_if("return", row["return_microbatch"] >= 0, hand_out, part)
+        encoders = {
+            name: encoder | {"inbox": part["inboxes"][name]}
+            for name, encoder in state["encoders"].items()
+        }
+        return {"decoder": state["decoder"] | {"rest": part["rest"]}, "encoders": encoders}
+
+    def _from_stage(self, chosen: jax.Array | bool, x: jax.Array) -> jax.Array:
+        """The value of the one stage where `chosen` holds, on every stage."""
+        return psum(jnp.where(chosen, x, 0), self.pipeline.stage)

@@ -1,0 +1,322 @@
+"""Tasks of a pipeline: forwards and backwards of chunks and of encoder pieces, on ring buffers.
+
+Gradients are written out as calls of `jax.vjp`, task by task, so that nothing lives longer than
+the schedule says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from scheduling.executor.layers import Axes, LayerRun, Steps, Tree, add, given, once_if, read, write
+from scheduling.programs.program import BundleKind, Program
+from sharding.collectives import vary
+
+
+class DecoderFunctions(Protocol):
+    """The decoder as pure functions on local shards; `params` is without the layers."""
+
+    def embed(self, params: Tree, batch: Tree) -> jax.Array:
+        """Tokens to `[rows, tokens / tensor, d_model]`: this stage's share of a sum over stages."""
+
+    def context(self, batch: Tree) -> Tree:
+        """What the layers must know of a microbatch; not differentiated."""
+
+    def layer(self, params: Tree, x: jax.Array, context: Tree) -> jax.Array:
+        """One layer."""
+
+    def head(self, params: Tree, x: jax.Array, batch: Tree) -> jax.Array:
+        """Loss of the local rows, a float32 scalar, equal on all stages and tensor ranks."""
+
+
+class EncoderFunctions(Protocol):
+    """An encoder as pure functions on local shards; `params` is without the layers.
+
+    Attributes:
+        frozen: the layers and the embedding do not train; the connector may.
+    """
+
+    frozen: bool
+
+    def embed(self, params: Tree, batch: Tree) -> jax.Array:
+        """Patches or frames to `[rows, positions / tensor, d_model]`."""
+
+    def context(self, batch: Tree) -> Tree:
+        """What the layers must know of a microbatch; not differentiated."""
+
+    def layer(self, params: Tree, x: jax.Array, context: Tree) -> jax.Array:
+        """One layer."""
+
+    def finish(self, params: Tree, x: jax.Array, batch: Tree, decoder_batch: Tree) -> jax.Array:
+        """Norm, connector and exchange: `[decoder rows, tokens / tensor, d_decoder]`."""
+
+
+class Tower:
+    """A module's functions with its parameters, split into the stack of layers and the rest.
+
+    Args:
+        functions: of the module.
+        params: its local shards.
+        count: layers that one task runs.
+        remat, axes, exists: as of `LayerRun`.
+    """
+
+    def __init__(
+        self,
+        functions: Any,
+        params: Tree,
+        count: int,
+        remat: str,
+        axes: Axes,
+        exists: Callable[[jax.Array], jax.Array] | None = None,
+    ) -> None:
+        self.functions = functions
+        self.rest = {key: value for key, value in params.items() if key != "layers"}
+        self.layers = LayerRun(functions.layer, params["layers"], count, remat, axes, exists)
+
+    def zero_sums(self) -> Tree:
+        """Float32 zeros for the gradients."""
+        zeros = partial(jax.tree.map, lambda p: jnp.zeros(p.shape, jnp.float32))
+        sums = {"layers": zeros(self.layers.stack), "rest": zeros(self.rest)}
+        return vary(sums, self.layers.axes)
+
+
+class Tasks:
+    """The tasks of one traced step, and the state that they change.
+
+    The state is a tree. `decoder`: ring buffers `inputs`, `gradients` and `saved`, gradient sums
+    `layers` and `rest`, the `loss`; for every encoder the buffers `pieces`, `saved`, `outbox`,
+    `inbox`, `piece_gradients` and gradient sums `layers` and `rest`.
+
+    Args:
+        program: what runs where and when, and in which slots.
+        decoder, encoders: the modules.
+        batch: as of `Pipeline.loss_and_gradients`.
+        axes: all axes of the grid; all that layers see varies over them.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        decoder: Tower,
+        encoders: Mapping[str, Tower],
+        batch: Tree,
+        axes: Axes,
+    ) -> None:
+        self.program, self.decoder, self.encoders = program, decoder, encoders
+        self.batch, self.axes = batch, axes
+        self.vary = partial(vary, axes=axes)
+
+    def of_bundle(self, kind: BundleKind, state: Tree, row: Tree) -> dict[str, Steps]:
+        """The tasks of a bundle by kind, each to return changes of the state and what it sends."""
+        tasks: dict[str, Steps] = {}
+        if kind.backward:
+            tasks["B"] = self._backward(state["decoder"], row["backward"])
+        if kind.forward:
+            # Beside the backward proper rather than beside its recomputation.
+            wait = kind.backward and self.program.remat == "full"
+            tasks["F"] = self._forward(row["forward"], state["decoder"], wait)
+        if kind.encoder_forward:
+            name = kind.encoder_forward
+            tasks["EF"] = self._encoder_forward(name, state["encoders"][name], row)
+        if kind.encoder_backward:
+            name = kind.encoder_backward
+            tasks["EB"] = self._encoder_backward(name, state["encoders"][name], row)
+        return tasks
+
+    # ---- state -----------------------------------------------------------------------------------
+
+    @cached_property
+    def activation(self) -> jax.Array:
+        """A zero activation between decoder layers."""
+        batch = self.decoder_batch(jnp.int32(0))
+        return self._zeros_of(lambda: self.decoder.functions.embed(self.decoder.rest, batch))
+
+    def encoder_activation(self, name: str) -> jax.Array:
+        """A zero activation between encoder layers."""
+        tower, batch = self.encoders[name], self.encoder_batch(name, jnp.int32(0))
+        return self._zeros_of(lambda: tower.functions.embed(tower.rest, batch))
+
+    def _zeros_of(self, function: Callable[[], Tree]) -> Tree:
+        """Zeros shaped like the result of `function`, varying over all axes."""
+        shapes = jax.eval_shape(function)
+        return self.vary(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
+
+    def _context(self, tower: Tower, batch: Tree) -> Tree:
+        """What the layers must know of a microbatch; of one type, as the residuals depend on it."""
+        return self.vary(tower.functions.context(batch))
+
+    def decoder_batch(self, microbatch: jax.Array) -> Tree:
+        """Local rows of a microbatch."""
+        return read(self.batch["decoder"], microbatch)
+
+    def encoder_batch(self, name: str, slot: jax.Array) -> Tree:
+        """Local rows of the microbatch in a slot of this stage's."""
+        return read(self.batch["encoders"][name], slot)
+
+    def _buffer(self, slots: int, like: Tree) -> Tree:
+        """Zeros `[slots, ...]` for values like `like`."""
+        zeros = jax.tree.map(lambda x: jnp.zeros((slots, *x.shape), x.dtype), like)
+        return self.vary(zeros) if slots else ()
+
+    def decoder_state(self) -> Tree:
+        """The state of the decoder at a step's start, without the loss."""
+        sizes, x = self.program.sizes, self.activation
+        batch = self.decoder_batch(jnp.int32(0))
+        context = self._context(self.decoder, batch)
+        kept = self._zeros_of(
+            lambda: self.decoder.layers.forward(jnp.int32(0), x, context).run()[1]
+        )
+        return {
+            "inputs": self._buffer(sizes.inputs, x),
+            "gradients": self._buffer(sizes.gradients, x),
+            "saved": self._buffer(sizes.saved, kept),
+            **self.decoder.zero_sums(),
+        }
+
+    def encoder_state(self, name: str, carried: jax.Array | None) -> Tree:
+        """The state of an encoder at a step's start; `carried` as of `Pipeline`."""
+        sizes, x = self.program.encoders[name].sizes, self.encoder_activation(name)
+        saved = self._zeros_of(lambda: self._encoder_saved(name, x)) if sizes.saved else ()
+        outbox = self._buffer(sizes.outbox, self.activation)
+        if carried is not None:
+            outbox = lax.dynamic_update_slice_in_dim(outbox, self.vary(carried), 0, 0)
+        return {
+            "pieces": self._buffer(sizes.pieces, x),
+            "saved": self._buffer(sizes.saved, saved),
+            "outbox": outbox,
+            "inbox": self._buffer(sizes.inbox, self.activation),
+            "piece_gradients": self._buffer(sizes.piece_gradients, x),
+            **self.encoders[name].zero_sums(),
+        }
+
+    def _encoder_saved(self, name: str, x: jax.Array) -> Tree:
+        tower = self.encoders[name]
+        context = self._context(tower, self.encoder_batch(name, jnp.int32(0)))
+        y, kept = tower.layers.forward(jnp.int32(0), x, context).run()
+        return self._kept(name, kept), y
+
+    # ---- tasks -----------------------------------------------------------------------------------
+
+    def _forward(self, row: Tree, state: Tree, wait: bool) -> Steps:
+        context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
+        x = read(state["inputs"], row["input"])
+        if wait:
+            yield None
+        run = self.decoder.layers
+        result = yield run.forward(row["chunk"] * run.count, x, context)
+        y, kept = given(result)
+        return {"saved": write(state["saved"], row["saved"], kept)}, y
+
+    def _backward(self, state: Tree, row: Tree) -> Steps:
+        context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
+        run = self.decoder.layers
+        start = row["chunk"] * run.count
+        if self.program.remat == "full":
+            result = yield run.recompute(start, read(state["inputs"], row["input"]), context)
+            kept = given(result)[1]
+        else:
+            kept = read(state["saved"], row["saved"])
+        gradient = read(state["gradients"], row["gradient"])
+        result = yield run.backward(start, kept, gradient, context, state["layers"])
+        dx, sums = given(result)[0]
+        return {"layers": sums}, dx
+
+    def _encoder_forward(self, name: str, state: Tree, rows: Tree) -> Steps:
+        tower, row = self.encoders[name], rows["encoders"][name]["forward"]
+        batch = self.encoder_batch(name, row["local"])
+        x = self._piece_input(name, state, row, batch)
+        result = yield tower.layers.forward(
+            self._first_layer(name, row), x, self._context(tower, batch)
+        )
+        y, kept = given(result)
+        landed = once_if(
+            "EF_last",
+            self._is_last(name, row),
+            lambda _: self._finish(name, tower.rest, y, batch, row),
+            self.activation,
+        )
+        return {
+            "saved": write(state["saved"], row["saved"], (self._kept(name, kept), y)),
+            "outbox": write(state["outbox"], row["output"], landed),
+            "pieces": write(state["pieces"], rows["encoders"][name]["keep_piece"], y),
+        }, y
+
+    def _encoder_backward(self, name: str, state: Tree, rows: Tree) -> Steps:
+        tower, row = self.encoders[name], rows["encoders"][name]["backward"]
+        batch = self.encoder_batch(name, row["local"])
+        context, start = self._context(tower, batch), self._first_layer(name, row)
+        frozen = tower.functions.frozen
+        if self.program.remat == "full":
+            x = self._piece_input(name, state, row, batch)
+            again = tower.layers.forward if frozen else tower.layers.recompute
+            result = yield again(start, x, context)
+            y, kept = given(result)
+        else:
+            kept, y = read(state["saved"], row["saved"])
+
+        def from_connector(done: tuple[Tree, jax.Array | None]) -> tuple[Tree, jax.Array]:
+            def finish(rest: Tree, y: jax.Array) -> jax.Array:
+                return self._finish(name, rest, y, batch, row)
+
+            d_rest, g = jax.vjp(finish, tower.rest, y)[1](read(state["inbox"], row["gradient"]))
+            return jax.tree.map(add, done[0], d_rest), self.vary(g)
+
+        if frozen:  # the one backward that there is
+            rest, _ = from_connector((state["rest"], None))
+            return {"rest": rest}, self.encoder_activation(name)
+        g = read(state["piece_gradients"], row["gradient"])
+        rest, g = once_if("EB_last", self._is_last(name, row), from_connector, (state["rest"], g))
+        result = yield tower.layers.backward(start, kept, g, context, state["layers"])
+        dx, sums = given(result)[0]
+
+        def into_embedding(rest: Tree) -> Tree:
+            def embed(rest: Tree) -> jax.Array:
+                return self.vary(tower.functions.embed(rest, batch))
+
+            (d_rest,) = jax.vjp(embed, tower.rest)[1](dx)
+            return jax.tree.map(add, rest, d_rest)
+
+        rest = once_if("EB_first", self._is_first(name, row), into_embedding, rest)
+        slot = rows["encoders"][name]["keep_piece_gradient"]
+        kept_gradients = write(state["piece_gradients"], slot, dx)
+        return {"rest": rest, "layers": sums, "piece_gradients": kept_gradients}, dx
+
+    def _piece_input(self, name: str, state: Tree, row: Tree, batch: Tree) -> jax.Array:
+        tower = self.encoders[name]
+        return once_if(
+            "EF_first",
+            self._is_first(name, row),
+            lambda _: self.vary(tower.functions.embed(tower.rest, batch)),
+            read(state["pieces"], row["input"]),
+        )
+
+    def _finish(self, name: str, rest: Tree, y: jax.Array, batch: Tree, row: Tree) -> jax.Array:
+        decoder_batch = self.decoder_batch(row["microbatch"])
+        return self.vary(self.encoders[name].functions.finish(rest, y, batch, decoder_batch))
+
+    def _pieces(self, name: str) -> int:
+        return self.program.encoders[name].cut.pieces
+
+    def _is_first(self, name: str, row: Tree) -> jax.Array | bool:
+        """Whether a task is an encoder's first piece."""
+        return self._pieces(name) == 1 or row["piece"] == 0
+
+    def _is_last(self, name: str, row: Tree) -> jax.Array | bool:
+        """Whether a task is an encoder's last piece."""
+        return self._pieces(name) == 1 or row["piece"] == self._pieces(name) - 1
+
+    def _first_layer(self, name: str, row: Tree) -> jax.Array:
+        """Index in this stage's stack of the first layer of a piece."""
+        cut = self.program.encoders[name].cut
+        return row["piece"] % (cut.pieces // cut.stages) * self.encoders[name].layers.count
+
+    def _kept(self, name: str, kept: Tree) -> Tree:
+        """A frozen encoder's backward needs nothing of its layers."""
+        return () if self.encoders[name].functions.frozen else kept

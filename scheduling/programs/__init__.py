@@ -1,0 +1,1 @@
+"""Schedules compiled to tables that the executor reads."""

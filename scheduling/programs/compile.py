@@ -1,0 +1,458 @@
+"""Schedules compiled to programs.
+
+A value that waits for a later tick lies in a slot of a buffer, on the stage that will read it.
+Slots are dealt by the left-edge algorithm (Hashimoto and Stevens, DAC 1971): in the order in which
+values are written, each takes the lowest free slot. For intervals that is optimal: a buffer has
+as many slots as values are alive at once, so its size does not grow with the microbatches.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.programs.program import (
+    BackwardTable,
+    DecoderSizes,
+    EncoderBackwardTable,
+    EncoderForwardTable,
+    EncoderProgram,
+    EncoderSizes,
+    ForwardTable,
+    Ints,
+    Program,
+    Remat,
+    Table,
+    frozen,
+)
+from scheduling.schedules.check import check
+from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError
+
+
+def compile_program(schedule: Schedule, remat: Remat, apart: bool = False) -> Program:
+    """Turn a schedule into tables, with a slot for every value that waits.
+
+    Takes half a second for 16 stages, 8 chunks and 512 microbatches.
+
+    Args:
+        schedule: what to run where and when.
+        remat: what forwards keep for backwards.
+        apart: run the tasks of a bundle one after the other (see `Program`).
+
+    Raises:
+        ScheduleError: `schedule` breaks a rule (see `scheduling.schedules.check.check`), or `remat`
+            is unknown.
+    """
+    if remat not in get_args(Remat):
+        valid = ", ".join(get_args(Remat))
+        raise ScheduleError(f"remat: {remat!r} is unknown; valid: {valid}")
+    check(schedule)
+    tasks = _gather(schedule)
+    decoder = _DecoderTicks.of(schedule, tasks)
+    blank = _Blank(len(schedule.ticks), schedule.stages)
+    encoders = {
+        cut.name: _compile_encoder(blank, _EncoderTicks.of(schedule, cut, tasks), decoder, remat)
+        for cut in schedule.encoders
+    }
+    return _compile_decoder(schedule, decoder, remat, encoders, apart)
+
+
+# ---- when the tasks run --------------------------------------------------------------------------
+
+
+def _gather(schedule: Schedule) -> dict[tuple[str, str], Ints]:
+    """Rows `(microbatch, part, tick, stage)` by module and kind."""
+    rows: dict[tuple[str, str], list[tuple[int, int, int, int]]] = {}
+    for tick, stage, task in schedule:
+        entry = (task.microbatch, task.part, tick, stage)
+        rows.setdefault((task.module, task.kind), []).append(entry)
+    return {key: np.array(values, np.intp) for key, values in rows.items()}
+
+
+@dataclass(frozen=True)
+class _DecoderTicks:
+    """Ticks of the decoder's forwards and backwards, `[microbatches, chunks, stages]`.
+
+    `entry`, `[microbatches]`: the tick at whose end the input of a microbatch is summed up.
+    """
+
+    forward: Ints
+    backward: Ints
+    entry: Ints
+
+    @classmethod
+    def of(cls, schedule: Schedule, tasks: Mapping[tuple[str, str], Ints]) -> _DecoderTicks:
+        def ticks(kind: str) -> Ints:
+            microbatch, chunk, tick, stage = tasks["decoder", kind].T
+            table = np.empty((schedule.microbatches, schedule.chunks, schedule.stages), np.intp)
+            table[microbatch, chunk, stage] = tick
+            return table
+
+        forward = ticks("F")
+        return cls(forward, ticks("B"), schedule.last_meeting[forward[:, 0, 0]])
+
+    @property
+    def stage(self) -> Ints:
+        """The stage of every entry."""
+        return np.broadcast_to(np.arange(self.forward.shape[2]), self.forward.shape)
+
+    @property
+    def inputs_written(self) -> Ints:
+        """Ticks at whose end the inputs of chunks are written."""
+        written = np.empty_like(self.forward)
+        written[:, :, 1:] = self.forward[:, :, :-1]
+        written[:, 1:, 0] = self.forward[:, :-1, -1]
+        written[:, 0, 0] = self.entry
+        return written
+
+    @property
+    def gradients_written(self) -> Ints:
+        """Ticks at whose end the gradients of the outputs of chunks are written."""
+        written = np.empty_like(self.backward)
+        written[:, :, :-1] = self.backward[:, :, 1:]
+        written[:, :-1, -1] = self.backward[:, 1:, 0]
+        written[:, -1, -1] = self.forward[:, -1, -1]
+        return written
+
+
+@dataclass(frozen=True)
+class _EncoderTicks:
+    """Ticks and stages of one encoder's tasks, `[microbatches, pieces]`.
+
+    Microbatch `M + i` of the next step stands in the row of i, which this step does not encode.
+    Backwards are -1 for pieces that have none.
+    """
+
+    cut: EncoderPieces
+    forward: Ints
+    backward: Ints
+    stage: Ints
+
+    @classmethod
+    def of(
+        cls, schedule: Schedule, cut: EncoderPieces, tasks: Mapping[tuple[str, str], Ints]
+    ) -> _EncoderTicks:
+        shape = (schedule.microbatches, cut.pieces)
+        forward, backward, stages = (np.full(shape, -1, np.intp) for _ in range(3))
+        microbatch, piece, tick, stage = tasks[cut.name, "EF"].T
+        forward[microbatch % schedule.microbatches, piece] = tick
+        stages[microbatch % schedule.microbatches, piece] = stage
+        if cut.backward:
+            microbatch, piece, tick, _ = tasks[cut.name, "EB"].T
+            backward[microbatch, piece] = tick
+        return cls(cut, forward, backward, stages)
+
+    @property
+    def owners(self) -> Ints:
+        """Encoder pipeline of every microbatch."""
+        return self.stage[:, -1] // self.cut.stages
+
+    @property
+    def numbers(self) -> Ints:
+        """Microbatch that each row encodes: `M + i` for those of the next step."""
+        rows = np.arange(len(self.forward))
+        return np.where(rows < self.cut.ahead, rows + len(rows), rows)
+
+
+# ---- slots ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Slots:
+    """Slot of every value of a buffer, -1 for those that do not exist, and the number of slots."""
+
+    slot: Ints
+    size: int
+
+
+def _colour(
+    stage: Ints,
+    written: Ints,
+    read: Ints,
+    exists: NDArray[np.bool_],
+    reserved: Mapping[int, int] | None = None,
+) -> _Slots:
+    """Give every value the lowest slot of its stage that is free when it is written.
+
+    Args:
+        stage, written, read, exists: of each value, in arrays of one shape: where it waits, the
+            tick at whose end it is written, the tick that reads it last, and whether it exists.
+        reserved: by stage, how many slots no value may take.
+    """
+    slot = np.full(written.shape, -1, np.intp)
+    size = max((reserved or {}).values(), default=0)
+    for here in np.unique(stage[exists]).tolist():
+        values = np.nonzero(exists & (stage == here))
+        order = np.argsort(written[values], kind="stable")
+        first = (reserved or {}).get(here, 0)
+        slots, used = _left_edge(written[values][order], read[values][order], first)
+        slot[tuple(axis[order] for axis in values)] = slots
+        size = max(size, used)
+    return _Slots(slot, size)
+
+
+def _left_edge(written: Ints, read: Ints, first: int) -> tuple[list[int], int]:
+    """Slots from `first` on of values sorted by `written`, and the slot after the last in use."""
+    slots: list[int] = []
+    free: list[int] = []
+    busy: list[tuple[int, int]] = []
+    size = first
+    for start, end in zip(written.tolist(), read.tolist(), strict=True):
+        while busy and busy[0][0] <= start:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        if not free:
+            free.append(size)
+            size += 1
+        slots.append(heapq.heappop(free))
+        heapq.heappush(busy, (end, slots[-1]))
+    return slots, size
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Blank:
+    """Makes tables of one shape."""
+
+    ticks: int
+    stages: int
+
+    def table(
+        self, tick: Ints, stage: Ints, value: Ints, where: NDArray[np.bool_] | None = None
+    ) -> Table:
+        """`value` at `[tick, stage]`, of the entries in `where` only; all of one shape."""
+        chosen = np.ones(tick.shape, bool) if where is None else where
+        table = np.full((self.ticks, self.stages), -1, np.int32)
+        table[tick[chosen], stage[chosen]] = value[chosen]
+        return frozen(table)
+
+    def column(self, tick: Ints, value: Ints) -> Table:
+        """`value` at `[tick]`."""
+        column = np.full(self.ticks, -1, np.int32)
+        column[tick] = value
+        return frozen(column)
+
+
+def _corner(shape: tuple[int, ...], *index: int) -> NDArray[np.bool_]:
+    """True for the entry `index` of every microbatch."""
+    mask = np.zeros(shape, bool)
+    entry: tuple[int | slice, ...] = (slice(None), *index)
+    mask[entry] = True
+    return mask
+
+
+def _index(shape: tuple[int, ...], axis: int) -> Ints:
+    """Position along `axis` of every entry."""
+    return np.indices(shape)[axis]
+
+
+def _compile_decoder(
+    schedule: Schedule,
+    ticks: _DecoderTicks,
+    remat: Remat,
+    encoders: Mapping[str, EncoderProgram],
+    apart: bool,
+) -> Program:
+    blank = _Blank(len(schedule.ticks), schedule.stages)
+    every = np.ones(ticks.forward.shape, bool)
+    read = ticks.backward if remat == "full" else ticks.forward
+    inputs = _colour(ticks.stage, ticks.inputs_written, read, every)
+    saved = _colour(ticks.stage, ticks.forward, ticks.backward, every & (remat != "full"))
+    gradients = _colour(ticks.stage, ticks.gradients_written, ticks.backward, every)
+    return Program(
+        schedule=schedule,
+        remat=remat,
+        forward=_forward_table(blank, ticks, inputs, saved),
+        backward=_backward_table(blank, ticks, inputs, saved, gradients, remat),
+        sizes=DecoderSizes(inputs.size, saved.size, gradients.size),
+        encoders=encoders,
+        apart=apart,
+        **_decoder_moves(blank, ticks, inputs.slot, gradients.slot),
+    )
+
+
+def _forward_table(
+    blank: _Blank, ticks: _DecoderTicks, inputs: _Slots, saved: _Slots
+) -> ForwardTable:
+    place = partial(blank.table, ticks.forward, ticks.stage)
+    microbatch, chunk = (_index(ticks.forward.shape, axis) for axis in (0, 1))
+    return ForwardTable(place(microbatch), place(chunk), place(inputs.slot), place(saved.slot))
+
+
+def _backward_table(
+    blank: _Blank,
+    ticks: _DecoderTicks,
+    inputs: _Slots,
+    saved: _Slots,
+    gradients: _Slots,
+    remat: Remat,
+) -> BackwardTable:
+    place = partial(blank.table, ticks.backward, ticks.stage)
+    return BackwardTable(
+        place(_index(ticks.backward.shape, 0)),
+        place(_index(ticks.backward.shape, 1)),
+        place(np.where(remat == "full", inputs.slot, -1)),
+        place(saved.slot),
+        place(gradients.slot),
+    )
+
+
+def _decoder_moves(
+    blank: _Blank, ticks: _DecoderTicks, inputs: Ints, gradients: Ints
+) -> dict[str, Table]:
+    """What stages pass on, and what enters and leaves the decoder."""
+    shape, numbers = inputs.shape, np.arange(len(inputs))
+    entry, leave = ticks.forward[:, 0, 0], ticks.forward[:, -1, -1]
+    return {
+        "receive_input": blank.table(
+            ticks.inputs_written, ticks.stage, inputs, where=~_corner(shape, 0, 0)
+        ),
+        "receive_gradient": blank.table(
+            ticks.gradients_written, ticks.stage, gradients, where=~_corner(shape, -1, -1)
+        ),
+        "embed_microbatch": blank.column(entry, numbers),
+        "embed_input": blank.column(entry, inputs[:, 0, 0]),
+        "head_microbatch": blank.column(leave, numbers),
+        "head_gradient": blank.column(leave, gradients[:, -1, -1]),
+        "return_microbatch": blank.column(ticks.backward[:, 0, 0], numbers),
+    }
+
+
+@dataclass(frozen=True)
+class _EncoderSlots:
+    """Slots of one encoder's values, `[microbatches, pieces]`.
+
+    Outbox and inbox hold one value per microbatch: the column of the last piece, -1 elsewhere.
+    """
+
+    pieces: _Slots
+    saved: _Slots
+    outbox: _Slots
+    inbox: _Slots
+    piece_gradients: _Slots
+
+    @classmethod
+    def of(
+        cls, ticks: _EncoderTicks, decoder: _DecoderTicks, remat: Remat, local: Ints
+    ) -> _EncoderSlots:
+        forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
+        last = _corner(forward.shape, -1)
+        full = remat == "full"
+        # The meeting reads it, so what later ticks make may take its slot.
+        entry = np.broadcast_to(decoder.entry[:, None] + 1, forward.shape)
+        leave = np.broadcast_to(decoder.backward[:, 0, :1], forward.shape)
+        colour = partial(_colour, ticks.stage)
+        return cls(
+            pieces=colour(
+                np.roll(forward, 1, axis=1),
+                np.where(trained & full, backward, forward),
+                ~_corner(forward.shape, 0),
+            ),
+            saved=colour(forward, backward, trained & (not full)),
+            outbox=_outbox(ticks, entry, local),
+            inbox=colour(leave, backward, trained & last),
+            piece_gradients=colour(np.roll(backward, -1, axis=1), backward, trained & ~last),
+        )
+
+    @property
+    def sizes(self) -> EncoderSizes:
+        """Slots of every buffer."""
+        names = (field.name for field in fields(EncoderSizes))
+        return EncoderSizes(**{name: getattr(self, name).size for name in names})
+
+
+def _outbox(ticks: _EncoderTicks, entry: Ints, local: Ints) -> _Slots:
+    """Slots of outputs that wait from the tick of the last piece to `entry`.
+
+    Microbatches of the next step are numbered from 0 on their stage, which is their place in their
+    pipeline's batch: they are its first.
+    """
+    ahead = np.arange(len(local)) < ticks.cut.ahead
+    reserved = dict(Counter(ticks.stage[ahead, -1].tolist()))
+    here = _corner(entry.shape, -1) & ~ahead[:, None]
+    slots = _colour(ticks.stage, ticks.forward, entry, here, reserved)
+    slots.slot[ahead, -1] = local[ahead]
+    return slots
+
+
+def _positions(owners: Ints) -> Ints:
+    """Position of every microbatch among those with the same owner."""
+    return np.array([np.sum(owners[:m] == owner) for m, owner in enumerate(owners)], np.intp)
+
+
+def _compile_encoder(
+    blank: _Blank, ticks: _EncoderTicks, decoder: _DecoderTicks, remat: Remat
+) -> EncoderProgram:
+    local = _positions(ticks.owners)
+    slots = _EncoderSlots.of(ticks, decoder, remat, local)
+    return EncoderProgram(
+        cut=ticks.cut,
+        forward=_encoder_forward(blank, ticks, slots, local),
+        backward=_encoder_backward(blank, ticks, slots, local, remat),
+        sizes=slots.sizes,
+        owners=frozen(ticks.owners),
+        local=frozen(local),
+        slots=max(local.tolist()) + 1,
+        ahead_slot=frozen(local[: ticks.cut.ahead]),
+        **_encoder_moves(blank, ticks, decoder, slots),
+    )
+
+
+def _encoder_forward(
+    blank: _Blank, ticks: _EncoderTicks, slots: _EncoderSlots, local: Ints
+) -> EncoderForwardTable:
+    place = partial(blank.table, ticks.forward, ticks.stage)
+    row, piece = (_index(ticks.forward.shape, axis) for axis in (0, 1))
+    return EncoderForwardTable(
+        place(ticks.numbers[row]),
+        place(piece),
+        place(local[row]),
+        place(slots.pieces.slot),
+        place(slots.saved.slot),
+        place(slots.outbox.slot),
+    )
+
+
+def _encoder_backward(
+    blank: _Blank, ticks: _EncoderTicks, slots: _EncoderSlots, local: Ints, remat: Remat
+) -> EncoderBackwardTable:
+    place = partial(blank.table, ticks.backward, ticks.stage, where=ticks.backward >= 0)
+    row, piece = (_index(ticks.backward.shape, axis) for axis in (0, 1))
+    return EncoderBackwardTable(
+        place(row),
+        place(piece),
+        place(local[row]),
+        place(np.where(remat == "full", slots.pieces.slot, -1)),
+        place(slots.saved.slot),
+        # A piece has one of the two.
+        place(np.maximum(slots.inbox.slot, slots.piece_gradients.slot)),
+    )
+
+
+def _encoder_moves(
+    blank: _Blank, ticks: _EncoderTicks, decoder: _DecoderTicks, slots: _EncoderSlots
+) -> dict[str, Table]:
+    """What passes from piece to piece, and to and from the decoder."""
+    made = np.roll(ticks.forward, 1, axis=1)
+    returned = np.roll(ticks.backward, -1, axis=1)
+    from_here = ticks.stage == np.roll(ticks.stage, 1, axis=1)
+    to_here = ticks.stage == np.roll(ticks.stage, -1, axis=1)
+    pieces, gradients = slots.pieces.slot, slots.piece_gradients.slot
+    table, stage, last = blank.table, ticks.stage, ticks.stage[:, -1]
+    inner, upper = pieces >= 0, gradients >= 0
+    return {
+        "keep_piece": table(made, stage, pieces, where=inner & from_here),
+        "receive_piece": table(made, stage, pieces, where=inner & ~from_here),
+        "deliver": table(decoder.forward[:, 0, 0], last, slots.outbox.slot[:, -1]),
+        "inbox": table(decoder.backward[:, 0, 0], last, slots.inbox.slot[:, -1]),
+        "keep_piece_gradient": table(returned, stage, gradients, where=upper & to_here),
+        "receive_piece_gradient": table(returned, stage, gradients, where=upper & ~to_here),
+    }

@@ -1,0 +1,377 @@
+"""Programs: schedules as integer tables, what the executor reads and nothing else.
+
+`scheduling.programs.compile` makes them, `scheduling.programs.check` checks them.
+What happens inside a tick, and so when a slot of a buffer is free again::
+
+    bundle   tasks read their inputs
+    end      what the tasks have made is written where it will be read; a slot that was read for
+             the last time in this tick may be among those written
+    meeting  if there is one, outboxes are read for the microbatch that enters before the next, and
+             its input, that of F(m, 0), is written on stage 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.schedules.schedule import EncoderPieces, Schedule
+
+#: What a forward keeps for its backward: nothing but its input, what lies between layers, or all.
+Remat = Literal["full", "layer", "none"]
+#: int32 `[ticks, stages]`, or `[ticks]` where said; -1 is nothing.
+Table = NDArray[np.int32]
+Ints = NDArray[np.intp]
+
+_NOT_PER_TICK = ("owners", "local", "ahead_slot")
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardTable:
+    """Decoder forwards: which, the slot of its input, the slot of what it keeps (or -1)."""
+
+    microbatch: Table
+    chunk: Table
+    input: Table
+    saved: Table
+
+
+@dataclass(frozen=True, eq=False)
+class BackwardTable:
+    """Decoder backwards; `input` is -1 unless remat is full, and `saved` if it is.
+
+    `gradient` is the slot of the gradient of the chunk's output.
+    """
+
+    microbatch: Table
+    chunk: Table
+    input: Table
+    saved: Table
+    gradient: Table
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderForwardTable:
+    """Encoder forwards; `local` is the microbatch's position in its pipeline's batch.
+
+    `input` is -1 for piece 0, whose input is the batch; `saved` is -1 where no backward will read
+    it; `output` is the slot of the outbox for the last piece.
+    """
+
+    microbatch: Table
+    piece: Table
+    local: Table
+    input: Table
+    saved: Table
+    output: Table
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderBackwardTable:
+    """Encoder backwards; `gradient` is a slot of `inbox` for the last piece.
+
+    For the other pieces it is one of `piece_gradients`. `input` is -1 for piece 0 and unless remat
+    is full; `saved` is -1 if it is.
+    """
+
+    microbatch: Table
+    piece: Table
+    local: Table
+    input: Table
+    saved: Table
+    gradient: Table
+
+
+@dataclass(frozen=True)
+class DecoderSizes:
+    """Slots of the decoder's buffers, equal on all stages.
+
+    Attributes:
+        inputs: inputs of chunks, kept for the backward if remat is full.
+        saved: what forwards keep for backwards, 0 if remat is full.
+        gradients: gradients of the outputs of chunks.
+    """
+
+    inputs: int
+    saved: int
+    gradients: int
+
+
+@dataclass(frozen=True)
+class EncoderSizes:
+    """Slots of one encoder's buffers, equal on all stages.
+
+    Attributes:
+        pieces: inputs of pieces but the first, kept for the backward if remat is full.
+        saved: what forwards keep for backwards, 0 if remat is full.
+        outbox: outputs that wait to enter the decoder.
+        inbox: their gradients that wait for the backward.
+        piece_gradients: gradients of the outputs of pieces but the last.
+    """
+
+    pieces: int
+    saved: int
+    outbox: int
+    inbox: int
+    piece_gradients: int
+
+
+@dataclass(frozen=True, eq=False)
+class EncoderProgram:
+    """Tables of one encoder.
+
+    A piece's output stays on its stage for the next piece (`keep_piece`) or moves to the next one
+    (`receive_piece`); both may happen to one stage in one tick. So with gradients, the other way.
+
+    Attributes:
+        cut: how the encoder's work is cut.
+        forward, backward: its tasks.
+        keep_piece: slot of `pieces` written at a tick's end with the output made on this stage.
+        receive_piece: the same for what arrives from the stage before.
+        deliver: slot of `outbox` that enters the decoder in the last meeting before a tick.
+        inbox: slot of `inbox` written at a tick's end with the gradient of the decoder's input.
+        keep_piece_gradient, receive_piece_gradient: slots of `piece_gradients`, as for `pieces`.
+        sizes: of the buffers.
+        owners: encoder pipeline that runs each microbatch, `[microbatches]`.
+        local: its position among that pipeline's microbatches, in increasing order, counted over
+            the whole step, those encoded ahead included, `[microbatches]`.
+        slots: largest number of microbatches that one pipeline runs.
+        ahead_slot: slot of `outbox`, reserved for the whole step, in which the output of
+            microbatch i waits from the step before and that of `M + i` for the next, `[ahead]`.
+    """
+
+    cut: EncoderPieces
+    forward: EncoderForwardTable
+    backward: EncoderBackwardTable
+    keep_piece: Table
+    receive_piece: Table
+    deliver: Table
+    inbox: Table
+    keep_piece_gradient: Table
+    receive_piece_gradient: Table
+    sizes: EncoderSizes
+    owners: Table
+    local: Table
+    slots: int
+    ahead_slot: Table
+
+    @property
+    def carried(self) -> int:
+        """Slots of `outbox`, the first ones, whose content goes from step to step."""
+        return int(self.ahead_slot.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True, order=True)
+class BundleKind:
+    """What a bundle holds; encoder tasks by the encoder's name."""
+
+    forward: bool
+    backward: bool
+    encoder_forward: str | None
+    encoder_backward: str | None
+
+    def __str__(self) -> str:
+        """`F+B`, `B+vision_EB`, `idle`."""
+        tasks = [name for name, has in (("F", self.forward), ("B", self.backward)) if has]
+        if self.encoder_forward:
+            tasks.append(f"{self.encoder_forward}_EF")
+        if self.encoder_backward:
+            tasks.append(f"{self.encoder_backward}_EB")
+        return "+".join(tasks) or "idle"
+
+
+#: A bundle without tasks.
+IDLE = BundleKind(False, False, None, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A schedule as tables `[ticks, stages]` (`[ticks]` where said); -1 is nothing.
+
+    Attributes:
+        schedule: what was compiled.
+        remat: what forwards keep for backwards: their inputs only (`full`), what lies between
+            layers (`layer`) or everything (`none`).
+        forward, backward: decoder tasks.
+        receive_input: slot of `inputs` for what arrives at a tick's end from the stage before, or
+            on stage 0 from the last one.
+        receive_gradient: slot of `gradients` for what arrives from the stage after, or on the
+            last stage from stage 0.
+        embed_microbatch, embed_input: microbatch that enters stage 0 for a tick, in the last
+            meeting before it, and its slot of `inputs` there, `[ticks]`.
+        head_microbatch, head_gradient: microbatch that leaves the last stage in a tick, and the
+            slot of `gradients` there for the loss's gradient, `[ticks]`.
+        return_microbatch: microbatch whose input's gradient leaves stage 0, `[ticks]`.
+        sizes: of the decoder's buffers.
+        encoders: by name, in the schedule's order.
+        apart: the tasks of a bundle are run one after the other, each kind of task in a loop of its
+            own, so that what is compiled does not depend on how they are bundled.
+    """
+
+    schedule: Schedule
+    remat: Remat
+    forward: ForwardTable
+    backward: BackwardTable
+    receive_input: Table
+    receive_gradient: Table
+    embed_microbatch: Table
+    embed_input: Table
+    head_microbatch: Table
+    head_gradient: Table
+    return_microbatch: Table
+    sizes: DecoderSizes
+    encoders: Mapping[str, EncoderProgram]
+    apart: bool
+
+    def __str__(self) -> str:
+        """Ticks, stages and the slots of every buffer."""
+        shape = f"{len(self.schedule.ticks)} ticks x {self.schedule.stages} stages"
+        sizes = {"decoder": asdict(self.sizes)}
+        sizes |= {name: asdict(encoder.sizes) for name, encoder in self.encoders.items()}
+        lines = [
+            f"  {name}: " + ", ".join(f"{buffer} {size}" for buffer, size in slots.items())
+            for name, slots in sizes.items()
+        ]
+        return "\n".join([f"{shape}, remat {self.remat}; slots per stage:", *lines])
+
+    def tables(self) -> dict[str, Any]:
+        """Every table that has a row per tick, as nested dicts named like the fields."""
+        return _tables(self) | {"encoders": {n: _tables(e) for n, e in self.encoders.items()}}
+
+    def rows(self, ticks: range) -> dict[str, Any]:
+        """`tables` of `ticks`, as a scan over them reads them.
+
+        With them `runs`: by kind of bundle, whether it runs (0 or 1), `[ticks, stages]`; the `tick`
+        and whether the stages meet at its end (`meets`, 0 or 1), `[ticks]`. What enters the decoder
+        stands in the row of the meeting in which it does.
+        """
+        tables, last = self.tables(), self.schedule.last_meeting
+        entries = np.flatnonzero((self.embed_microbatch >= 0) & (last >= 0))
+
+        def at_meeting(table: Table) -> Table:
+            moved = np.full_like(table, -1)
+            moved[last[entries]] = table[entries]
+            return moved
+
+        for name in ("embed_microbatch", "embed_input"):
+            tables[name] = at_meeting(tables[name])
+        for encoder in tables["encoders"].values():
+            encoder["deliver"] = at_meeting(encoder["deliver"])
+        return _sliced(tables, ticks) | {
+            "runs": {
+                str(kind): runs.astype(np.int32) for kind, runs in self.bundles(ticks).items()
+            },
+            "tick": np.array(ticks, np.int32),
+            "meets": self.schedule.meetings[ticks.start : ticks.stop].astype(np.int32),
+        }
+
+    def bundles(self, ticks: range) -> dict[BundleKind, NDArray[np.bool_]]:
+        """What a tick of `ticks` may run, in the order in which it does, and where it runs.
+
+        If bundles are run whole: the distinct kinds of bundles, idle ones included. Else the kinds
+        of tasks in use, each as a bundle of its own: those that read slots of a buffer before those
+        that write them, as a slot that is read may be among those written.
+
+        Returns:
+            Masks `[len(ticks), stages]`.
+        """
+        if self.apart:
+            kinds = {kind: mask[ticks.start : ticks.stop] for kind, mask in self._tasks.items()}
+            return {kind: mask for kind, mask in kinds.items() if mask.any()}
+        codes = self._codes[ticks.start : ticks.stop]
+        return {self._decode(int(code)): codes == code for code in np.unique(codes)}
+
+    @property
+    def ahead_only(self) -> Program:
+        """The forwards for the next step alone: what a step would have left for this one.
+
+        Values move as in the whole program; what is not computed is never read.
+        """
+        nothing = partial(_masked, keep=np.zeros_like(self.forward.microbatch, bool))
+        encoders = {}
+        for name, encoder in self.encoders.items():
+            ahead = encoder.forward.microbatch >= self.schedule.microbatches
+            encoders[name] = replace(
+                encoder,
+                forward=_masked(encoder.forward, ahead),
+                backward=nothing(encoder.backward),
+            )
+        return replace(
+            self,
+            forward=nothing(self.forward),
+            backward=nothing(self.backward),
+            encoders=encoders,
+        )
+
+    @cached_property
+    def _tasks(self) -> dict[BundleKind, NDArray[np.bool_]]:
+        """Where which kinds of tasks are, `[ticks, stages]`; readers of slots before writers."""
+        backward, forward = {}, {}
+        for name, encoder in self.encoders.items():
+            backward[replace(IDLE, encoder_backward=name)] = encoder.backward.microbatch >= 0
+            forward[replace(IDLE, encoder_forward=name)] = encoder.forward.microbatch >= 0
+        return {
+            replace(IDLE, backward=True): self.backward.microbatch >= 0,
+            replace(IDLE, forward=True): self.forward.microbatch >= 0,
+            **backward,
+            **forward,
+        }
+
+    @cached_property
+    def _codes(self) -> Ints:
+        """The kind of every bundle as a number in mixed radix."""
+        codes = (self.forward.microbatch >= 0) + 2 * (self.backward.microbatch >= 0)
+        forward = backward = np.zeros_like(codes)
+        for i, encoder in enumerate(self.encoders.values(), start=1):
+            forward = np.where(encoder.forward.microbatch >= 0, i, forward)
+            backward = np.where(encoder.backward.microbatch >= 0, i, backward)
+        return codes + 4 * (forward + (len(self.encoders) + 1) * backward)
+
+    def _decode(self, code: int) -> BundleKind:
+        """Inverse of the numbers in `_codes`."""
+        names = (None, *self.encoders)
+        backward, forward = divmod(code // 4, len(names))
+        return BundleKind(bool(code & 1), bool(code & 2), names[forward], names[backward])
+
+
+def frozen(values: NDArray[Any]) -> Table:
+    """A copy that nobody changes."""
+    table = np.array(values, np.int32)
+    table.setflags(write=False)
+    return table
+
+
+def _masked(part: Any, keep: NDArray[np.bool_]) -> Any:
+    """A dataclass of tables `[ticks, stages]` with the entries in `keep` only."""
+    return replace(
+        part,
+        **{f.name: frozen(np.where(keep, getattr(part, f.name), -1)) for f in fields(part)},
+    )
+
+
+def _sliced(tables: Mapping[str, Any], ticks: range) -> dict[str, Any]:
+    """Rows `ticks` of nested tables."""
+    return {
+        name: _sliced(table, ticks)
+        if isinstance(table, Mapping)
+        else table[ticks.start : ticks.stop]
+        for name, table in tables.items()
+    }
+
+
+def _tables(part: Any) -> dict[str, Any]:
+    """The tables among a dataclass's fields, and those of its fields that are dataclasses."""
+    tables: dict[str, Any] = {}
+    for field in fields(part):
+        value = getattr(part, field.name)
+        whole_step = isinstance(part, EncoderProgram) and field.name in _NOT_PER_TICK
+        if isinstance(value, np.ndarray) and not whole_step:
+            tables[field.name] = value
+        elif is_dataclass(value) and (inner := _tables(value)):
+            tables[field.name] = inner
+    return tables

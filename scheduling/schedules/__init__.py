@@ -1,0 +1,1 @@
+"""Schedules as data: which task runs where and when."""

@@ -1,0 +1,300 @@
+"""Checks of schedules; nothing is compiled that has not passed them. The rules::
+
+    F(m, v) of stage s      after F(m, v) of stage s - 1; on stage 0 after F(m, v - 1) of the last
+    F(m, 0) of stage 0      after the last piece's EF(m) of every encoder
+    B(m, v) of stage s      after B(m, v) of stage s + 1; on the last after B(m, v + 1) of stage 0
+    B(m, V - 1) of the last stage      after F(m, V - 1) there
+    EF(m, j), EB(m, j)      after EF(m, j - 1), EB(m, j + 1)
+    EB(m) of the last piece after B(m, 0) of stage 0
+
+"After" is a later tick: what is sent in a tick arrives at its end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.schedules.schedule import (
+    KINDS,
+    Bundle,
+    EncoderPieces,
+    Kind,
+    Schedule,
+    ScheduleError,
+    Task,
+)
+
+Ints = NDArray[np.intp]
+
+
+_LISTED = 8
+_DECODER_KINDS: tuple[Kind, ...] = ("F", "B")
+_ENCODER_KINDS: tuple[Kind, ...] = ("EF", "EB")
+
+
+def check(schedule: Schedule) -> None:
+    """Hold a schedule against every rule, in a quarter of a second for 130,000 tasks.
+
+    Raises:
+        ScheduleError: a size or a cut is impossible, a task is missing, there twice or in a wrong
+            place, or runs before what it needs has arrived. Lists the first problems of the first
+            kind found, with task, tick and stage.
+    """
+    _raise_first(_bad_sizes(schedule))
+    _raise_first(_bad_bundles(schedule))
+    sites = _Sites(schedule)
+    _raise_first(sites.fill())
+    for cut in schedule.encoders:
+        _raise_first(_split(sites, cut))
+    _raise_first(_too_early(sites))
+
+
+def peak_live(schedule: Schedule) -> tuple[int, ...]:
+    """Largest number of live decoder activations on each stage.
+
+    An activation `(m, v)` lives from the start of its forward to the end of its backward.
+
+    Raises:
+        ScheduleError: `schedule` breaks a rule, see `check`.
+    """
+    check(schedule)
+    changes = np.zeros((len(schedule.ticks) + 1, schedule.stages), np.intp)
+    for tick, stage, task in schedule:
+        if task.kind == "F":
+            changes[tick, stage] += 1
+        elif task.kind == "B":
+            changes[tick + 1, stage] -= 1
+    return tuple(int(n) for n in changes.cumsum(axis=0).max(axis=0))
+
+
+def _raise_first(problems: Iterator[str]) -> None:
+    """Raise the first few problems, if there is one."""
+    found = list(islice(problems, _LISTED + 1))
+    if found:
+        more = ["..."] if len(found) > _LISTED else []
+        raise ScheduleError("\n".join(found[:_LISTED] + more))
+
+
+# ---- sizes and bundles ---------------------------------------------------------------------------
+
+
+def _bad_sizes(schedule: Schedule) -> Iterator[str]:
+    for name in ("stages", "chunks", "microbatches"):
+        if getattr(schedule, name) < 1:
+            yield f"{name}: {getattr(schedule, name)} is refused; valid: 1 or more"
+    for tick, row in enumerate(schedule.ticks):
+        if len(row) != schedule.stages:
+            yield f"tick {tick} has {len(row)} bundles; valid: {schedule.stages}, one per stage"
+    names = Counter(cut.name for cut in schedule.encoders)
+    for name, count in names.items():
+        if count > 1 or name == "decoder":
+            yield f"encoder {name!r}: the name is taken; valid: one that no other module has"
+    if not 0 <= schedule.prologue <= schedule.span.start:
+        yield (
+            f"prologue: {schedule.prologue} ticks are refused; valid: 0 to {schedule.span.start}, "
+            "those before the decoder's first"
+        )
+    for cut in schedule.encoders:
+        yield from _bad_cut(schedule, cut)
+
+
+def _bad_cut(schedule: Schedule, cut: EncoderPieces) -> Iterator[str]:
+    """What is wrong with how an encoder is cut."""
+    limit = schedule.microbatches if cut.backward == 0 else 0
+    divisors = [n for n in range(1, schedule.stages + 1) if schedule.stages % n == 0]
+    rules = (
+        ("stages", cut.stages in divisors, f"a divisor of the decoder's {schedule.stages}"),
+        (
+            "pieces",
+            cut.pieces >= 1 and cut.stages >= 1 and cut.pieces % cut.stages == 0,
+            f"a multiple of the encoder's {cut.stages} stages",
+        ),
+        ("backward", 0 <= cut.backward <= cut.pieces, f"0 to {cut.pieces}, the pieces"),
+        ("ahead", 0 <= cut.ahead <= limit, f"0 to {limit} (only without a backward)"),
+    )
+    for name, holds, valid in rules:
+        if not holds:
+            yield f"encoder {cut.name!r}: {name} {getattr(cut, name)} is refused; valid: {valid}"
+
+
+def _bad_bundles(schedule: Schedule) -> Iterator[str]:
+    """Bundles with two tasks of a kind, tasks that do not exist or may not be where they are."""
+    cuts = {cut.name: cut for cut in schedule.encoders}
+    for tick, row in enumerate(schedule.ticks):
+        for stage, bundle in enumerate(row):
+            for task in bundle:
+                if reason := _fault(schedule, cuts, stage, task):
+                    yield f"tick {tick}, stage {stage}: {task} {reason}"
+            if reason := _crowd(bundle):
+                yield f"tick {tick}, stage {stage}: {reason}"
+
+
+def _crowd(bundle: Bundle) -> str | None:
+    """Why `bundle` is too full."""
+    if len(bundle) < 2 or len({task.kind for task in bundle}) == len(bundle):
+        return None
+    listed = ", ".join(str(task) for task in bundle)
+    return f"{listed} in one bundle; valid: at most one task of each kind"
+
+
+def _fault(
+    schedule: Schedule, cuts: dict[str, EncoderPieces], stage: int, task: Task
+) -> str | None:
+    """Why `task` may not be on `stage`."""
+    if task.kind not in KINDS:
+        return f"has an unknown kind; valid: {', '.join(KINDS)}"
+    if (task.kind in _DECODER_KINDS) != (task.module == "decoder") or (
+        task.module != "decoder" and task.module not in cuts
+    ):
+        valid = ", ".join(cuts) or "no encoder, for there is none"
+        return f"is no task of {task.module!r}; valid: decoder F and B, EF and EB of {valid}"
+    microbatches, parts = range(schedule.microbatches), range(schedule.chunks)
+    if task.module != "decoder":
+        cut = cuts[task.module]
+        forward = task.kind == "EF"
+        microbatches = range(cut.ahead * forward, len(microbatches) + cut.ahead * forward)
+        parts = range(cut.pieces) if forward else cut.backward_pieces
+        if task.part in parts and stage % cut.stages != cut.stage(task.part):
+            return f"is on a wrong stage; valid: {cut.stage(task.part)} + n x {cut.stages}"
+    if task.microbatch not in microbatches:
+        return f"has an unknown microbatch; valid: {_span(microbatches)}"
+    if task.part not in parts:
+        return f"has an unknown part; valid: {_span(parts)}"
+    return None
+
+
+def _span(values: range) -> str:
+    return f"{values.start} to {values.stop - 1}" if values else "none"
+
+
+# ---- dependencies --------------------------------------------------------------------------------
+
+
+class _Sites:
+    """Where every task that must be there is, by number; decoder tasks are there once per stage.
+
+    Attributes:
+        schedule: the schedule.
+        ids: numbers by module and kind: `[microbatches, chunks, stages]` of the decoder,
+            `[microbatches, pieces]` of an encoder; microbatch `M + i` has the row of i.
+        tick, stage: by number, -1 for tasks that are nowhere.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.ids: dict[tuple[str, Kind], Ints] = {}
+        count = schedule.microbatches
+        shapes: dict[tuple[str, Kind], tuple[int, ...]] = {}
+        for kind in _DECODER_KINDS:
+            shapes["decoder", kind] = (count, schedule.chunks, schedule.stages)
+        for cut in schedule.encoders:
+            for kind in _ENCODER_KINDS:
+                shapes[cut.name, kind] = (count, cut.pieces)
+        total = 0
+        for key, shape in shapes.items():
+            count = int(np.prod(shape))
+            self.ids[key] = np.arange(total, total + count).reshape(shape)
+            total += count
+        self.tick, self.stage = np.full(total, -1), np.full(total, -1)
+
+    def fill(self) -> Iterator[str]:
+        """Find every task; yields those that are there twice, then those that are missing."""
+        first = {key: int(ids.flat[0]) for key, ids in self.ids.items()}
+        ticks, stages = self.tick.tolist(), self.stage.tolist()
+        for tick, stage, task in self.schedule:
+            number = first[task.module, task.kind] + self._offset(stage, task)
+            if ticks[number] >= 0:
+                before = f"tick {ticks[number]}, stage {stages[number]}"
+                yield f"tick {tick}, stage {stage}: {task} is already in {before}; valid: once"
+            ticks[number], stages[number] = tick, stage
+        self.tick[:], self.stage[:] = ticks, stages
+        for ids in self.required():
+            for number in ids[self.tick[ids] < 0].tolist():
+                yield f"{self.name(number)} is missing; valid: once"
+
+    def _offset(self, stage: int, task: Task) -> int:
+        """Place of `task` in its array of numbers."""
+        shape = self.ids[task.module, task.kind].shape
+        place = task.microbatch % shape[0] * shape[1] + task.part
+        return place if len(shape) == 2 else place * shape[2] + stage
+
+    def required(self) -> Iterator[Ints]:
+        """Numbers of the tasks that a complete schedule holds."""
+        for (module, kind), ids in self.ids.items():
+            yield ids[:, self.schedule.encoder(module).backward_pieces] if kind == "EB" else ids
+
+    def name(self, number: int) -> str:
+        """`F(0, 1) of stage 2`, `vision EF(0, 1)`."""
+        module, kind = next(key for key, ids in self.ids.items() if number <= ids.flat[-1])
+        ids = self.ids[module, kind]
+        microbatch, part, *stage = np.argwhere(ids == number)[0].tolist()
+        if kind == "EF" and microbatch < self.schedule.encoder(module).ahead:
+            microbatch += self.schedule.microbatches
+        task = str(Task(kind, microbatch, part, module))
+        return f"{task} of stage {stage[0]}" if stage else task
+
+    def where(self, number: int) -> str:
+        """`tick 3, stage 1`."""
+        return f"tick {self.tick[number]}, stage {self.stage[number]}"
+
+
+def _split(sites: _Sites, cut: EncoderPieces) -> Iterator[str]:
+    """Pieces of a microbatch that are in another encoder pipeline than its first."""
+    forward, backward = sites.ids[cut.name, "EF"], sites.ids[cut.name, "EB"]
+    numbers = np.concatenate([forward, backward[:, cut.backward_pieces]], axis=1)
+    pipelines = sites.stage[numbers] // cut.stages
+    elsewhere = pipelines != pipelines[:, :1]
+    for number, first in zip(*_pairs(numbers, forward[:, :1], elsewhere), strict=True):
+        yield (
+            f"{sites.where(number)}: {sites.name(number)} is in another encoder pipeline than "
+            f"{sites.name(first)} ({sites.where(first)}); valid: one for all of a microbatch"
+        )
+
+
+def _pairs(left: Ints, right: Ints, mask: NDArray[np.bool_]) -> tuple[list[int], list[int]]:
+    """The entries of both arrays, broadcast to one shape, where `mask` holds."""
+    left, right = np.broadcast_arrays(left, right)
+    return left[mask].tolist(), right[mask].tolist()
+
+
+def _too_early(sites: _Sites) -> Iterator[str]:
+    """Tasks that run before what they need has arrived."""
+    for before, after in _dependencies(sites):
+        early = sites.tick[after] <= sites.tick[before]
+        for first, second in zip(*_pairs(before, after, early), strict=True):
+            yield (
+                f"{sites.where(second)}: {sites.name(second)} needs {sites.name(first)} "
+                f"({sites.where(first)}); valid: tick {sites.tick[first] + 1} or later"
+            )
+    for cut in sites.schedule.encoders:
+        entry = sites.ids["decoder", "F"][: cut.ahead, 0, 0]
+        encoded = sites.ids[cut.name, "EF"][: cut.ahead, -1]
+        early = sites.tick[encoded] < sites.tick[entry]
+        for first, second in zip(*_pairs(entry, encoded, early), strict=True):
+            yield (
+                f"{sites.where(second)}: {sites.name(second)} overwrites what {sites.name(first)} "
+                f"({sites.where(first)}) reads; valid: tick {sites.tick[first]} or later"
+            )
+
+
+def _dependencies(sites: _Sites) -> Iterator[tuple[Ints, Ints]]:
+    """Numbers of tasks and of tasks that need them in an earlier tick."""
+    forward, backward = sites.ids["decoder", "F"], sites.ids["decoder", "B"]
+    yield forward[:, :, :-1], forward[:, :, 1:]
+    yield forward[:, :-1, -1], forward[:, 1:, 0]
+    yield forward[:, -1, -1], backward[:, -1, -1]
+    yield backward[:, :, 1:], backward[:, :, :-1]
+    yield backward[:, 1:, 0], backward[:, :-1, -1]
+    for cut in sites.schedule.encoders:
+        encode = sites.ids[cut.name, "EF"]
+        yield encode[:, :-1], encode[:, 1:]
+        yield encode[cut.ahead :, -1], forward[cut.ahead :, 0, 0]
+        if cut.backward:
+            learn = sites.ids[cut.name, "EB"][:, cut.backward_pieces]
+            yield backward[:, 0, 0], learn[:, -1]
+            yield learn[:, 1:], learn[:, :-1]

@@ -1,0 +1,129 @@
+"""Single pieces moved to where there is room: step 4 of `scheduling.schedules.bubbles`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from scheduling.schedules.table import TOLERANCE, Placed, Rules, Table
+
+#: Times that all pieces are looked at; three are enough for nearly all schedules.
+PASSES = 4
+
+
+def refine(table: Table, rules: Rules) -> Table:
+    """Shorten ticks that a piece on one stage makes longer than all others need.
+
+    A piece moves, between the pieces of its microbatch that come before and after it, to the tick
+    that grows least, if that is by less than its own tick shrinks. Pieces that move between stages
+    stay where they are.
+    """
+    table = table.merged()
+    load = table.load.copy()
+    placed = tuple(replace(part, where=part.where.copy()) for part in table.placed)
+    windows = [_Windows.of(table, part, rules) for part in placed if not part.flow.moves]
+    for _ in range(PASSES):
+        if not sum(window.shift(load) for window in windows):
+            break
+    return replace(table, load=load, placed=placed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Windows:
+    """The tasks of one flow and the ticks to which each may go.
+
+    Attributes:
+        part: the tasks; their places change.
+        costs: `[tasks]`.
+        before, after: `[tasks]`, the task of the same microbatch that comes before and after, or
+            -1.
+        first, last: `[tasks]`, ticks that bound the tasks without one before or after.
+        begin: `[tasks]`, whether its microbatch waits until this task (backwards) or after it
+            (forwards).
+        waiting: `[ticks]`, microbatches that wait at the end of a tick.
+        live: how many may.
+        floor: `[ticks]`, as of the table.
+    """
+
+    part: Placed
+    costs: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    begin: np.ndarray
+    waiting: np.ndarray
+    live: float
+    floor: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table, part: Placed, rules: Rules) -> _Windows:
+        flow, microbatches = part.flow, part.tasks[:, 0]
+        count, ticks = len(microbatches), len(table.source)
+        before, after = np.full(count, -1), np.full(count, -1)
+        order = np.argsort(microbatches, kind="stable")
+        same = microbatches[order[1:]] == microbatches[order[:-1]]
+        before[order[1:][same]], after[order[:-1][same]] = order[:-1][same], order[1:][same]
+        ready = table.ready(flow, microbatches, rules)
+        first = np.zeros(count, int) if flow.reverse else ready
+        last = ticks - 1 - ready if flow.reverse else np.full(count, ticks - 1)
+        begin = (after if flow.reverse else before) < 0
+        waiting, tick = np.zeros(ticks + 1, int), part.where[:, 0]
+        ends = (tick, last + 1) if flow.reverse else (first - 1, tick)
+        np.add.at(waiting, ends[0][begin], 1)
+        np.add.at(waiting, ends[1][begin], -1)
+        cost = dict(zip(flow.pieces, flow.costs, strict=True))
+        costs = np.array([cost[piece] for piece in part.tasks[:, 1].tolist()])
+        live = inf if flow.ahead else rules.live
+        counted = waiting.cumsum()
+        return cls(part, costs, before, after, first, last, begin, counted, live, table.floor)
+
+    def shift(self, load: np.ndarray) -> int:
+        """Move what shortens the step, changing `load` `[ticks, stages]`; how many moves it was."""
+        tick, stage = self.part.where.T
+        # With one stage, next to one without load.
+        second = np.sort(np.pad(load, ((0, 0), (1, 0))), axis=1)[:, -2]
+        second = np.maximum(second, self.floor)
+        alone = load[tick, stage] > second[tick]
+        return sum(self._move(load, task) for task in np.flatnonzero(alone).tolist())
+
+    def _move(self, load: np.ndarray, task: int) -> bool:
+        (tick, stage), cost = self.part.where[task].tolist(), self.costs[task]
+        others = np.delete(load[tick], stage).max(initial=self.floor[tick])
+        gain = load[tick, stage] - max(load[tick, stage] - cost, others)
+        ticks = self._window(task, tick)
+        if gain <= TOLERANCE * cost or not len(ticks):
+            return False
+        length = np.maximum(load[ticks].max(axis=1), self.floor[ticks])
+        growth = np.maximum(load[ticks, stage] + cost - length, 0)
+        least = ticks[growth <= growth.min() + TOLERANCE * cost]
+        if gain - growth.min() <= TOLERANCE * cost:
+            return False
+        to = int(least[np.abs(least - tick).argmin()])
+        load[tick, stage] -= cost
+        load[to, stage] += cost
+        self._wait(task, tick, to)
+        self.part.where[task, 0] = to
+        return True
+
+    def _window(self, task: int, tick: int) -> np.ndarray:
+        """Ticks to which `task` may go from `tick`."""
+        ticks, before, after = self.part.where[:, 0], self.before[task], self.after[task]
+        first = ticks[before] if before >= 0 else self.first[task]
+        last = ticks[after] if after >= 0 else self.last[task]
+        if self.begin[task]:
+            full = self.waiting[first:last] >= self.live
+            if self.part.flow.reverse:
+                first = first + np.flatnonzero(full[: tick - first]).max(initial=-1) + 1
+            else:
+                last = tick + np.flatnonzero(full[tick - first :]).min(initial=last - tick)
+        window = np.arange(first, last + 1)
+        return window[window != tick]
+
+    def _wait(self, task: int, tick: int, to: int) -> None:
+        """Count the microbatches that wait once `task` has gone from `tick` to `to`."""
+        if self.begin[task]:
+            longer = (to < tick) == self.part.flow.reverse
+            self.waiting[min(tick, to) : max(tick, to)] += 1 if longer else -1

@@ -1,0 +1,335 @@
+"""Pipeline schedules as data: which task runs on which stage in which tick.
+
+A schedule is a table `bundle[tick, stage]`; a bundle holds at most one task of each kind. What a
+tick sends has arrived when the next one starts: at its end the stages meet. In a tick in which
+nothing moves from stage to stage they do not: encoder tasks in such ticks fill a long idle slot
+beside the next tick that has a meeting. With 2 stages and 4 microbatches (1F1B; F = forward,
+B = backward)::
+
+    tick      0   1   2      3      4      5   6
+    stage 0   F0  F1  F2     F3+B0  B1     B2  B3
+    stage 1   .   F0  F1+B0  F2+B1  F3+B2  B3  .
+
+In a tick that holds forwards and backwards every stage runs both, so that P stages, V virtual
+chunks and M >= P microbatches take `(M + (P - 1) / V) (t_forward + t_backward)`, the makespan of
+interleaved 1F1B (Narayanan et al., arXiv 2104.04473, section 2.2).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["F", "B", "EF", "EB"]
+KINDS: tuple[Kind, ...] = ("F", "B", "EF", "EB")
+
+
+class ScheduleError(ValueError):
+    """A schedule that cannot be made, or that breaks a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A unit of work.
+
+    Attributes:
+        kind: decoder forward `F` or backward `B`, encoder forward `EF` or backward `EB`.
+        microbatch: number of the microbatch; encoder microbatch e feeds decoder microbatch e.
+        part: virtual chunk of `F` and `B`, piece of `EF` and `EB`.
+        module: `"decoder"`, or the encoder's name.
+    """
+
+    kind: Kind
+    microbatch: int
+    part: int = 0
+    module: str = "decoder"
+
+    def __str__(self) -> str:
+        name = "" if self.module == "decoder" else f"{self.module} "
+        return f"{name}{self.kind}({self.microbatch}, {self.part})"
+
+
+#: Tasks of one stage in one tick, ordered as `KINDS`; at most one of each kind.
+Bundle = tuple[Task, ...]
+
+
+class Observer(Protocol):
+    """Told what the devices do while they do it."""
+
+    def __call__(self, end: bool, device: int, tick: int, tasks: tuple[Task, ...]) -> None:
+        """A bundle starts or ends.
+
+        Args:
+            end: False at its start.
+            device: number of the device in the grid, the slowest axis first.
+            tick: as in the schedule.
+            tasks: what runs, in the order of `KINDS`.
+        """
+
+
+@dataclass(frozen=True)
+class EncoderPieces:
+    """How one encoder's work is cut.
+
+    Attributes:
+        name: of the encoder.
+        pieces: runs of its layers; the first holds the embedding, the last the connector.
+        stages: stages of the encoder's own plan, a divisor of the decoder's. Stage s of the
+            decoder is stage `s % stages` of encoder pipeline `s // stages`; every piece of a
+            microbatch runs in one encoder pipeline, piece j on its stage `j // (pieces / stages)`.
+        backward: how many pieces have a backward, counted from the last: all of a trainable
+            encoder's, 1 if only its connector trains, 0 if nothing of it does.
+        ahead: microbatches of the next step that this step already encodes, for encoders without
+            a backward: the schedule holds `EF(M + i, j)` in place of `EF(i, j)` for i < ahead.
+    """
+
+    name: str
+    pieces: int = 1
+    stages: int = 1
+    backward: int = 1
+    ahead: int = 0
+
+    def stage(self, piece: int) -> int:
+        """Stage of the encoder's own pipeline that runs `piece`."""
+        return piece // (self.pieces // self.stages)
+
+    @property
+    def backward_pieces(self) -> range:
+        """Pieces that have a backward."""
+        return range(self.pieces - self.backward, self.pieces)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One training step of the pipeline.
+
+    Attributes:
+        stages, chunks, microbatches: P, V and M.
+        encoders: how the encoders' work is cut.
+        ticks: `ticks[t][s]` is the bundle of stage s in tick t.
+        prologue: of these, so many run at least before the decoder's parameters are needed.
+    """
+
+    stages: int
+    chunks: int
+    microbatches: int
+    encoders: tuple[EncoderPieces, ...]
+    ticks: tuple[tuple[Bundle, ...], ...]
+    prologue: int = 0
+
+    def __iter__(self) -> Iterator[tuple[int, int, Task]]:
+        """Every task as `(tick, stage, task)`, by tick, stage and kind."""
+        for tick, row in enumerate(self.ticks):
+            for stage, bundle in enumerate(row):
+                for task in bundle:
+                    yield tick, stage, task
+
+    @cached_property
+    def when(self) -> Mapping[Task, tuple[int, int]]:
+        """`(tick, stage)` of every task; the last one if a task appears twice."""
+        return {task: (tick, stage) for tick, stage, task in self}
+
+    @cached_property
+    def meetings(self) -> NDArray[np.bool_]:
+        """`[ticks]`: whether the stages meet at the end of a tick.
+
+        They do where something moves between them: in ticks that hold a decoder task or a task of
+        an encoder of several stages, where encoders finish what enters the decoder before that, and
+        where the prologue ends.
+        """
+        moving = {"decoder", *(cut.name for cut in self.encoders if cut.stages > 1)}
+        last = {(cut.name, cut.pieces - 1) for cut in self.encoders}
+        meets = np.zeros(len(self.ticks), bool)
+        meets[self.prologue - 1 : self.prologue] = True
+        encoded, entry = (np.full(self.microbatches, -1) for _ in range(2))
+        for tick, stage, task in self:
+            meets[tick] |= task.module in moving
+            if task.kind == "EF" and (task.module, task.part) in last:
+                if task.microbatch < self.microbatches:
+                    encoded[task.microbatch] = tick
+            elif (task.kind, task.part, stage) == ("F", 0, 0):
+                entry[task.microbatch] = tick
+        before = np.concatenate([[-1], last_true(meets)])[entry]
+        meets[encoded[(before < encoded) & (encoded < entry)]] = True
+        return meets
+
+    @cached_property
+    def last_meeting(self) -> NDArray[np.intp]:
+        """`[ticks]`: the last tick before each at whose end the stages meet, -1 if none does."""
+        return np.concatenate([[-1], last_true(self.meetings)[:-1]])
+
+    @cached_property
+    def span(self) -> range:
+        """Ticks from the first to the last decoder task; the others are prologue and epilogue."""
+        busy = [tick for tick, _, task in self if task.module == "decoder"]
+        return range(min(busy), max(busy) + 1) if busy else range(0)
+
+    @cached_property
+    def phases(self) -> tuple[range, range, range]:
+        """Ticks before the first decoder task's input is complete, until the last, and after it."""
+        start = int(self.last_meeting[self.span.start]) + 1 if self.span else 0
+        return range(start), range(start, self.span.stop), range(self.span.stop, len(self.ticks))
+
+    def encoder(self, name: str) -> EncoderPieces:
+        """The cut of the encoder `name`."""
+        for cut in self.encoders:
+            if cut.name == name:
+                return cut
+        valid = ", ".join(cut.name for cut in self.encoders) or "none, for there is none"
+        raise ScheduleError(f"encoder {name!r} is not in the schedule; valid: {valid}")
+
+    def __str__(self) -> str:
+        """A row per stage, a column per tick."""
+        cells = [[_cell(bundle) for bundle in row] for row in self.ticks]
+        widths = [max(1, *(len(cell) for cell in row)) for row in cells]
+        lines = [["tick    ", *(str(t).ljust(w) for t, w in enumerate(widths))]]
+        for stage in range(self.stages):
+            row = (column[stage].ljust(w) for column, w in zip(cells, widths, strict=True))
+            lines.append([f"stage {stage:<2}", *row])
+        return "\n".join(" ".join(line).rstrip() for line in lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict; a task is `[kind, microbatch, part, module]`."""
+        rows = [
+            [[[t.kind, t.microbatch, t.part, t.module] for t in bundle] for bundle in row]
+            for row in self.ticks
+        ]
+        return {
+            "stages": self.stages,
+            "chunks": self.chunks,
+            "microbatches": self.microbatches,
+            "encoders": [asdict(cut) for cut in self.encoders],
+            "ticks": rows,
+            "prologue": self.prologue,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | str) -> Schedule:
+        """Inverse of `to_json`; takes the dict or its text.
+
+        Raises:
+            ScheduleError: for what `to_json` does not write.
+        """
+        try:
+            values = json.loads(value) if isinstance(value, str) else value
+            rows = tuple(
+                tuple(tuple(Task(*task) for task in bundle) for bundle in row)
+                for row in values["ticks"]
+            )
+            encoders = tuple(EncoderPieces(**cut) for cut in values["encoders"])
+            sizes = values["stages"], values["chunks"], values["microbatches"]
+            prologue = values["prologue"]
+            _refuse_other_types((*sizes, prologue), rows)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ScheduleError(
+                f"no schedule: {type(error).__name__}: {error}; valid: what Schedule.to_json writes"
+            ) from error
+        return cls(*sizes, encoders, rows, prologue)
+
+
+def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[Bundle]]) -> None:
+    """Raise TypeError where a number is no whole number."""
+    numbers = [n for row in rows for bundle in row for t in bundle for n in (t.microbatch, t.part)]
+    for number in (*sizes, *numbers):
+        if type(number) is not int:
+            raise TypeError(f"{number!r} is no whole number")
+
+
+def last_true(values: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """`[n]`: the index of the last true value up to each of `values` `[n]`, -1 if there is none."""
+    return np.maximum.accumulate(np.where(values, np.arange(len(values)), -1))
+
+
+def gpipe(stages: int, microbatches: int, chunks: int = 1) -> Schedule:
+    """All forwards, then all backwards (Huang et al., arXiv 1811.06965)."""
+    _check_sizes(stages, chunks, microbatches)
+    forwards = max(slot for _, _, slot in _slots(stages, chunks, microbatches)) + stages
+    return _lockstep(stages, chunks, microbatches, backward_start=forwards)
+
+
+def one_forward_one_backward(stages: int, microbatches: int) -> Schedule:
+    """1F1B (Narayanan et al., arXiv 1806.03377): interleaved 1F1B with one chunk."""
+    return interleaved(stages, 1, microbatches)
+
+
+def interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
+    """Interleaved 1F1B with virtual chunks (arXiv 2104.04473, section 2.2).
+
+    Layers of virtual chunk v on stage s follow those of chunk v on stage s - 1, or of chunk v - 1
+    on the last stage. Microbatches go through in groups of at least `stages`, so that a
+    microbatch is back at stage 0 before it is due there; any number of microbatches will do.
+    """
+    return _interleaved(stages, chunks, microbatches)
+
+
+@lru_cache(maxsize=64)
+def _interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
+    _check_sizes(stages, chunks, microbatches)
+    width = _groups(stages, microbatches)[0][1]
+    return _lockstep(stages, chunks, microbatches, backward_start=(chunks - 1) * width + stages)
+
+
+def _lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) -> Schedule:
+    """Forwards run down the stages in the order of `_slots`, backwards up in the mirrored one."""
+    slots = _slots(stages, chunks, microbatches)
+    length = backward_start + max(slot for _, _, slot in slots) + stages
+    table: list[list[list[Task]]] = [[[] for _ in range(stages)] for _ in range(length)]
+    for microbatch, chunk, slot in slots:
+        for stage in range(stages):
+            table[slot + stage][stage].append(Task("F", microbatch, chunk))
+    for microbatch, chunk, slot in slots:
+        for stage in range(stages):
+            tick = backward_start + slot + stages - 1 - stage
+            table[tick][stage].append(Task("B", microbatch, chunks - 1 - chunk))
+    ticks = tuple(tuple(tuple(bundle) for bundle in row) for row in table)
+    return Schedule(stages, chunks, microbatches, (), ticks)
+
+
+def _slots(stages: int, chunks: int, microbatches: int) -> list[tuple[int, int, int]]:
+    """`(microbatch, chunk, slot)`: stage s runs a forward in tick slot + s."""
+    slots, start = [], 0
+    for group, width in _groups(stages, microbatches):
+        for chunk in range(chunks):
+            slots += [(m, chunk, start + chunk * width + i) for i, m in enumerate(group)]
+        start += chunks * width
+    return slots
+
+
+def _groups(stages: int, microbatches: int) -> list[tuple[range, int]]:
+    """Groups of microbatches with their widths in slots, the widest first.
+
+    A group is as wide as the pipeline is long, or wider by its share of the remainder: three
+    stages and eight microbatches make two groups of four.
+    """
+    count = max(microbatches // stages, 1)
+    groups, start = [], 0
+    for i in range(count):
+        size = microbatches // count + (i < microbatches % count)
+        groups.append((range(start, start + size), max(size, stages)))
+        start += size
+    return groups
+
+
+def _check_sizes(stages: int, chunks: int, microbatches: int) -> None:
+    sizes = {"stages": stages, "chunks": chunks, "microbatches": microbatches}
+    for name, size in sizes.items():
+        if size < 1:
+            raise ScheduleError(f"{name}: {size} is refused; valid: 1 or more")
+
+
+def _cell(bundle: Sequence[Task]) -> str:
+    """`F3.1` is the forward of microbatch 3 through chunk 1; encoders add their first letters."""
+    return "+".join(_short(task) for task in bundle) or "."
+
+
+def _short(task: Task) -> str:
+    part = f".{task.part}" if task.part else ""
+    if task.module == "decoder":
+        return f"{task.kind}{task.microbatch}{part}"
+    return f"{task.module[:3]}{task.kind[1].lower()}{task.microbatch}{part}"

@@ -1,0 +1,438 @@
+"""Encoder tasks in the making: a schedule in numbers, and where in it there is room.
+
+What `scheduling.schedules.walk` and `scheduling.schedules.refine` change, and
+`scheduling.schedules.bubbles` puts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+from typing import Any, Literal
+
+import numpy as np
+
+from scheduling.schedules.costs import TaskCosts
+from scheduling.schedules.schedule import (
+    KINDS,
+    Bundle,
+    EncoderPieces,
+    Kind,
+    Schedule,
+    Task,
+    last_true,
+)
+
+#: Ticks beside a gather or a scatter, at most.
+MOST_ENDS = 1024
+#: Differences below this share of a piece are rounding errors.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a walk may do.
+
+    Attributes:
+        slots: use idle slots in the decoder's ticks.
+        rounds: where rounds run before the walk's end: beside decoder tasks, in ticks of their
+            own between the decoder's, or nowhere.
+        live: microbatches that may be ready and not begun.
+        eager: a stage runs what it has, whatever the others have.
+        stretch: idle slots may be shorter than a piece.
+        ends: use the time in which parameters are gathered and gradients scattered.
+        thorough: place in all ways that are known, and not in the most promising one alone.
+    """
+
+    slots: bool
+    rounds: Literal["beside", "between", "end"]
+    live: float
+    eager: bool = False
+    stretch: bool = True
+    ends: bool = False
+    thorough: bool = True
+
+    @classmethod
+    def of(cls, placement: str, fill: Collection[str], live: int | None, stages: int) -> Rules:
+        if placement == "first_stage":
+            return cls(slots=False, rounds="beside", live=1, eager=True)
+        if placement == "prologue":
+            return cls(slots=False, rounds="end", live=inf, ends="data" in fill)
+        rounds: Literal["beside", "between"] = "beside" if "tensor" in fill else "between"
+        waiting = 2 * stages if live is None else live
+        return cls("pipeline" in fill, rounds, waiting, ends="data" in fill)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One kind of task of one encoder, as a walk meets it.
+
+    Attributes:
+        cut, kind: of the tasks.
+        pieces: of a microbatch, in the order of the walk.
+        costs, places: cost and encoder stage of each of `pieces`.
+        reverse: the walk goes from the last tick to the first.
+        ahead: the tasks are for the next step.
+    """
+
+    cut: EncoderPieces
+    kind: Kind
+    pieces: tuple[int, ...]
+    costs: tuple[float, ...]
+    places: tuple[int, ...]
+    reverse: bool
+    ahead: bool
+
+    @classmethod
+    def of(cls, cut: EncoderPieces, kind: Kind, costs: TaskCosts, ahead: bool = False) -> Flow:
+        order = range(cut.pieces) if kind == "EF" else cut.backward_pieces
+        pieces = tuple(order if ahead else reversed(order))
+        return cls(
+            cut,
+            kind,
+            pieces,
+            tuple(costs.of(Task(kind, 0, piece, cut.name)) for piece in pieces),
+            tuple(cut.stage(piece) for piece in pieces),
+            reverse=kind == "EF" and not ahead,
+            ahead=ahead,
+        )
+
+    @property
+    def moves(self) -> bool:
+        """Whether pieces move between stages."""
+        return self.cut.stages > 1
+
+    @cached_property
+    def per_place(self) -> dict[int, int]:
+        """Pieces of a microbatch by encoder stage, in the order of the walk."""
+        return {place: self.places.count(place) for place in dict.fromkeys(self.places)}
+
+    def mean_costs(self, stages: int) -> np.ndarray:
+        """`[stages]`: mean cost of the pieces of a decoder stage, infinite if it runs none."""
+        mean = np.full(self.cut.stages, inf)
+        for place in self.per_place:
+            mean[place] = np.mean(self.costs, where=np.array(self.places) == place)
+        return np.tile(mean, stages // self.cut.stages)
+
+    def share(self, stages: int) -> float:
+        """Part of a round that one piece is: one over the decoder stages that run pieces."""
+        return self.cut.stages / (len(self.per_place) * stages)
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Tasks of a flow in a table.
+
+    Attributes:
+        flow: theirs.
+        where: `[tasks, 2]`: tick and stage.
+        tasks: `[tasks, 2]`: microbatch and piece.
+    """
+
+    flow: Flow
+    where: np.ndarray
+    tasks: np.ndarray
+
+    def at(self, ticks: np.ndarray) -> Placed:
+        """A copy in a table in which tick i has become `ticks[i]`."""
+        tick, stage = self.where.T
+        return replace(self, where=np.stack([ticks[tick], stage], axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A schedule in the making, in numbers.
+
+    Attributes:
+        decoder: the schedule without encoders.
+        first: of `"F"` and `"B"`, `[microbatches]`: the decoder's tick in which stage 0 runs
+            chunk 0.
+        source: `[ticks]`: the tick of `decoder`, -1 for ticks without decoder tasks.
+        load: `[ticks, stages]`: cost of the tasks.
+        floor: `[ticks]`: what a tick takes whatever its load: the gather of the parameters before
+            the decoder's first tick, the scatter of the gradients after its last.
+        shared: cost of all heads.
+        taken: of `"EF"` and `"EB"`, `[ticks, stages]`: the bundle holds one.
+        placed: the encoders' tasks.
+    """
+
+    decoder: Schedule
+    first: Mapping[Kind, np.ndarray]
+    source: np.ndarray
+    load: np.ndarray
+    floor: np.ndarray
+    shared: float
+    taken: Mapping[Kind, np.ndarray]
+    placed: tuple[Placed, ...] = ()
+    _slots: dict[Any, np.ndarray] = field(init=False, default_factory=dict)
+
+    @classmethod
+    def of(cls, decoder: Schedule, costs: TaskCosts, ends: Sequence[Flow] = ()) -> Table:
+        """The table of the decoder alone.
+
+        Args:
+            ends: flows that may use the time in which parameters are gathered and gradients
+                scattered; then there are ticks for that.
+        """
+        cost: dict[Kind, float] = {"F": costs.forward, "B": costs.backward}
+        load = [[sum([cost[task.kind] for task in b]) for b in row] for row in decoder.ticks]
+        last = decoder.chunks - 1
+        heads = sum(any(t.kind == "F" and t.part == last for t in row[-1]) for row in decoder.ticks)
+        free = np.zeros((len(load), decoder.stages), bool)
+        table = cls(
+            decoder,
+            {"F": _first(decoder, "F"), "B": _first(decoder, "B")},
+            np.arange(len(load)),
+            np.array(load, float),
+            np.zeros(len(load)),
+            heads * costs.shared,
+            {"EF": free, "EB": free},
+        )
+        if not ends:
+            return table
+        return table._between(_cut(costs.gather, "EF", ends), _cut(costs.scatter, "EB", ends))
+
+    def _between(self, before: np.ndarray, after: np.ndarray) -> Table:
+        """A copy between ticks that take so much."""
+        around = [np.full(len(floor), -1) for floor in (before, after)]
+        ticks = np.concatenate([around[0], self.source, around[1]])
+        floor = np.concatenate([before, np.zeros(len(self.source)), after])
+        return replace(self.grown(ticks), floor=floor)
+
+    @property
+    def length(self) -> np.ndarray:
+        """`[ticks]`: what each takes."""
+        return np.maximum(self.load.max(axis=1), self.floor)
+
+    @property
+    def stages(self) -> int:
+        """Of the decoder."""
+        return self.decoder.stages
+
+    @property
+    def makespan(self) -> float:
+        """In the unit of the costs."""
+        return float(self.length.sum()) + self.shared
+
+    def seconds(self, gather: float, scatter: float) -> float:
+        """Of the step with its ends, also where its ticks leave them out."""
+        meets, work = self._meetings(), self.load.max(axis=1)
+        span = np.flatnonzero(self.source >= 0)
+        start = int(np.flatnonzero(meets[: span[0]]).max(initial=-1)) + 1
+        before, after = work[:start].sum(), work[span[-1] + 1 :].sum()
+        middle = work[start : span[-1] + 1].sum()
+        return float(max(before, gather) + middle + max(after, scatter)) + self.shared
+
+    def ready(self, flow: Flow, microbatches: range | np.ndarray, rules: Rules) -> np.ndarray:
+        """First tick, in the walk's order, in which a task of each microbatch may run."""
+        span = np.flatnonzero(self.source >= 0)
+        ticks = span[self.first["B" if flow.kind == "EB" else "F"][microbatches]]
+        if rules.rounds == "end":
+            ticks[:] = span[0] if flow.reverse else span[-1]
+        return len(self.source) - ticks if flow.reverse else ticks + 1
+
+    def slots(self, flow: Flow, rules: Rules) -> np.ndarray:
+        """`[ticks, stages]`, ticks in the walk's order: how many pieces of mean cost fit in."""
+        key = flow, rules.slots, rules.stretch
+        if key not in self._slots:
+            self._slots[key] = self._count_slots(flow, rules)
+        return self._slots[key]
+
+    def _count_slots(self, flow: Flow, rules: Rules) -> np.ndarray:
+        taken = self.taken[flow.kind]
+        found = np.zeros(taken.shape, np.intp)
+        uneven = self.load.min(axis=1) < self.length
+        usable = (rules.slots | (self.source < 0)) & uneven
+        mean, share = flow.mean_costs(self.stages), flow.share(self.stages)
+        rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
+        tasks = self.decoder.microbatches * len(flow.pieces)
+        while len(rows):
+            full = (taken[rows] | (found[rows] > 0)) & flow.moves
+            full |= found[rows] >= tasks
+            costs = np.where(full, inf, mean)
+            more = worth_more(load, floor, costs, share, rules.stretch)
+            found[rows] += more
+            open_ = more.any(axis=1)
+            rows, load = rows[open_], (load + np.where(more, costs, 0))[open_]
+            floor = floor[open_]
+        return found[::-1] if flow.reverse else found
+
+    def grown(self, ticks: np.ndarray) -> Table:
+        """A copy whose tick i is this table's tick `ticks[i]`, or empty if that is -1."""
+        old = ticks >= 0
+
+        def spread(values: np.ndarray, empty: float) -> np.ndarray:
+            grown = np.full((len(ticks), *values.shape[1:]), empty, values.dtype)
+            grown[old] = values
+            return grown
+
+        new = np.flatnonzero(old)
+        return replace(
+            self,
+            source=spread(self.source, -1),
+            load=spread(self.load, 0),
+            floor=spread(self.floor, 0),
+            taken={kind: spread(taken, False) for kind, taken in self.taken.items()},
+            placed=tuple(part.at(new) for part in self.placed),
+        )
+
+    def merged(self) -> Table:
+        """A copy in which ticks that the stages do not meet after are one with the next."""
+        meets = self._meetings()
+        new = np.cumsum(meets) - meets
+        first = np.flatnonzero(np.diff(new, prepend=-1))
+        last = np.append(first[1:], len(new)) - 1
+        return replace(
+            self,
+            source=self.source[last],
+            load=np.add.reduceat(self.load, first),
+            floor=np.add.reduceat(self.floor, first),
+            taken={k: np.logical_or.reduceat(taken, first) for k, taken in self.taken.items()},
+            placed=tuple(part.at(new) for part in self.placed),
+        )
+
+    def _meetings(self) -> np.ndarray:
+        """`[ticks]`: as `Schedule.meetings` of the schedule to come."""
+        # All stages wait for the parameters; the scatter is the last tick.
+        meets = (self.source >= 0) | (self.floor > 0)
+        entry = np.flatnonzero(self.source >= 0)[self.first["F"]]
+        encoded = np.full(len(entry), -1)
+        for part in self.placed:
+            tick, (microbatch, piece) = part.where[:, 0], part.tasks.T
+            if part.flow.moves:
+                meets[tick] = True
+            if part.flow.kind == "EF" and not part.flow.ahead:
+                last = piece == part.flow.cut.pieces - 1
+                np.maximum.at(encoded, microbatch[last], tick[last])
+        before = np.concatenate([[-1], last_true(meets)])[entry]
+        meets[encoded[before < encoded]] = True
+        return meets
+
+    def schedule(self, encoders: Sequence[EncoderPieces]) -> Schedule:
+        """The table as a schedule; a tick with several tasks of a kind becomes several ticks."""
+        bundles = self._bundles()
+        empty: list[Bundle] = [()] * self.stages
+        rows: list[tuple[Bundle, ...]] = []
+        prologue, gathered = 0, self._gathered
+        for tick, source in enumerate(self.source.tolist()):
+            if tick == gathered:
+                prologue = len(rows)
+            own = [bundles.get((tick, stage), {}) for stage in range(self.stages)]
+            if source < 0 and not any(own):
+                continue
+            depth = max((len(tasks) for kinds in own for tasks in kinds.values()), default=1)
+            ticks = [list(empty) for _ in range(depth)]
+            ticks[-1] = list(self.decoder.ticks[source]) if source >= 0 else list(empty)
+            for stage, kinds in enumerate(own):
+                # Bundles are ordered as KINDS, in which encoder tasks come last.
+                for kind in KINDS:
+                    for row, task in zip(ticks[::-1], reversed(kinds.get(kind, [])), strict=False):
+                        row[stage] += (task,)
+            rows += [tuple(row) for row in ticks]
+        return replace(self.decoder, encoders=tuple(encoders), ticks=tuple(rows), prologue=prologue)
+
+    @property
+    def _gathered(self) -> int:
+        """Ticks up to the last one beside the gather."""
+        start = int(np.flatnonzero(self.source >= 0)[0])
+        return int(np.flatnonzero(self.floor[:start]).max(initial=-1)) + 1
+
+    def _bundles(self) -> dict[tuple[int, int], dict[Kind, list[Task]]]:
+        """Encoder tasks by tick, stage and kind, in the order in which they run."""
+        bundles: dict[tuple[int, int], dict[Kind, list[Task]]] = {}
+        # What moves between stages comes last, for it must be there when they meet.
+        for placed in sorted(self.placed, key=lambda placed: placed.flow.moves):
+            kind, name = placed.flow.kind, placed.flow.cut.name
+            step = self.decoder.microbatches if placed.flow.ahead else 0
+            pairs = zip(placed.where.tolist(), placed.tasks.tolist(), strict=True)
+            for (tick, stage), (microbatch, piece) in pairs:
+                tasks = bundles.setdefault((tick, stage), {}).setdefault(kind, [])
+                tasks.append(Task(kind, microbatch + step, piece, name))
+        return bundles
+
+
+def _cut(seconds: float, kind: Kind, flows: Sequence[Flow]) -> np.ndarray:
+    """`[ticks]`, together `seconds`: a tick takes one piece of a flow that moves between stages."""
+    if not seconds:
+        return np.zeros(0)
+    longest = max((max(f.costs) for f in flows if f.moves and f.kind == kind), default=0.0)
+    count = max(1, min(int(seconds / longest), MOST_ENDS)) if longest else 1
+    return np.full(count, seconds / count)
+
+
+def _first(decoder: Schedule, kind: Kind) -> np.ndarray:
+    """`[microbatches]`: the tick in which stage 0 runs chunk 0."""
+    ticks = {
+        task.microbatch: tick
+        for tick, row in enumerate(decoder.ticks)
+        for task in row[0]
+        if task.kind == kind and task.part == 0
+    }
+    return np.array([ticks[microbatch] for microbatch in range(decoder.microbatches)])
+
+
+def worth_more(
+    load: np.ndarray, floor: np.ndarray, costs: np.ndarray, share: float, stretch: bool
+) -> np.ndarray:
+    """`[ticks, stages]`: where one more piece makes the tick longer by less than its share.
+
+    Stages make a tick longer at the same time: of all sets of them the one that gains most is
+    taken.
+
+    Args:
+        load: `[ticks, stages]`.
+        floor: `[ticks]`, what they take whatever their load.
+        costs: `[ticks, stages]`, of a piece; infinite where none may run.
+        share: of a round.
+        stretch: else only pieces that make no tick longer.
+    """
+    possible = np.isfinite(costs)
+    costs = np.where(possible, costs, 0)
+    length = np.maximum(load.max(axis=1), floor)[:, None]
+    longer = np.maximum(load + costs - length, 0)
+    longer[longer <= TOLERANCE * costs] = 0
+    if not stretch:
+        return possible & (longer == 0) & (costs > 0)
+    longer[~possible] = inf
+    rows = np.arange(len(load))[:, None]
+    order = longer.argsort(axis=1, kind="stable")
+    level, worth = longer[rows, order], share * costs[rows, order].cumsum(axis=1)
+    best = (worth - level).argmax(axis=1)[:, None]
+    level, worth = level[rows, best], worth[rows, best]
+    return possible & (longer <= level) & (worth - level > TOLERANCE * worth)
+
+
+def worth_here(
+    load: Sequence[float], floor: float, costs: Mapping[int, float], share: float, stretch: bool
+) -> list[int]:
+    """`worth_more` in one tick, which is faster for a few stages than arrays are.
+
+    Args:
+        load: `[stages]`.
+        floor, share, stretch: as of `worth_more`.
+        costs: of a piece, by the stages that may run one.
+
+    Returns:
+        The stages, in rising order.
+    """
+    if not costs:
+        return []
+    length = max(max(load), floor)
+    longer = {stage: _longer(load[stage] + cost - length, cost) for stage, cost in costs.items()}
+    if not stretch:
+        return [stage for stage in sorted(costs) if not longer[stage] and costs[stage] > 0]
+    best = level = worth = total = 0.0
+    for stage in sorted(costs, key=lambda stage: (longer[stage], stage)):
+        total += costs[stage]
+        if (gain := share * total - longer[stage]) > best:
+            best, level, worth = gain, longer[stage], share * total
+    if best <= TOLERANCE * worth:
+        return []
+    return [stage for stage in sorted(costs) if longer[stage] <= level]
+
+
+def _longer(excess: float, cost: float) -> float:
+    """By how much a tick grows; nothing if that is rounding."""
+    return excess if excess > TOLERANCE * cost else 0.0

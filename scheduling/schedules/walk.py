@@ -1,0 +1,233 @@
+"""One walk through the ticks places the tasks of one flow: step 3 of `schedules.bubbles`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from scheduling.schedules.table import TOLERANCE, Flow, Placed, Rules, Table, worth_here
+
+
+def capacity(table: Table, flow: Flow, microbatches: range, rules: Rules) -> list[int]:
+    """Pieces that idle slots take, by encoder pipeline, if microbatches are dealt evenly."""
+    slots = table.slots(flow, rules)[:, flow.places[0] :: flow.cut.stages]
+    arrivals = np.bincount(table.ready(flow, microbatches, rules), minlength=len(slots) + 1)
+    even = arrivals[:, None] * (flow.per_place[flow.places[0]] / slots.shape[1])
+    supply = np.broadcast_to(even, (len(slots) + 1, slots.shape[1]))
+    _, left = _withheld(slots, supply)
+    return np.floor(supply.sum(axis=0) - left + TOLERANCE).astype(int).tolist()
+
+
+def place(table: Table, flow: Flow, microbatches: range, owners: list[int], rules: Rules) -> Table:
+    """Adds the tasks of `microbatches`; `owners` are the encoder pipelines that run them."""
+    walk = _Walk(table, flow, microbatches, owners, rules)
+    walk.run()
+    ticks, where, tasks = np.array(walk.ticks), np.array(walk.where), np.array(walk.tasks)
+    if flow.reverse:
+        ticks = np.where(ticks < 0, -1, len(table.source) - 1 - ticks)[::-1]
+        where, tasks = where[::-1].copy(), tasks[::-1].copy()
+        where[:, 0] = len(ticks) - 1 - where[:, 0]
+    grown = table.grown(ticks)
+    cost = dict(zip(flow.pieces, flow.costs, strict=True))
+    np.add.at(grown.load, tuple(where.T), [cost[piece] for piece in tasks[:, 1].tolist()])
+    grown.taken[flow.kind][*where.T] = True
+    return replace(grown, placed=(*grown.placed, Placed(flow, where, tasks)))
+
+
+def _withheld(slots: np.ndarray, supply: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How many pieces wait for slots, if every slot takes the pieces that were ready last.
+
+    Args:
+        slots: `[ticks, stages]`: pieces that an idle slot takes.
+        supply: `[ticks + 1, stages]`: pieces that are ready from a tick on, or only at the end.
+
+    Returns:
+        `[ticks + 1, stages]`: how many of the pieces that are ready before a tick's slot that slot
+        and later ones take; `[stages]`: how many pieces no slot takes.
+    """
+    wanted = np.concatenate([slots, np.zeros_like(slots[:1])])
+    # Backwards through the ticks: open slots, below 0 by the pieces for which there was none.
+    balance = np.cumsum((wanted - supply)[::-1], axis=0)
+    left = np.maximum(np.maximum.accumulate(-balance, axis=0), 0)
+    later = np.concatenate([(balance + left)[-2::-1], np.zeros_like(left[:1])])
+    return later + wanted, left[-1]
+
+
+@dataclass
+class _Job:
+    """A microbatch on its walk: `base` is its pipeline's first stage, `done` counts its pieces."""
+
+    microbatch: int
+    base: int
+    done: int = 0
+
+
+class _Walk:
+    """Places the tasks of one flow: step 3 of the module's description.
+
+    Attributes:
+        ticks: of the new table, in the walk's order: the old table's tick, or -1 for a new one.
+        where: of each task, its place in `ticks` and its stage.
+        tasks: microbatch and piece of each.
+    """
+
+    def __init__(
+        self, table: Table, flow: Flow, microbatches: range, owners: list[int], rules: Rules
+    ) -> None:
+        self.flow, self.rules = flow, rules
+        self.ticks: list[int] = []
+        self.where: list[tuple[int, int]] = []
+        self.tasks: list[tuple[int, int]] = []
+        step = -1 if flow.reverse else 1
+        self.load, self.taken = table.load[::step], table.taken[flow.kind][::step]
+        self.floor = table.floor[::step]
+        self.slots = table.slots(flow, rules)
+        self.has_slots = _truths(self.slots.any(axis=1))
+        self.queues: list[deque[_Job]] = [deque() for _ in range(table.stages)]
+        self.pending = [0] * table.stages
+        self.moving: list[_Job] = []
+        self.waiting, self.left = 0, len(microbatches)
+        ready = table.ready(flow, microbatches, rules)
+        bases = np.array(owners) * flow.cut.stages
+        self.arrivals: list[list[_Job]] = [[] for _ in range(len(self.load) + 1)]
+        jobs = map(_Job, microbatches, bases.tolist())
+        for tick, job in [*zip(ready.tolist(), jobs, strict=True)][::step]:
+            self.arrivals[tick].append(job)
+        self._plan(ready, bases)
+
+    def _plan(self, ready: np.ndarray, bases: np.ndarray) -> None:
+        """Which pieces wait for slots, and how many rounds each stage needs."""
+        supply = np.zeros((len(self.load) + 1, len(self.queues)), int)
+        tail = np.zeros(len(self.queues), int)
+        left = len(self.flow.pieces)
+        for place, pieces in self.flow.per_place.items():
+            np.add.at(supply, (ready, bases + place), pieces)
+            left -= pieces
+            tail[place :: self.flow.cut.stages] = left
+        before, need = _withheld(self.slots, supply)
+        self.before, self.need, self.tail = before.tolist(), need.tolist(), tail.tolist()
+        self.held = (before[:-1] - self.slots).tolist()
+        self.active = np.flatnonzero(supply.any(axis=0)).tolist()
+        self.free = _truths((~self.taken[:, self.active]).all(axis=1))
+        self._rank()
+
+    def run(self) -> None:
+        """Walks through the ticks, and on until everything is placed."""
+        self._admit(self.arrivals[0])
+        for tick, arriving in enumerate(self.arrivals[1:]):
+            while self.rules.rounds == "between" and self._due(self.before[tick]):
+                self._insert(tick)
+            self._make_room(tick, len(arriving))
+            self.ticks.append(tick)
+            if self.has_slots[tick]:
+                self._fill(tick)
+            elif self._open(tick):
+                self._round(tick, everyone=self.waiting + len(arriving) > self.rules.live)
+            self._admit(arriving)
+        while self.left:
+            self._insert(len(self.load), everyone=True)
+
+    def _admit(self, jobs: Sequence[_Job]) -> None:
+        """Microbatches that are ready, and those that go on to another stage, join the queues."""
+        self.waiting += len(jobs)
+        for job in (*self.moving, *jobs):
+            place = self.flow.places[job.done]
+            self.queues[job.base + place].append(job)
+            self.pending[job.base + place] += self.flow.per_place[place]
+        self.moving.clear()
+
+    def _make_room(self, tick: int, arriving: int) -> None:
+        """Rounds before `tick` if more than `live` would wait after it."""
+        while arriving and self.waiting and arriving + self._after(tick) > self.rules.live:
+            self._insert(tick, everyone=True)
+
+    def _after(self, tick: int) -> int:
+        """How many of those that wait now will wait after `tick`, if there is a round in it."""
+        if self.has_slots[tick] or not self._open(tick):
+            return self.waiting
+        pairs = zip(self.queues, self.taken[tick], strict=True)
+        return self.waiting - sum(
+            1 for queue, taken in pairs if queue and not (queue[0].done or taken)
+        )
+
+    def _open(self, tick: int) -> bool:
+        """Whether a round may run beside the tasks of `tick`."""
+        return self.rules.rounds == "beside" and (self.free[tick] or self.rules.eager)
+
+    def _insert(self, tick: int, everyone: bool = False) -> None:
+        """A round in a tick of its own, before `tick`."""
+        self.ticks.append(-1)
+        self._round(tick, everyone)
+        self._admit(())
+
+    def _due(self, held: list[int]) -> bool:
+        """Whether every stage that needs the most rounds has more than slots are to take."""
+        if self.rules.eager:
+            return any(self.pending)
+        return bool(self.critical) and all(self.pending[s] > held[s] for s in self.critical)
+
+    def _rank(self) -> None:
+        """Finds the stages that need the most rounds, later stages' included."""
+        rounds = {s: self.need[s] + self.tail[s] for s in self.active if self.need[s] > 0}
+        most = max(rounds.values(), default=0)
+        self.critical = [stage for stage, own in rounds.items() if own == most]
+
+    def _round(self, tick: int, everyone: bool) -> None:
+        """Runs a round, if one is due or `everyone` is to run what it has."""
+        beside = self.ticks[-1] >= 0
+        held = (self.held if beside else self.before)[tick]
+        if not (everyone or self._due(held)):
+            return
+        for stage in self.active:
+            spare = self.pending[stage] > held[stage]
+            blocked = beside and self.taken[tick, stage]
+            if self.pending[stage] and (spare or everyone) and not blocked:
+                self.need[stage] -= spare
+                self._step(stage)
+        self._rank()
+
+    def _fill(self, tick: int) -> None:
+        """Runs pieces in idle slots, as far as they are worth it at their own costs."""
+        room = self.slots[tick].tolist()
+        if not any(self.pending[stage] and room[stage] for stage in self.active):
+            return
+        load, floor = self.load[tick].tolist(), float(self.floor[tick])
+        share, stretch = self.flow.share(len(self.queues)), self.rules.stretch
+        while True:
+            costs = {
+                stage: self.flow.costs[self.queues[stage][0].done]
+                for stage in self.active
+                if self.pending[stage] and room[stage]
+            }
+            worth = worth_here(load, floor, costs, share, stretch)
+            if not worth:
+                return
+            for stage in worth:
+                self._step(stage)
+                load[stage] += costs[stage]
+                room[stage] -= 1
+
+    def _step(self, stage: int) -> None:
+        """Runs the next piece of the first microbatch in the stage's queue."""
+        job, places = self.queues[stage][0], self.flow.places
+        self.where.append((len(self.ticks) - 1, stage))
+        self.tasks.append((job.microbatch, self.flow.pieces[job.done]))
+        self.pending[stage] -= 1
+        self.waiting -= not job.done
+        job.done += 1
+        if job.done == len(places):
+            self.left -= 1
+        elif places[job.done] == places[job.done - 1]:
+            return
+        else:
+            self.moving.append(job)
+        self.queues[stage].popleft()
+
+
+def _truths(values: Any) -> list[bool]:
+    """A one-dimensional array of truth values as a list, which is faster to look up."""
+    return [bool(value) for value in values]

@@ -1,0 +1,142 @@
+"""Bounds of a step that need no schedule: what no strategy, or none on so many devices, undercuts.
+
+Bounds of the memory of one strategy are in `scheduling.costs.memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from scheduling.costs.estimate import WIDE, Strategy, Timing, Workload
+from scheduling.costs.hardware import Hardware
+from scheduling.programs.program import Remat
+from scheduling.schedules.schedule import interleaved
+from scheduling.simulate.lockstep import makespan
+from scheduling.simulate.simulation import Options
+from sharding.plan import ParallelPlan
+
+
+def lower_bound(
+    workload: Workload, strategy: Strategy, hardware: Hardware, encoders: float | None = None
+) -> float:
+    """Seconds that no step of `strategy` undercuts, wherever its encoders' tasks go.
+
+    The decoder alone in lockstep, with F-only, mixed and B-only ticks
+    (`scheduling.schedules.schedule`); and all compute of a device, its idle slots filled.
+
+    Args:
+        strategy: with the decoder's plan only, or with all plans.
+        encoders: `encoder_compute`, if it is known.
+    """
+    decoder = Timing(workload, strategy, hardware, "decoder")
+    layers, chunks = decoder.layers_per_task, strategy.chunks
+    forward, backward = decoder.forward(layers), decoder.backward(layers)
+    stages, count = strategy.decoder.stage, strategy.microbatches
+    ends = count * (decoder.head().seconds + decoder.deliver()) + decoder.update()
+    slots = count * chunks
+    if stages == 1:
+        path = slots * (forward.seconds + backward.seconds)
+    else:
+        alone, mixed = _ticks(stages, chunks, count)
+        both = max(forward.seconds, backward.seconds, forward.compute + backward.compute)
+        path = alone * (forward.seconds + backward.seconds) + mixed * both
+        path += (2 * alone + mixed) * decoder.send()
+    path += ends + gathers_and_scatters(workload, strategy, hardware, strategy.plans)
+    compute = slots * (forward.compute + backward.compute) + ends
+    if encoders is None:
+        encoders = encoder_compute(workload, strategy, hardware)
+    # Without stages all tasks run one after the other, and nothing beside the collectives.
+    return path + encoders if stages == 1 else max(path, compute + encoders)
+
+
+def _ticks(stages: int, chunks: int, microbatches: int) -> tuple[int, int]:
+    """Ticks of `interleaved` with forwards alone, as many as with backwards alone; with both."""
+    if microbatches < stages:
+        return stages * chunks, microbatches - 1
+    width = -(-microbatches // (microbatches // stages))  # of the first group
+    return (chunks - 1) * width + stages, microbatches * chunks - 1 - (chunks - 1) * width
+
+
+def gathers_and_scatters(
+    workload: Workload, strategy: Strategy, hardware: Hardware, names: Collection[str]
+) -> float:
+    """Seconds of the gathers and scatters of some towers.
+
+    With the placement `"prologue"` those of all towers have the encoders' forwards and backwards
+    beside them, as much of these as a stage runs on average: what is longer counts.
+    """
+    towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
+    own = sum(towers[name].gather() + towers[name].scatter() for name in names)
+    if strategy.placement != "prologue":
+        return own
+    gather = sum(tower.gather() for tower in towers.values())
+    scatter = sum(tower.scatter() for tower in towers.values())
+    work = {"EF": 0.0, "EB": 0.0}
+    for name in towers.keys() - {"decoder"}:
+        for (kind, *_), time in towers[name].pieces().items():
+            work[kind] += time.seconds * strategy.microbatches / strategy.decoder.stage
+    return own + max(0.0, work["EF"] - gather) + max(0.0, work["EB"] - scatter)
+
+
+def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Seconds of the decoder's step without any encoder."""
+    decoder = Timing(workload, strategy, hardware, "decoder")
+    alone = decoder.only()
+    plan = strategy.decoder
+    schedule = interleaved(plan.stage, strategy.chunks, strategy.microbatches)
+    co_issue = plan.stage > 1 and (plan.sequence > 1 or strategy.gather == "layer")
+    return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
+
+
+def encoder_compute(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Seconds of one device's compute for all encoders, whichever plans they have."""
+    devices, remat = strategy.decoder.devices, strategy.remat
+    return sum(
+        tower_compute(workload, name, devices, remat, hardware) for name in workload.encoders
+    )
+
+
+def tower_compute(
+    workload: Workload, name: str, devices: int, remat: Remat, hardware: Hardware
+) -> float:
+    """Seconds that each of `devices` computes for a tower, if all compute as much.
+
+    What depends on the plans is left out: what a layer takes beside its compute, and adding
+    gradients up. A frozen encoder whose connector trains computes a layer again, at least;
+    a frozen decoder has gradients of its inputs alone.
+    """
+    plan = ParallelPlan(fsdp=devices)
+    timing = Timing(workload, Strategy({"decoder": plan, name: plan}), hardware, name)
+    tower, again = timing.tower, 0 if remat == "none" else 1
+    start, layer, end = map(timing.compute, (tower.start, tower.layer, tower.end))
+    if name == "decoder" and name in workload.frozen:
+        return tower.layers * (2 + again) * layer + 2 * end
+    if name in workload.frozen & workload.frozen_connectors:
+        return start + tower.layers * layer + end
+    if name in workload.frozen:
+        return start + (tower.layers + again) * layer + 4 * end
+    # A head has its gradients with its forward, a connector's forward is computed again.
+    starts, ends = (0, 3) if name == "decoder" else (3, 4)
+    return starts * start + tower.layers * (3 + again) * layer + ends * end
+
+
+def least_compute(
+    workload: Workload, devices: int, remats: Iterable[Remat], hardware: Hardware
+) -> float:
+    """Seconds that no step on `devices` undercuts: its compute, dealt to all of them evenly."""
+    return min(
+        sum(tower_compute(workload, name, devices, remat, hardware) for name in workload.towers)
+        for remat in remats
+    )
+
+
+def least_state(workload: Workload, devices: int) -> float:
+    """Bytes that no step on `devices` undercuts: parameters and what trains them, shared by all."""
+    total = 0.0
+    for name, tower in workload.towers.items():
+        count = tower.layers * sum(tower.layer_parameters.values())
+        count += sum(tower.rest_parameters.values())
+        # The parameter itself; its gradient and moments.
+        values = 1 if name in workload.frozen else 2 + workload.moments
+        total += values * WIDE * count / devices
+    return total

@@ -1,0 +1,1 @@
+"""Steps simulated, and timelines to look at."""

@@ -1,0 +1,117 @@
+"""What a stage takes for the tasks of a bundle, one after the other or co-issued.
+
+Co-issued tasks share two streams, the device's compute units and its links: under a collective of
+one task runs the compute of another. Two tasks of two segments each, `compute | collective`::
+
+    apart       F0 ff F1 ff B0 bb B1 bb
+    co-issued   F0 B0 F1 B1
+                   ff bb ff bb
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from scheduling.costs.times import Segment, TaskTime
+from scheduling.simulate.events import Node, run
+
+#: The streams of a device.
+COMPUTE, LINK = "compute", "link"
+
+
+@dataclass(frozen=True)
+class BundleTime:
+    """What a bundle takes.
+
+    Attributes:
+        ends: of its tasks, seconds from the bundle's start.
+        compute: seconds of compute of each task.
+    """
+
+    ends: tuple[float, ...]
+    compute: tuple[float, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Until all tasks are done."""
+        return max(self.ends, default=0.0)
+
+
+class BundleClock:
+    """Times bundles; those of the same several tasks are worked out once.
+
+    Args:
+        co_issue: whether the tasks of a bundle run side by side.
+    """
+
+    def __init__(self, co_issue: bool) -> None:
+        self.co_issue = co_issue
+        self._known: dict[tuple[tuple[TaskTime, ...], tuple[float, ...], float], BundleTime] = {}
+
+    def time(
+        self, tasks: tuple[TaskTime, ...], lengths: tuple[float, ...], slow: float
+    ) -> BundleTime:
+        """The time of a bundle.
+
+        Args:
+            tasks: in the order in which they get the device where several could.
+            lengths: what each task's compute and collectives are multiplied by.
+            slow: what compute alone is multiplied by.
+        """
+        if len(tasks) == 1:
+            return _alone(tasks[0], lengths[0], slow)
+        key = tasks, lengths, slow
+        known = self._known.get(key)
+        if known is None:
+            pairs = zip(tasks, lengths, strict=True)
+            scaled = [scale(task, length, slow) for task, length in pairs]
+            known = self._known[key] = bundle_time(scaled, self.co_issue)
+        return known
+
+
+def _alone(task: TaskTime, length: float, slow: float) -> BundleTime:
+    """`bundle_time` of one task."""
+    compute = task.compute * length * slow
+    return BundleTime((compute + task.collective * length,), (compute,))
+
+
+def scale(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:
+    """`task` with `length` times the work on a device whose compute takes `slow` times as long."""
+    if length == slow == 1:
+        return task
+    segments = (
+        Segment(own.compute * length * slow, own.collective * length) for own in task.segments
+    )
+    return TaskTime(tuple(segments))
+
+
+def bundle_time(tasks: Sequence[TaskTime], co_issue: bool) -> BundleTime:
+    """The time of independent `tasks`, the first of them served first.
+
+    Co-issued they take at most the sum of their seconds, as one of both streams is always busy,
+    and at least the compute or the collectives of all.
+    """
+    if co_issue and len(tasks) > 1:
+        ends = _together(tasks)
+    else:
+        ends = tuple(accumulate(task.seconds for task in tasks))
+    return BundleTime(ends, tuple(task.compute for task in tasks))
+
+
+def _together(tasks: Sequence[TaskTime]) -> tuple[float, ...]:
+    """Ends of tasks whose segments are list-scheduled on the two streams."""
+    nodes: list[Node] = []
+    last: list[int] = []
+    for priority, task in enumerate(tasks):
+        after: tuple[int, ...] = ()
+        for segment in task.segments:
+            pair = (COMPUTE, segment.compute), (LINK, segment.collective)
+            for stream, seconds in pair:
+                if seconds:
+                    nodes.append(Node(stream, seconds, after, priority))
+                    after = (len(nodes) - 1,)
+        last.append(after[0] if after else -1)
+    end = run(nodes, listed=(COMPUTE, LINK)).end
+    return tuple(end[index] if index >= 0 else 0.0 for index in last)

@@ -1,0 +1,426 @@
+"""What a simulated step is: its options, who is busy when, and idle time by kind.
+
+A device is idle while its compute units do nothing. The kinds are those of Optimus (Feng et al.,
+arXiv 2408.03505, table 1). On each stage, in the order of time::
+
+    gather      parameters are not there yet, and no encoder task runs beside that
+    warm-up     until the stage's first decoder task
+    other       until the end of its last decoder task
+    cool-down   until its gradients may be scattered, and until the other stages are done
+    scatter     its gradients are under way, or other data-parallel replicas are slower
+    tensor      within tasks: collectives with no compute beside them
+
+Data-parallel replicas of the pipeline meet twice: they start together, with the gather of the
+parameters, and a stage's gradients are scattered when the slowest replica has them. The optimizer
+waits for all stages of all replicas, as it needs the norm of the whole gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from scheduling.schedules.schedule import Bundle, ScheduleError, Task
+from scheduling.simulate.bundle import BundleTime
+from scheduling.simulate.timeline import Span, Timeline
+
+IdleKind = Literal["gather", "scatter", "warm-up", "cool-down", "other", "tensor"]
+IDLE_KINDS: tuple[IdleKind, ...] = get_args(IdleKind)
+
+#: Share of a step that sums of its seconds may be off.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Replica:
+    """What makes the step of one data-parallel replica differ from the times of `StepTimes`.
+
+    Attributes:
+        slow: by stage, what its devices' compute is multiplied by: 1.1 for one that takes a tenth
+            longer.
+        lengths: by module, `"decoder"` or an encoder, `[microbatches]` what the work of each
+            microbatch is multiplied by, compute and collectives. Without an entry all are 1.
+    """
+
+    slow: Mapping[int, float] = field(default_factory=dict)
+    lengths: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for replicas that take the same time."""
+        lengths = ((name, tuple(map(float, own))) for name, own in self.lengths.items())
+        return tuple(sorted(self.slow.items())), tuple(sorted(lengths))
+
+    def length(self, module: str, microbatch: int) -> float:
+        """The factor of a microbatch; of one of the next step, that of its namesake in this."""
+        own = self.lengths.get(module)
+        return 1.0 if own is None else float(own[microbatch % len(own)])
+
+    def lengths_of(self, tasks: Sequence[Task]) -> tuple[float, ...]:
+        """The factors of `tasks`."""
+        return tuple([self.length(task.module, task.microbatch) for task in tasks])
+
+    def check(self, stages: int, microbatches: int, modules: Collection[str]) -> None:
+        """Raise ScheduleError if a stage, a module, a number of factors or a factor is wrong."""
+        for stage, factor in self.slow.items():
+            if not 0 <= stage < stages:
+                raise ScheduleError(f"slow: stage {stage} does not exist; valid: 0 to {stages - 1}")
+            if not 0 < factor < float("inf"):
+                raise ScheduleError(f"slow: factor {factor} of stage {stage}; valid: above 0")
+        for module, own in self.lengths.items():
+            _check_lengths(module, own, microbatches, modules)
+
+
+def _check_lengths(
+    module: str, own: Sequence[float], microbatches: int, modules: Collection[str]
+) -> None:
+    if module not in modules:
+        valid = ", ".join(sorted(modules))
+        raise ScheduleError(f"lengths: module {module!r} is not in the step; valid: {valid}")
+    if len(own) != microbatches:
+        raise ScheduleError(
+            f"lengths: {len(own)} factors for {module}; valid: one for each of {microbatches} "
+            "microbatches"
+        )
+    for factor in own:
+        if not 0 <= factor < float("inf"):
+            raise ScheduleError(f"lengths: factor {factor} of {module}; valid: 0 or more")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a step is simulated.
+
+    Attributes:
+        co_issue: tasks of a bundle run side by side, the compute of one under the collectives of
+            another.
+        overlap_gather: encoder work before the decoder's first task runs beside the gather of the
+            parameters, and that after its last beside the scatter of the gradients. These do not
+            slow its collectives, as data-parallel ranks are joined by other links (NICs, other
+            axes of a torus) than a tensor group.
+        replicas: data-parallel replicas of the pipeline. Equal ones are simulated once.
+        usual: what all replicas are like but the `distinct` ones.
+        distinct: replicas unlike the others, at most `replicas` of them.
+    """
+
+    co_issue: bool = True
+    overlap_gather: bool = True
+    replicas: int = 1
+    usual: Replica = Replica()
+    distinct: tuple[Replica, ...] = ()
+
+    def counted(
+        self, stages: int, microbatches: int, modules: Collection[str]
+    ) -> list[tuple[Replica, int]]:
+        """Replicas that differ, each with its number.
+
+        Raises:
+            ScheduleError: a replica does not fit the step, or there are too many distinct ones.
+        """
+        rest = self.replicas - len(self.distinct)
+        if self.replicas < 1 or rest < 0:
+            raise ScheduleError(
+                f"replicas: {self.replicas} is refused; valid: at least 1 and at least as many as "
+                f"the {len(self.distinct)} distinct ones"
+            )
+        counts: dict[Any, tuple[Replica, int]] = {}
+        for replica, number in [(self.usual, rest), *((one, 1) for one in self.distinct)]:
+            if number:
+                replica.check(stages, microbatches, modules)
+                counts[replica.key] = replica, counts.get(replica.key, (replica, 0))[1] + number
+        return list(counts.values())
+
+
+#: Co-issue, overlap, and replicas that are all alike.
+USUAL = Options()
+
+
+class Block(NamedTuple):
+    """Something that a stage does without a break for another.
+
+    Attributes:
+        span: what and when.
+        compute: seconds in which its compute units work.
+        encoder: of these, seconds for encoders.
+    """
+
+    span: Span
+    compute: float
+    encoder: float = 0.0
+
+
+class Ran(NamedTuple):
+    """A bundle that a stage has run, or its share of a head.
+
+    Attributes:
+        tick, start, end, tasks, head: as of a `Span`.
+        time: what it took.
+    """
+
+    tick: int
+    start: float
+    end: float
+    tasks: Bundle
+    time: BundleTime
+    head: int | None = None
+
+    def together(self, stage: int) -> list[Block]:
+        """One block for all tasks."""
+        span = Span(stage, stage, self.tick, self.start, self.end, self.tasks, self.head)
+        pairs = zip(self.tasks, self.time.compute, strict=False)
+        encoder = sum(compute for task, compute in pairs if task.module != "decoder")
+        return [Block(span, sum(self.time.compute), encoder)]
+
+    def one_by_one(self, stage: int) -> list[Block]:
+        """A block for each task."""
+        if self.head is not None:
+            return self.together(stage)
+        blocks, start = [], self.start
+        for task, seconds, compute in zip(
+            self.tasks, self.time.ends, self.time.compute, strict=True
+        ):
+            end = self.start + seconds
+            span = Span(stage, stage, self.tick, start, end, (task,))
+            blocks.append(Block(span, compute, compute if task.module != "decoder" else 0.0))
+            start = end
+        return blocks
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """A stage of one replica up to the scatter of its gradients, in seconds from the step's start.
+
+    Attributes:
+        stage: its number.
+        ran: in the order of time.
+        co_issue: whether tasks of a bundle ran side by side.
+        gathered: its parameters are there.
+        first, last: start of its first and end of its last decoder task.
+        ready: its gradients may be scattered.
+        done: end of its last block.
+    """
+
+    stage: int
+    ran: tuple[Ran, ...]
+    co_issue: bool
+    gathered: float
+    first: float
+    last: float
+    ready: float
+    done: float
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """What it did, in the order of time."""
+        make = Ran.together if self.co_issue else Ran.one_by_one
+        return tuple(block for own in self.ran for block in make(own, self.stage))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One replica's stages.
+
+    Attributes:
+        replica, count: what it is like, and how many are like it.
+        stages: by number.
+        start, end, beats: as of a `Timeline`.
+    """
+
+    replica: Replica
+    count: int
+    stages: tuple[StageRun, ...]
+    start: np.ndarray
+    end: np.ndarray
+    beats: np.ndarray
+
+
+@dataclass(frozen=True)
+class Use:
+    """Seconds of one device, or means over several: compute and all kinds of idle time.
+
+    They add up to the makespan.
+    """
+
+    compute: float
+    idle: Mapping[IdleKind, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A simulated step.
+
+    Attributes:
+        makespan: seconds of the step.
+        stages: use of the devices of each stage, the mean over replicas.
+        encoder_hidden: share of the encoders' compute that makes the step no longer: 1 - (makespan
+            - makespan of the same step without encoder tasks) / seconds of encoder compute of a
+            device, the mean over all devices; at least 0 and at most 1. None without encoder work.
+        timeline: of the slowest replica. `"gather"` and `"scatter"` stand where a stage waits for
+            them.
+    """
+
+    makespan: float
+    stages: tuple[Use, ...]
+    encoder_hidden: float | None
+    timeline: Timeline
+
+    @property
+    def compute(self) -> float:
+        """Seconds in which the compute units of a device work, the mean over all devices."""
+        return sum(use.compute for use in self.stages) / len(self.stages)
+
+    @property
+    def idle(self) -> dict[IdleKind, float]:
+        """Idle seconds of a device by kind, the mean over all devices."""
+        count = len(self.stages)
+        return {kind: sum(use.idle[kind] for use in self.stages) / count for kind in IDLE_KINDS}
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"seconds", "compute", "idle": {kind: seconds}, "encoder_hidden"}`."""
+        return {
+            "seconds": self.makespan,
+            "compute": self.compute,
+            "idle": self.idle,
+            "encoder_hidden": self.encoder_hidden,
+        }
+
+
+class Step:
+    """All replicas from the scatter of their gradients to the end of the step.
+
+    Args:
+        runs: of the replicas that differ.
+        scatter, update: seconds.
+    """
+
+    def __init__(self, runs: Sequence[Run], scatter: float, update: float) -> None:
+        self.runs, self.update = runs, update
+        columns = list(zip(*(run.stages for run in runs), strict=True))
+        self.scattered = [max(own.ready for own in column) + scatter for column in columns]
+        self.done = [max(self._done(run)) for run in runs]
+        self.complete = max(self.done)
+        self.makespan = self.complete + max(self._update(run, s) for run in runs for s in self)
+
+    def __iter__(self) -> Iterator[int]:
+        """Numbers of the stages."""
+        return iter(range(len(self.scattered)))
+
+    def _done(self, run: Run) -> Iterator[float]:
+        """When each stage of `run` is ready for the optimizer."""
+        pairs = zip(run.stages, self.scattered, strict=True)
+        return (max(own.done, scattered) for own, scattered in pairs)
+
+    def _pace(self, index: int) -> tuple[float, float]:
+        """The greater, the slower a replica."""
+        return self.done[index], max(own.done for own in self.runs[index].stages)
+
+    def _update(self, run: Run, stage: int) -> float:
+        return self.update * run.replica.slow.get(stage, 1.0)
+
+    def simulation(self, alone: float | None = None) -> Simulation:
+        """The step as a whole.
+
+        Args:
+            alone: makespan of the step without its encoders' tasks; None if it has none.
+        """
+        uses = [[self._use(index, stage) for stage in self] for index in range(len(self.runs))]
+        counts = [run.count for run in self.runs]
+        stages = tuple(_mean(column, counts) for column in zip(*uses, strict=True))
+        hidden = None if alone is None else self._hidden(alone)
+        slowest = max(range(len(self.runs)), key=self._pace)
+        return Simulation(self.makespan, stages, hidden, self._timeline(slowest, hidden))
+
+    def _hidden(self, alone: float) -> float | None:
+        """See `Simulation.encoder_hidden`."""
+        total = sum(
+            run.count * block.encoder
+            for run in self.runs
+            for own in run.stages
+            for block in own.blocks
+        )
+        devices = len(self.scattered) * sum(run.count for run in self.runs)
+        if not total:
+            return None
+        return min(1.0, max(0.0, 1 - (self.makespan - alone) * devices / total))
+
+    def _blocks(self, index: int, stage: int) -> list[Block]:
+        """Blocks of a stage, the optimizer's among them."""
+        run, start = self.runs[index], self.complete
+        blocks = list(run.stages[stage].blocks)
+        seconds = self._update(run, stage)
+        if seconds:
+            end = start + seconds
+            tick = len(run.end) - 1
+            blocks.append(Block(Span(stage, stage, tick, start, end, phase="update"), seconds))
+        return blocks
+
+    def _use(self, index: int, stage: int) -> Use:
+        blocks = self._blocks(index, stage)
+        compute = sum(block.compute for block in blocks)
+        idle: dict[IdleKind, float] = dict.fromkeys(IDLE_KINDS, 0.0)
+        within = sum(block.span.seconds for block in blocks) - compute
+        idle["tensor"] = within if within > ROUNDING * self.makespan else 0.0
+        for kind, start, end in self._idle(index, stage, blocks):
+            idle[kind] += end - start
+        return Use(compute, idle)
+
+    def _idle(
+        self, index: int, stage: int, blocks: Sequence[Block]
+    ) -> Iterator[tuple[IdleKind, float, float]]:
+        """Kind, start and end of all idle time between `blocks`."""
+        marks = self._marks(index, stage)
+        clock = 0.0
+        for start, end in [*((b.span.start, b.span.end) for b in blocks), (self.makespan,) * 2]:
+            for until, kind in marks if start > clock else ():
+                if clock < min(until, start):
+                    yield kind, clock, min(until, start)
+                    clock = min(until, start)
+            clock = end
+
+    def _marks(self, index: int, stage: int) -> list[tuple[float, IdleKind]]:
+        """Until when idle time of a stage is of which kind."""
+        own = self.runs[index].stages[stage]
+        return [
+            (own.gathered, "gather"),
+            (own.first, "warm-up"),
+            (own.last, "other"),
+            (own.ready, "cool-down"),
+            (self.scattered[stage], "scatter"),
+            (self.done[index], "cool-down"),
+            (self.complete, "scatter"),
+            (self.makespan, "cool-down"),
+        ]
+
+    def _timeline(self, index: int, hidden: float | None) -> Timeline:
+        run = self.runs[index]
+        spans = [span for stage in self for span in self._spans(index, stage)]
+        spans.sort(key=lambda span: (span.tick, span.row, span.start))
+        end = run.end.copy()
+        end[-1] = self.makespan
+        rows = tuple(f"stage {stage}" for stage in self)
+        return Timeline(rows, tuple(spans), run.start, end, run.beats, hidden)
+
+    def _spans(self, index: int, stage: int) -> Iterator[Span]:
+        """What a stage does, and its waiting for gather and scatter."""
+        blocks = self._blocks(index, stage)
+        yield from (block.span for block in blocks)
+        last = len(self.runs[index].end) - 1
+        for kind, start, end in self._idle(index, stage, blocks):
+            if kind == "gather":
+                yield Span(stage, stage, 0, start, end, phase="gather")
+            elif kind == "scatter":
+                yield Span(stage, stage, last, start, end, phase="scatter")
+
+
+def _mean(uses: Sequence[Use], counts: Sequence[int]) -> Use:
+    """The mean of `uses`, weighted by `counts`."""
+    total = sum(counts)
+    weights = [count / total for count in counts]
+    pairs = list(zip(uses, weights, strict=True))
+    compute = sum(use.compute * weight for use, weight in pairs)
+    idle = {kind: sum(use.idle[kind] * weight for use, weight in pairs) for kind in IDLE_KINDS}
+    return Use(compute, idle)

@@ -1,0 +1,266 @@
+"""When every task of a schedule starts and ends: predicted from costs, or as measured.
+
+Where stages meet at a tick's end they wait for the busiest, then comes the head phase if a
+microbatch leaves the last stage in it; where nothing moves, each goes on with its next tick. Two
+stages, one microbatch, a forward of 1 s, a backward of 2 s, a head of 0.5 s::
+
+    seconds   0     1     2   2.5         4.5         6.5
+    stage 0   |  F  |     |head|           |     B     |
+    stage 1   |     |  F  |head|     B     |           |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from scheduling.schedules.schedule import Bundle, Schedule, ScheduleError, Task
+
+
+class Costs(Protocol):
+    """What the tasks of a schedule cost, in seconds."""
+
+    @property
+    def shared(self) -> float:
+        """Head and embedding of one microbatch, on each stage."""
+
+    def of(self, task: Task) -> float:
+        """The cost of `task` on the stage that runs it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time in which a stage works.
+
+    Attributes:
+        row: number of the timeline's row that holds it.
+        stage, tick: where in the schedule it stands.
+        start, end: seconds from the step's start.
+        tasks: what runs: one task in a prediction, a bundle in a measurement; empty for the head.
+        head: microbatch whose head and loss all stages share in this span; None for tasks.
+        phase: of the step, outside the schedule: `"update"`, or `"gather"` or `"scatter"` if the
+            stage waits for that; None for what the schedule holds.
+    """
+
+    row: int
+    stage: int
+    tick: int
+    start: float
+    end: float
+    tasks: Bundle = ()
+    head: int | None = None
+    phase: Literal["gather", "scatter", "update"] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Its duration."""
+        return self.end - self.start
+
+    @property
+    def waits(self) -> bool:
+        """Whether the stage does no work in it."""
+        return self.phase in ("gather", "scatter")
+
+    def __str__(self) -> str:
+        if self.phase is not None:
+            return self.phase
+        if self.head is not None:
+            return f"head({self.head})"
+        return " + ".join(str(task) for task in self.tasks)
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """One step of the pipeline in seconds.
+
+    Attributes:
+        rows: names of the rows: stages of a prediction, devices of a measurement.
+        spans: by tick, row and time; those of one row do not overlap.
+        start, end: `[ticks]`, seconds: the first row's start and the last row's end.
+        beats: `[ticks]`, the beat of each tick: ticks up to one at whose end the stages meet.
+        encoder_hidden: share of the encoders' work that lies in time that the decoder would leave
+            idle; None without encoder work, and in a measurement, which knows bundles only.
+    """
+
+    rows: tuple[str, ...]
+    spans: tuple[Span, ...]
+    start: np.ndarray
+    end: np.ndarray
+    beats: np.ndarray
+    encoder_hidden: float | None
+
+    @property
+    def makespan(self) -> float:
+        """Seconds of the step."""
+        return float(self.end.max(initial=0.0))
+
+    @property
+    def work(self) -> float:
+        """Seconds that the rows work, all together."""
+        return sum(span.seconds for span in self.spans if not span.waits)
+
+    @property
+    def bubble_share(self) -> float:
+        """Share of the rows' time that is idle: 0 if nothing takes time."""
+        total = len(self.rows) * self.makespan
+        return max(0.0, 1 - self.work / total) if total else 0.0
+
+    @property
+    def tick_imbalance(self) -> float:
+        """The makespan over what it would be if the rows that run tasks in a beat took as long.
+
+        What lockstep costs among the stages that do work; empty slots are `bubble_share`'s.
+        """
+        work = np.zeros((self.beats.max(initial=-1) + 1, len(self.rows)))
+        busy = np.zeros_like(work, bool)
+        for span in self.spans:
+            work[self.beats[span.tick], span.row] += span.seconds
+            busy[self.beats[span.tick], span.row] |= bool(span.tasks)
+        level = (work * busy).sum(axis=1) / np.maximum(busy.sum(axis=1), 1)
+        return self.makespan / float(level.sum()) if level.any() else 1.0
+
+
+def timeline(schedule: Schedule, costs: Costs) -> Timeline:
+    """Predicts when every task of `schedule` starts and ends.
+
+    Tasks of a bundle run one after the other. The time that it takes to move activations is not
+    counted.
+    """
+    spans: list[Span] = []
+    start, end = [], []
+    clocks = [0.0] * schedule.stages
+    for tick, meet in enumerate(schedule.meetings.tolist()):
+        start.append(min(clocks))
+        work = list(_bundles(schedule, tick, clocks, costs))
+        for span in work:
+            clocks[span.row] = span.end
+        if meet:
+            heads = _heads(schedule, tick, max(clocks), costs.shared)
+            clocks = [heads[0].end if heads else max(clocks)] * schedule.stages
+            work += heads
+        end.append(max(clocks))
+        spans += work
+    rows = tuple(f"stage {stage}" for stage in range(schedule.stages))
+    hidden = _encoder_hidden(schedule, spans)
+    beats = beats_of(schedule)
+    return Timeline(rows, tuple(spans), np.array(start), np.array(end), beats, hidden)
+
+
+def beats_of(schedule: Schedule) -> np.ndarray:
+    """`[ticks]`: how many meetings there were before each tick."""
+    return np.cumsum(schedule.meetings) - schedule.meetings
+
+
+def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
+    """What really happened: a row per device, a span per device and tick.
+
+    A span holds a whole bundle; ticks in which a device has nothing to run leave none. What is not
+    in a bundle, the head and the sending, is idle time here.
+
+    Args:
+        records: `[records, 5]`: stage, number of the device within the stage, tick, start and end
+            of its bundle in seconds of a clock that all devices share. Every device that occurs
+            has every tick once, in any order.
+        schedule: what the devices ran.
+
+    Raises:
+        ScheduleError: for records that do not fit `schedule`; names the record or the tick.
+    """
+    table = _checked(np.asarray(records, np.float64), schedule)
+    devices, row = np.unique(table[:, :2].astype(int), axis=0, return_inverse=True)
+    times = np.empty((len(schedule.ticks), len(devices), 2))
+    times[table[:, 2].astype(int), row] = table[:, 3:]
+    times -= times.min()
+    names = tuple(f"stage {stage}, device {device}" for stage, device in devices)
+    spans = tuple(_measured_spans(schedule, devices[:, 0].tolist(), times.tolist()))
+    bounds = times[..., 0].min(axis=1), times[..., 1].max(axis=1)
+    return Timeline(names, spans, *bounds, beats_of(schedule), None)
+
+
+def _bundles(schedule: Schedule, tick: int, start: list[float], costs: Costs) -> Iterator[Span]:
+    """The tasks of one tick, each stage's one after the other from its `start` on."""
+    for stage, bundle in enumerate(schedule.ticks[tick]):
+        clock = start[stage]
+        for task in bundle:
+            end = clock + costs.of(task)
+            yield Span(stage, stage, tick, clock, end, (task,))
+            clock = end
+
+
+def _heads(schedule: Schedule, tick: int, start: float, seconds: float) -> list[Span]:
+    """The head phase of one tick, on all stages; nothing if the tick has none."""
+    head = leaving(schedule, tick)
+    if head is None:
+        return []
+    end = start + seconds
+    return [Span(stage, stage, tick, start, end, head=head) for stage in range(schedule.stages)]
+
+
+def leaving(schedule: Schedule, tick: int) -> int | None:
+    """The microbatch that leaves the last chunk of the last stage in `tick`."""
+    last = schedule.chunks - 1
+    done = (t.microbatch for t in schedule.ticks[tick][-1] if t.kind == "F" and t.part == last)
+    return next(done, None)
+
+
+def _encoder_hidden(schedule: Schedule, spans: list[Span]) -> float | None:
+    """Share of encoder work that fits beside the decoder's without making its beats longer."""
+    beats = beats_of(schedule)
+    shape = (beats.max(initial=-1) + 1, schedule.stages)
+    decoder, encoder = np.zeros(shape), np.zeros(shape)
+    for span in spans:
+        for task in span.tasks:
+            work = decoder if task.module == "decoder" else encoder
+            work[beats[span.tick], span.stage] += span.seconds
+    idle = decoder.max(axis=1, keepdims=True) - decoder
+    total = encoder.sum()
+    return float(np.minimum(encoder, idle).sum() / total) if total else None
+
+
+def _measured_spans(
+    schedule: Schedule, stages: list[int], times: list[list[list[float]]]
+) -> Iterator[Span]:
+    """A span per tick and device that has something to run; `times` is `[ticks, devices, 2]`."""
+    for tick, bundles in enumerate(schedule.ticks):
+        for row, stage in enumerate(stages):
+            if bundles[stage]:
+                start, end = times[tick][row]
+                yield Span(row, stage, tick, start, end, bundles[stage])
+
+
+def _checked(records: np.ndarray, schedule: Schedule) -> np.ndarray:
+    """`records`, if they fit `schedule`."""
+    if records.ndim != 2 or records.shape[1:] != (5,) or not len(records):
+        raise ScheduleError(
+            f"records of shape {list(records.shape)} are refused; valid: [records, 5], at least "
+            "one, each with stage, device, tick, start and end"
+        )
+    stage, device, tick, start, end = records.T
+    ticks = len(schedule.ticks)
+    placed = np.isin(stage, range(schedule.stages)) & np.isin(tick, range(ticks)) & (device >= 0)
+    for record in records[~placed]:
+        raise ScheduleError(
+            f"record {record.tolist()}: the schedule has stages 0 to {schedule.stages - 1} "
+            f"and ticks 0 to {ticks - 1}; devices count from 0"
+        )
+    for record in records[~((start <= end) & np.isfinite(start) & np.isfinite(end))]:
+        raise ScheduleError(f"record {record.tolist()}: valid: start <= end, both finite")
+    _check_complete(records, ticks)
+    return records
+
+
+def _check_complete(records: np.ndarray, ticks: int) -> None:
+    """Every device that occurs must have every tick once."""
+    devices, row = np.unique(records[:, :2].astype(int), axis=0, return_inverse=True)
+    count = np.zeros((len(devices), ticks), int)
+    np.add.at(count, (row, records[:, 2].astype(int)), 1)
+    for index, tick in np.argwhere(count != 1):
+        stage, device = devices[index]
+        raise ScheduleError(
+            f"stage {stage}, device {device}: tick {tick} is recorded {count[index, tick]} times; "
+            "valid: once"
+        )

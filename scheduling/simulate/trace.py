@@ -1,0 +1,375 @@
+"""Timelines to look at: a trace for Perfetto or Chrome, and a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import EngFormatter
+
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.simulate.timeline import Span, Timeline
+
+#: Files that `write_picture` can write.
+SUFFIXES = (".png", ".svg")
+
+#: What has a colour: module and kind.
+Colour = tuple[str, str]
+
+#: Hexadecimal colours that virtual chunks take in turn.
+Shades = tuple[str, ...]
+
+#: All colours here stay apart for colour-blind readers (after Okabe and Ito, "Color Universal
+#: Design", 2008); a backward is darker than its forward.
+DECODER_SHADES: Mapping[Colour, Shades] = {
+    ("decoder", "F"): ("#56B4E9", "#AEDCF6"),
+    ("decoder", "B"): ("#0072B2", "#003A5C"),
+    ("head", "head"): ("#222222",),
+}
+
+#: What surrounds the schedule, lighter where a stage only waits.
+PHASE_SHADES: Mapping[Colour, Shades] = {
+    ("gather", "gather"): ("#C9C9C9",),
+    ("scatter", "scatter"): ("#A8A8A8",),
+    ("update", "update"): ("#777777",),
+}
+
+#: Forward and backward of encoders, in turn.
+ENCODER_COLOURS = (("#F0C000", "#D55E00"), ("#5CC8A0", "#00785A"), ("#E58FC5", "#9A3F7A"))
+IDLE_COLOUR = "#EEEEEE"
+
+#: Inches: width of the picture and about that of its rows, height of a row and of what surrounds
+#: a panel.
+WIDTH, ROW_WIDTH, ROW, MARGIN = 12.0, 11.0, 0.34, 0.7
+
+#: Points in an inch.
+POINTS = 72.0
+
+#: Points: size of titles and names, largest and smallest of the numbers in boxes.
+TEXT, NUMBER, SMALL_NUMBER = 9.0, 7.5, 5.0
+
+#: Width of a digit over its size, and points left free beside a number.
+DIGIT, PADDING = 0.64, 2.0
+
+#: Points: narrower boxes have no outline, which would look like idle time.
+OUTLINED = 6.0
+
+#: Height of a box in rows.
+BOX = 0.84
+
+#: Units of the time axis with their number in a second.
+UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
+
+#: Kinds in words.
+LEGEND = {
+    "F": "forward",
+    "B": "backward",
+    "EF": "forward",
+    "EB": "backward",
+    "head": "and loss",
+    "gather": "parameters",
+    "scatter": "gradients",
+    "update": "parameters",
+}
+
+
+class Part(NamedTuple):
+    """What a span holds: a task, the head phase of a microbatch, or a phase of the step."""
+
+    module: str
+    kind: str
+    microbatch: int | None
+    part: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of the picture: seconds along x, rows along y, from the top."""
+
+    part: Part
+    left: float
+    right: float
+    top: float
+    height: float
+
+    @property
+    def seconds(self) -> float:
+        """Its width."""
+        return self.right - self.left
+
+    @property
+    def corners(self) -> list[tuple[float, float]]:
+        """The four corners, in turn."""
+        bottom = self.top + self.height
+        left, right = self.left, self.right
+        return [(left, self.top), (right, self.top), (right, bottom), (left, bottom)]
+
+
+def chrome_trace(timelines: Mapping[str, Timeline]) -> dict[str, Any]:
+    """The trace event format that Perfetto and `chrome://tracing` read.
+
+    Every timeline is a process and every row of it a thread. Every span is a complete event
+    (`"ph": "X"`) with its start and duration in microseconds; its arguments are `tick`, `stage`
+    and, for what runs in it, `module`, `kind`, `microbatch` (null for phases of the step) and
+    `part`. A span of several tasks
+    has them as the list `tasks`.
+
+    Args:
+        timelines: by the name of their process, such as "predicted" and "measured".
+    """
+    names, events = [], []
+    for process, (name, timeline) in enumerate(timelines.items()):
+        names.append(_name("process", process, 0, name))
+        names += [_name("thread", process, row, text) for row, text in enumerate(timeline.rows)]
+        spans = sorted(timeline.spans, key=lambda span: (span.row, span.start))
+        events += [_event(process, span) for span in spans]
+    return {"displayTimeUnit": "ms", "traceEvents": names + events}
+
+
+def write_chrome_trace(path: Path, timelines: Mapping[str, Timeline]) -> None:
+    """Writes `chrome_trace(timelines)` to `path`, a `.json` file.
+
+    Raises:
+        ScheduleError: for another suffix.
+    """
+    _check_suffix(path, (".json",))
+    path.write_text(json.dumps(chrome_trace(timelines), separators=(",", ":")))
+
+
+def picture(timelines: Mapping[str, Timeline], path: Path) -> None:
+    """Writes `draw(timelines)` to `path`, a PNG or SVG file.
+
+    Raises:
+        ScheduleError: for another suffix.
+    """
+    _check_suffix(path, SUFFIXES)
+    draw(timelines).savefig(path)
+
+
+def draw(timelines: Mapping[str, Timeline]) -> Figure:
+    """A panel per timeline, below one another with one time axis.
+
+    A row is a stage or a device; idle time is bare. A span of several tasks is split into lanes.
+    Boxes hold the number of their microbatch where it fits. Odd virtual chunks have a paler
+    forward and a darker backward. The legend says all of this, as far as it occurs.
+
+    Args:
+        timelines: at least one, by the title of its panel, such as "predicted" and "measured".
+    """
+    rows = [len(timeline.rows) for timeline in timelines.values()]
+    height = sum(rows) * ROW + len(rows) * MARGIN + MARGIN
+    figure = Figure((WIDTH, height), dpi=150, layout="constrained")
+    panels = figure.subplots(len(rows), sharex=True, squeeze=False, height_ratios=rows)[:, 0]
+    seconds = max(timeline.makespan for timeline in timelines.values())
+    scale = ROW_WIDTH * POINTS / (seconds or 1.0)
+    shades = _shades(timelines.values())
+    for axes, (name, timeline) in zip(panels, timelines.items(), strict=True):
+        _prepare(axes, timeline, scale)
+        _fill(axes, timeline, shades, scale)
+        axes.set_title(_title(name, timeline), loc="left", fontsize=TEXT)
+    _time_axis(panels[-1], seconds)
+    _legend(figure, shades, _lanes(timelines.values(), shades))
+    return figure
+
+
+def _name(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    args = {"name": name}
+    return {"ph": "M", "name": f"{what}_name", "pid": process, "tid": thread, "args": args}
+
+
+def _event(process: int, span: Span) -> dict[str, Any]:
+    parts = [part._asdict() for part in _parts(span)]
+    what = parts[0] if len(parts) == 1 else {"tasks": parts}
+    return {
+        "ph": "X",
+        "name": str(span),
+        "cat": "+".join(part["module"] for part in parts),
+        "pid": process,
+        "tid": span.row,
+        "ts": span.start * 1e6,
+        "dur": span.seconds * 1e6,
+        "args": {"tick": span.tick, "stage": span.stage, **what},
+    }
+
+
+def _parts(span: Span) -> list[Part]:
+    if span.phase is not None:
+        return [Part(span.phase, span.phase, None, 0)]
+    if span.head is not None:
+        return [Part("head", "head", span.head, 0)]
+    return [Part(task.module, task.kind, task.microbatch, task.part) for task in span.tasks]
+
+
+def _check_suffix(path: Path, valid: Sequence[str]) -> None:
+    if path.suffix not in valid:
+        raise ScheduleError(f"{path}: suffix {path.suffix!r}; valid: {', '.join(valid)}")
+
+
+def _shades(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
+    """Shades in use of every module and kind that occurs, in the order of the legend."""
+    last: dict[Colour, int] = {}
+    spans = (span for timeline in timelines for span in timeline.spans)
+    for module, kind, _, part in (part for span in spans for part in _parts(span)):
+        last[module, kind] = max(part, last.get((module, kind), 0))
+    encoders = sorted({module for module, kind in last if kind in ("EF", "EB")})
+    table = dict(DECODER_SHADES)
+    for name, (forward, backward) in zip(encoders, cycle(ENCODER_COLOURS), strict=False):
+        table |= {(name, "EF"): (forward,), (name, "EB"): (backward,)}
+    table |= PHASE_SHADES
+    return {key: shades[: last[key] + 1] for key, shades in table.items() if key in last}
+
+
+def _prepare(axes: Axes, timeline: Timeline, scale: float) -> None:
+    """A bare row for every stage or device, divided by meetings where they are far enough apart."""
+    count = len(timeline.rows)
+    axes.set_ylim(count - 0.5, -0.5)
+    axes.set_yticks(range(count), timeline.rows)
+    axes.tick_params(left=False, bottom=False, labelbottom=False, labelsize=TEXT)
+    axes.spines[:].set_visible(False)
+    axes.barh(range(count), timeline.makespan, BOX, color=IDLE_COLOUR, zorder=0)
+    meetings = timeline.start[np.diff(timeline.beats, prepend=-1) > 0]
+    if timeline.makespan * scale >= len(meetings) * OUTLINED:
+        axes.vlines(meetings, -0.5, count - 0.5, "white", linewidth=0.8, zorder=0.5)
+
+
+def _fill(axes: Axes, timeline: Timeline, shades: Mapping[Colour, Shades], scale: float) -> None:
+    """A collection of boxes for every colour, and the numbers that fit into them."""
+    groups: dict[Colour, list[Box]] = {key: [] for key in shades}
+    for box in _boxes(timeline):
+        groups[box.part.module, box.part.kind].append(box)
+    for key, boxes in groups.items():
+        colours = [_shade(box.part, shades) for box in boxes]
+        axes.add_collection(_collection(" ".join(key), boxes, colours, scale), autolim=False)
+        for box, colour in zip(boxes, colours, strict=True):
+            _number(axes, box, colour, scale)
+
+
+def _collection(label: str, boxes: list[Box], colours: list[str], scale: float) -> PolyCollection:
+    """`boxes` in their colours; `scale` is in points per second."""
+    narrowest = min((box.seconds for box in boxes), default=0.0) * scale
+    outlined = narrowest >= OUTLINED
+    return PolyCollection(
+        [box.corners for box in boxes],
+        facecolors=colours,
+        edgecolors="white" if outlined else "none",
+        linewidths=0.8,
+        antialiaseds=outlined,
+        label=label,
+    )
+
+
+def _boxes(timeline: Timeline) -> Iterator[Box]:
+    """A box for every part of every span, those of one span in lanes."""
+    for span in timeline.spans:
+        parts = _parts(span)
+        height = BOX / len(parts)
+        for lane, part in enumerate(parts):
+            yield Box(part, span.start, span.end, span.row - BOX / 2 + lane * height, height)
+
+
+def _number(axes: Axes, box: Box, colour: str, scale: float) -> None:
+    """The number of the microbatch, if it fits; `scale` is in points per second."""
+    if box.part.microbatch is None:
+        return
+    text = str(box.part.microbatch)
+    size = min(NUMBER, 0.85 * box.height * ROW * POINTS)
+    if size < SMALL_NUMBER or box.seconds * scale < len(text) * DIGIT * size + PADDING:
+        return
+    x, y = (box.left + box.right) / 2, box.top + box.height / 2
+    # Whichever of black and white is easier to read.
+    red, green, blue = to_rgb(colour)
+    ink = "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
+    axes.text(x, y, text, color=ink, fontsize=size, ha="center", va="center_baseline")
+
+
+def _time_axis(axes: Axes, seconds: float) -> None:
+    """Labels of the time axis in one unit."""
+    unit, factor = next((u for u in UNITS if seconds * u[1] >= 1), UNITS[-1])
+    axes.set_xlim(0, seconds or 1.0)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x * factor:.6g}")
+    axes.tick_params(bottom=True, labelbottom=True)
+    axes.set_xlabel(f"time ({unit}); numbers are microbatches", fontsize=TEXT)
+
+
+def _title(name: str, timeline: Timeline) -> str:
+    """How long the step takes and how much of it is idle."""
+    seconds = EngFormatter("s", places=1)(timeline.makespan)
+    title = f"{name}: {seconds}, bubble share {timeline.bubble_share:.1%}"
+    if timeline.encoder_hidden is None:
+        return title
+    return f"{title}, {timeline.encoder_hidden:.0%} of encoder work in bubbles"
+
+
+def _label(module: str, kind: str, colours: Shades) -> str:
+    """What boxes of a module and kind are; with what their two shades are."""
+    chunks = " (even, odd chunks)" if len(colours) > 1 else ""
+    return f"{module} {LEGEND[kind]}{chunks}"
+
+
+def _lanes(timelines: Iterable[Timeline], shades: Mapping[Colour, Shades]) -> Shades:
+    """Colours of the first tasks that share a span, from the top; none if none do."""
+    spans = (span for one in timelines for span in one.spans)
+    shared = next((parts for parts in map(_parts, spans) if len(parts) > 1), [])
+    return tuple(_shade(part, shades) for part in shared)
+
+
+def _shade(part: Part, shades: Mapping[Colour, Shades]) -> str:
+    own = shades[part.module, part.kind]
+    return own[part.part % len(own)]
+
+
+class _Lanes(HandlerTuple):
+    """Draws a handle of several patches as lanes, below one another."""
+
+    def create_artists(
+        self, legend: Any, orig_handle: Any, x0: float, y0: float, width: float, *rest: Any
+    ) -> list[Any]:
+        """As of matplotlib's handlers."""
+        height, lane = rest[0], rest[0] / len(orig_handle)
+        boxes = []
+        for number, patch in enumerate(orig_handle, 1):
+            box = Rectangle((-x0, height - y0 - number * lane), width, lane, color=patch.get_fc())
+            box.set_transform(rest[-1])
+            boxes.append(box)
+        return boxes
+
+
+class _Stack(tuple[Patch, ...]):
+    """A handle that `_Lanes` draws."""
+
+
+def _legend(figure: Figure, shades: Mapping[Colour, Shades], lanes: Shades) -> None:
+    """What colours, shades and lanes mean, above the panels."""
+    # Matplotlib takes a tuple of patches as one handle; its annotations do not say so.
+    handles: list[Any] = [
+        tuple(Patch(color=colour) for colour in colours)
+        for colours in (*shades.values(), (IDLE_COLOUR,))
+    ]
+    labels = [_label(*what, colours) for what, colours in shades.items()] + ["idle"]
+    if lanes:
+        handles.append(_Stack(Patch(color=colour) for colour in lanes))
+        labels.append("tasks of one tick")
+    figure.legend(
+        handles,
+        labels,
+        handler_map={_Stack: _Lanes(), tuple: HandlerTuple(ndivide=None, pad=0)},
+        loc="outside upper center",
+        # Eight fit beside each other; more stand in rows of about the same length.
+        ncols=ceil(len(handles) / ceil(len(handles) / 8)),
+        frameon=False,
+        fontsize=TEXT,
+        handlelength=1.6,
+        columnspacing=1.6,
+    )

@@ -1,0 +1,106 @@
+"""The benchmarks measure what they say, on a small configuration."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from data.loading.loader import StepStats
+from mllm_jax.bench import loop as bench
+from mllm_jax.bench import pipeline as bench_pipeline
+from mllm_jax.bench.balance import bench_balance
+from mllm_jax.bench.pipeline import IDLE_TICKS, TICKS
+from mllm_jax.config.load import load
+from scheduling.schedules.schedule import interleaved
+from tests.configs import ROOT
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    monkeypatch.setattr(bench, "STEPS", 2)
+    monkeypatch.setattr(bench, "WARM_UP", 1)
+
+
+def test_padding_to_the_longest_is_the_worse_baseline(small_config):
+    figures = bench.bench_data(small_config(), lambda line: None)
+    assert figures["samples_per_second"] > figures["steps_per_second"] > 0
+    for name in ("tokens", "vision", "audio"):
+        assert 0 <= figures[f"padding_{name}"] < 1
+        assert 0 < figures[f"longest_{name}"] < 1
+
+
+@pytest.mark.slow
+def test_the_step_is_compared_with_one_device(small_config):
+    figures = bench.bench_sharding(small_config(), lambda line: None)
+    assert figures["first_step_seconds"] > 0
+    assert figures["tokens_per_second"] > 0
+    assert 0.05 < figures["over_one_device"] < 20
+
+
+def test_a_modality_that_no_sample_has_is_padding_alone():
+    lengths = {"decoder": np.array([2, 3]), "vision": np.array([], np.int64)}
+    stats = StepStats(
+        2, {"tokens": 5, "vision": 0}, {"tokens": 10, "vision": 8}, lengths, {}, {}, {}, 0.0
+    )
+    figures = bench._padding([stats])
+    assert (figures["padding_vision"], figures["longest_vision"]) == (1.0, 0.0)
+
+
+def test_a_step_is_predicted_from_its_tasks_and_meetings():
+    schedule = interleaved(1, 1, 2)
+    ticks, idle = len(schedule.ticks), 0.25
+    assert schedule.meetings.all()
+    each = {"F": 1.0, "B": 2.0, "shared": 0.5}
+    seconds = {name: TICKS * (idle + own) for name, own in each.items()}
+    seconds |= {"idle": TICKS * idle, "idle longer": IDLE_TICKS * idle}
+    predicted = bench_pipeline.predicted_seconds(schedule, seconds)
+    assert predicted == pytest.approx(2 * sum(each.values()) + ticks * idle)
+
+
+@pytest.mark.slow
+def test_placements_and_growth_are_tables_with_the_columns_asked_for(monkeypatch):
+    monkeypatch.setattr(bench_pipeline, "REPETITIONS", 1)
+    monkeypatch.setattr(bench_pipeline, "COMPILATIONS", 1)
+    monkeypatch.setattr(bench_pipeline, "SHARES", (0.25,))
+    monkeypatch.setattr(bench_pipeline, "MICROBATCHES", (8, 32))
+    config = load(ROOT / "configs" / "bench" / "pipeline.yaml", ["data.budgets.tokens=64"])
+    rows = bench_pipeline.bench_pipeline(config, lambda line: None)
+    assert [row["placement"] for row in rows] == ["first_stage", "prologue", "bubbles"]
+    for row in rows:
+        assert list(row) == [
+            "encoder_share",
+            "placement",
+            "seconds",
+            "predicted_seconds",
+            "lower_bound_seconds",
+            "speedup_over_first_stage",
+        ]
+        assert 0 < row["lower_bound_seconds"] < 10 * row["seconds"]
+    small, large = bench_pipeline.bench_microbatches(config, lambda line: None)
+    assert large["temporary_mib"] == pytest.approx(small["temporary_mib"], rel=0.05)
+
+
+def test_balancing_reaches_the_bound():
+    config = load(ROOT / "configs" / "bench" / "balance.yaml")
+    rows = bench_balance(config, lambda line: None, ranks=40, samples=25)
+    assert [row["phase"] for row in rows] == ["decoder", "vision", "audio"]
+    for row in rows:
+        assert list(row) == ["phase", "ranks", "samples", "before", "after", "bound", "seconds"]
+        assert (row["ranks"], row["samples"]) == (40, 25)
+        assert 1 <= row["bound"] <= row["after"] * (1 + 1e-9)
+        assert row["after"] <= 1.01 * row["bound"]
+        assert row["before"] > 1.2
+        assert 0 < row["seconds"] < 1
+
+
+def test_loading_weights_takes_little_of_the_host(small_config, capsys) -> None:
+    """A checkpoint of two files; a process of its own, whose memory nothing else fills."""
+    sizes = ["model.decoder.layers=3", "model.decoder.vocab=16000"]
+    line = [sys.executable, "launch.py", "bench", "import", "--json", *sizes]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True, timeout=240)
+    figures = json.loads(done.stdout)
+    assert figures["bytes"] > 1.5 * figures["largest_file"] > 3e8
+    assert figures["host_files"] < 1.3
+    assert 0 < figures["speed"] == figures["read_seconds"] / figures["load_seconds"]

@@ -1,0 +1,103 @@
+"""Tensor-parallel communication hidden by co-issue, compiled for accelerators that are not here."""
+
+from __future__ import annotations
+
+import pytest
+
+from mllm_jax.bench.overlap import TARGETS, measured, within_tensor
+from mllm_jax.compile.hlo import Instruction
+from mllm_jax.compile.overlap import loop_share
+from mllm_jax.config.load import load
+from mllm_jax.config.schedule import make_schedule
+from mllm_jax.runtime.devices import DeviceError
+from scheduling.programs.compile import compile_program
+from sharding.grid import JointGrid
+from tests.configs import ROOT
+
+CONFIG = ROOT / "configs" / "bench" / "overlap.yaml"
+#: Fewer kinds of bundles, narrow and short.
+SMALL = (
+    "model.decoder.d_model=1024",
+    "model.decoder.heads=8",
+    "model.decoder.d_ff=4096",
+    "model.encoders={}",
+    "parallel.encoders={}",
+    "schedule.pieces={}",
+    "data.budgets={tokens: 2048, segments: 8}",
+)
+
+
+def test_a_step_without_stages_is_refused():
+    plans = [
+        "parallel.devices=32",
+        "parallel.decoder={data: 4, tensor: 8}",
+        "data.rows=4",
+        "schedule.pieces={}",
+    ]
+    config = load(CONFIG, [*plans, "parallel.encoders.vision={data: 4, tensor: 8}"])
+    with pytest.raises(DeviceError, match=r"parallel\.decoder\.stage: 1 has no pipeline"):
+        measured(config, TARGETS[0], co_issue=True)
+
+
+def test_groups_within_a_stage_count():
+    grid = JointGrid.build(load(CONFIG).parallel.plans)
+    assert within_tensor(grid, (tuple(range(8)), tuple(range(8, 16))))
+    assert within_tensor(grid, ((0, 1, 2, 3),))
+    assert not within_tensor(grid, ((0, 8, 16, 24),))
+    assert not within_tensor(grid, (tuple(range(32)),))
+
+
+def test_loops_count_as_often_as_the_schedule_has_them():
+    schedule = make_schedule(load(CONFIG))
+    program = compile_program(schedule, "layer")
+    share = loop_share(program)
+
+    def runs(scopes: str) -> float:
+        metadata = f', metadata={{op_name="jit(run)/{scopes}"}}'
+        return share(Instruction("w", "()", "while", "", metadata, False))
+
+    span = schedule.phases[1]
+    scan = f"ticks_{span.start}_to_{span.stop}/while/body/"
+    kinds = {kind: runs(f"{scan}{kind}/while") for kind in program.bundles(span)}
+    assert sum(kinds.values()) == pytest.approx(1)
+    ticks = schedule.ticks[span.start : span.stop]
+    bundles = [bundle for tick in ticks for bundle in tick]
+    both = sum({task.kind for task in bundle} == {"F", "B"} for bundle in bundles)
+    assert runs(f"{scan}F+B/while") == pytest.approx(both / len(bundles))
+    assert runs(f"{scan}F+B/while/body/while") == 1
+    assert runs("while") == 1
+
+    meetings = runs(f"{scan}meeting/while") * len(ticks)
+    assert meetings == pytest.approx(schedule.meetings[span.start : span.stop].sum())
+    assert meetings < len(ticks), "all ticks meet: the test shows nothing"
+    count = schedule.microbatches
+    for scope, times in (("head", count), ("return", count), ("embed", count - 1)):  # one before
+        inside = runs(f"{scan}meeting/while/body/{scope}/while")
+        assert inside * meetings == pytest.approx(times)
+
+    def ends(task: str, scope: str) -> float:
+        """Runs of a loop in bundles with an encoder task, over all phases and stages."""
+        total = 0.0
+        for ticks in schedule.phases:
+            scan = f"ticks_{ticks.start}_to_{ticks.stop}/while/body/"
+            for kind in program.bundles(ticks) if ticks else ():
+                if getattr(kind, task):
+                    inside = runs(f"{scan}{kind}/while/body/{scope}/while")
+                    total += runs(f"{scan}{kind}/while") * inside * len(ticks) * schedule.stages
+        return total
+
+    for scope in ("EF_first", "EF_last"):
+        assert ends("encoder_forward", scope) == pytest.approx(count)
+    for scope in ("EB_first", "EB_last"):
+        assert ends("encoder_backward", scope) == pytest.approx(count)
+
+
+@pytest.mark.slow
+@pytest.mark.tpu_compile
+@pytest.mark.timeout(600)
+def test_co_issue_hides_more_on_a_tpu():
+    pytest.importorskip("libtpu")
+    config = load(CONFIG, SMALL)
+    without, with_it = (measured(config, TARGETS[0], co_issue) for co_issue in (False, True))
+    assert without["collective_seconds"] == pytest.approx(with_it["collective_seconds"])
+    assert with_it["hidden_share"] > 1.2 * without["hidden_share"]

@@ -1,0 +1,124 @@
+"""`verify` passes what is right and fails what is not."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mllm_jax.check import verify
+from mllm_jax.check.verify import Verification, leaf_errors, relative_error, shrink_model
+from mllm_jax.config.load import ScheduleConfig
+from mllm_jax.config.schedule import encoder_pieces
+from mllm_jax.train.step import media
+from sharding.collectives import axis_size
+from sharding.plan import ParallelPlan
+from tests.train.models import small_model
+
+PLANS = {
+    "decoder": ParallelPlan(data=2, tensor=2),
+    "vision": ParallelPlan(data=4),
+    "audio": ParallelPlan(fsdp=2, tensor=2),
+}
+
+
+def test_a_right_plan_passes(small_config):
+    result = verify.verify(small_config())
+    assert result.ok, result
+    assert result.to_json() == {
+        "ok": True,
+        "loss_error": result.loss_error,
+        "worst": result.worst,
+    }
+    assert set(result.worst) == {"decoder", "vision", "audio"}
+    assert [row[0] for row in result.rows] == ["loss", *result.worst]
+
+
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
+def test_a_wrong_exchange_fails(small_config, monkeypatch, balance):
+    in_blocks, by_routes = media.exchange, media.exchange_by_routes
+
+    def wrong_in_blocks(outputs, index, source, target):
+        # Every rank picks as if it held the first block: right on a single device.
+        return in_blocks(outputs, index, source, target) * (1 + 0.01 * len(source.batch))
+
+    def wrong_by_routes(outputs, send, receive, axes):
+        return by_routes(outputs, send, receive, axes) * (0.99 + 0.01 * axis_size(axes))
+
+    monkeypatch.setattr(media, "exchange", wrong_in_blocks)
+    monkeypatch.setattr(media, "exchange_by_routes", wrong_by_routes)
+    result = verify.verify(small_config(data__balance=balance))
+    assert not result.ok
+    assert result.to_json()["ok"] is False
+
+
+def test_the_shrunken_encoders_are_cut_like_those_of_the_experiment(small_config):
+    plans = {
+        "parallel__decoder": {"stage": 2},
+        "parallel__encoders": {"vision": {"data": 2}, "audio": {"data": 2}},
+    }
+    config = small_config(
+        **plans,
+        parallel__devices=2,
+        model__decoder__layers=2,
+        model__encoders__vision__layers=12,
+        model__encoders__audio__layers=6,
+        train__accumulate=8,
+    )
+    cuts = encoder_pieces(config)
+    assert max(cut.pieces for cut in cuts) > 1
+    assert encoder_pieces(verify.shrink(config)) == cuts
+
+
+def test_not_a_number_is_not_ok():
+    assert not Verification(0.0, {"decoder": math.nan}, {"decoder": "x"}).ok
+    assert not Verification(math.nan, {"decoder": 0.0}, {"decoder": "x"}).ok
+    assert Verification(0.0, {"decoder": 1e-5}, {"decoder": "x"}).ok
+
+
+def test_relative_error_of_real_and_of_vanishing_leaves():
+    one = np.array([1.0, 2.0])
+    assert relative_error(one, one) == 0
+    assert relative_error(one * 1.1, one) == pytest.approx(0.1)
+    assert relative_error(np.zeros(2), np.zeros(2)) == 0
+    assert relative_error(np.ones(2), np.zeros(2)) == math.inf
+    # Noise of a zero gradient beside leaves of size 1, and a small leaf that is no noise.
+    assert relative_error(np.array([2e-9]), np.array([-1e-9]), largest=1.0) == pytest.approx(3e-9)
+    assert relative_error(np.array([2e-5]), np.array([1e-5]), largest=1.0) == pytest.approx(1.0)
+    assert leaf_errors({"a": one, "b": one}, {"a": one, "b": one * 2}) == {"a": 0.0, "b": 0.5}
+
+
+@given(
+    tensor=st.sampled_from([1, 2, 3, 4, 8]),
+    fsdp=st.sampled_from([1, 2, 3]),
+    vocab=st.integers(40, 60),
+    kv_heads=st.sampled_from([1, 2, 3, 4, 6, 12]),
+    decoder=st.sampled_from(["llama", "gpt"]),
+    vision=st.sampled_from(["siglip", "clip", "vit22b"]),
+)
+def test_the_shrunken_model_can_be_split_by_every_plan(
+    tensor, fsdp, vocab, kv_heads, decoder, vision
+):
+    """Its vocabulary is padded and its heads are copied as those of the model."""
+    devices = 2 * tensor * fsdp
+    plans = {
+        "decoder": ParallelPlan(data=2, fsdp=fsdp, tensor=tensor),
+        "vision": ParallelPlan(fsdp=devices),
+        "audio": ParallelPlan(data=2 * fsdp, tensor=tensor),
+    }
+    own = small_model(decoder, vision)
+    grouped = {"heads": 24, "kv_heads": kv_heads} if decoder == "llama" else {}
+    own = own.model_copy(
+        update={"decoder": own.decoder.model_copy(update={"vocab": vocab, **grouped})}
+    )
+    model = shrink_model(own, plans, ScheduleConfig())
+    new, old = model.decoder, own.decoder
+    assert (new.vocab_size % tensor == 0) == (vocab % tensor == 0)
+    if grouped:
+        assert math.gcd(new.kv_heads, tensor) == math.gcd(old.kv_heads, tensor)
+    assert new.heads % new.kv_heads == 0
+    assert (new.heads == new.kv_heads) == (old.heads == old.kv_heads)
+    for name, plan in plans.items():
+        for need in model.requirements(name):
+            assert need.size % getattr(plan, need.axis) == 0, (name, need)

@@ -1,0 +1,365 @@
+"""What is refused because sections of a configuration do not go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mllm_jax.config.load import ConfigError, resolve
+from sharding.plan import divisors
+from tests.config.test_load import holds_all, refused
+from tests.configs import VALUES, config, values
+
+# Rows of 128 positions in every transformer, which all kernels take.
+ROWS_OF_128 = {"data__budgets": {"tokens": 128, "segments": 8, "vision": 128, "audio": 256}}
+#: An encoder, and its connector.
+ENDS = ("", ".connector")
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        # plans and devices
+        (
+            {"parallel__decoder": {"data": 3}},
+            ["parallel.decoder", "data 3", "parallel.devices is 4", "data 2 x tensor 2"],
+        ),
+        (
+            {"parallel__encoders__vision": {"data": 2}},
+            ["parallel.encoders.vision", "covers 2 devices", "valid: data 2 x tensor 2; data 4"],
+        ),
+        (
+            {
+                "parallel__devices": 12,
+                "parallel__decoder": {"data": 6, "tensor": 2},
+                "parallel__encoders__vision": {"data": 4, "tensor": 3},
+                "parallel__encoders__audio": {"data": 12},
+                "data__rows": 12,
+                "model__encoders__vision__heads": 3,
+                "model__encoders__vision__d_model": 18,
+                "model__encoders__vision__d_ff": 36,
+                "model__encoders__vision__connector": {"hidden": 18},
+                "data__budgets__vision": 96,
+            },
+            ["parallel.encoders.vision: data 4 x tensor 3 does not refine", "data 12"],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 4},
+                "parallel__encoders__audio": {"data": 4},
+                "model__decoder__layers": 6,
+            },
+            ["model.decoder.layers: 6 is not a multiple of 4", "schedule.pad_layers true"],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 4},
+                "parallel__encoders__audio": {"data": 4},
+                "model__decoder__layers": 4,
+                "train__accumulate": 10**9,
+            },
+            ["train.accumulate: 1000000000 microbatches", "valid: at most 65536"],
+        ),
+        ({"model__encoders__audio__layers": 10**9}, ["audio.layers: 1000000000", "equal to 10000"]),
+        (
+            {"parallel__decoder": {"stage": 4}, "model__decoder__layers": 4},
+            [
+                "parallel.encoders.audio: tensor 2 reaches across the decoder's stages",
+                "a stage has 1 device",
+            ],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "data": 2},
+                "parallel__encoders__audio": {"data": 2, "stage": 2},
+                "model__decoder__layers": 2,
+                "schedule__pieces": {"audio": 3},
+            },
+            ["model.encoders.audio.layers: 1 cannot be cut over the 2 stages", "pieces.audio 1"],
+        ),
+        (
+            {
+                "parallel__devices": 3,
+                "parallel__decoder": {"stage": 3},
+                "parallel__encoders": {"vision": {"data": 3}, "audio": {"data": 3}},
+                "model__decoder__layers": 3,
+                "model__decoder__vocab": 264,
+                "data__rows": 1,
+            },
+            [
+                "evaluate.enabled: true shards",
+                "d_model 16 of decoder over 3",
+                "evaluate.enabled false",
+            ],
+        ),
+        ({"schedule__chunks": 2}, ["schedule.chunks: 2 has no effect", "stage is 1; valid: 1"]),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
+                "model__decoder__layers": 2,
+                "schedule": {"encoder_placement": "prologue", "live": 4, "work_ahead": False},
+            },
+            [
+                "schedule.live: 4 has no effect, as schedule.encoder_placement is prologue",
+                "schedule.work_ahead: False has no effect",
+            ],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
+                "parallel__encoders": {"vision": {"data": 2, "tensor": 2}, "audio": {"data": 4}},
+                "model__decoder__layers": 2,
+                "schedule__live": 1,
+            },
+            ["schedule.live: 1 is refused", "valid: 2 or more"],
+        ),
+        (
+            {"parallel__decoder": {"stage": 3}, "model__decoder__layers": 3},
+            ["parallel.decoder: stage 3 covers 3 devices", "valid: data 2 x tensor 2; data 4"],
+        ),
+        ({"run__trace_step": 2}, ["run.trace_step: 2 has no pipeline", "valid: null"]),
+        (
+            {"parallel__encoders__audio": {"data": 2, "stage": 2}},
+            ["parallel.encoders.audio.stage: 2 needs stages of the decoder"],
+        ),
+        (
+            {"train__freeze": ["visoin"]},
+            ["train.freeze: visoin", "valid: decoder, vision, audio, vision.connector, audio.conn"],
+        ),
+        (
+            {"train__groups": {"visoin": {"learning_rate": 0.1}}},
+            ["train.groups: visoin is no part of the model", "valid: decoder, vision, audio"],
+        ),
+        (
+            {"train__groups": {"vision": {"learning_rate": 0.1}}, "train__freeze": ["vision"]},
+            ["train.groups: vision has no effect, as train.freeze has it, too; valid: left out"],
+        ),
+        (
+            {
+                "train__freeze": [
+                    "decoder",
+                    "vision",
+                    "audio",
+                    "vision.connector",
+                    "audio.connector",
+                ]
+            },
+            ["leave nothing to train"],
+        ),
+        (
+            {"parallel__decoder": {"expert": 4}},
+            ["parallel.decoder.expert: 4", "only 1 is", "valid: data 2 x tensor 2"],
+        ),
+        (
+            {"parallel__encoders__vision": {"expert": 4}},
+            ["parallel.encoders.vision.expert: 4", "only 1 is", "data 4"],
+        ),
+        # names
+        ({"parallel__encoders__video": {"data": 4}}, ["parallel.encoders.video", "vision, audio"]),
+        ({"data__budgets__video": 8}, ["data.budgets.video", "tokens, segments, vision, audio"]),
+        # sizes
+        (
+            {"parallel__decoder": {"tensor": 4}, "data__budgets__tokens": 64},
+            ["parallel.decoder.tensor: 4", "heads 2", "valid: data 2 x tensor 2; data 4"],
+        ),
+        (
+            {"parallel__decoder": {"context": 4}},
+            ["parallel.decoder.context: 4", "heads 2", "valid: data 2 x context 2"],
+        ),
+        (
+            {"parallel__decoder": {"context": 2, "tensor": 2}},
+            ["parallel.decoder.context x tensor: 4", "heads 2", "valid: data 2 x"],
+        ),
+        (
+            {"parallel__decoder": {"data": 2, "context": 2}, "data__budgets__tokens": 63},
+            ["data.budgets.tokens: 63", "multiple of 2 (parallel.decoder.context 2)", "62, 64"],
+        ),
+        (
+            {"model__decoder__d_ff": 33},
+            ["parallel.decoder.tensor: 2", "d_ff 33", "valid: data 4, ", "d_ff 32, ", "d_ff 34"],
+        ),
+        (
+            {"model__encoders__audio__heads": 1},
+            ["parallel.encoders.audio.tensor: 2", "heads 1", "model.encoders.audio"],
+        ),
+        (
+            {
+                "parallel__decoder": {"fsdp": 4},
+                "model__decoder__heads": 3,
+                "model__decoder__d_model": 18,
+            },
+            ["parallel.decoder.fsdp: 4", "d_model 18", "data 2 x fsdp 2"],
+        ),
+        # rows and budgets
+        ({"data__budgets__tokens": 63}, ["data.budgets.tokens: 63", "multiple of 2", "62, 64"]),
+        (
+            {"data__budgets__audio": 120},
+            ["data.budgets.audio: 120", "multiple of 16", "reduction 8", "112, 128"],
+        ),
+        (
+            {"data__rows": 6},
+            ["data.rows: 6", "multiple of 4", "encoders.vision", "nearest valid: 4, 8"],
+        ),
+        # media
+        (
+            {
+                "model__encoders__video": VALUES["model"]["encoders"]["vision"],
+                "parallel__encoders__video": {"data": 4},
+                "data__budgets__video": 64,
+            },
+            ["model.encoders.video: siglip takes image", "model.encoders.vision does", "valid"],
+        ),
+        (
+            {"data__image": {"mean": [0.5, 0.4, 0.3]}},
+            ["data.image.mean: [0.5, 0.4, 0.3]", "vision.channels 1", "valid lengths: 1"],
+        ),
+        (
+            {"model__encoders__vision__channels": 3, "data__image": {"std": [0.5, 0.4]}},
+            ["data.image.std: [0.5, 0.4]", "vision.channels 3", "valid lengths: 1, 3"],
+        ),
+        (
+            {"data__image__placeholder": "<audio>"},
+            ["data.audio.placeholder: <audio>", "data.image.placeholder", "valid: any other"],
+        ),
+        # evaluation
+        (
+            {"evaluate__max_new_tokens": 64},
+            ["evaluate.max_new_tokens: 64", "data.budgets.tokens 64", "valid: less than 64"],
+        ),
+        (
+            {"evaluate": {"enabled": False, "every": 2}},
+            ["evaluate.every: 2", "evaluate.enabled is false", "valid: null"],
+        ),
+        (
+            {"evaluate": {"loss": False, "exact_match": False}},
+            [
+                "evaluate.enabled: true measures nothing",
+                "evaluate.loss",
+                "false, evaluate.loss true, evaluate.exact",
+            ],
+        ),
+        # attention
+        ({"model__attention": "splash"}, ["model.attention: splash", "cpu", "auto, reference"]),
+        (
+            {"model__attention": "splash", "parallel__platform": "tpu"},
+            ["splash cannot run model.decoder", "64 tokens", "multiple of 128", "auto, reference"],
+        ),
+        (
+            {
+                "model__attention": "splash",
+                "parallel__platform": "tpu",
+                "data__budgets": {"tokens": 128, "segments": 8, "vision": 128, "audio": 128},
+            },
+            ["splash cannot run model.encoders.audio: 64 tokens", "valid: auto, reference"],
+        ),
+        (
+            {"model__attention": "pallas_gpu", "parallel__platform": "gpu", **ROWS_OF_128},
+            ["pallas_gpu cannot run model.decoder, model.encoders.vision", "head_dim 8", "cudnn"],
+        ),
+        (
+            {"model__attention": "cudnn", "parallel__platform": "gpu", "model__dtype": "float32"},
+            ["cudnn cannot run model.decoder", "activations are float32", "auto, reference"],
+        ),
+        # the rest
+        (
+            {"model__decoder__family": "gpt", "model__decoder__max_positions": 32},
+            ["model.decoder.max_positions: 32", "data.budgets.tokens 64", "64 or more"],
+        ),
+        ({"model__decoder__vocab": 4}, ["model.decoder.vocab: 4", "valid: null"]),
+        (
+            {"data__balancing": {"video": {"cost": "padded"}}},
+            ["data.balancing.video: no such tower", "decoder, vision, audio"],
+        ),
+        (
+            {"data__balancing": {"audio": {"algorithm": "best"}}},
+            ["data.balancing.audio.algorithm", "'best'", "contiguous", "module:function"],
+        ),
+        (
+            {"data__batch": "samples"},
+            ["data.batch: samples needs data.samples"],
+        ),
+        (
+            {"data__balance": "decoder", "data__balancing": {"audio": {"cost": "padded"}}},
+            ["data.balancing.audio has no effect, as data.balance is decoder"],
+        ),
+        (
+            {"data__lengths": "on_read", "data__lengths_folder": "x"},
+            ["data.lengths_folder: x has no effect, as data.lengths is on_read"],
+        ),
+        (
+            {"data__ladder": [0.5, 1]},
+            ["data.ladder: [0.5, 1.0] has no effect, as data.batch is tokens"],
+        ),
+        (
+            {"data__samples": 8},
+            ["data.samples: 8 has no effect, as data.batch is tokens"],
+        ),
+        (
+            {"data__batch": "samples", "data__samples": 8, "data__ladder": [0.5, 0.25, 1]},
+            ["data.ladder: [0.5, 0.25, 1.0] does not rise to 1"],
+        ),
+        (
+            {"data__batch": "samples", "data__samples": 8, "data__ladder": [0.5]},
+            ["data.ladder: [0.5] does not rise to 1"],
+        ),
+        (
+            {
+                "model__attention": "splash",
+                "parallel__platform": "tpu",
+                "parallel__decoder": {"data": 4},
+                "parallel__encoders__vision": {"data": 4},
+                "parallel__encoders__audio": {"data": 4},
+                "data__batch": "samples",
+                "data__samples": 8,
+                "data__ladder": [0.5, 1.0],
+                "data__budgets": {"tokens": 128, "segments": 8, "vision": 256, "audio": 512},
+            },
+            ["splash cannot run model.decoder: 64 tokens"],
+        ),
+        ({"data__tokenizer": "missing.json"}, ["data.tokenizer", "missing.json"]),
+    ],
+)
+def test_sections_that_disagree_are_refused(changes: dict[str, Any], parts: list[str]) -> None:
+    message = refused(**changes)
+    assert holds_all(message, parts), message
+
+
+@pytest.mark.parametrize(("platform", "backend"), [("gpu", "cudnn"), ("tpu", "splash")])
+def test_a_backend_that_can_run_everything_is_taken(platform: str, backend: str) -> None:
+    changes: dict[str, Any] = {"model__attention": backend, "parallel__platform": platform}
+    assert config(**changes, **ROWS_OF_128).model.attention == backend
+
+
+@pytest.mark.parametrize("section", ["parallel.encoders", "data.budgets"])
+def test_every_encoder_needs_a_plan_and_a_budget(section: str) -> None:
+    without = values()
+    first, second = section.split(".")
+    del without[first][second]["audio"]
+    with pytest.raises(ConfigError, match=rf"{section}\.audio: required"):
+        resolve(without, source="test")
+
+
+@given(st.sampled_from(divisors(8)), st.sampled_from(divisors(8)), st.sampled_from(divisors(8)))
+def test_a_plan_is_refused_exactly_if_it_does_not_fit(data: int, fsdp: int, tensor: int) -> None:
+    plan = {"data": data, "fsdp": fsdp, "tensor": tensor}
+    alone = {"vision": {"data": 8}, "audio": {"data": 8}}
+    changes: dict[str, Any] = {"parallel__devices": 8, "parallel__encoders": alone, "data__rows": 8}
+    fits = data * fsdp * tensor == 8 and tensor <= 2
+    if fits:
+        config(parallel__decoder=plan, **changes)
+    else:
+        assert "parallel.decoder" in refused(parallel__decoder=plan, **changes)
+
+
+def test_any_vocabulary_and_any_heads_of_keys_go_with_any_degree() -> None:
+    own = config(model__decoder__vocab=99, model__decoder__kv_heads=1)
+    assert own.parallel.decoder.tensor == 2
+
+
+def test_an_unset_vocabulary_is_the_tokenizers() -> None:
+    size = config().model.decoder.vocab_size
+    assert size % 64 == 0
+    assert config(data__tokenizer="bytes").model.decoder.vocab_size > size

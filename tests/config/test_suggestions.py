@@ -1,0 +1,126 @@
+"""What an error suggests is accepted, and ends what it is suggested for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mllm_jax.config.checks import check_sections
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.problems import NOT_ALONE, Changes, advised, changed
+from sharding.plan import divisors
+from tests.configs import values
+
+
+@st.composite
+def plans(draw: st.DrawFn, devices: int, stages: list[int]) -> dict[str, int]:
+    """Degrees that mostly multiply to `devices`."""
+    stage = draw(st.sampled_from(stages))
+    left = devices // stage if devices % stage == 0 else devices
+    plan = {"stage": stage}
+    for axis in ("tensor", "context", "fsdp"):
+        if draw(st.integers(0, 2)) == 0:
+            plan[axis] = draw(st.sampled_from(divisors(left)))
+            left //= plan[axis]
+    return plan | {"data": left if draw(st.integers(0, 7)) else draw(st.integers(1, 8))}
+
+
+@st.composite
+def settings_of_a_run(draw: st.DrawFn) -> dict[str, Any]:
+    """Values that are right by themselves, and may not go together."""
+    devices = draw(st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16]))
+    stages = draw(st.sampled_from([[1], [1, 2, 4], [2, 3, 4]]))
+    decoder = draw(plans(devices, stages))
+    encoders = {
+        n: draw(plans(devices, [1, *divisors(decoder["stage"])])) for n in ("vision", "audio")
+    }
+    if draw(st.integers(0, 9)) == 0:
+        del encoders["audio"]
+    heads = draw(st.sampled_from([1, 2, 4, 6, 8]))
+    tower = {"d_model": 24 * heads, "heads": heads, "d_ff": draw(st.sampled_from([24, 48, 50]))}
+    layers = {name: draw(st.integers(1, 6)) for name in ("decoder", "vision", "audio")}
+    return {
+        "parallel__devices": devices,
+        "parallel__decoder": decoder,
+        "parallel__encoders": encoders,
+        "parallel__platform": draw(st.sampled_from(["cpu", "cpu", "gpu", "tpu"])),
+        "model__attention": draw(st.sampled_from(["auto", "auto", "splash", "cudnn"])),
+        "model__decoder": {**tower, "layers": layers["decoder"], "vocab": draw(vocabularies())},
+        "model__encoders__vision__layers": layers["vision"],
+        "model__encoders__audio__layers": layers["audio"],
+        "model__encoders__vision__heads": draw(st.sampled_from([1, 2, 4])),
+        "data__rows": draw(st.integers(1, 24)),
+        "data__budgets": {
+            "tokens": draw(st.integers(1, 300)),
+            "segments": 4,
+            "vision": draw(st.integers(1, 300)),
+            "audio": draw(st.integers(1, 300)),
+        }
+        | ({"video": 8} if draw(st.integers(0, 9)) == 0 else {}),
+        "train__accumulate": draw(st.integers(1, 4)),
+        "evaluate": {
+            "enabled": draw(st.booleans()),
+            "max_new_tokens": draw(st.integers(1, 40)),
+            "every": draw(st.sampled_from([None, None, 5])),
+        },
+        "schedule": draw(schedules(decoder["stage"])),
+    }
+
+
+def vocabularies() -> st.SearchStrategy[int]:
+    """Sizes with many divisors and with few."""
+    return st.sampled_from([5040, 5040, 5041, 5042])
+
+
+@st.composite
+def schedules(draw: st.DrawFn, stages: int) -> dict[str, Any]:
+    if stages == 1 and draw(st.integers(0, 3)):
+        return {}
+    chosen = {
+        "chunks": draw(st.integers(1, 3)),
+        "encoder_placement": draw(
+            st.sampled_from(["bubbles", "bubbles", "prologue", "first_stage"])
+        ),
+        "live": draw(st.sampled_from([None, None, 1, 2])),
+        "pieces": draw(st.sampled_from([{}, {}, {"vision": 2}, {"audio": 3}, {"video": 1}])),
+        "fsdp_gather": draw(st.sampled_from(["step", "layer"])),
+        "pad_layers": draw(st.booleans()),
+        "hardware": draw(st.sampled_from([None, None, "h100", "h1"])),
+    }
+    kept = draw(st.sets(st.sampled_from(sorted(chosen))))
+    return {key: chosen[key] for key in kept}
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(settings_of_a_run())
+def test_what_is_suggested_is_accepted(changes: dict[str, Any]) -> None:
+    """The first choices of all problems, and any choice with the first ones of the others."""
+    config = ExperimentConfig.model_validate(values(**changes))
+    problems = advised(config, check_sections)
+    if any(not problem.choices for problem in problems):
+        assert all(str(problem).endswith(f"valid: {NOT_ALONE}") for problem in problems)
+        return
+    for problem in problems:
+        first = problem.choices[0]
+        others = [own.choices[0].changes for own in problems if own.choices[0] is not first]
+        for choice in problem.choices:
+            assert choice.label in str(problem)
+            followed = changed(config, merged([*others, choice.changes]))
+            assert followed is not None
+            assert not check_sections(followed), (str(problem), choice)
+
+
+def merged(changes: list[Changes]) -> dict[str, Any]:
+    return {key: value for own in changes for key, value in own.items()}
+
+
+def test_what_no_value_mends_leaves_the_choices_of_others() -> None:
+    video = values()["model"]["encoders"]["vision"]
+    plan = {"model__encoders__video": video, "parallel__encoders__video": {"data": 4}}
+    sizes = {"data__budgets__video": 64, "data__rows": 6, "model__decoder__vocab": 64}
+    config = ExperimentConfig.model_validate(values(**plan, **sizes))
+    rows, second = map(str, advised(config, check_sections))
+    assert rows.endswith("nearest valid: 4, 8")
+    assert second.endswith("valid: one encoder for each kind of media")

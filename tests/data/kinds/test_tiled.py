@@ -1,0 +1,239 @@
+"""Tiled images from lengths to batches: each tile a segment, each output where it belongs."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.faults import Fault, FaultKind
+from data.kinds.modality import Modality
+from data.kinds.tiles import WHOLE
+from data.loading.assemble import Assembler, Batch, BatchArrays
+from data.planning.lengths import LengthTable, measure, open_lengths
+from data.planning.packing import make_capacity
+from data.planning.stream import Consumer, LoaderState, Placement, Planner, runs_of_plan
+from data.planning.suggest import suggest_budgets
+from data.processing.processor import Processor
+from data.sample import DataError, Lengths, Medium, Sample, SampleError
+from tests.data.kinds.tiled import PLACEHOLDER, TILE, TILED, TILING, TiledProcessor, tiled_source
+from tests.data.loading.test_loader import assert_same_step, take
+from tests.data.loading.test_on_read import HOSTS, read
+from tests.data.samples import AUDIO, WORK, ListSource, MakeConfig, Picture, all_rows, make_sample
+
+BUDGETS = {"tokens": 160, "vision": 9 * TILE, "audio": 8, "segments": 24}
+CAPACITY = make_capacity(BUDGETS, (TILED, AUDIO))
+
+
+@pytest.fixture
+def processor(make_config: MakeConfig) -> TiledProcessor:
+    return TiledProcessor(make_config(budgets=BUDGETS), [TILED, AUDIO])
+
+
+def step(
+    source: ListSource, processor: Processor, config: Any
+) -> tuple[Batch, tuple[Placement, ...]]:
+    """The first step, and where its samples lie."""
+    state, consumer = LoaderState(0), Consumer(WORK)
+    lengths = measure(source, processor)
+    plan = Planner(source, lengths, config, CAPACITY, state, consumer).plan()
+    apart = config.balance == "per_phase"
+    batch, bad = Assembler(source, processor, config, all_rows(config.rows), apart)(
+        plan.placements, CAPACITY
+    )
+    assert not bad
+    return batch, plan.placements
+
+
+def outputs(inputs: np.ndarray) -> np.ndarray:
+    """Stands for encoder and connector: `[n, features]` to `[n / reduction]`."""
+    return inputs.reshape(len(inputs) // TILED.reduction, -1).sum(1)
+
+
+def kept(medium: Medium) -> np.ndarray:
+    """Outputs of a medium that land."""
+    assert medium.tiles is not None
+    return (outputs(medium.inputs)[medium.tiles.taps] * medium.tiles.shares).sum(1)
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 1000), balance=st.sampled_from(["none", "decoder", "per_phase"]))
+def test_every_output_lands_where_its_image_stands(
+    seed: int, balance: str, make_config: MakeConfig
+) -> None:
+    config = make_config(budgets=BUDGETS, rows=3, balance=balance)
+    processor = TiledProcessor(config, [TILED, AUDIO])
+    source = tiled_source(40, seed)
+    batch, placements = step(source, processor, config)
+    decoder, vision = batch["decoder"], batch["encoders"]["vision"]
+    made = []
+    for inputs, taps, shares in zip(
+        vision["inputs"], vision["taps"], vision["shares"], strict=True
+    ):
+        made.append((outputs(inputs)[taps] * shares).sum(1))
+    flat = np.concatenate(made)
+    for p in placements:
+        example = processor.process(source[p.index])
+        span = np.s_[p.row, p.start : p.start + p.lengths.tokens]
+        tokens, index = decoder["tokens"][span], decoder["media"]["vision"][span]
+        np.testing.assert_array_equal(tokens, example.tokens)
+        np.testing.assert_array_equal(index >= 0, tokens == PLACEHOLDER)
+        expected = [kept(medium) for medium in example.media.get("vision", ())]
+        wanted = np.concatenate([np.zeros(0), *expected])
+        np.testing.assert_allclose(flat[index[index >= 0]], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
+def test_each_tile_is_a_segment_of_its_own(
+    balance: str, processor: TiledProcessor, make_config: MakeConfig
+) -> None:
+    config = make_config(budgets=BUDGETS, rows=3, balance=balance)
+    batch, placements = step(tiled_source(40), processor, config)
+    vision = batch["encoders"]["vision"]
+    media = [n for p in placements for n in p.lengths.media.get("vision", ())]
+    tiles = sum(media) // TILE
+    assert min(media) == TILE < max(media)
+    for row in range(3):
+        ids = vision["segment_ids"][row]
+        numbers, counts = np.unique(ids[ids > 0], return_counts=True)
+        assert numbers.tolist() == list(range(1, len(numbers) + 1))
+        assert set(counts.tolist()) <= {TILE}
+        tiles -= len(numbers)
+        for number in numbers:
+            assert len({*map(tuple, vision["positions"][row, ids == number].tolist())}) == TILE
+        assert (vision["sizes"][row, ids > 0] == 4).all()
+    assert tiles == 0
+
+
+def test_runs_are_where_outputs_land(processor: TiledProcessor, make_config: MakeConfig) -> None:
+    config = make_config(budgets=BUDGETS, rows=3, balance="per_phase")
+    batch, placements = step(tiled_source(40), processor, config)
+    media = batch["decoder"]["media"]["vision"]
+    found = np.full_like(media, -1)
+    per_row = BUDGETS["vision"] // TILED.reduction
+    for row, first, at, token, count in runs_of_plan(placements, (TILED, AUDIO))["vision"]:
+        assert (found[at, token : token + count] == -1).all()
+        found[at, token : token + count] = row * per_row + first + np.arange(count)
+    np.testing.assert_array_equal(found, media)
+
+
+def test_arrays_of_tiles_are_those_of_tiled_encoders_alone(
+    processor: TiledProcessor, make_config: MakeConfig
+) -> None:
+    batch, _ = step(tiled_source(5), processor, make_config(budgets=BUDGETS, rows=2))
+    vision, audio = batch["encoders"]["vision"], batch["encoders"]["audio"]
+    shape = (2, BUDGETS["vision"] // TILED.reduction, 4)
+    assert (vision["taps"].shape, vision["taps"].dtype) == (shape, np.int32)
+    assert (vision["shares"].shape, vision["shares"].dtype) == (shape, np.float32)
+    assert not {"taps", "shares"} & set(audio)
+
+
+def test_what_crosses_hosts_is_what_lands() -> None:
+    lengths = Lengths(90, {"vision": (5 * TILE,)}, {"vision": (2,)}, {"vision": ((2, 4),)})
+    assert TILED.landed(5 * TILE, TILED.grids(lengths)[0]) == 8 + 8
+    assert TILED.segments(5 * TILE) == 5
+
+
+# ---- measured lengths ----------------------------------------------------------------------------
+
+
+def test_grids_are_kept_and_found_again(
+    processor: TiledProcessor, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    source = tiled_source(30)
+    source.fingerprint, source.home = "one", tmp_path
+    config = make_config(budgets=BUDGETS)
+    measured = [processor.measure(source[i]) for i in range(30)]
+    table = open_lengths(source, processor, config)
+    again = open_lengths(source, processor, config)
+    for found in (table, again, pickle.loads(pickle.dumps(again))):
+        assert [found[i] for i in range(30)] == measured
+    assert any(WHOLE in own.grids.get("vision", ()) for own in measured)
+    assert again.folder is not None
+    (again.folder / "vision.grids.npy").unlink()
+    with pytest.raises(DataError, match="are damaged"):
+        open_lengths(source, processor, config)
+
+
+def test_other_grids_are_other_lengths() -> None:
+    grids = [((2, 4),), ((1, 4),)]
+    tables = [
+        LengthTable.of(
+            [Lengths(9, {"vision": (2 * TILE,)}, {"vision": (1,)}, {"vision": grid})],
+            ["vision"],
+            ["vision"],
+        )
+        for grid in grids
+    ]
+    assert tables[0].digest != tables[1].digest
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3])
+def test_hosts_send_each_other_tiles(
+    hosts: int, processor: TiledProcessor, make_config: MakeConfig
+) -> None:
+    source = tiled_source(60)
+    config = make_config(budgets=BUDGETS, lookahead=30, balance="per_phase")
+    for rows, steps in zip(HOSTS[hosts], read(4, source, processor, config, hosts), strict=True):
+        expected = take(4, source, processor, config, rows=rows)
+        for found, wanted in zip(steps, expected, strict=True):
+            assert_same_step(found, wanted)
+
+
+def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
+    """Its outputs are zero, and the newlines stay."""
+    config = make_config(budgets=BUDGETS, rows=1, balance="per_phase")
+
+    class Broken(TiledProcessor):
+        def medium(self, sample: Any, encoder: str, number: int, expected: Lengths) -> Medium:
+            raise SampleError(sample.name, Fault(FaultKind.IMAGE, "broken"))
+
+    bare = make_sample("one")
+    source = ListSource([Sample(bare.name, bare.turns, (Picture(16, 16),))])
+    processor = Broken(config, [TILED, AUDIO])
+    lengths = measure(source, processor)
+    state = LoaderState(0)
+    plan = Planner(source, lengths, config, CAPACITY, state, Consumer(WORK)).plan()
+    batch, bad = Assembler(source, processor, config, all_rows(1), True)(plan.placements, CAPACITY)
+    assert [fault.text for _, fault in bad] == ["broken"]
+    vision = batch["encoders"]["vision"]
+    assert vision["segment_ids"].any()
+    assert not vision["shares"].any()
+    assert (batch["decoder"]["tokens"] == TILED.newline).any()
+
+
+def test_suggested_budgets_are_whole_tiles(processor: TiledProcessor) -> None:
+    lengths = measure(tiled_source(60), processor)
+    larger = replace(TILED, tiling=replace(TILING, outputs=(3, 5)))
+    budgets = suggest_budgets(lengths, (larger, AUDIO), rows=2, samples_per_step=16)
+    assert budgets["vision"] % (15 * TILED.reduction) == 0
+    most = max(sum(own.media.get("vision", ())) for own in map(lengths.__getitem__, range(60)))  # type: ignore[union-attr]
+    assert budgets["vision"] >= most
+
+
+# ---- bad input -----------------------------------------------------------------------------------
+
+
+def test_images_that_are_not_cut_are_refused(
+    processor: TiledProcessor, make_config: MakeConfig
+) -> None:
+    source = tiled_source(5)
+    _, placements = step(source, processor, make_config(budgets=BUDGETS, rows=1))
+    placement = next(p for p in placements if p.lengths.media)
+    medium = processor.process(source[placement.index]).media["vision"][0]
+    arrays = BatchArrays(all_rows(1), processor.modalities, CAPACITY)
+    with pytest.raises(ValueError, match="vision: images are cut into tiles by all or by none"):
+        arrays.write_medium(placement, "vision", 0, replace(medium, tiles=None))
+
+
+def test_tiles_need_a_newline() -> None:
+    with pytest.raises(ValueError, match="tiles need a newline, and a newline tiles"):
+        Modality("vision", "image", tiling=TILING)
+    with pytest.raises(ValueError, match="got None and 3"):
+        Modality("vision", "image", newline=3)

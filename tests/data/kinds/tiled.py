@@ -1,0 +1,120 @@
+"""A processor of tiled images for the tests of data/: noise for pixels, numbers for texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from data.config import DataConfig
+from data.kinds.modality import Modality
+from data.kinds.tiles import WHOLE, Layout, Tiling, layout_of, taps_of
+from data.processing.processor import Processor
+from data.sample import Example, Lengths, MediaError, Medium, Sample, SampleError, Tiles
+from tests.data.samples import ListSource, Picture, make_sample
+
+TILING = Tiling(((8, 8), (8, 16), (16, 8), (16, 16)), (8, 8), (2, 4), most=2)
+TILED = Modality(
+    "vision", "image", patch=(2, 2), channels=1, block=(2, 1), tiling=TILING, newline=9999
+)
+PLACEHOLDER = 7
+#: Inputs of a tile.
+TILE = 16
+
+
+class TiledProcessor(Processor):
+    """Images of a sample alone are cut into tiles, several are only seen whole."""
+
+    def __init__(self, config: DataConfig, modalities: Sequence[Modality]) -> None:
+        # Only released processors cut images.
+        super().__init__(config, [replace(m, tiling=None, newline=None) for m in modalities])
+        self.modalities = {modality.name: modality for modality in modalities}
+
+    def measure(self, sample: Sample) -> Lengths:
+        layouts = _layouts(sample, [image.size() for image in sample.images])
+        tokens, starts, _ = _text(sample, layouts)
+        return Lengths(len(tokens) - 1, *_by_encoder(layouts, starts))
+
+    def read(self, sample: Sample) -> Example:
+        sizes = [image.load(1).shape for image in sample.images]
+        layouts = _layouts(sample, [(rows, columns) for rows, columns, _ in sizes])
+        media = {"vision": tuple(map(_medium, layouts))} if layouts else {}
+        return _example(sample, layouts, media)
+
+    def text(self, sample: Sample, expected: Lengths) -> Example:
+        layouts = _layouts(sample, [image.size() for image in sample.images])
+        return _example(sample, layouts, {})
+
+    def medium(self, sample: Sample, encoder: str, number: int, expected: Lengths) -> Medium:
+        return self.read(sample).media[encoder][number]
+
+
+def _layouts(sample: Sample, sizes: Sequence[tuple[int, int]]) -> list[Layout | None]:
+    try:
+        layouts = [layout_of(size, TILING) for size in sizes]
+    except MediaError as error:
+        raise SampleError(sample.name, error.fault) from error
+    return [layout if len(layouts) == 1 else None for layout in layouts]
+
+
+def _inputs(layout: Layout | None) -> int:
+    return TILE * (1 if layout is None else 1 + layout.tiles[0] * layout.tiles[1])
+
+
+def _grid(layout: Layout | None) -> tuple[int, int]:
+    return WHOLE if layout is None else layout.grid
+
+
+def _by_encoder(
+    layouts: Sequence[Layout | None], starts: Sequence[int]
+) -> tuple[dict[str, tuple], dict[str, tuple], dict[str, tuple]]:
+    if not layouts:
+        return {}, {}, {}
+    media, grids = map(_inputs, layouts), map(_grid, layouts)
+    return {"vision": tuple(media)}, {"vision": tuple(starts)}, {"vision": tuple(grids)}
+
+
+def _text(
+    sample: Sample, layouts: Sequence[Layout | None]
+) -> tuple[list[int], list[int], list[bool]]:
+    """Ids, where media begin, and what is learnt."""
+    ids, starts = [1, 2], []
+    for layout in layouts:
+        starts.append(len(ids))
+        ids += [*TILED.in_text(_inputs(layout), _grid(layout), PLACEHOLDER), 3]
+    asked = len(ids)
+    ids += list(range(100, 101 + len(sample.turns[-1].text)))
+    return ids, starts, [i >= asked for i in range(len(ids))]
+
+
+def _example(
+    sample: Sample, layouts: Sequence[Layout | None], media: dict[str, tuple[Medium, ...]]
+) -> Example:
+    tokens, starts, learnt = _text(sample, layouts)
+    ids, weight = np.array(tokens, np.int32), np.array(learnt[1:], np.float32)
+    first = {"vision": tuple(starts)} if layouts else {}
+    return Example(ids[:-1], ids[1:], weight, media, first)
+
+
+def _medium(layout: Layout | None) -> Medium:
+    """Random inputs that any other image has not."""
+    count = _inputs(layout)
+    rng = np.random.default_rng([] if layout is None else [*layout.inner, *layout.resolution])
+    places = np.moveaxis(np.indices((4, 4), np.int32), 0, -1).reshape(-1, 2)
+    positions = np.tile(places, (count // TILE, 1))
+    inputs = rng.normal(size=(count, TILED.features)).astype(np.float32)
+    return Medium(inputs, positions, (4, 4), Tiles(_grid(layout), *taps_of(layout, TILING)))
+
+
+def tiled_source(count: int, seed: int = 0) -> ListSource:
+    """Samples of text, of one image of any size, and of several."""
+    rng = np.random.default_rng(seed)
+    samples = []
+    for i in range(count):
+        images = tuple(
+            Picture(*rng.integers(3, 40, 2).tolist()) for _ in range(rng.choice([0, 1, 1, 1, 2, 3]))
+        )
+        bare = make_sample(f"s{i}", answer="1" * int(rng.integers(1, 9)))
+        samples.append(Sample(bare.name, bare.turns, images))
+    return ListSource(samples)

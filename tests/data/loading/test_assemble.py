@@ -1,0 +1,207 @@
+"""The packed batch against the samples it was made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.config import DataConfig
+from data.kinds.modality import Modality
+from data.loading.assemble import Assembler, Batch
+from data.planning.lengths import measure
+from data.planning.packing import make_capacity
+from data.planning.stream import NO_CONSUMER, LoaderState, Placement, Planner
+from data.processing.processor import Processor, make_processor
+from data.sample import Example
+from tests.data.samples import (
+    AUDIO,
+    BUDGETS,
+    VISION,
+    ListSource,
+    MakeConfig,
+    all_rows,
+    mixed_source,
+)
+
+BLOCKY = Modality("vision", "image", patch=(8, 8), channels=3, block=(2, 2))
+#: Encoders of both kinds: pixel shuffle, class tokens, frames behind clips, averages of pairs.
+ENCODERS = (
+    (VISION, AUDIO),
+    (BLOCKY, replace(AUDIO, lookahead=2)),
+    (replace(BLOCKY, class_token="dropped"), replace(AUDIO, pool=2)),
+    (replace(VISION, class_token="kept"), replace(AUDIO, pool=2, lookahead=2)),
+)
+
+
+def first_step(
+    source: ListSource, processor: Processor, config: DataConfig
+) -> tuple[Batch, tuple[Placement, ...]]:
+    modalities = tuple(processor.modalities.values())
+    capacity = make_capacity(config.budgets, modalities)
+    lengths = measure(source, processor)
+    plan = Planner(source, lengths, config, capacity, LoaderState(0), NO_CONSUMER).plan()
+    assembler = Assembler(source, processor, config, all_rows(config.rows))
+    batch, skipped = assembler(plan.placements, plan.capacity)
+    assert not skipped
+    return batch, plan.placements
+
+
+def outputs_of(batch: Batch, modality: Modality) -> np.ndarray:
+    """All encoder inputs as [rows * T_out, reduction * F]: what one output is made of."""
+    inputs = batch["encoders"][modality.name]["inputs"]
+    return inputs.reshape(-1, modality.reduction * modality.features)
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 1000), encoders=st.sampled_from(ENCODERS))
+def test_every_sample_can_be_read_back_from_the_batch(
+    seed: int, encoders: tuple[Modality, ...], make_config: MakeConfig
+) -> None:
+    config = make_config(rows=3)
+    source = mixed_source(40, seed)
+    processor = make_processor(config, encoders)
+    batch, placements = first_step(source, processor, config)
+    decoder = batch["decoder"]
+    for placement in placements:
+        example = processor.process(source[placement.index])
+        span = np.s_[placement.row, placement.start : placement.start + len(example.tokens)]
+        for key in ("tokens", "targets", "loss_weight"):
+            np.testing.assert_array_equal(decoder[key][span], getattr(example, key))
+        np.testing.assert_array_equal(decoder["positions"][span], np.arange(len(example.tokens)))
+        assert set(decoder["segment_ids"][span].tolist()) == {placement.segment}
+        for modality in processor.modalities.values():
+            index = decoder["media"][modality.name][span]
+            slots = slots_of(example, modality)
+            np.testing.assert_array_equal(np.flatnonzero(index >= 0), slots)
+            landed = outputs_of(batch, modality)[index[slots]]
+            np.testing.assert_array_equal(landed, expected_outputs(example, modality))
+
+
+def slots_of(example: Example, modality: Modality) -> np.ndarray:
+    """Tokens at which the outputs of a sample's media land."""
+    media = example.media.get(modality.name, ())
+    starts = example.starts.get(modality.name, ())
+    runs = [
+        start + np.arange(modality.outputs(len(medium.inputs)))
+        for start, medium in zip(starts, media, strict=True)
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *runs])
+
+
+def expected_outputs(example: object, modality: Modality) -> np.ndarray:
+    """The features of a sample's media, padded to whole outputs that land: [n, reduction * F]."""
+    parts = [np.zeros((0, modality.reduction * modality.features), np.float32)]
+    for medium in example.media.get(modality.name, ()):  # type: ignore[attr-defined]
+        slack = -len(medium.inputs) % modality.reduction
+        padded = np.pad(medium.inputs, ((0, slack), (0, 0)))
+        whole = padded.reshape(-1, modality.reduction * modality.features)
+        parts.append(whole[: modality.outputs(len(medium.inputs))])
+    return np.concatenate(parts)
+
+
+def test_what_no_sample_takes_is_padding(processor: Processor, make_config: MakeConfig) -> None:
+    config = make_config(rows=2)
+    source = mixed_source(30)
+    batch, placements = first_step(source, processor, config)
+    decoder = batch["decoder"]
+    empty = decoder["segment_ids"] == 0
+    assert (~empty).sum() == sum(p.lengths.tokens for p in placements)
+    for key in ("tokens", "targets", "loss_weight", "positions"):
+        assert not decoder[key][empty].any()
+    for name in ("vision", "audio"):
+        assert (decoder["media"][name][empty] == -1).all()
+        encoder = batch["encoders"][name]
+        free = encoder["segment_ids"] == 0
+        used = sum(sum(p.lengths.media.get(name, ())) for p in placements)
+        assert (~free).sum() == used
+        assert not encoder["inputs"][free].any()
+
+
+def test_each_medium_is_a_segment_with_its_own_positions(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    config = make_config(rows=2)
+    batch, placements = first_step(mixed_source(30), processor, config)
+    for row in range(2):
+        audio = batch["encoders"]["audio"]
+        media = [n for p in placements if p.row == row for n in p.lengths.media.get("audio", ())]
+        for segment, length in enumerate(media, start=1):
+            at = np.flatnonzero(audio["segment_ids"][row] == segment)
+            np.testing.assert_array_equal(audio["positions"][row, at], np.arange(length))
+            np.testing.assert_array_equal(np.diff(at), 1)
+        vision = batch["encoders"]["vision"]
+        for segment in range(1, int(vision["segment_ids"][row].max()) + 1):
+            at = vision["segment_ids"][row] == segment
+            (grid,) = np.unique(vision["sizes"][row, at], axis=0)
+            places = vision["positions"][row, at].tolist()
+            assert sorted(map(tuple, places)) == list(np.ndindex(*grid))
+
+
+@pytest.mark.parametrize("encoders", ENCODERS[2:])
+def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
+    encoders: tuple[Modality, ...], make_config: MakeConfig
+) -> None:
+    """Class tokens by their position, frames behind a clip by the sign of its segment."""
+    image, clip = encoders
+    config = make_config(rows=2)
+    batch, placements = first_step(mixed_source(30), make_processor(config, encoders), config)
+    vision, audio = (batch["encoders"][name] for name in ("vision", "audio"))
+    for placement in placements:
+        lengths = placement.lengths.media
+        media = zip(placement.media["vision"], lengths.get("vision", ()), strict=True)
+        for (row, start, _), length in media:
+            at = start + (0 if image.class_token == "kept" else length - 1)
+            assert vision["positions"][row, at].tolist() == [-1, -1]
+            assert not vision["inputs"][row, at].any()
+            assert (vision["positions"][row, start : start + length] < 0).sum() == 2
+            output = (row * vision["inputs"].shape[1] + at) // image.reduction
+            landed = batch["decoder"]["media"]["vision"]
+            assert (output in landed) == (image.class_token == "kept")
+        media = zip(placement.media["audio"], lengths.get("audio", ()), strict=True)
+        for (row, start, segment), length in media:
+            ids = audio["segment_ids"][row, start : start + length]
+            expected = [segment] * (length - clip.lookahead) + [-segment] * clip.lookahead
+            assert ids.tolist() == expected
+
+
+@given(frames=st.integers(1, 3000), lookahead=st.sampled_from([0, 2]))
+def test_averages_of_pairs_are_counted_as_released(frames: int, lookahead: int) -> None:
+    """Qwen2-Audio's: two convolutions, the second of stride 2, then an average over pairs."""
+    modality = Modality("audio", "audio", stride=4, pool=2, lookahead=lookahead)
+    convolved = (frames - 1) // 2 + 1
+    assert modality.outputs(frames + lookahead) == (convolved - 2) // 2 + 1
+    assert modality.span(frames + lookahead) >= frames + lookahead
+    assert modality.span(frames + lookahead) % 4 == 0
+
+
+def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None:
+    batch, _ = first_step(mixed_source(10), processor, make_config(rows=2))
+    decoder, audio, vision = batch["decoder"], *map(batch["encoders"].get, ("audio", "vision"))
+    for key in ("tokens", "targets", "segment_ids", "positions"):
+        assert (decoder[key].shape, decoder[key].dtype) == ((2, BUDGETS["tokens"]), np.int32)
+    assert decoder["loss_weight"].dtype == np.float32
+    assert set(decoder["media"]) == {"vision", "audio"}
+    assert (audio["inputs"].shape, audio["inputs"].dtype) == ((2, 640, 40), np.float32)
+    assert (audio["positions"].shape, audio["positions"].dtype) == ((2, 640), np.int32)
+    assert vision["inputs"].shape == (2, 72, 128)
+    assert vision["positions"].shape == vision["sizes"].shape == (2, 72, 2)
+    assert "sizes" not in audio
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"decoder": [0]}, r"rows are given for \['decoder'\]; valid: exactly"),
+        ({"decoder": [0], "vision": [4], "audio": []}, r"rows of vision: \[4\] are not distinct"),
+        ({"decoder": [0, 0], "vision": [], "audio": []}, r"rows of decoder: \[0, 0\] are not"),
+    ],
+)
+def test_impossible_rows_are_refused(
+    rows: dict[str, list[int]], message: str, processor: Processor, config: DataConfig
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Assembler(mixed_source(3), processor, config, rows)

@@ -1,0 +1,110 @@
+"""Data that have become others are noticed; copies of them are not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.config import DataConfig
+from data.loading import identity
+from data.loading.identity import check_same_data, identities
+from data.sample import DataError
+from data.sources import make_source
+from data.sources.formats.storage import File
+from tests.data.samples import BUDGETS, MakeConfig
+
+
+def record(number: int) -> dict[str, Any]:
+    said = [("human", f"Question {number}?"), ("gpt", f"Answer {number}.")]
+    return {"conversations": [{"from": who, "value": text} for who, text in said]}
+
+
+def written(folder: Path, records: int, name: str = "train.jsonl") -> Path:
+    folder.mkdir(exist_ok=True)
+    lines = [json.dumps(record(number)) + "\n" for number in range(records)]
+    (folder / name).write_text("".join(lines))
+    return folder / name
+
+
+def configure(make_config: MakeConfig, path: Path, **changes: Any) -> DataConfig:
+    source = {"kind": "llava", "path": str(path)}
+    return make_config(**{"source": source, "tokenizer": "bytes", "budgets": BUDGETS} | changes)
+
+
+def of(config: DataConfig) -> identity.Identities:
+    return identities(make_source(config))
+
+
+def test_fewer_records_are_refused_by_name(make_config: MakeConfig, tmp_path: Path) -> None:
+    config = configure(make_config, written(tmp_path, 300))
+    before = of(config)
+    written(tmp_path, 120)
+    with pytest.raises(DataError, match=r"data.source: 300 -> 120 samples, \d+ -> \d+ bytes\n"):
+        check_same_data(before, of(config), config)
+    accepting = config.model_copy(update={"accept_changes": True})
+    (line,) = check_same_data(before, of(config), accepting)
+    assert "300 -> 120 samples" in line
+    assert check_same_data(before, before, config) == []
+
+
+def test_a_copy_elsewhere_is_the_same_data(make_config: MakeConfig, tmp_path: Path) -> None:
+    path = written(tmp_path / "here", 20)
+    before = of(configure(make_config, path))
+    (tmp_path / "there").mkdir()
+    copied = Path(shutil.copy(path, tmp_path / "there"))
+    os.utime(copied, (1, 1))
+    assert of(configure(make_config, copied)) == before
+
+
+@settings(max_examples=20)
+@given(at=st.integers(0, 5000), size=st.sampled_from([2**6, 2**16]))
+def test_a_changed_byte_is_noticed_where_files_are_looked_at(
+    make_config: MakeConfig, tmp_path_factory: pytest.TempPathFactory, at: int, size: int
+) -> None:
+    """Anywhere in a small file; in a large one, at its ends and in places between."""
+    path = written(tmp_path_factory.mktemp("data"), 60)
+    content = bytearray(path.read_bytes())
+    at = at % len(content)
+    file = File(str(path), len(content), "")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(identity, "_LOOK", size)
+        places = identity._looks(len(content))
+        before = identity._digest([file])
+        content[at] ^= 1
+        path.write_bytes(content)
+        seen = any(start <= at < start + size for start in places)
+        assert (identity._digest([file]) != before) is seen
+    assert seen or len(content) > size * 32
+
+
+def test_members_of_a_mixture_are_compared_one_by_one(
+    make_config: MakeConfig, tmp_path: Path
+) -> None:
+    def mixed(**members: Path) -> DataConfig:
+        sources = {
+            name: {"source": {"kind": "llava", "path": str(path)}} for name, path in members.items()
+        }
+        source = {"kind": "mixture", "members": sources}
+        return configure(make_config, tmp_path, source=source)
+
+    one, two = written(tmp_path / "a", 9), written(tmp_path / "b", 9, "other.jsonl")
+    before = of(mixed(one=one, two=two))
+    two.write_text(two.read_text().replace("Answer 3", "answer 3"))
+    now = mixed(one=one, three=two)
+    with pytest.raises(DataError) as error:
+        check_same_data(before, of(now), now)
+    told = str(error.value).splitlines()[1:3]
+    assert told == [
+        "  data.source.members.three: was not there before",
+        "  data.source.members.two: is no longer there",
+    ]
+    changed = mixed(one=one, two=two)
+    with pytest.raises(DataError, match=r"other data:\n  data.source.members.two: other contents"):
+        check_same_data(before, of(changed), changed)

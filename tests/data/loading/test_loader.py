@@ -1,0 +1,303 @@
+"""The loader: exact resumption, any workers, any hosts, nothing left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from data.config import DataConfig
+from data.faults import Fault, FaultKind
+from data.loading import prefetch
+from data.loading.loader import Loader, Step
+from data.planning.stream import Consumer, LoaderState
+from data.processing.processor import Processor, make_processor
+from data.sample import DataError, SampleError
+from data.sources import Source
+from tests.data.samples import (
+    AUDIO,
+    VISION,
+    WORK,
+    ListSource,
+    MakeConfig,
+    Picture,
+    all_rows,
+    make_sample,
+)
+
+
+def arrays(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Names and arrays of a nested batch."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from arrays(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def assert_same_step(actual: Step, expected: Step) -> None:
+    assert actual.state == expected.state
+    assert actual.skipped == expected.skipped
+    assert actual.stats.used == expected.stats.used
+    wanted = dict(arrays(expected.batch))
+    assert dict(arrays(actual.batch)).keys() == wanted.keys()
+    for name, array in arrays(actual.batch):
+        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+
+
+def take(
+    count: int,
+    source: Source,
+    processor: Processor,
+    config: DataConfig,
+    state: LoaderState | None = None,
+    rows: dict[str, list[int]] | None = None,
+) -> list[Step]:
+    rows = rows or all_rows(config.rows)
+    consumer = Consumer(WORK, microbatches=2)
+    with Loader(source, processor, config, 5, rows, state, consumer) as loader:
+        return [next(loader) for _ in range(count)]
+
+
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
+def test_a_loader_continues_from_the_state_of_every_step(
+    balance: str, demo: Source, processor: Processor, make_config: MakeConfig
+) -> None:
+    config = make_config(balance=balance, lookahead=96)
+    steps = take(8, demo, processor, config)  # several epochs of the small demo
+    assert steps[-1].state.position > 2 * len(demo)
+    for step in range(1, 8):
+        state = LoaderState.from_json(steps[step - 1].state.to_json())
+        rest = take(8 - step, demo, processor, config, state)
+        for actual, expected in zip(rest, steps[step:], strict=True):
+            assert_same_step(actual, expected)
+
+
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
+def test_worker_processes_change_nothing_and_leave_nothing(
+    balance: str, demo: Source, processor: Processor, make_config: MakeConfig
+) -> None:
+    expected = take(5, demo, processor, make_config(balance=balance))
+    busy = make_config(workers=2, balance=balance)
+    steps = take(3, demo, processor, busy)
+    steps += take(2, demo, processor, busy, steps[-1].state)
+    for actual, wanted in zip(steps, expected, strict=True):
+        assert_same_step(actual, wanted)
+        owners = [type(a) for _, a in arrays(actual.batch)]
+        assert set(owners) == {np.ndarray}  # and not a view of shared memory
+    assert not multiprocessing.active_children()
+    assert not [t for t in threading.enumerate() if t.name.startswith("grain")]
+
+
+def test_workers_that_are_killed_lose_no_sample_and_repeat_none(
+    demo: Source,
+    processor: Processor,
+    make_config: MakeConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One of two is killed within a step; a second death is one too many."""
+    monkeypatch.setattr(prefetch, "RESTARTS", 1)
+    expected = take(15, demo, processor, make_config())
+    busy = make_config(workers=2, prefetch=1)  # what is ready when one is killed still comes
+    rows, consumer = all_rows(4), Consumer(WORK, microbatches=2)
+    with Loader(demo, processor, busy, 5, rows, None, consumer) as loader:
+        steps = [next(loader) for _ in range(3)]
+        killed = kill_a_worker()
+        steps += [next(loader) for _ in range(12)]
+        for actual, wanted in zip(steps, expected, strict=True):
+            assert_same_step(actual, wanted)
+        (told,) = [record.getMessage() for record in caplog.records]
+        assert f"a worker process of the loader ({killed}) was killed by SIGKILL" in told
+        kill_a_worker()
+        with pytest.raises(DataError, match="SIGKILL, after workers had been started again 1"):
+            list(islice(loader, 12))
+    assert not multiprocessing.active_children()
+
+
+def kill_a_worker() -> int:
+    """Ends a worker process as the kernel does when memory runs out; its number."""
+    number = multiprocessing.active_children()[0].pid or 0
+    os.kill(number, signal.SIGKILL)
+    return number
+
+
+def test_a_worker_leaves_interrupts_to_the_parent(
+    demo: Source, processor: Processor, make_config: MakeConfig
+) -> None:
+    expected = take(6, demo, processor, make_config())
+    busy = make_config(workers=1, prefetch=1)  # steps beyond the second are made after the signal
+    consumer = Consumer(WORK, microbatches=2)
+    with Loader(demo, processor, busy, 5, all_rows(4), consumer=consumer) as loader:
+        steps = [next(loader)]
+        for worker in multiprocessing.active_children():
+            os.kill(worker.pid or 0, signal.SIGINT)
+        steps += [next(loader) for _ in range(5)]
+    for actual, wanted in zip(steps, expected, strict=True):
+        assert_same_step(actual, wanted)
+    assert not multiprocessing.active_children()
+
+
+def test_closing_twice_and_early_leaves_no_thread(
+    demo: Source, processor: Processor, config: DataConfig
+) -> None:
+    before = threading.active_count()
+    loader = Loader(demo, processor, config, seed=0, rows=all_rows(4))
+    loader.close()
+    loader = Loader(demo, processor, config, seed=0, rows=all_rows(4))
+    next(loader)
+    assert threading.active_count() > before
+    loader.close()
+    loader.close()
+    assert threading.active_count() == before
+    with pytest.raises(StopIteration):
+        next(loader)
+
+
+@pytest.mark.parametrize("balance", ["none", "decoder", "per_phase"])
+def test_hosts_get_the_rows_of_the_single_host_batch(
+    balance: str, demo: Source, processor: Processor, make_config: MakeConfig
+) -> None:
+    config = make_config(balance=balance)
+    whole = take(3, demo, processor, config)
+    hosts = [
+        {"decoder": [0, 1], "vision": [1], "audio": [3, 2, 1, 0]},
+        {"decoder": [2, 3], "vision": [0, 3, 2], "audio": []},
+    ]
+    for rows in hosts:
+        parts = take(3, demo, processor, config, rows=rows)
+        for part, step in zip(parts, whole, strict=True):
+            assert part.state == step.state
+            assert part.stats.used == step.stats.used
+            expected = dict(arrays(step.batch))
+            for name, array in arrays(part.batch):
+                tower = name.split(".")[1] if name.startswith("encoders") else "decoder"
+                wanted = expected[name] if name.startswith("runs") else expected[name][rows[tower]]
+                np.testing.assert_array_equal(array, wanted, err_msg=name)
+
+
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
+def test_other_hosts_go_on_with_the_same_samples(
+    balance: str, demo: Source, processor: Processor, make_config: MakeConfig
+) -> None:
+    """From one host to two, and from two to three, whose rows overlap."""
+    config = make_config(balance=balance)
+    whole = take(6, demo, processor, config)
+    shares = {
+        2: [(0, 2), (2, 4)],
+        3: [(0, 2), (1, 3), (3, 4)],
+    }
+    state = whole[1].state
+    for at, hosts in ((2, 2), (4, 3)):
+        for first, last in shares[hosts]:
+            rows = {tower: list(range(first, last)) for tower in all_rows(4)}
+            parts = take(2, demo, processor, config, state, rows)
+            for part, step in zip(parts, whole[at : at + 2], strict=True):
+                wanted = step.batch["decoder"]["tokens"][first:last]
+                np.testing.assert_array_equal(part.batch["decoder"]["tokens"], wanted)
+        state = parts[-1].state
+    assert state == whole[-1].state
+
+
+def test_statistics_count_the_arrays(
+    demo: Source, processor: Processor, config: DataConfig
+) -> None:
+    for step in take(3, demo, processor, config):
+        decoder, encoders = step.batch["decoder"], step.batch["encoders"]
+        counts = {"tokens": np.count_nonzero(decoder["segment_ids"])} | {
+            name: np.count_nonzero(encoder["segment_ids"]) for name, encoder in encoders.items()
+        }
+        assert step.stats.used == counts
+        assert step.stats.capacity == {"tokens": 4 * 312, "vision": 4 * 72, "audio": 4 * 640}
+        assert step.stats.padding["audio"] == 1 - counts["audio"] / (4 * 640)
+        assert step.stats.samples == len(step.stats.lengths["decoder"])
+        assert step.stats.lengths["vision"].sum() == counts["vision"]
+
+
+def test_a_sample_that_turns_out_bad_leaves_a_hole(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    config = make_config(rows=1, lookahead=3)
+    good = [make_sample("a", [30], [900]), make_sample("b", [40], [800]), make_sample("c", [9])]
+    liar = replace(good[1], images=(Picture(16, 40, claimed=(16, 60)),))
+    honest = replace(good[1], images=(Picture(16, 60),))
+    (whole,) = take(1, ListSource([good[0], honest, good[2]]), processor, config)
+    (step,) = take(1, ListSource([good[0], liar, good[2]]), processor, config)
+    assert [name for name, _ in step.skipped] == ["b"]
+    assert step.stats.used == whole.stats.used  # the plan knows nothing of it
+    missing = {
+        name: expected != actual
+        for (name, actual), (_, expected) in zip(
+            arrays(step.batch), arrays(whole.batch), strict=True
+        )
+    }
+    hole = missing["decoder.segment_ids"]
+    assert hole.sum() == processor.measure(honest).tokens
+    assert not step.batch["decoder"]["loss_weight"][hole].any()
+    assert not missing["decoder.tokens"][~hole].any()
+    assert missing["encoders.vision.segment_ids"].sum() == 8
+    assert not step.batch["encoders"]["vision"]["inputs"][missing["encoders.vision.inputs"]].any()
+
+
+def test_a_sample_that_turns_out_bad_is_raised_by_name(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    liar = replace(make_sample("liar", [40]), images=(Picture(16, 40, claimed=(16, 60)),))
+    with pytest.raises(SampleError, match="sample liar: was measured as"):
+        take(1, ListSource([liar]), processor, make_config(on_error="raise"))
+
+
+def test_an_error_in_a_worker_names_the_sample(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    source = ListSource([make_sample("mute", answer="")])
+    with pytest.raises(SampleError, match="sample mute: turn 1 is an empty answer"):
+        take(1, source, processor, make_config(on_error="raise", workers=1))
+    assert not multiprocessing.active_children()
+
+
+def test_a_sample_longer_than_the_budget_is_skipped_or_raised(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    long = make_sample("long", answer="1 " * 400)
+    source = ListSource([long, make_sample("short")])
+    (step,) = take(1, source, processor, make_config(lookahead=4))
+    fault = Fault(FaultKind.BUDGET, "needs 406 tokens, above data.budgets' 312 for a row")
+    assert set(step.skipped) == {("long", fault)}
+    with pytest.raises(SampleError, match="sample long: needs 406 tokens"):
+        take(1, source, processor, make_config(on_error="raise"))
+
+
+def test_a_state_of_another_seed_and_an_empty_source_are_refused(
+    demo: Source, processor: Processor, config: DataConfig
+) -> None:
+    with pytest.raises(DataError, match="has seed 4, the run 5"):
+        take(1, demo, processor, config, LoaderState(4))
+    with pytest.raises(DataError, match="the data source is empty"):
+        take(1, ListSource([]), processor, config)
+
+
+def test_text_only_samples_need_no_encoder(make_config: MakeConfig) -> None:
+    config = make_config(budgets={"tokens": 64, "segments": 8}, rows=2)
+    processor = make_processor(config, [])
+    rows = {"decoder": [0, 1]}
+    (step,) = take(1, ListSource([make_sample("a")]), processor, config, rows=rows)
+    assert step.batch["encoders"] == {}
+    assert step.stats.samples > 2
+
+
+def test_budgets_of_other_encoders_are_refused(
+    demo: Source, config: DataConfig, make_config: MakeConfig
+) -> None:
+    processor = make_processor(config, [VISION, AUDIO])
+    other = make_config(budgets={"tokens": 64, "segments": 8, "vision": 64})
+    with pytest.raises(DataError, match=r"valid: exactly \['tokens', 'vision', 'audio'"):
+        take(1, demo, processor, other)

@@ -1,0 +1,317 @@
+"""Dealing keeps every limit, lets the oldest through, and balances every phase that it should."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.config import Balance
+from data.faults import FaultKind
+from data.loading.assemble import Assembler, Batch
+from data.planning.lengths import measure
+from data.planning.packing import spans_of
+from data.planning.problem import Problem
+from data.planning.steps import StepPacker
+from data.planning.stream import Consumer, LoaderState, Planner, StepPlan
+from data.processing.processor import Processor
+from data.sample import DataError, Lengths
+from tests.data.planning.test_packing import sample_lengths
+from tests.data.samples import (
+    AUDIO,
+    CAPACITY,
+    VISION,
+    WORK,
+    ListSource,
+    MakeConfig,
+    Noise,
+    Picture,
+    deal,
+    make_sample,
+    mixed_source,
+)
+
+BALANCES = st.sampled_from(get_args(Balance))
+
+
+@settings(max_examples=60)
+@given(
+    samples=st.lists(sample_lengths, min_size=1, max_size=30),
+    rows=st.integers(1, 4),
+    balance=BALANCES,
+)
+def test_rows_keep_their_limits_and_the_oldest_is_placed(
+    samples: list[Lengths], rows: int, balance: Balance
+) -> None:
+    packer = StepPacker(CAPACITY, rows, 1, balance == "per_phase", evenly=False)
+    samples = [n for n in samples if packer.misfit(n) is None]
+    here, dealt = deal(samples, balance, rows)
+    assert here[:1] == [0][: len(samples)]
+    used: Counter[tuple[str, int]] = Counter()
+    for number, row, media in zip(here, dealt.rows, dealt.media, strict=True):
+        lengths = samples[number]
+        used["tokens", row] += lengths.tokens
+        used["segments", row] += 1
+        assert {name: len(own) for name, own in media.items() if own} == {
+            name: len(own) for name, own in lengths.media.items() if own
+        }
+        for modality in (VISION, AUDIO):
+            where = media.get(modality.name, ())
+            for r, span in zip(
+                where, spans_of(modality, lengths.media.get(modality.name, ())), strict=True
+            ):
+                used[modality.name, r] += span
+                used[f"{modality.name} segments", r] += 1
+            if balance != "per_phase":
+                assert set(where) <= {row}
+    limits = dict(zip(CAPACITY.resources, CAPACITY.limits, strict=True))
+    assert all(row in range(rows) and n <= limits[name] for (name, row), n in used.items())
+    for name, loads in dealt.loads.items():
+        assert loads.before.sum() == pytest.approx(loads.after.sum())
+        balanced = balance == "per_phase" or (balance == "decoder" and name == "decoder")
+        if balanced:
+            assert loads.after.max() <= loads.before.max() * (1 + 1e-6)
+        elif balance == "none":
+            np.testing.assert_array_equal(loads.after, loads.before)
+
+
+def test_every_phase_is_balanced_by_itself() -> None:
+    """Long and short texts, each with large and with small images."""
+    images = (30, 30, 4, 4)
+    samples = [Lengths(n, {"vision": (patches,)}) for n in (60, 10) for patches in images]
+    by = {name: deal(samples, name, 4)[1] for name in get_args(Balance)}
+    even = {
+        n: [float(d.loads[n].after.max() / d.loads[n].after.mean()) for d in by.values()]
+        for n in ("decoder", "vision")
+    }
+    none, decoder, phases = (
+        dict(zip(even, own, strict=True)) for own in zip(*even.values(), strict=True)
+    )
+    assert decoder["decoder"] == pytest.approx(1)
+    assert phases["decoder"] == pytest.approx(1)
+    assert phases["vision"] == pytest.approx(1)
+    assert none["decoder"] > 1.5
+    assert decoder["vision"] > 1.2
+
+
+def test_a_sample_that_waits_takes_nothing() -> None:
+    """There is room for the second one's text but not for its image; the third needs that room."""
+    samples = [Lengths(100, {"vision": (72,)}), Lengths(200, {"vision": (8,)}), Lengths(212)]
+    assert deal(samples, "per_phase", 1)[0] == [0, 2]
+
+
+def test_media_are_encoded_on_the_host_that_needs_them() -> None:
+    samples = [Lengths(200 + i, {"vision": (40 + 2 * i,)}) for i in range(4)]
+    hosts = {"decoder": [0, 1, 1, 0], "vision": [0, 0, 1, 1], "audio": [0, 0, 0, 0]}
+    crossing = []
+    for where in ({}, hosts):
+        _, dealt = deal(samples, "per_phase", 4, hosts=where)
+        media = [own["vision"][0] for own in dealt.media]
+        rows = list(zip(media, dealt.rows, strict=True))
+        assert sorted(row for row, _ in rows) == [0, 1, 2, 3]
+        crossing.append(
+            sum(hosts["vision"][e] != hosts["decoder"][d] for e, d in rows if d is not None)
+        )
+    assert crossing[0] > 0
+    assert crossing[1] == 0
+
+
+def test_the_work_of_all_balanced_phases_must_be_known() -> None:
+    with pytest.raises(ValueError, match="per_phase must know the work of vision"):
+        deal([], "per_phase", 2, {k: WORK[k] for k in ("decoder", "audio")})
+    deal([], "none", 2, {})
+    deal([], "decoder", 2, {"decoder": WORK["decoder"]})
+
+
+# ---- algorithms of users -------------------------------------------------------------------------
+
+
+def one_by_one(problem: Problem) -> list[list[int]]:
+    """Items in turn, whatever they cost."""
+    return [list(range(r, len(problem.lengths), problem.ranks)) for r in range(problem.ranks)]
+
+
+def forgetful(problem: Problem) -> list[list[int]]:
+    """All items but the last."""
+    return [list(range(len(problem.lengths) - 1)), *[[]] * (problem.ranks - 1)]
+
+
+def repeating(problem: Problem) -> list[list[int]]:
+    """The first item on every rank."""
+    return [[*range(len(problem.lengths))], *[[0]] * (problem.ranks - 1)]
+
+
+def unable(problem: Problem) -> np.ndarray:
+    """All in turn, but for the second item."""
+    rank = np.arange(len(problem.lengths)) % problem.ranks
+    rank[1] = -1
+    return rank
+
+
+SMALL = [Lengths(20 + n, {"vision": (8 * n,)}) for n in range(1, 6)]
+
+
+@pytest.mark.parametrize("phase", ["decoder", "vision"])
+def test_an_algorithm_of_a_user_deals_its_tower(phase: str, monkeypatch: Any) -> None:
+    called: list[Problem] = []
+
+    def counted(problem: Problem, own: Any = one_by_one) -> Any:
+        called.append(problem)
+        return own(problem)
+
+    monkeypatch.setattr(f"{__name__}.one_by_one", counted, raising=True)
+    how = {phase: {"algorithm": f"{__name__}:one_by_one"}}
+    here, _ = deal(SMALL, "per_phase", 2, balancing=how)
+    assert len(here) == len(SMALL)
+    lengths = [n.tokens if phase == "decoder" else n.media["vision"][0] for n in SMALL]
+    assert [problem.lengths.tolist() for problem in called] == [lengths]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        ("forgetful", "drops item clip 4"),
+        ("repeating", "repeats item clip 0: ranks 0 and 1"),
+        ("unable", "finds no room for item clip 1; there is"),
+    ],
+)
+def test_an_algorithm_that_drops_or_repeats_a_sample_is_refused(
+    algorithm: str, message: str
+) -> None:
+    how = {"vision": {"algorithm": f"{__name__}:{algorithm}"}}
+    with pytest.raises(DataError, match=message):
+        deal(SMALL, "per_phase", 2, name="clip {}".format, balancing=how)
+
+
+@pytest.mark.parametrize(
+    ("cost", "rows"), [("padded", [[8], [32]]), ("packed", [[8, 32], [8, 32]])]
+)
+def test_a_tower_that_pads_is_dealt_by_runs_of_like_lengths(
+    cost: str, rows: list[list[int]]
+) -> None:
+    samples = [Lengths(20, {"vision": (n,)}) for n in (8, 32, 8, 8, 32, 8)]
+    _, dealt = deal(samples, "per_phase", 2, balancing={"vision": {"cost": cost}})
+    by_row: dict[int, set[int]] = {}
+    for lengths, media in zip(samples, dealt.media, strict=True):
+        by_row.setdefault(media["vision"][0], set()).update(lengths.media["vision"])
+    assert sorted(map(sorted, by_row.values())) == rows
+
+
+def test_an_unknown_tower_or_algorithm_is_refused() -> None:
+    with pytest.raises(DataError, match=r"data.balancing.video: no such tower; valid: decoder"):
+        deal([], "per_phase", 2, balancing={"video": {}})
+    with pytest.raises(DataError, match=r"data.balancing.audio.algorithm: .*'no.where:at'"):
+        deal([], "per_phase", 2, balancing={"audio": {"algorithm": "no.where:at"}})
+
+
+# ---- from plans to arrays ------------------------------------------------------------------------
+
+
+def planned(source: ListSource, processor: Processor, config: Any) -> StepPlan:
+    return Planner(
+        source, measure(source, processor), config, CAPACITY, LoaderState(0), Consumer(WORK)
+    ).plan()
+
+
+def assembled(
+    source: ListSource,
+    processor: Processor,
+    config: Any,
+    plan: StepPlan,
+    rows: dict[str, list[int]],
+) -> Batch:
+    return Assembler(source, processor, config, rows, apart=True)(plan.placements, CAPACITY)[0]
+
+
+def test_what_lands_is_the_same_under_every_balance(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    """By sample: its tokens, and the encoder inputs behind every multimodal position."""
+    source = mixed_source(12)
+    everywhere = {name: list(range(4)) for name in ("decoder", "vision", "audio")}
+    seen = []
+    for balance in get_args(Balance):
+        config = make_config(rows=4, balance=balance, lookahead=12)
+        plan = planned(source, processor, config)
+        batch = assembled(source, processor, config, plan, everywhere)
+        seen.append({p.index: content(batch, p, processor) for p in plan.placements})
+    assert len(seen[0]) == 12
+    assert seen[1] == seen[0]
+    assert seen[2] == seen[0]
+
+
+def content(batch: Batch, placement: Any, processor: Processor) -> list[bytes]:
+    start, row = placement.start, placement.row
+    span = np.s_[row, start : start + placement.lengths.tokens]
+    decoder = batch["decoder"]
+    found = [decoder[key][span].tobytes() for key in ("tokens", "targets", "loss_weight")]
+    for name, modality in processor.modalities.items():
+        inputs = batch["encoders"][name]["inputs"]
+        outputs = inputs.reshape(-1, modality.reduction * modality.features)
+        index = decoder["media"][name][span]
+        found += [np.flatnonzero(index >= 0).tobytes(), outputs[index[index >= 0]].tobytes()]
+    return found
+
+
+def test_hosts_read_each_medium_once(
+    processor: Processor, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, config = mixed_source(20), make_config(rows=4, balance="per_phase")
+    plan = planned(source, processor, config)
+    everywhere = {name: list(range(4)) for name in ("decoder", "vision", "audio")}
+    whole = assembled(source, processor, config, plan, everywhere)
+    loads: Counter[int] = Counter()
+    for kind in (Picture, Noise):
+        load = kind.load
+
+        def counted(self: Any, *args: Any, load: Any = load) -> Any:
+            loads[id(self)] += 1
+            return load(self, *args)
+
+        monkeypatch.setattr(kind, "load", counted)
+    for host in range(2):
+        rows = {
+            "decoder": [2 * host, 2 * host + 1],
+            "vision": [host, host + 2],
+            "audio": [3, 2, 1, 0] if host else [],
+        }
+        part = assembled(source, processor, config, plan, rows)
+        for name in ("tokens", "loss_weight"):
+            np.testing.assert_array_equal(
+                part["decoder"][name], whole["decoder"][name][rows["decoder"]]
+            )
+        for name in ("vision", "audio"):
+            media = part["decoder"]["media"][name]
+            np.testing.assert_array_equal(media, whole["decoder"]["media"][name][rows["decoder"]])
+            for key, array in part["encoders"][name].items():
+                np.testing.assert_array_equal(array, whole["encoders"][name][key][rows[name]])
+    samples = [source.samples[p.index] for p in plan.placements]
+    media = [id(m) for s in samples if not isinstance(s, str) for m in (*s.images, *s.audios)]
+    assert loads == Counter(media)
+
+
+def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: MakeConfig) -> None:
+    config = make_config(rows=1, balance="per_phase")
+    sample = make_sample("liar", [40, 24])
+    liar = type(sample)(
+        sample.name, sample.turns, (Picture(16, 40, claimed=(16, 60)), sample.images[1])
+    )
+    rows = {name: [0] for name in ("decoder", "vision", "audio")}
+    source = ListSource([liar])
+    plan = planned(source, processor, config)
+    assembler = Assembler(source, processor, config, rows, apart=True)
+    batch, skipped = assembler(plan.placements, CAPACITY)
+    ((name, fault),) = set(skipped)
+    assert name == "liar"
+    assert "medium 0 of vision was measured as 8 positions but holds 5" in fault.text
+    assert fault.kind == FaultKind.LENGTH
+    vision = batch["encoders"]["vision"]
+    blank = vision["segment_ids"][0] == plan.placements[0].media["vision"][0][2]
+    assert blank.sum() == 8
+    assert not vision["inputs"][0][blank].any()
+    assert vision["inputs"][0][~blank].any()
+    assert batch["decoder"]["loss_weight"].any()

@@ -1,0 +1,259 @@
+"""The table of lengths: equal to measuring, kept once, found again, and no lie about the data."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pytest
+
+import data.planning.lengths
+from data.config import DataConfig
+from data.faults import Fault, FaultKind
+from data.loading.assemble import Assembler
+from data.planning.lengths import LengthTable, lengths_folder, measure, open_lengths
+from data.planning.stream import Consumer, LoaderState, Planner
+from data.processing.processor import Processor, make_processor
+from data.sample import DataError, Lengths, Sample, SampleError
+from data.sources import make_source
+from tests.data.samples import (
+    AUDIO,
+    CAPACITY,
+    VISION,
+    WORK,
+    ListSource,
+    MakeConfig,
+    all_rows,
+    mixed_source,
+)
+
+
+@dataclass
+class Named(ListSource):
+    """A source with a fingerprint, kept in `home`."""
+
+    samples: list[Sample | str]
+    home: Path
+    fingerprint: str | None = "one"
+    asked: list[int] = field(default_factory=list)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Named:
+    samples = mixed_source(40).samples
+    samples[7] = "no conversation"
+    return Named(samples, tmp_path / "home")
+
+
+def same(table: LengthTable, source: ListSource, processor: Processor) -> None:
+    """Every entry is what measuring gives."""
+    assert len(table) == len(source)
+    for index in range(len(source)):
+        found = table[index]
+        if isinstance(found, Fault):
+            with pytest.raises(SampleError, match=found.text):
+                processor.measure(source[index])
+        else:
+            assert found == processor.measure(source[index])
+
+
+def test_the_table_is_what_measuring_gives(source: Named, processor: Processor) -> None:
+    table = measure(source, processor)
+    same(table, source, processor)
+    assert table[7] == Fault(FaultKind.RECORD, "no conversation")
+    same(pickle.loads(pickle.dumps(table)), source, processor)
+
+
+def test_lengths_are_measured_once_and_found_again(
+    source: Named, processor: Processor, config: DataConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "data.lengths"):
+        first = open_lengths(source, processor, config)
+        assert len(source.asked) == 40
+        again = open_lengths(source, processor, config)
+    assert source.asked[40:] == [7]  # an unusable one may have been mended
+    folder = lengths_folder(source, processor, config)
+    assert caplog.messages == [f"measuring 40 samples, once, into {folder}"]
+    for table in (first, again, pickle.loads(pickle.dumps(again))):
+        same(table, source, processor)
+    assert isinstance(again.tokens, np.memmap)
+    assert len(pickle.dumps(again)) < 500  # the name of the folder, and not the arrays
+    assert [path.name for path in source.home.iterdir()] == [first.folder.name]  # type: ignore[union-attr]
+
+
+def test_processes_measure_what_one_measures(
+    source: Named, processor: Processor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data.planning.lengths, "SAMPLES_A_PROCESS", 8)
+    monkeypatch.setattr(data.planning.lengths, "_CHUNK", 8)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    same(measure(source, processor), source, processor)
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image": {"height": 24}},
+        {"image": {"height": 16, "max_pixels": 100}},
+        {"audio": {"sample_rate": 8000, "hop": 160, "window": 200}},
+        {"tokenizer": "bytes"},
+    ],
+)
+def test_another_processor_has_other_lengths(
+    change: dict[str, Any], source: Named, processor: Processor, make_config: MakeConfig
+) -> None:
+    other = make_processor(make_config(**change), [VISION, AUDIO])
+    config = make_config()
+    assert lengths_folder(source, processor, config) != lengths_folder(source, other, config)
+
+
+def test_what_decides_no_length_changes_no_fingerprint(
+    source: Named, processor: Processor, make_config: MakeConfig
+) -> None:
+    config = make_config(image={"height": 16, "mean": [0.1], "std": [0.2]}, rows=2)
+    other = make_processor(config, [VISION, AUDIO])
+    assert lengths_folder(source, processor, config) == lengths_folder(source, other, config)
+
+
+def test_other_data_or_encoders_have_other_lengths(
+    source: Named, processor: Processor, config: DataConfig
+) -> None:
+    folder = lengths_folder(source, processor, config)
+    fewer = make_processor(config, [VISION])
+    assert folder != lengths_folder(source, fewer, config)
+    source.fingerprint = "two"
+    assert folder != lengths_folder(source, processor, config)
+    source.fingerprint = None
+    assert lengths_folder(source, processor, config) is None
+
+
+def test_sources_have_fingerprints_of_their_contents(
+    tmp_path: Path, make_config: MakeConfig
+) -> None:
+    turns = [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}]
+    prints = []
+    for text in ("x", "y", "x"):
+        turns[0]["value"] = text
+        path = tmp_path / "records.json"
+        path.write_text(json.dumps([{"conversations": turns}]))
+        found = make_source(make_config(source={"kind": "llava", "path": path}))
+        assert found.home == tmp_path
+        prints.append(found.fingerprint)
+    assert prints[0] == prints[2] != prints[1]
+    base = {"kind": "demo", "train": 20, "heldout": 8, "clips": 4, "variants": 1}
+    demos = [
+        make_source(make_config(source=base | change), split)
+        for change in ({}, {"seed": 1}, {"pairs": 0.5})
+        for split in ("train", "heldout")
+    ]
+    assert len({demo.fingerprint for demo in demos}) == 6
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    source: Named, processor: Processor, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    config = make_config(lengths_folder=blocked)
+    with pytest.raises(DataError, match=f"cannot be kept in {blocked}.*data.lengths_folder"):
+        open_lengths(source, processor, config)
+
+
+def test_a_medium_that_was_missing_is_found_again(
+    tmp_path: Path, make_config: MakeConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns = [{"from": "human", "value": "<image> what ?"}, {"from": "gpt", "value": "1"}]
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps([{"image": f"{i}.png", "conversations": turns} for i in range(3)]))
+    config = make_config(source={"kind": "llava", "path": path})
+    processor = make_processor(config, [VISION, AUDIO])
+    caplog.set_level("INFO", "data.lengths")
+    for number, usable in ((0, [0]), (2, [0, 2]), (1, [0, 1, 2])):
+        PIL.Image.new("L", (40, 16)).save(tmp_path / f"{number}.png")
+        for _ in range(2):
+            caplog.clear()
+            table = open_lengths(make_source(config), processor, config)
+            assert [i for i in range(3) if isinstance(table[i], Lengths)] == usable
+    assert not caplog.messages  # nothing is bad, nothing is measured
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    moved = make_config(source={"kind": "llava", "path": path, "media": elsewhere})
+    table = open_lengths(make_source(moved), processor, moved)
+    assert isinstance(table[0], Fault)
+    assert table[0].kind == FaultKind.MISSING
+    # An earlier version wrote reasons alone.
+    assert table.folder
+    listed = json.dumps({i: str(fault) for i, fault in table.unusable.items()})
+    (table.folder / "unusable.json").write_text(listed)
+    assert open_lengths(make_source(moved), processor, moved).unusable == table.unusable
+
+
+def cut(array: np.ndarray) -> np.ndarray:
+    return array[:-1]
+
+
+def zeros(array: np.ndarray) -> np.ndarray:
+    return np.zeros_like(array)
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("vision.lengths.npy", None),
+        ("vision.lengths.npy", zeros),
+        ("vision.starts.npy", cut),
+        ("vision.offsets.npy", cut),
+        ("tokens.npy", cut),
+        ("unusable.json", "null"),
+        ("unusable.json", "{}"),
+        ("unusable.json", '{"one": "two"}'),
+    ],
+)
+def test_a_damaged_folder_is_named(
+    file: str, change: Any, source: Named, processor: Processor, config: DataConfig
+) -> None:
+    folder = open_lengths(source, processor, config).folder
+    assert folder is not None
+    if callable(change):
+        np.save(folder / file, change(np.load(folder / file)))
+    elif change:
+        (folder / file).write_text(change)
+    else:
+        (folder / file).unlink()
+    with pytest.raises(DataError, match=f"{folder} are damaged.*delete it"):
+        open_lengths(source, processor, config)
+
+
+# ---- when the data are not what they were --------------------------------------------------------
+
+
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
+def test_data_that_changed_since_are_an_error_that_names_the_sample(
+    balance: str, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    """The records are the same; an image is another one."""
+    turns = [{"from": "human", "value": "<image> what ?"}, {"from": "gpt", "value": "1"}]
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps([{"image": "a.png", "conversations": turns}]))
+    PIL.Image.new("L", (40, 16)).save(tmp_path / "a.png")
+    config = make_config(source={"kind": "llava", "path": path}, balance=balance, rows=1)
+    processor = make_processor(config, [VISION, AUDIO])
+    for width in (40, 60):
+        PIL.Image.new("L", (width, 16)).save(tmp_path / "a.png")
+        source = make_source(config)
+        lengths = open_lengths(source, processor, config)
+        planner = Planner(source, lengths, config, CAPACITY, LoaderState(0), Consumer(WORK))
+        plan = planner.plan()
+        assemble = Assembler(source, processor, config, all_rows(1), balance == "per_phase")
+        if width == 40:
+            assert not assemble(plan.placements, plan.capacity)[1]
+        else:
+            with pytest.raises(DataError, match=r"records.json\[0\].*have changed since"):
+                assemble(plan.placements, plan.capacity)

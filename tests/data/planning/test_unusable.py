@@ -1,0 +1,80 @@
+"""Samples that no step holds: all of them are found, each once, with the kind of its fault."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.faults import Fault, FaultKind
+from data.planning.lengths import LengthTable
+from data.planning.packing import make_capacity
+from data.planning.unusable import refuse, unusable_samples
+from data.sample import LengthError, Lengths, MediaError, SampleError
+from tests.configs import ROOT
+from tests.data.samples import AUDIO, VISION, ListSource, make_sample
+
+MODALITIES = (VISION, AUDIO)
+CAPACITY = make_capacity({"tokens": 20, "vision": 24, "audio": 32, "segments": 2}, MODALITIES)
+
+faults = st.builds(Fault, st.sampled_from(FaultKind), st.text(max_size=8))
+media = st.lists(st.integers(1, 40), max_size=3).map(tuple)
+lengths = st.builds(
+    lambda tokens, vision, audio: Lengths(
+        tokens,
+        {n: own for n, own in (("vision", vision), ("audio", audio)) if own},
+        {n: (0,) * len(own) for n, own in (("vision", vision), ("audio", audio)) if own},
+    ),
+    st.integers(1, 30),
+    media,
+    media,
+)
+
+
+@given(st.lists(lengths | faults, min_size=1, max_size=12), st.sampled_from([1, 4]))
+def test_what_no_row_holds_is_found(samples: list[Lengths | Fault], rows: int) -> None:
+    table = LengthTable.of(samples, ["vision", "audio"])
+    wanted = {
+        index: fault
+        for index, own in enumerate(samples)
+        if (fault := own if isinstance(own, Fault) else CAPACITY.misfit(own, rows))
+    }
+    found = unusable_samples(table, CAPACITY, rows)
+    assert found == wanted
+    assert [*found] == sorted(found)
+
+
+def test_the_first_is_raised_with_names_of_others() -> None:
+    source = ListSource([make_sample(f"s{i}") for i in range(9)])
+    gone = Fault(FaultKind.MISSING, "gone")
+    refuse(source, {})
+    with pytest.raises(SampleError, match=r"^sample s2: gone$"):
+        refuse(source, {2: gone})
+    with pytest.raises(SampleError, match=r"^sample s1: gone \(6 more: s2, s3, s4, ...\)$"):
+        refuse(source, dict.fromkeys(range(1, 8), gone))
+
+
+@given(faults)
+def test_a_fault_survives_json_and_processes(fault: Fault) -> None:
+    assert Fault.from_json(json.loads(json.dumps(fault.to_json()))) == fault
+    for error in (
+        SampleError("a", fault),
+        LengthError("a", fault.text),
+        MediaError(fault.kind, fault.text),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert (str(again), again.fault) == (str(error), error.fault)
+
+
+@pytest.mark.parametrize("value", [None, 3, [], ["missing file"], ["no kind", "text"], [1, 2]])
+def test_what_is_no_fault_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="no"):
+        Fault.from_json(value)
+
+
+def test_every_kind_is_on_the_page_of_data() -> None:
+    page = (ROOT / "docs" / "data.md").read_text()
+    assert [kind for kind in FaultKind if f"`{kind}`" not in page] == []

@@ -1,0 +1,116 @@
+"""Tokens, weights and placeholders of single samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.kinds.modality import Modality
+from data.processing.processor import Processor, make_processor
+from data.sample import DataError, Sample, SampleError, Turn
+from data.sources import Source
+from tests.data.samples import AUDIO, VISION, MakeConfig, Picture, make_sample, mixed_source
+
+
+@given(index=st.integers(0, 200))
+def test_measure_agrees_with_process(index: int, processor: Processor) -> None:
+    sample = mixed_source(1, seed=index)[0]
+    assert processor.process(sample).lengths == processor.measure(sample)
+    assert processor.prompt(sample).lengths == processor.measure_prompt(sample)
+
+
+def test_measure_agrees_with_process_on_the_demo(processor: Processor, demo: Source) -> None:
+    for index in range(len(demo)):
+        assert processor.process(demo[index]).lengths == processor.measure(demo[index])
+
+
+def test_a_header_that_lies_is_refused_by_name(processor: Processor) -> None:
+    sample = replace(make_sample("liar", [20]), images=(Picture(16, 20, claimed=(16, 100)),))
+    with pytest.raises(SampleError, match=r"sample liar: was measured as .*13.* but holds .*3"):
+        processor.process(sample)
+
+
+def test_only_answers_are_learnt(processor: Processor) -> None:
+    turns = (
+        Turn("system", "listen"),
+        Turn("user", "<image> which digits ?"),
+        Turn("assistant", "1 2"),
+        Turn("user", "and what number ?"),
+        Turn("assistant", "3"),
+    )
+    example = processor.process(Sample("s", turns, images=(Picture(16, 30),)))
+    np.testing.assert_array_equal(example.targets[:-1], example.tokens[1:])
+    learnt = example.targets[example.loss_weight > 0].tolist()
+    encode = processor.encode
+    assert learnt == [*encode("1 2"), processor.end_id, *encode("3"), processor.end_id]
+    assert example.loss_weight[-1] == 1
+    assert example.targets[-1] == processor.end_id
+
+
+def test_placeholders_mark_where_outputs_land(processor: Processor) -> None:
+    example = processor.process(make_sample("s", [8, 50], [3000]))
+    for name, outputs in (("vision", (1, 7)), ("audio", (5,))):
+        marked = np.flatnonzero(example.tokens == processor.placeholder_id(name))
+        starts = zip(example.starts[name], outputs, strict=True)
+        assert marked.tolist() == [start + i for start, count in starts for i in range(count)]
+
+
+def test_a_prompt_and_its_answer_make_the_example(processor: Processor) -> None:
+    sample = make_sample("s", [30], answer="4 5 6")
+    prompt, example = processor.prompt(sample), processor.process(sample)
+    answer = [*processor.encode("4 5 6"), processor.end_id]
+    whole = [*prompt.tokens.tolist(), *answer]
+    assert whole == [*example.tokens.tolist(), processor.end_id]
+    assert not prompt.loss_weight.any()
+    assert processor.decode(answer) == processor.answer(sample) == "4 5 6"
+    assert processor.decode([*answer, 3, 4]) == "4 5 6"
+
+
+@pytest.mark.parametrize(
+    ("sample", "message"),
+    [
+        (make_sample("s", answer=" "), "turn 1 is an empty answer"),
+        (make_sample("s", answer="so \ud83d"), r"turn 1 has U\+D83D, half of a character .* at 3"),
+        (replace(make_sample("s", [9]), images=()), "1 <image> placeholders for 0 image files"),
+        (replace(make_sample("s"), images=(Picture(16, 9),)), "0 <image> placeholders for 1"),
+        (Sample("s", (Turn("user", "hi"),)), "does not end with an answer"),
+        (Sample("s", ()), "does not end with an answer"),
+    ],
+)
+def test_malformed_conversations_are_refused(
+    sample: Sample, message: str, processor: Processor
+) -> None:
+    for read in (processor.measure, processor.process, processor.measure_prompt, processor.prompt):
+        with pytest.raises(SampleError, match=f"sample s: .*{message}"):
+            read(sample)
+
+
+def test_media_without_an_encoder_are_refused(make_config: MakeConfig) -> None:
+    processor = make_processor(make_config(), [AUDIO])
+    with pytest.raises(SampleError, match="has image media, but no encoder takes image"):
+        processor.measure(make_sample("s", [9]))
+
+
+def test_a_clip_of_more_frames_than_have_positions_is_refused(make_config: MakeConfig) -> None:
+    short = make_processor(make_config(), [replace(AUDIO, longest=10)])
+    assert short.measure(make_sample("s", clips=[800])).media == {"audio": (10,)}
+    for read in (short.measure, short.process, short.read):
+        with pytest.raises(SampleError, match="clip of 11 frames is above the 10"):
+            read(make_sample("s", clips=[801]))
+
+
+def test_impossible_processors_are_refused(make_config: MakeConfig) -> None:
+    with pytest.raises(DataError, match="two encoders take the same kind"):
+        make_processor(make_config(), [VISION, Modality("other", "image")])
+    with pytest.raises(DataError, match=r"data.image.mean has 2 values; valid: 1 or 1"):
+        make_processor(make_config(image={"mean": (0.1, 0.2)}), [VISION])
+    with pytest.raises(DataError, match="the same placeholder"):
+        make_processor(make_config(image={"placeholder": "<audio>"}), [VISION])
+    with pytest.raises(ValueError, match="channels 2 is not 1 or 3"):
+        Modality("v", "image", channels=2)
+    with pytest.raises(ValueError, match="sizes must be at least 1"):
+        Modality("v", "image", patch=(0, 3))

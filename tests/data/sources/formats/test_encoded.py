@@ -1,0 +1,245 @@
+"""Images and clips from untrusted bytes, wherever these are."""
+
+from __future__ import annotations
+
+import base64
+import io
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import PIL.ExifTags
+import PIL.Image
+import PIL.ImageFile
+import PIL.ImageOps
+import pytest
+import soundfile
+
+from data.sample import MediaError
+from data.sources.formats.blobs import Blob, Bytes, Part, data_uri, media_folder
+from data.sources.formats.encoded import EncodedAudio, EncodedImage
+from data.sources.formats.storage import File, StorageError, local_file
+from tests.data.sources.formats.writers import encoded_clip, encoded_image
+
+LONGEST = 20_000
+
+
+PNG = encoded_image()
+
+
+def places(data: bytes, folder: Path) -> list[Blob]:
+    """The same bytes in memory, in a file, in part of a file, and behind fsspec."""
+    (folder / "file").write_bytes(data)
+    (folder / "larger").write_bytes(b"before" + data + b"after")
+    with fsspec.open(f"memory://{folder.name}/file", "wb") as file:
+        file.write(data)
+    return [
+        Bytes("x", data),
+        media_folder(str(folder)).find("file"),
+        media_folder(f"file://{folder}").find("file"),
+        Part("x", local_file(folder / "larger"), 6, len(data)),
+        media_folder(f"memory://{folder.name}").find("file"),
+    ]
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF"])
+def test_an_image_is_the_same_wherever_its_bytes_are(form: str, tmp_path: Path) -> None:
+    images = [EncodedImage(blob, 10**6) for blob in places(encoded_image(form=form), tmp_path)]
+    expected = images[0].load(3)
+    assert expected.shape == (16, 40, 3)
+    for image in images:
+        assert image.size() == (16, 40)
+        np.testing.assert_array_equal(image.load(3), expected)
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_images_are_upright(form: str, orientation: int) -> None:
+    exif = PIL.Image.Exif()
+    exif[PIL.ExifTags.Base.Orientation] = orientation
+    file = io.BytesIO()
+    PIL.Image.open(io.BytesIO(encoded_image(form=form))).save(file, form, exif=exif)
+    image = EncodedImage(Bytes("x", file.getvalue()), 10**6)
+    upright = PIL.ImageOps.exif_transpose(PIL.Image.open(file)).convert("RGB")
+    np.testing.assert_array_equal(image.load(3), np.asarray(upright))
+    assert image.size() == ((40, 16) if orientation > 4 else (16, 40))
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+def test_an_orientation_behind_the_pixels_is_refused(orientation: int) -> None:
+    exif = PIL.Image.Exif()
+    exif[PIL.ExifTags.Base.Orientation] = orientation
+    file = io.BytesIO()
+    PIL.Image.open(io.BytesIO(PNG)).save(file, "PNG", exif=exif)
+    data = file.getvalue()
+    begin = data.index(b"eXIf") - 4
+    end = begin + 12 + int.from_bytes(data[begin : begin + 4], "big")
+    last = data.rindex(b"IEND") - 4
+    moved = data[:begin] + data[end:last] + data[begin:end] + data[last:]
+    image = EncodedImage(Bytes("x.png", moved), 10**6)
+    assert image.size() == (16, 40)
+    if orientation == 1:
+        assert image.load(3).shape == (16, 40, 3)
+        return
+    with pytest.raises(MediaError, match=r"'x.png' has its EXIF orientation behind its pixels"):
+        image.load(3)
+
+
+def test_the_size_of_an_image_needs_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", None)
+    for form in ("PNG", "JPEG", "WEBP", "TIFF"):
+        assert EncodedImage(Bytes("x", encoded_image(form=form)), 10**6).size() == (16, 40)
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "MP3"])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_clip_is_the_same_wherever_its_bytes_are(
+    form: str, channels: int, tmp_path: Path
+) -> None:
+    data = encoded_clip(9000, form, channels)
+    clips = [EncodedAudio(blob, LONGEST) for blob in places(data, tmp_path)]
+    whole, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
+    for clip in clips:
+        assert clip.info() == (len(whole), rate)
+        np.testing.assert_allclose(clip.load(), whole.mean(axis=1), atol=1e-6)
+
+
+def test_many_channels_are_averaged_block_by_block() -> None:
+    data = encoded_clip(samples=300, channels=1000)
+    whole, _ = soundfile.read(io.BytesIO(data), dtype="float32")
+    np.testing.assert_allclose(
+        EncodedAudio(Bytes("x", data), LONGEST).load(), whole.mean(axis=1), atol=1e-6
+    )
+
+
+def test_a_header_that_claims_too_much_is_refused_before_anything_is_decoded() -> None:
+    data = bytearray(encoded_clip(form="FLAC"))
+    # STREAMINFO: the lowest 36 bits before the checksum are the number of samples.
+    data[22:26] = b"\xff\xff\xff\xff"
+    clip = EncodedAudio(Bytes("x.flac", bytes(data)), LONGEST)
+    for read in (clip.info, clip.load):
+        with pytest.raises(MediaError, match=r"claims \d+ samples, above data.audio.max_seconds"):
+            read()
+    with pytest.raises(MediaError, match=r"above data.image.max_pixels 600"):
+        EncodedImage(Bytes("x.png", PNG), 600).load(3)
+
+
+@pytest.mark.parametrize("order", ["LITTLE", "BIG"])
+def test_a_wave_that_is_cut_off_is_refused(order: str) -> None:
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(8000), 16_000, format="WAV", endian=order)
+    whole = file.getvalue()
+    assert len(EncodedAudio(Bytes("x", whole), LONGEST).load()) == 8000
+    assert len(EncodedAudio(Bytes("x", whole + b"LIST"), LONGEST).load()) == 8000
+    clip = EncodedAudio(Bytes("x.wav", whole[:5000]), LONGEST)
+    for read in (clip.info, clip.load):
+        with pytest.raises(MediaError, match=r"'x.wav' is cut off: .* 16000 bytes .* are 4956"):
+            read()
+    size = whole.index(b"data") + 4
+    for unknown in (0xFFFFFFFF, 0x7FFFF000):
+        mark = unknown.to_bytes(4, order.lower())  # type: ignore[arg-type]
+        streamed = whole[:size] + mark + whole[size + 4 :]
+        assert len(EncodedAudio(Bytes("x", streamed), LONGEST).load()) == 8000
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_fewer_samples_than_a_header_says_are_refused(channels: int) -> None:
+    # libsndfile says so by a short read alone; what was not read must not be heard.
+    whole = encoded_clip(12_000, "MP3", channels)
+    assert EncodedAudio(Bytes("x", whole), LONGEST).load().shape == (12_000,)
+    clip = EncodedAudio(Bytes("x.mp3", whole[: len(whole) // 2]), LONGEST)
+    with pytest.raises(MediaError, match=r"'x.mp3' is cut off, .*: it says 12000 samples, and the"):
+        clip.load()
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "MP3", "AIFF"])
+def test_broken_clips_are_bad_media_and_nothing_else(form: str) -> None:
+    """libsndfile calls back into Python, where an exception would be lost."""
+    rng, whole = random.Random(0), encoded_clip(8000, form)
+    for number in range(200):
+        data = bytearray(whole if number % 2 else whole[: rng.randrange(len(whole))])
+        for _ in range(rng.randrange(1, 4)):
+            if data:
+                data[rng.randrange(min(len(data), 200))] = rng.randrange(256)
+        with suppress(MediaError):
+            assert EncodedAudio(Bytes("x", bytes(data)), LONGEST).load().ndim == 1
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF"])
+def test_broken_images_are_bad_media_and_nothing_else(form: str) -> None:
+    rng, whole = random.Random(0), encoded_image(form=form)
+    for number in range(200):
+        data = bytearray(whole if number % 2 else whole[: rng.randrange(len(whole))])
+        for _ in range(rng.randrange(1, 4)):
+            if data:
+                data[rng.randrange(len(data))] = rng.randrange(256)
+        with suppress(MediaError):
+            assert EncodedImage(Bytes("x", bytes(data)), 10**5).load(1).ndim == 3
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+
+def test_data_uris_hold_media() -> None:
+    uri = "data:image/png;base64," + base64.b64encode(PNG).decode()
+    blob = data_uri(uri)
+    assert blob is not None
+    assert EncodedImage(blob, 10**6).size() == (16, 40)
+    assert data_uri("a.png") is None
+
+
+@pytest.mark.parametrize("uri", ["data:image/png,abc", "data:;base64", "data:;base64,a*b"])
+def test_data_uris_of_another_kind_are_refused(uri: str) -> None:
+    with pytest.raises(MediaError, match="base64"):
+        data_uri(uri)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x.png", "'x.png' is missing in the media folder"),
+        ("deep", "'deep' is not a regular file"),
+        ("", "'' is not a usable path"),
+        ("a\0b", "is not a usable path"),
+        ("../secret.png", "is outside of the media folder"),
+        ("deep/../../secret.png", "is outside of the media folder"),
+        ("/secret.png", "is outside of the media folder"),
+        ("..\\secret.png", "is outside of the media folder"),
+        ("file:///etc/passwd", "is a URL; media are read from data.source.media alone"),
+    ],
+)
+def test_names_that_lead_nowhere_or_out_of_a_remote_folder(
+    name: str, message: str, tmp_path: Path
+) -> None:
+    for path in (f"{tmp_path.name}/media/deep/a.png", f"{tmp_path.name}/secret.png", "secret.png"):
+        with fsspec.open(f"memory://{path}", "wb") as file:
+            file.write(PNG)
+    blob = media_folder(f"memory://{tmp_path.name}/media").find(name)
+    with pytest.raises(MediaError, match=message):
+        EncodedImage(blob, 10**6).size()
+
+
+class Offline:
+    """A file system whose network is gone."""
+
+    def info(self, path: str) -> Any:
+        raise PermissionError(path)
+
+    isdir = info
+
+    def cat_file(self, path: str, start: int, end: int) -> bytes:
+        raise PermissionError(path)
+
+
+def test_a_network_that_is_gone_is_no_bad_sample() -> None:
+    part = Part("x", File("x", 5000, "", Offline()), 0, 5000)
+    folder = media_folder("memory://a")
+    object.__setattr__(folder, "system", Offline())
+    for blob in (part, folder.find("x")):
+        for read in (EncodedImage(blob, 10**6).size, EncodedAudio(blob, LONGEST).load):
+            with pytest.raises(StorageError, match=r"cannot (read|reach) .*PermissionError"):
+                read()

@@ -1,0 +1,155 @@
+"""One interface: the same samples in every format are the same examples, everywhere."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import fsspec
+import numpy as np
+import pytest
+
+from data.config import DataConfig
+from data.loading.loader import Loader
+from data.loading.on_read import Alone, ReadingLoader
+from data.planning.lengths import open_lengths
+from data.planning.stream import Consumer
+from data.processing.processor import Processor, make_processor
+from data.sources import Source, make_source
+from tests.data.samples import (
+    AUDIO,
+    BUDGETS,
+    VISION,
+    WORK,
+    MakeConfig,
+    all_rows,
+    assert_same_examples,
+)
+from tests.data.sources.formats.writers import FORMATS, SAMPLES, json_list
+
+
+@pytest.fixture(params=FORMATS)
+def options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """`data.source` of every format."""
+    return FORMATS[request.param](tmp_path, SAMPLES)
+
+
+@pytest.fixture
+def configure(make_config: MakeConfig, tmp_path: Path) -> Any:
+    def configured(options: Mapping[str, Any], **changes: Any) -> DataConfig:
+        base = {
+            "source": options,
+            "tokenizer": "bytes",
+            "rows": 1,
+            "lookahead": 4,
+            "cache": tmp_path / "cache",
+        }
+        return make_config(**(base | changes))
+
+    return configured
+
+
+def opened(config: DataConfig) -> tuple[Source, Processor]:
+    return make_source(config), make_processor(config, [VISION, AUDIO])
+
+
+def expected(configure: Any, tmp_path: Path) -> list[Any]:
+    """Examples of the samples as LLaVA would have written them."""
+    folder = tmp_path / "expected"
+    folder.mkdir()
+    source, processor = opened(configure(json_list(folder, SAMPLES)))
+    return [processor.process(source[i]) for i in range(len(SAMPLES))]
+
+
+def test_the_same_samples_are_the_same_examples(
+    options: Any, configure: Any, tmp_path: Path
+) -> None:
+    source, processor = opened(configure(options))
+    assert len(source) == len(SAMPLES)
+    again: Source = pickle.loads(pickle.dumps(source))
+    assert len(pickle.dumps(source)) < 4000
+    wanted = expected(configure, tmp_path)
+    for i in np.random.default_rng(0).permutation(len(SAMPLES)).tolist():
+        lengths = processor.measure(source[i])
+        assert_same_examples(wanted[i], processor.process(source[i], lengths))
+        assert_same_examples(wanted[i], processor.process(again[i], lengths))
+    assert len({source.name(i) for i in range(len(source))}) == len(source)
+
+
+def to_memory(place: str, folder: Path) -> str:
+    """Copy a folder to where fsspec's `memory://` is, and the place within it."""
+    root = f"memory://{folder.name}"
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with fsspec.open(f"{root}/{path.relative_to(folder)}", "wb") as file:
+                file.write(path.read_bytes())
+    return f"{root}/{Path(place).relative_to(folder)}".rstrip("/.")
+
+
+def test_so_are_they_behind_a_url(options: Any, configure: Any, tmp_path: Path) -> None:
+    places = {k: to_memory(options[k], tmp_path) for k in ("path", "media") if k in options}
+    source, processor = opened(configure(options | places))
+    for index, wanted in enumerate(expected(configure, tmp_path)):
+        assert_same_examples(wanted, processor.process(source[index]))
+
+
+@pytest.mark.parametrize("balance", ["none", "per_phase"])
+def test_all_loaders_take_them(balance: str, options: Any, configure: Any, tmp_path: Path) -> None:
+    config = configure(options, balance=balance, budgets=BUDGETS | {"tokens": 400})
+    source, processor = opened(config)
+    table = open_lengths(source, processor, config)
+    assert [table[i] for i in range(len(table))] == [
+        processor.measure(source[i]) for i in range(len(source))
+    ]
+    common, consumer = (source, processor, config, 0), Consumer(WORK)
+    with Loader(*common, all_rows(1), None, consumer) as loader:
+        planned = [next(loader) for _ in range(4)]
+    reading = ReadingLoader(*common, [all_rows(1)], None, consumer, Alone())
+    with reading as loader:
+        read = [next(loader) for _ in range(4)]
+    assert not any(step.skipped for step in planned + read)
+    for first, second in zip(planned, read, strict=True):
+        np.testing.assert_equal(cast(Any, first.batch), cast(Any, second.batch))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_fingerprints_tell_when_the_data_change(name: str, configure: Any, tmp_path: Path) -> None:
+    config = configure(FORMATS[name](tmp_path, SAMPLES))
+    first = make_source(config)
+    assert make_source(config).fingerprint == first.fingerprint
+    assert first.home in (tmp_path, tmp_path / "data")
+    FORMATS[name](tmp_path, SAMPLES[::-1])
+    changed = make_source(config)
+    assert changed.fingerprint != first.fingerprint
+    _, processor = opened(config)
+    assert processor.process(changed[0]).lengths != processor.process(changed[5]).lengths
+
+
+GUIDE = Path(__file__).parents[4] / "docs" / "data.md"
+SNIPPETS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+KINDS = ("arrayrecord", "webdataset", "parquet")
+
+
+@pytest.mark.parametrize(("kind", "code"), list(zip(KINDS, SNIPPETS, strict=True)))
+def test_what_the_documentation_writes_is_read(
+    kind: str, code: str, configure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, samples = tmp_path / "my_data", SAMPLES[:2]
+    (folder / "media").mkdir(parents=True)
+    options = json_list(folder, samples)
+    for path in folder.glob("*.png"):
+        path.rename(folder / "media" / path.name)
+    records = json.loads((folder / "train.json").read_text())
+    kept = [{k: v for k, v in record.items() if v} for record in records]
+    (folder / "train.json").write_text(json.dumps(kept))
+    expected, processor = opened(configure(options | {"media": folder / "media"}))
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    source = make_source(configure({"kind": kind, "path": folder}))
+    for index in range(len(samples)):
+        first, second = (processor.process(s[index]) for s in (expected, source))
+        assert_same_examples(first, second)

@@ -1,0 +1,83 @@
+"""Indexes are there whole or not at all, and are made once."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import numpy as np
+import pytest
+
+from data.sample import DataError
+from data.sources.formats.index import Arrays, Index, open_index
+
+NAMES = ("a", "b")
+
+
+def arrays() -> Arrays:
+    return {"a": np.arange(1000), "b": np.zeros(0, np.int32)}
+
+
+def folders(cache: Path) -> list[str]:
+    return sorted(path.name for path in cache.iterdir())
+
+
+def test_an_index_is_made_once_and_mapped(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def build() -> Arrays:
+        calls.append(1)
+        return arrays()
+
+    for _ in range(2):
+        index = open_index(tmp_path, "one", NAMES, build)
+    assert isinstance(index["a"], np.memmap)
+    again: Index = pickle.loads(pickle.dumps(index))
+    assert len(pickle.dumps(index)) < 300
+    for found in (index, again):
+        np.testing.assert_array_equal(found["a"], np.arange(1000))
+        assert found["b"].shape == (0,)
+    open_index(tmp_path, "two", NAMES, build)
+    assert len(calls) == len(folders(tmp_path)) == 2
+
+
+def test_processes_that_make_it_at_once_agree_and_leave_nothing_else(tmp_path: Path) -> None:
+    together = Barrier(4)
+
+    def build() -> Arrays:
+        together.wait(10)
+        return arrays()
+
+    with ThreadPoolExecutor(4) as pool:
+        for index in pool.map(lambda _: open_index(tmp_path, "one", NAMES, build), range(4)):
+            np.testing.assert_array_equal(index["a"], np.arange(1000))
+    assert len(folders(tmp_path)) == 1
+
+
+def test_one_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def fail() -> Arrays:
+        raise DataError("shard 7 is truncated")
+
+    with pytest.raises(DataError, match="shard 7"):
+        open_index(tmp_path, "one", NAMES, fail)
+    with pytest.raises(ValueError, match="Object arrays"):
+        open_index(tmp_path, "one", NAMES, lambda: {"a": object()})  # type: ignore[dict-item]
+    assert not any(path.is_dir() and "index" in path.name for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"\x93NUMPY junk"])
+def test_a_damaged_one_is_named(damage: bytes | None, tmp_path: Path) -> None:
+    folder = open_index(tmp_path, "one", NAMES, arrays).folder
+    (folder / "a.npy").unlink()
+    if damage is not None:
+        (folder / "a.npy").write_bytes(damage)
+    with pytest.raises(DataError, match=f"the index in {folder} is damaged.*delete it"):
+        open_index(tmp_path, "one", NAMES, arrays)
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"data\.cache: cannot write"):
+        open_index(tmp_path / "file" / "cache", "one", NAMES, arrays)

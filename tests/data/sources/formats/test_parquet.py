@@ -1,0 +1,194 @@
+"""Parquet: columns by any name, no byte more than needed, and what damaged files do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import data.sources.formats.parquet
+from data.processing.processor import make_processor
+from data.sample import DataError, MediaError, SampleError
+from data.sources import make_source
+from data.sources.formats.storage import File, StorageError
+from tests.data.samples import AUDIO, VISION, MakeConfig
+from tests.data.sources.formats.writers import STORED, encoded_image
+
+TURNS = [{"from": "human", "value": "<image> What?"}, {"from": "gpt", "value": "A cat."}]
+PNG = encoded_image((40, 16))
+
+
+def table(rows: int = 4, **columns: Any) -> pa.Table:
+    """Rows with an image each, some columns replaced, those that are None left out."""
+    cells = pa.array([{"bytes": PNG, "path": f"{i}.png"} for i in range(rows)], STORED)
+    base = {"conversations": [TURNS] * rows, "image": cells} | columns
+    return pa.table({name: column for name, column in base.items() if column is not None})
+
+
+@pytest.fixture
+def opened(make_config: MakeConfig, tmp_path: Path) -> Any:
+    """Writes tables and opens them as a source."""
+
+    def make(*tables: pa.Table, **options: Any) -> Any:
+        for number, part in enumerate(tables):
+            pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=2)
+        source = {"kind": "parquet", "path": tmp_path} | options
+        config = make_config(source=source, tokenizer="bytes", cache=tmp_path / "cache")
+        return make_source(config), make_processor(config, [VISION, AUDIO])
+
+    return make
+
+
+def test_a_question_and_an_answer_in_columns(opened: Any) -> None:
+    texts = {"q": ["What?", "Why?"], "a": ["A cat.", "So."], "conversations": None}
+    image = pa.array([{"bytes": PNG, "path": None}, None], STORED)
+    source, processor = opened(
+        table(2, **texts, image=image), fields={"question": "q", "answer": "a"}
+    )
+    assert [turn.text for turn in source[0].turns] == ["<image>\nWhat?", "A cat."]
+    assert processor.measure(source[0]).media == {"vision": (5,)}
+    assert [turn.text for turn in source[1].turns] == ["Why?", "So."]
+
+
+def test_texts_may_be_kept_in_a_dictionary(opened: Any) -> None:
+    def kept(*values: str) -> pa.Array:
+        return pa.array(values).dictionary_encode()
+
+    texts = {"q": kept("What?", "What?"), "a": kept("A cat.", "So."), "conversations": None}
+    source, _ = opened(
+        table(2, **texts, image=kept("a.png", "a.png")), fields={"question": "q", "answer": "a"}
+    )
+    assert [turn.text for turn in source[0].turns] == ["<image>\nWhat?", "A cat."]
+    assert [turn.text for turn in source[1].turns] == ["<image>\nWhat?", "So."]
+
+
+def test_a_text_is_read_without_its_images(
+    opened: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = [{"bytes": encoded_image((4000, 16)), "path": None}] * 4
+    source, _ = opened(table(image=pa.array(images, STORED)))
+    read: list[int] = []
+    plain = File.read
+
+    def counted(file: File, start: int, size: int) -> bytes:
+        read.append(size)
+        return plain(file, start, size)
+
+    monkeypatch.setattr(File, "read", counted)
+    sample = source[3]
+    assert sample.turns[1].text == "A cat."
+    assert 0 < sum(read) < 80_000  # the footer, mostly
+    assert sample.images[0].size() == (16, 4000)
+    assert sum(read) > 180_000
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        (
+            {"conversations": None, "text": ["a"] * 4},
+            {},
+            r"has the columns image: struct<.*>, text: string; expected conversations or messages "
+            r"\(data.source.fields says",
+        ),
+        ({}, {"fields": {"image": "picture"}}, "expected picture"),
+        ({}, {"fields": {"question": "q", "answer": "a"}}, "expected a, q"),
+        ({"conversations": [1, 2, 3, 4]}, {}, "column 'conversations' is int64; valid: a list of"),
+        ({"conversations": [["a"]] * 4}, {}, "is list<element: string>; valid: a list of structs"),
+        ({"image": [1, 2, 3, 4]}, {}, "column 'image' is int64; valid for media: binary, string"),
+        ({"image": [{"png": b""}] * 4}, {}, "column 'image' is struct<png: binary>; valid for"),
+        ({"image": [[[b""]]] * 4}, {}, "valid for media"),
+        ({"a": [1, 2, 3, 4]}, {"fields": {"answer": "a"}}, "column 'a' is int64; valid: string"),
+    ],
+)
+def test_wrong_columns_are_listed_with_those_expected(
+    columns: Any, options: Any, message: str, opened: Any
+) -> None:
+    with pytest.raises(DataError, match=message):
+        opened(table(**columns), **options)
+
+
+def test_files_with_other_columns_are_refused(opened: Any) -> None:
+    with pytest.raises(DataError, match=r"1.parquet has other columns than the files before it"):
+        opened(table(), table(image=None))
+
+
+@pytest.mark.parametrize("cut", [0, 3, 100, -1, -300])
+def test_a_file_that_is_cut_off_is_an_error(cut: int, opened: Any, tmp_path: Path) -> None:
+    opened(table())
+    whole = (tmp_path / "0.parquet").read_bytes()
+    (tmp_path / "1.parquet").write_bytes(whole[:cut])
+    with pytest.raises(DataError, match=r"1.parquet is not a Parquet file"):
+        opened()
+
+
+def test_rows_that_are_damaged_are_bad_samples_and_the_rest_is_read(
+    opened: Any, tmp_path: Path
+) -> None:
+    source, processor = opened(table())
+    path = tmp_path / "0.parquet"
+    columns = pq.ParquetFile(path).metadata.row_group(0)
+    for column in (0, 2):  # conversations.from, image.bytes
+        start = columns.column(column).dictionary_page_offset
+        whole = bytearray(path.read_bytes())
+        whole[start : start + 40] = b"\xff" * 40
+        path.write_bytes(whole)
+        source, processor = opened()
+        with pytest.raises(SampleError, match=r"sample 0.parquet\[1\]: row group 0 of 0.parquet"):
+            processor.measure(source[1])
+        assert processor.measure(source[2]).media == {"vision": (5,)}
+        opened(table())
+
+
+def test_rows_that_decode_to_far_more_than_they_hold_are_refused(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One megabyte a thousand times, as a dictionary of one value."""
+    monkeypatch.setattr(data.sources.formats.parquet, "_MOST", 1 << 24)
+    source, _ = opened(table(2, image=None, conversations=["a" * (1 << 24)] * 2))
+    with pytest.raises(SampleError, match="decodes to more than 16777216 bytes"):
+        source[0]
+
+
+def test_files_that_change_under_the_run_end_it(opened: Any, tmp_path: Path) -> None:
+    source, _ = opened(table())
+    (tmp_path / "0.parquet").write_bytes(b"PAR1")
+    with pytest.raises(StorageError, match="it has changed, or is not whole"):
+        source[0]
+
+
+def test_paths_lead_to_the_media_folder_and_not_out_of_it(opened: Any, tmp_path: Path) -> None:
+    (tmp_path / "media").mkdir()
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "media" / "a.png").write_bytes(PNG)
+    names = ["a.png", "../a.png", str(tmp_path / "a.png"), None]
+    cells = pa.array([{"bytes": None, "path": name} for name in names], STORED)
+    source, processor = opened(table(image=cells), media=tmp_path / "media")
+    assert processor.measure(source[0]).media == {"vision": (5,)}
+    for index in (1, 2):
+        with pytest.raises(SampleError, match="is outside of the media folder"):
+            processor.measure(source[index])
+    with pytest.raises(MediaError, match="'image 0' has neither bytes nor a path"):
+        source[3].images[0].size()
+
+
+def test_large_row_groups_are_warned_of(
+    opened: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(data.sources.formats.parquet, "_LARGE", 100)
+    opened(table())
+    (message,) = caplog.messages
+    assert "0.parquet: a row group holds 0 MB, all of which is decoded to read one row" in message
+
+
+def test_rows_of_nothing_are_bad_samples(opened: Any) -> None:
+    turns = pa.array([TURNS, None], table(1).schema.field("conversations").type)
+    source, _ = opened(table(2, conversations=turns))
+    with pytest.raises(SampleError, match="conversations or messages: Field required"):
+        source[1]
+    with pytest.raises(IndexError):
+        source[2]
+    assert len(opened(table(0, conversations=turns[:0]))[0]) == 0

@@ -1,0 +1,242 @@
+"""One record form: LLaVA's turns and chat messages mean the same, and bad shapes are told."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from data.config import FieldsConfig
+from data.sample import SampleError, Turn
+from data.sources.formats.blobs import Bytes
+from data.sources.formats.record import Conversation, RecordForm, Stored
+
+MARKS: Any = {"image": "<image>", "audio": "<audio>"}
+FORM = RecordForm(FieldsConfig(), MARKS)
+SPEAKERS = {"user": "human", "assistant": "gpt", "system": "system"}
+
+
+def parse(record: object, beside: Any = None, **fields: str) -> Conversation:
+    return RecordForm(FieldsConfig(**fields), MARKS).parse("r", record, beside)
+
+
+pieces = st.lists(
+    st.one_of(
+        st.tuples(st.just("text"), st.sampled_from(["What?", "\n", "a b", "."])),
+        st.tuples(st.just("image"), st.sampled_from(["a.png", "b.png"])),
+        st.tuples(st.just("audio"), st.sampled_from(["a.wav", "b.wav"])),
+    ),
+    max_size=5,
+)
+dialogues = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant", "system"]), pieces), min_size=1
+)
+Dialogue = list[tuple[str, list[tuple[str, str]]]]
+
+
+def as_llava(dialogue: Dialogue) -> dict[str, Any]:
+    turns = [
+        {
+            "from": SPEAKERS[role],
+            "value": "".join(MARKS.get(kind, value) for kind, value in content),
+        }
+        for role, content in dialogue
+    ]
+    media: dict[str, Any] = {"image": [], "audio": []}
+    for _, content in dialogue:
+        for kind, value in content:
+            if kind in media:
+                media[kind].append(value)
+    return {"conversations": turns, **media}
+
+
+def as_parts(dialogue: Dialogue) -> dict[str, Any]:
+    return {
+        "messages": [
+            {"role": role, "content": [{"type": kind, kind: value} for kind, value in content]}
+            for role, content in dialogue
+        ]
+    }
+
+
+def as_bare_parts(dialogue: Dialogue) -> dict[str, Any]:
+    """Media beside the messages, as trainers of chat models have them."""
+    parts = as_parts(dialogue)
+    for message in parts["messages"]:
+        for part in message["content"]:
+            if part["type"] != "text":
+                del part[part["type"]]
+    beside = as_llava(dialogue)
+    return parts | {"images": beside["image"], "audios": beside["audio"]}
+
+
+def as_texts(dialogue: Dialogue) -> dict[str, Any]:
+    record = as_llava(dialogue)
+    names = {speaker: role for role, speaker in SPEAKERS.items()}
+    turns = [{"role": names[t["from"]], "content": t["value"]} for t in record.pop("conversations")]
+    return {"messages": turns, **record}
+
+
+@given(dialogues)
+def test_all_forms_of_a_dialogue_are_the_same_conversation(dialogue: Dialogue) -> None:
+    expected = parse(as_llava(dialogue))
+    assert [turn.role for turn in expected.turns] == [role for role, _ in dialogue]
+    for form in (as_parts, as_bare_parts, as_texts):
+        assert parse(form(dialogue)) == expected
+    table = {"messages": json.dumps(as_parts(dialogue)["messages"]), "conversations": None}
+    assert parse(table) == expected
+
+
+@given(st.permutations(["a", "b", "c"]), st.data())
+def test_parts_name_media_beside_them_by_their_place(order: list[str], data: Any) -> None:
+    more = data.draw(st.lists(st.sampled_from(order), max_size=2))
+    parts = [{"type": "image", "index": "abc".index(name)} for name in [*order, *more]]
+    content = [{"type": "text", "text": "x", "index": None}, *parts]
+    found = parse({"messages": [{"role": "user", "content": content}], "images": ["a", "b", "c"]})
+    assert found.media["image"] == [*order, *more]
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "medium"),
+    [
+        ({"type": "image", "image": "a"}, "image", "a"),
+        ({"type": "image", "path": "a", "text": None, "url": None}, "image", "a"),
+        ({"type": "image", "url": "a"}, "image", "a"),
+        ({"type": "image_url", "image_url": {"url": "a", "detail": "low"}}, "image", "a"),
+        ({"type": "image_url", "image_url": "a"}, "image", "a"),
+        ({"type": "image", "image": b"a"}, "image", b"a"),
+        (
+            {"type": "image", "image": {"bytes": b"a", "path": None}},
+            "image",
+            Stored(bytes=b"a", path=None),
+        ),
+        ({"type": "audio", "audio": "a"}, "audio", "a"),
+        ({"type": "audio_url", "audio_url": {"url": "a"}}, "audio", "a"),
+        (
+            {"type": "input_audio", "input_audio": {"data": "YQ==", "format": "wav"}},
+            "audio",
+            "data:;base64,YQ==",
+        ),
+    ],
+)
+def test_parts_of_messages_as_others_write_them(part: Any, kind: Any, medium: Any) -> None:
+    found = parse({"messages": [{"role": "user", "content": [part]}]})
+    assert found.turns == (Turn("user", MARKS[kind]),)
+    assert list(found.media[kind]) == [medium]
+
+
+def test_columns_of_text_are_a_question_and_an_answer() -> None:
+    record = {"q": "What?", "a": "A cat.", "picture": "a.png", "audios": ["b.wav", "c.wav"]}
+    found = parse(record, question="q", answer="a", image="picture")
+    assert found.turns == (
+        Turn("user", "<image>\n<audio>\n<audio>\nWhat?"),
+        Turn("assistant", "A cat."),
+    )
+    assert found.media == {"image": ["a.png"], "audio": ["b.wav", "c.wav"]}
+    placed = parse(record | {"q": "Is <image> it?"}, question="q", answer="a", image="picture")
+    assert placed.turns[0].text == "<audio>\n<audio>\nIs <image> it?"
+    assert parse(record, answer="a", image="picture", audio="none").turns[0].text == "<image>\n"
+    assert parse({"a": "Text."}, answer="a").turns == (Turn("assistant", "Text."),)
+
+
+def test_media_that_come_with_a_record_are_for_one_that_names_none() -> None:
+    beside = {"image": [Bytes("x.png", b"")], "audio": [Bytes("x.wav", b"")]}
+    turns = {"conversations": [{"from": "gpt", "value": "a"}]}
+    assert parse(turns, beside).media == beside
+    assert parse(turns | {"image": "a.png"}, beside).media["image"] == ["a.png"]
+    part = {"type": "image", "image": "b.png"}
+    inner = parse({"messages": [{"role": "user", "content": [part]}]}, beside)
+    assert inner.media == {"image": ["b.png"], "audio": beside["audio"]}
+
+
+MESSAGE = {"role": "user", "content": "a"}
+PLACED: dict[str, Any] = {"type": "image"}
+
+
+@pytest.mark.parametrize(
+    ("record", "fields", "message"),
+    [
+        ([], {}, "a list, not a mapping of fields"),
+        (None, {}, "a NoneType, not a mapping of fields"),
+        ({"id": 1, "text": ""}, {}, "conversations or messages: Field required; it has id, text"),
+        ({"id": 1}, {"conversation": "chat"}, "chat: Field required; it has id"),
+        ({"chat": []} | {"messages": None}, {}, "conversations or messages: Field required"),
+        ({"conversations": [], "messages": [MESSAGE]}, {}, "it has conversations and messages"),
+        (
+            {"messages": [MESSAGE], "image": "a", "images": ["b"]},
+            {},
+            "it has image and images; data.source.fields",
+        ),
+        ({"messages": {}}, {}, "messages: Input should be a valid list"),
+        ({"messages": "nothing"}, {}, "messages: not JSON: Expecting value"),
+        ({"messages": "[" * 10**6}, {}, "messages: not JSON: maximum recursion"),
+        ({"messages": [{"role": "tool", "content": "a"}]}, {}, "messages.0.role: Input should be"),
+        ({"messages": [{"role": "user", "content": None}]}, {}, "messages.0.content.*: Input"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "video"}]}]},
+            {},
+            "messages.0.content.*0.type: Input should be 'text', 'image'",
+        ),
+        ({"messages": [MESSAGE, {"from": "gpt", "value": "a"}]}, {}, "messages.1.role: Field"),
+        ({"messages": [MESSAGE], "image": [1]}, {}, r"image\.0.*: Input should be"),
+        ({"messages": [MESSAGE], "audio": {"a": object()}, "image": {"bytes": 1}}, {}, "image"),
+        ({"q": "a", "a": 7}, {"question": "q", "answer": "a"}, "a: a int, not a text"),
+        ({"a": "b"}, {"question": "q", "answer": "a"}, "q: a NoneType, not a text"),
+        (
+            {
+                "messages": [{"role": "user", "content": [{"type": "image", "image": "a"}]}],
+                "image": "b",
+            },
+            {},
+            "image media are both in the messages and beside them",
+        ),
+        *(
+            ({"messages": [{"role": "user", "content": parts}], "images": ["a", "b"]}, {}, message)
+            for parts, message in (
+                ([PLACED | {"index": 0}], r"indices \[0\] of 2 beside .*; valid: all of these"),
+                ([PLACED | {"index": 0}, PLACED], r"the indices \[0, None\] of 2"),
+                ([PLACED | {"index": 1}, PLACED | {"index": 2}], r"the indices \[1, 2\] of 2"),
+            )
+        ),
+    ],
+)
+def test_a_wrong_shape_is_told(record: Any, fields: dict[str, str], message: str) -> None:
+    with pytest.raises(SampleError, match=f"sample r: record of wrong shape: .*{message}"):
+        parse(record, **fields)
+
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=4), st.binary(max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["messages", "conversations", "image", "role", "content", "from"]),
+            inner,
+            max_size=4,
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_any_value_is_a_conversation_or_a_bad_sample(record: object) -> None:
+    with suppress(SampleError):
+        assert isinstance(FORM.parse("r", record), Conversation)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"question": "q"}, "question 'q' has no answer"),
+        ({"conversation": "c", "answer": "a"}, "valid: one of them"),
+    ],
+)
+def test_fields_that_contradict_are_refused(fields: dict[str, str], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        FieldsConfig(**fields)

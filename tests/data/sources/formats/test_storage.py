@@ -1,0 +1,192 @@
+"""Files wherever they are: the same bytes, found in the same order, and no failure lost."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import fsspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.sample import DataError
+from data.sources.formats.storage import File, StorageError, find_files, local_file, local_path
+
+DATA = bytes(range(256)) * 4
+
+
+@dataclass
+class Failing:
+    """A file system that fails from some byte on, or gives too little."""
+
+    limit: int
+    error: Exception | None = None
+
+    def cat_file(self, path: str, start: int, end: int) -> bytes:
+        if end > self.limit and self.error:
+            raise self.error
+        return DATA[start : min(end, self.limit)]
+
+
+Step = tuple[str, int]
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("read"), st.integers(0, 400)),
+        st.tuples(st.just("set"), st.integers(0, 900)),
+        st.tuples(st.just("move"), st.integers(-300, 300)),
+        st.tuples(st.just("end"), st.integers(-700, 50)),
+    ),
+    max_size=12,
+)
+
+
+def walk(file: Any, steps: list[Step]) -> list[bytes]:
+    """What is read on a walk through a file."""
+    found = []
+    for step, number in steps:
+        if step == "read":
+            found.append(file.read(number))
+        elif step == "set":
+            file.seek(number)
+        elif step == "move":
+            file.seek(max(0, file.tell() + number))
+        else:
+            file.seek(number, os.SEEK_END)
+    return found
+
+
+@given(steps=steps, start=st.integers(0, 200), chunk=st.integers(1, 900))
+def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
+    steps: list[Step], start: int, chunk: int
+) -> None:
+    size = 700
+    file = File("x", len(DATA), "", Failing(len(DATA)))
+    with file.open(chunk, start, size) as part, io.BytesIO(DATA[start : start + size]) as whole:
+        assert walk(part, steps) == walk(whole, steps)
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        (Failing(300, ConnectionError("gone")), "cannot read x: ConnectionError: gone"),
+        (Failing(300), "x ends 212 bytes before byte 512: it has changed, or is not whole"),
+    ],
+)
+def test_a_failed_read_ends_the_file_and_is_told_after(system: Failing, message: str) -> None:
+    file = File("x", len(DATA), "", system)
+    with pytest.raises(StorageError, match=message), file.open(256) as stream:
+        _library(stream)
+
+
+def _library(stream: BinaryIO) -> None:
+    """Reads 512 bytes, and has an error of its own for a file that ends too soon."""
+    assert stream.read(256) == DATA[:256]
+    if len(stream.read(256)) < 256:
+        raise ValueError("truncated")
+
+
+def test_a_file_that_shrinks_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(DATA)
+    file = local_file(tmp_path / "a")
+    assert file.read(10, 20) == DATA[10:30]
+    (tmp_path / "a").write_bytes(DATA[:15])
+    with pytest.raises(StorageError, match="ends 15 bytes before byte 30"):
+        file.read(10, 20)
+    (tmp_path / "a").unlink()
+    with pytest.raises(StorageError, match=r"cannot read .*FileNotFoundError"):
+        file.read(10, 20)
+
+
+# ---- finding -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["local", "file", "memory"])
+def put(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str, bytes], str]:
+    """Writes a file under a name and tells the place of the folder that it is in."""
+    roots = {
+        "local": str(tmp_path),
+        "file": f"file://{tmp_path}",
+        "memory": f"memory://{tmp_path.name}",
+    }
+    root = roots[request.param]
+
+    def write(name: str, data: bytes) -> str:
+        with fsspec.open(f"{root}/{name}", "wb", auto_mkdir=True) as file:
+            file.write(data)
+        return root
+
+    return write
+
+
+def names(place: str, *suffixes: str) -> list[str]:
+    return [file.name for file in find_files(place, suffixes or (".bin",))]
+
+
+def test_files_folders_and_patterns_are_found(put: Callable[[str, bytes], str]) -> None:
+    for name in ("b-0.bin", "a-0.bin", "deep/c.bin", "read.me", ".cache/d.bin", "deep/.e.bin"):
+        root = put(name, name.encode())
+    assert names(root) == ["a-0.bin", "b-0.bin", "c.bin"]
+    assert names(f"{root}/*-0.bin") == ["a-0.bin", "b-0.bin"]
+    assert names(f"{root}/**/*.bin")[-1] == "c.bin"
+    assert names(f"{root}/read.me") == ["read.me"]
+    assert names(root, ".me", ".bin") == ["a-0.bin", "b-0.bin", "c.bin", "read.me"]
+    (found,) = find_files(f"{root}/deep/c.bin", ())
+    assert (found.size, found.read(2, 3)) == (10, b"ep/")
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found
+    assert again.read(0, 4) == b"deep"
+
+
+def test_a_stamp_changes_with_the_file(put: Callable[[str, bytes], str]) -> None:
+    place = put("a.bin", b"123") + "/a.bin"
+    (before,), (same,) = find_files(place, ()), find_files(place, ())
+    put("a.bin", b"124")
+    (after,) = find_files(place, ())
+    assert before == same != after
+
+
+def test_a_folder_of_several_splits_is_refused(put: Callable[[str, bytes], str]) -> None:
+    put("data/train-00000-of-00002.bin", b"")
+    root = put("data/train-00001-of-00002.bin", b"")
+    assert len(names(root)) == 2
+    put("data/test-00000-of-00001.bin", b"")
+    with pytest.raises(DataError, match=r"holds the splits test, train; valid: .*/test-\*"):
+        names(root)
+    assert len(names(f"{root}/data/train-*")) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("{}/nothing", "no such file, nor a folder of .bin"),
+        ("{}/*.none", "no such file, nor a folder of .bin"),
+        ("{}", "no such file, nor a folder of .bin"),
+        ("memory://{}", "no such file, nor a folder of .bin"),
+        ("s3://bucket/folder", "cannot open s3://bucket/folder: Install s3fs"),
+        ("nosuch://bucket", "cannot open nosuch://bucket: Protocol not known"),
+    ],
+)
+def test_what_is_not_there_is_named(place: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        names(place.format(tmp_path))
+
+
+def test_links_are_followed_as_hubs_keep_their_files(tmp_path: Path) -> None:
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "snapshot").mkdir()
+    (tmp_path / "blobs" / "0123").write_bytes(DATA)
+    (tmp_path / "snapshot" / "a.bin").symlink_to("../blobs/0123")
+    (found,) = find_files(str(tmp_path / "snapshot"), (".bin",))
+    assert (found.size, found.read(0, 5)) == (len(DATA), DATA[:5])
+
+
+def test_what_is_local() -> None:
+    assert local_path("a/b") == Path("a/b") != local_path("file:///a/b") == Path("/a/b")
+    assert local_path("c:d") == Path("c:d")
+    assert local_path("s3://a/b") is local_path("simplecache::s3://a/b") is None

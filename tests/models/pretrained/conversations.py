@@ -1,0 +1,117 @@
+"""Conversations of `tests/parity` with their media, packed as the loader packs them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from data.kinds.modality import Modality
+from data.kinds.patches import with_class_token
+from data.kinds.tiles import WHOLE, Tiling, layout_of, taps_of
+from data.loading.assemble import BatchArrays
+from data.planning.packing import make_capacity
+from data.planning.stream import Placement, lay_out, runs_of_plan
+from data.sample import Example, Medium, Tiles
+from mllm_jax.config.modalities import modalities
+from mllm_jax.models.config.model import ModelConfig
+from tests.models.pretrained.stored import arrays, composition, cut
+
+
+def example(folder: str, name: str, config: ModelConfig) -> Example:
+    """A conversation; its last token is a position, too, from which nothing is learnt."""
+    inputs, _ = arrays(folder)
+    ids, mask = (inputs[f"{name}.{key}"][0] for key in ("input_ids", "answer_mask"))
+    learnt = np.append(mask[1:], 0).astype(np.float32)
+    (modality,) = modalities(config)
+    media = _media(inputs, name, modality)
+    placeholder = composition(folder).placeholders[modality.name]
+    places = np.flatnonzero(ids == placeholder)
+    texts = [_in_text(medium, modality, placeholder) for medium in media]
+    counts = [len(text) for text in texts]
+    assert sum(counts) == len(places)
+    ids[places] = [token for text in texts for token in text]
+    ends = np.cumsum(counts)
+    starts = tuple(places[ends - counts].tolist()) if media else ()
+    own, where = ({modality.name: media}, {modality.name: starts}) if media else ({}, {})
+    return Example(ids, np.roll(ids, -1), learnt, own, where)
+
+
+def _in_text(medium: Medium, modality: Modality, placeholder: int) -> list[int]:
+    """Tokens of a medium; released texts have the placeholder where newlines are, too."""
+    grid = medium.tiles.grid if medium.tiles else WHOLE
+    return modality.in_text(len(medium.inputs), grid, placeholder)
+
+
+def _media(inputs: dict[str, np.ndarray], name: str, modality: Modality) -> tuple[Medium, ...]:
+    if modality.tiling is not None:
+        return tuple(_tiled(inputs, name, modality, modality.tiling))
+    if f"{name}.pixel_values" in inputs:
+        patches, grids = cut(inputs[f"{name}.pixel_values"], modality.patch[0])
+        return tuple(
+            with_class_token(_image(one, tuple(grid)), modality)
+            for one, grid in zip(patches, grids.tolist(), strict=True)
+        )
+    if f"{name}.input_features" not in inputs:
+        return ()
+    frames = inputs[f"{name}.feature_attention_mask"].sum(axis=-1) + modality.lookahead
+    features = inputs[f"{name}.input_features"].swapaxes(1, 2)
+    return tuple(
+        Medium(one[:count], np.arange(count, dtype=np.int32))
+        for one, count in zip(features, frames.tolist(), strict=True)
+    )
+
+
+def _tiled(
+    inputs: dict[str, np.ndarray], name: str, modality: Modality, tiling: Tiling
+) -> Iterator[Medium]:
+    """Images with their tiles, without those that fill a batch up; several have none."""
+    pixels = inputs.get(f"{name}.pixel_values", np.zeros(0))
+    for tiles, size in zip(pixels, inputs.get(f"{name}.image_sizes", []), strict=True):
+        layout = layout_of((int(size[0]), int(size[1])), tiling) if len(pixels) == 1 else None
+        count = 1 + math.prod(layout.tiles) if layout else 1
+        patches, grids = cut(tiles[:count], modality.patch[0])
+        one = _image(patches[0], (int(grids[0][0]), int(grids[0][1])))
+        yield replace(
+            one,
+            inputs=patches.reshape(-1, patches.shape[-1]),
+            positions=np.tile(one.positions, (count, 1)),
+            tiles=Tiles(layout.grid if layout else WHOLE, *taps_of(layout, tiling)),
+        )
+
+
+def _image(patches: np.ndarray, grid: tuple[int, int]) -> Medium:
+    return Medium(patches, np.moveaxis(np.indices(grid, np.int32), 0, -1).reshape(-1, 2), grid)
+
+
+def packed(
+    examples: Sequence[Example],
+    config: ModelConfig,
+    budgets: dict[str, int],
+    rows: Sequence[int],
+    media_rows: Sequence[Sequence[int]],
+) -> tuple[dict[str, Any], tuple[Placement, ...]]:
+    """A batch, and where everything lies in it.
+
+    Args:
+        budgets: of `tokens` and of the encoder.
+        rows: the row of every conversation.
+        media_rows: the rows of its media.
+    """
+    own = tuple(modalities(config))
+    name = own[0].name
+    capacity = make_capacity({**budgets, "segments": 8}, own)
+    lengths = [(i, one.lengths) for i, one in enumerate(examples)]
+    by_name = [{name: media} for media in media_rows]
+    placements = lay_out(lengths, rows, own, by_name)
+    count = 1 + max([*rows, *(row for media in media_rows for row in media)])
+    whole = {tower: range(count) for tower in ("decoder", name)}
+    batch = BatchArrays(whole, {name: own[0]}, capacity)
+    for one, placement in zip(examples, placements, strict=True):
+        batch.write_text(placement, one)
+        for number, medium in enumerate(one.media.get(name, ())):
+            batch.write_medium(placement, name, number, medium)
+    return {**batch.batch, "runs": runs_of_plan(placements, own)}, placements

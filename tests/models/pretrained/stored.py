@@ -1,0 +1,188 @@
+"""Released checkpoints of `tests/parity` as models here, and what is expected of them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mllm_jax.check.verify import relative_error
+from mllm_jax.models import multimodal
+from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.parameters import run_layers
+from mllm_jax.models.pretrained.configs import read_config
+from mllm_jax.models.pretrained.families import family_named
+from mllm_jax.models.pretrained.family import Composition
+from mllm_jax.models.pretrained.files import Stored, open_tensors
+from mllm_jax.models.pretrained.load import load
+from mllm_jax.models.pretrained.rules import Rule, check
+from mllm_jax.train.state.regroup import leaf_name
+from sharding.grid import JointGrid, View
+from sharding.mesh import make_mesh, shardings
+from sharding.plan import ParallelPlan
+from sharding.rules import layouts
+
+ROOT = Path(__file__).parents[2] / "parity"
+LIMIT = 2e-5
+#: Stands for a decoder that is not looked at.
+NO_DECODER = DecoderConfig.model_validate(
+    {"layers": 1, "d_model": 8, "heads": 1, "d_ff": 8, "vocab": 8}
+)
+
+
+def arrays(folder: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """What goes in and what comes out."""
+    inputs, expected = (np.load(ROOT / folder / f"{name}.npz") for name in ("inputs", "expected"))
+    return dict(inputs), dict(expected)
+
+
+def composition(folder: str) -> Composition:
+    """What the configuration of a folder says."""
+    values = read_config(ROOT / folder)
+    return family_named(values["model_type"]).read(values)
+
+
+def tensors_of(folder: Path) -> tuple[dict[str, Stored], dict[str, list[Rule]]]:
+    """Checked tensors of a folder, and the rules of every module."""
+    values = read_config(folder)
+    family = family_named(values["model_type"])
+    rules = dict(family.rules(family.read(values)))
+    tensors = family.canonical(open_tensors(folder))
+    every = [rule for own in rules.values() for rule in own]
+    check(tensors, every, family.left_over(values, tensors))
+    return tensors, rules
+
+
+@cache
+def imported(folder: str) -> tuple[ModelConfig, Any, dict[str, list[Rule]]]:
+    """A folder's model, its parameters as numpy arrays, and the rules of every module."""
+    return imported_from(ROOT / folder)
+
+
+def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[Rule]]]:
+    """As `imported`, of any folder."""
+    values = read_config(folder)
+    found = family_named(values["model_type"]).read(values)
+    config = ModelConfig(
+        decoder=found.decoder or NO_DECODER,
+        encoders=dict(found.encoders),
+        dtype="float32",
+        attention="reference",
+        loss_chunk=8,
+    )
+    tensors, rules = tensors_of(folder)
+    fresh = multimodal.init_parameters(config, jax.random.key(0))
+    trees = {"decoder": fresh["decoder"], **fresh["encoders"]}
+    modules = {
+        name: _loaded(config, name, tensors, rules[name]) if name in rules else tree
+        for name, tree in trees.items()
+    }
+    whole = {
+        "decoder": modules["decoder"],
+        "encoders": {name: modules[name] for name in config.encoders},
+    }
+    return config, whole, rules
+
+
+def _loaded(config: ModelConfig, module: str, tensors: dict[str, Stored], rules: list[Rule]) -> Any:
+    """Parameters of one module on one device; what no rule gives is as it is initialised."""
+    grid = JointGrid.build(dict.fromkeys(("decoder", *config.encoders), ParallelPlan()))
+    shapes, axes = multimodal.abstract_parameters(config)
+    fresh = multimodal.init_parameters(config, jax.random.key(0))
+    if module != "decoder":
+        shapes, axes, fresh = shapes["encoders"], axes["encoders"], fresh["encoders"]
+    specs = jax.tree.map(lambda leaf: leaf.spec, layouts(axes[module], grid.views[module]))
+    target = jax.tree.map(
+        lambda leaf, own: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=own),
+        shapes[module],
+        shardings(make_mesh(grid, jax.devices()[:1]), specs),
+    )
+    found = load(tensors, rules, by_name(target))
+    return jax.device_get(
+        jax.tree_util.tree_map_with_path(
+            lambda path, leaf: found.get(leaf_name(path), leaf), fresh[module]
+        )
+    )
+
+
+def by_name(tree: Any) -> dict[str, Any]:
+    """Leaves by their dotted paths."""
+    return {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def written(rules: list[Rule], leaves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Parameters by their dotted paths as released tensors."""
+    return {
+        name: np.ascontiguousarray(
+            rule.form.released_from(
+                leaves[rule.parameter] if rule.layers is None else leaves[rule.parameter][layer]
+            )
+        )
+        for rule in rules
+        for layer, name in enumerate(rule.names)
+    }
+
+
+def close(got: Any, expected: np.ndarray, where: str) -> None:
+    """States that are of order one."""
+    assert np.asarray(got).shape == expected.shape, where
+    assert np.abs(np.asarray(got) - expected).max() < LIMIT, where
+
+
+def check_gradients(
+    got: dict[str, Any], expected: dict[str, np.ndarray], rules: dict[str, list[Rule]]
+) -> None:
+    """All gradients that are stored, by their released names; `got` is by module."""
+    released: dict[str, np.ndarray] = {}
+    for module, own in rules.items():
+        leaves = {name: np.asarray(leaf) for name, leaf in by_name(got[module]).items()}
+        released |= written(own, leaves)
+    wanted = {k.removeprefix("gradient."): v for k, v in expected.items() if k.startswith("grad")}
+    assert len(wanted) > 1
+    for name, gradient in wanted.items():
+        assert relative_error(released[name], gradient) < LIMIT, name
+
+
+def states(config: ModelConfig, name: str, params: Any, rows: Any) -> tuple[Any, Any]:
+    """What goes into an encoder's layers, and what comes out behind its last norm."""
+    encoder = multimodal.Encoder(config, name, View())
+    x = encoder.embed(params, rows)
+    layers = encoder.tower["layers"], params["layers"]
+    out = run_layers(*layers, x, encoder.context(rows), View(), "none")
+    return x, encoder.norm(params, out)
+
+
+def image_rows(patches: np.ndarray, grids: np.ndarray, encoder: EncoderConfig) -> dict[str, Any]:
+    """Images, each in a row of its own.
+
+    Args:
+        patches: `[images, patches, features]`, 0 behind an image.
+        grids: `[images, 2]` rows and columns.
+        encoder: whose class token comes first if it is kept, else last.
+    """
+    images, budget, _ = patches.shape
+    positions = np.zeros((images, budget, 2), np.int32)
+    sizes, ids = np.zeros_like(positions), np.zeros((images, budget), np.int32)
+    for row, (high, wide) in enumerate(grids.tolist()):
+        here = row, slice(high * wide)
+        positions[here] = np.moveaxis(np.indices((high, wide)), 0, -1).reshape(-1, 2)
+        sizes[here], ids[here] = (high, wide), 1
+    if encoder.family == "clip":
+        before, behind = (1, 0) if encoder.class_token == "kept" else (0, 1)
+        around = ((0, 0), (before, behind))
+        ids = np.pad(ids, around, constant_values=1)
+        patches, sizes = (np.pad(a, (*around, (0, 0))) for a in (patches, sizes))
+        positions = np.pad(positions, (*around, (0, 0)), constant_values=-1)
+    return {"inputs": patches, "segment_ids": ids, "positions": positions, "sizes": sizes}
+
+
+def cut(pixels: np.ndarray, patch: int) -> tuple[np.ndarray, np.ndarray]:
+    """Patches and grids of images `[images, channels, height, width]`; leftovers are cut off."""
+    side = pixels.shape[2] // patch
+    whole = pixels[:, :, : side * patch, : side * patch]
+    images, channels = whole.shape[:2]
+    tiles = whole.reshape(images, channels, side, patch, side, patch).transpose(0, 2, 4, 3, 5, 1)
+    return tiles.reshape(images, side * side, -1), np.full((images, 2), side)

@@ -1,0 +1,160 @@
+"""Released configurations become ours, and ours theirs; what would change the result is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mllm_jax.models.config.model import DecoderConfig
+from mllm_jax.models.pretrained.configs import decoder_config, read_config, released_decoder
+from mllm_jax.models.pretrained.encoder_configs import clip_config, siglip_config, whisper_config
+from mllm_jax.models.pretrained.files import PretrainedError
+
+SIZES: dict[str, Any] = {"layers": 2, "d_model": 64, "heads": 4, "d_ff": 96, "vocab": 128}
+TYPE = {"rope_type": "llama3"}
+SCALING: dict[str, Any] = {
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+    **TYPE,
+}
+#: Llama 3.1 8B's, as it is released.
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "hidden_act": "silu",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "max_position_embeddings": 131072,
+    "mlp_bias": False,
+    "model_type": "llama",
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 8,
+    "pretraining_tp": 1,
+    "rms_norm_eps": 1e-05,
+    "rope_scaling": SCALING,
+    "rope_theta": 500000.0,
+    "tie_word_embeddings": False,
+    "vocab_size": 128256,
+}
+
+
+def test_a_released_llama_is_ours() -> None:
+    config = decoder_config(LLAMA)
+    assert (config.layers, config.heads, config.kv_heads, config.head_dim) == (32, 32, 8, 128)
+    assert config.rope_theta == 5e5
+    assert config.rope_scaling is not None
+    assert config.rope_scaling.factor == 8
+    newer = {key: value for key, value in LLAMA.items() if not key.startswith("rope")}
+    rope = {**SCALING, "rope_theta": 5e5}
+    assert decoder_config({**newer, "rope_parameters": rope}) == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "theta", "trained"),
+    [
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}, 5e5, 8192),
+        ({"rope_scaling": None, "rope_parameters": {"rope_theta": 1e6}}, 1e6, None),
+        ({"rope_scaling": {**SCALING, "rope_theta": 7e5}}, 7e5, 8192),
+        ({"original_max_position_embeddings": 4096}, 5e5, 4096),
+        ({"rope_scaling": {key: SCALING[key] for key in [*SCALING][:3]} | TYPE}, 5e5, 131072),
+    ],
+)
+def test_of_what_is_said_twice_the_public_choice_counts(
+    changes: dict[str, Any], theta: float, trained: int | None
+) -> None:
+    config = decoder_config({**LLAMA, **changes})
+    assert config.rope_theta == theta
+    scaling = config.rope_scaling
+    assert (scaling.original_max_positions if scaling else None) == trained
+
+
+def test_a_qwen3_that_does_not_say_the_width_of_its_heads() -> None:
+    own = {key: value for key, value in LLAMA.items() if key != "rope_scaling"}
+    assert decoder_config({**own, "model_type": "qwen3", "hidden_size": 1024}).head_dim == 128
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"family": "llama", "rope_scaling": {"factor": 4.0}},
+        {"family": "qwen2", "kv_heads": 2, "tie_embeddings": True, "rope_theta": 1e6},
+        {"family": "qwen3", "head_dim": 32, "norm_eps": 1e-6, "max_positions": 40960},
+    ],
+    ids=lambda changes: changes["family"],
+)
+def test_ours_becomes_what_it_came_from(changes: dict[str, Any]) -> None:
+    config = DecoderConfig.model_validate(SIZES | changes)
+    assert decoder_config(released_decoder(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"model_type": "mamba"}, "model_type 'mamba' is no decoder's; valid: llama, qwen2, qwen3"),
+        ({"hidden_size": None}, "the configuration of llama lacks hidden_size"),
+        ({"hidden_act": "gelu"}, "hidden_act: 'gelu' is not supported; valid: 'silu'"),
+        ({"attention_bias": True}, "attention_bias: True is not supported; valid: False"),
+        ({"rope_scaling": {"rope_type": "yarn"}}, "rope_type 'yarn' is not supported"),
+        ({"rope_scaling": {"rope_type": "llama3"}}, "the rope of type llama3 lacks 'factor'"),
+        ({"rope_scaling": {"full_attention": {"rope_theta": 1e6}}}, "of full_attention are not"),
+        ({"rope_scaling": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor: 0.5 is not"),
+    ],
+    ids=str,
+)
+def test_what_is_not_supported_is_refused(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(PretrainedError) as refused:
+        decoder_config({**LLAMA, **changes})
+    assert told in str(refused.value)
+
+
+def test_towers_of_old_clips_are_what_their_dictionaries_say() -> None:
+    own = {"model_type": "clip_vision_model", "hidden_size": 64, "hidden_act": "gelu"}
+    whole = {"model_type": "clip", "vision_config": own, "vision_config_dict": {"hidden_size": 96}}
+    for values in (whole, whole | {"vision_config": None}):
+        config = clip_config(values)
+        assert (config.d_model, config.activation) == (96, "quick_gelu")
+
+
+@pytest.mark.parametrize("kind", ["siglip", "siglip2"])
+def test_a_tower_that_does_not_say_its_kind(kind: str) -> None:
+    config = siglip_config({"model_type": kind, "vision_config": {"hidden_size": 96}})
+    assert (config.d_model, config.antialias) == (96, kind == "siglip2")
+
+
+def test_a_clip_within_a_model_that_does_not_say_its_kind() -> None:
+    assert clip_config({"model_type": "llava", "vision_config": {"hidden_size": 96}}).d_model == 96
+    with pytest.raises(PretrainedError, match="no vision_config is there, and model_type 'llava'"):
+        clip_config({"model_type": "llava"})
+
+
+def test_a_whisper_with_two_numbers_of_layers_is_refused() -> None:
+    sizes = {"d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 2}
+    rest = {"encoder_ffn_dim": 64, "num_mel_bins": 8, "max_source_positions": 12}
+    values = {"model_type": "whisper", **sizes, **rest}
+    assert whisper_config({**values, "num_hidden_layers": 2}).layers == 2
+    with pytest.raises(PretrainedError, match="num_hidden_layers: 3 is not supported; valid: 2"):
+        whisper_config({**values, "num_hidden_layers": 3})
+
+
+def test_a_family_without_a_released_format_is_refused() -> None:
+    config = DecoderConfig.model_validate(SIZES | {"family": "gpt"})
+    with pytest.raises(PretrainedError, match="gpt has no released format; valid: llama"):
+        released_decoder(config)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "cannot be read"), ("[]", "not an object"), ("[" * 100_000, "cannot be read")],
+)
+def test_files_that_are_no_configuration_are_refused(
+    content: str | None, told: str, tmp_path: Any
+) -> None:
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+    with pytest.raises(PretrainedError, match=told):
+        read_config(tmp_path)

@@ -1,0 +1,249 @@
+"""Released tensors become the parameters they came from, wherever these lie."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.multimodal import abstract_parameters, init_parameters
+from mllm_jax.models.pretrained import files, forms, rules
+from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
+from mllm_jax.models.pretrained.load import load
+from mllm_jax.models.pretrained.rules import Rule, check, decoder_rules
+from mllm_jax.train.state.regroup import leaf_name
+from mllm_jax.train.step.train_step import TrainStep
+from scheduling.schedules.schedule import interleaved
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
+from sharding.plan import ParallelPlan
+from tests.train.models import small_model
+
+LAYERS = 3
+
+
+def model(family: str, tied: bool = False) -> ModelConfig:
+    """A decoder of a number of layers that no number of stages divides."""
+    values = small_model(family).model_dump(mode="json")
+    values["decoder"] |= {"layers": LAYERS, "tie_embeddings": tied, "rope_scaling": None}
+    return ModelConfig.model_validate(values | {"encoders": {}})
+
+
+def by_name(tree: Any) -> dict[str, Any]:
+    return {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def released(rules: list[Rule], parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Tensors as they are released."""
+    return {
+        name: np.ascontiguousarray(
+            rule.form.released_from(
+                parameters[rule.parameter] if rule.layers is None else parameters[rule.parameter][i]
+            )
+        )
+        for rule in rules
+        for i, name in enumerate(rule.names)
+    }
+
+
+def sharded(folder: Path, tensors: dict[str, np.ndarray]) -> None:
+    """Save in three files with an index."""
+    names = sorted(tensors)
+    weight_map = {
+        name: f"model-{i % 3 + 1:05}-of-00003.safetensors" for i, name in enumerate(names)
+    }
+    for file in set(weight_map.values()):
+        save_file({n: tensors[n] for n in names if weight_map[n] == file}, folder / file)
+    (folder / files.INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+
+
+# ---- forms ---------------------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_forms_have_inverses(data: st.DataObject) -> None:
+    sizes = st.integers(1, 4)
+    dims = st.lists(sizes, min_size=1, max_size=2).map(tuple)
+    form = data.draw(
+        st.one_of(
+            st.builds(forms.dense, dims, dims),
+            st.builds(forms.flat, dims),
+            st.builds(forms.convolution, sizes, sizes, sizes),
+            st.builds(forms.patches, sizes, sizes, sizes, sizes),
+        )
+    )
+    x = np.arange(np.prod(form.released)).reshape(form.released)
+    assert form.parameter(x).shape == form.shape
+    np.testing.assert_array_equal(form.released_from(form.parameter(x)), x)
+
+
+def test_a_released_product_is_ours() -> None:
+    random = np.random.default_rng(0)
+    weight, x = random.normal(size=(6, 8)), random.normal(size=(5, 8))
+    ours = forms.dense((2, 4), (3, 2)).parameter(weight)
+    product = np.tensordot(x.reshape(5, 2, 4), ours, 2).reshape(5, 6)
+    np.testing.assert_allclose(product, x @ weight.T)
+    pixels, kernel = random.normal(size=(2, 3, 4)), random.normal(size=(7, 4, 2, 3))
+    ours = forms.patches(2, 3, 4, 7).parameter(kernel)
+    want = np.einsum("hwc,ochw->o", pixels, kernel)
+    np.testing.assert_allclose(pixels.reshape(-1) @ ours, want)
+
+
+# ---- loading -------------------------------------------------------------------------------------
+
+PLANS = [
+    (ParallelPlan(), None),
+    (ParallelPlan(data=2, fsdp=2, tensor=2), None),
+    (ParallelPlan(fsdp=2, stage=2, tensor=2), PipelinePlan(interleaved(2, 2, 4))),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "tied"), [("llama", False), ("qwen2", True), ("qwen3", False)], ids=str
+)
+def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path: Path) -> None:
+    own = model(family, tied)
+    parameters = jax.tree.map(np.asarray, init_parameters(own, jax.random.key(1)))
+    rules = decoder_rules(own.decoder)
+    sharded(tmp_path, released(rules, by_name(parameters["decoder"])))
+    tensors = open_tensors(tmp_path)
+    assert len(tensors.files) == 3
+    check(tensors, rules)
+    for plan, pipeline in PLANS:
+        grid = JointGrid.build({"decoder": plan}, own.decoder.kv_heads)
+        mesh = make_mesh(grid, jax.devices()[: grid.devices])
+        step = TrainStep(own, grid, mesh, optax.identity(), pipeline)
+        target = by_name(step.abstract["params"]["decoder"])
+        found = load(tensors, rules, target)
+        wanted = by_name(jax.tree.map(np.asarray, step.stored(parameters))["decoder"])
+        assert found.keys() == wanted.keys()
+        for name, leaf in found.items():
+            assert leaf.sharding == target[name].sharding, name
+            np.testing.assert_array_equal(leaf, wanted[name], err_msg=f"{plan}: {name}")
+
+
+def test_a_file_of_all_tensors_comes_before_an_index(tmp_path: Path) -> None:
+    sharded(tmp_path, {"a": np.zeros(2, np.float32), "b": np.zeros(2, np.float32)})
+    save_file({"a": np.ones(2, np.float32)}, tmp_path / files.SINGLE)
+    assert [*open_tensors(tmp_path)] == ["a"]
+
+
+def test_halves_are_widened(tmp_path: Path) -> None:
+    half = np.arange(8, dtype=files.TYPES["BF16"]).reshape(2, 4)
+    save_file({"a": half}, tmp_path / files.SINGLE)
+    mesh = jax.make_mesh((1,), ("data",), devices=jax.devices()[:1])
+    layout = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+    target = {"a": jax.ShapeDtypeStruct((4, 2), np.float32, sharding=layout)}
+    found = load(open_tensors(tmp_path), [Rule("a", "a", forms.dense((4,), (2,)))], target)["a"]
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, np.arange(8).reshape(2, 4).T)
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"), [("vision", rules.siglip_rules), ("audio", rules.whisper_rules)]
+)
+def test_encoders_have_a_rule_for_every_parameter(name: str, rules: Any) -> None:
+    """Of their shapes, but for the connector, which is no part of what is released."""
+    own = small_model()
+    shapes, _ = abstract_parameters(own)
+    tower = by_name(shapes["encoders"][name])
+    wanted = {key: leaf.shape for key, leaf in tower.items() if not key.startswith("connector.")}
+    found = {}
+    for rule in rules(own.encoders[name]):
+        assert rule.parameter not in found
+        found[rule.parameter] = (*([] if rule.layers is None else [rule.layers]), *rule.form.shape)
+    assert found == wanted
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> tuple[Path, list[Rule]]:
+    """A sharded folder, and its rules."""
+    own = model("llama")
+    rules = decoder_rules(own.decoder)
+    shapes = {name: rule.form.released for rule in rules for name in rule.names}
+    sharded(tmp_path, {name: np.ones(shape, np.float32) for name, shape in shapes.items()})
+    return tmp_path, rules
+
+
+def test_missing_extra_and_misshapen_tensors_are_listed(whole: tuple[Path, list[Rule]]) -> None:
+    folder, rules = whole
+    tensors = dict(open_tensors(folder))
+    lost = tensors.pop("model.norm.weight")
+    tensors["model.nrom.weight"] = lost
+    tensors["lm_head.weight"] = lost
+    with pytest.raises(PretrainedError) as refused:
+        check(tensors, rules)
+    for told in (
+        "1 missing: model.norm.weight",
+        "1 of no parameter: model.nrom.weight",
+        "1 misshapen: lm_head.weight [16], not [31, 16]",
+    ):
+        assert told in str(refused.value)
+    rest = open_tensors(folder)
+    check({**tensors, **rest}, rules, unused=["model.nrom.weight"])
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        (files.INDEX, b"{", "is no index"),
+        (files.INDEX, b"[" * 100_000, "is no index of safetensors"),
+        (files.INDEX, b'{"weight_map": {"a": 1}}', "does not map tensors to files"),
+        (files.INDEX, b'{"weight_map": {"a": "../model.safetensors"}}', "is no name of"),
+        (files.INDEX, b'{"weight_map": {"a": "/etc/passwd"}}', "is no name of"),
+        (files.INDEX, b'{"weight_map": {"a": "model.bin"}}', "is no name of"),
+        (files.INDEX, b'{"weight_map": {"a": "b.safetensors"}}', "is no whole safetensors file"),
+        (files.SINGLE, b"\x80\x02}", "is no whole safetensors file"),
+        ("pytorch_model.bin", b"\x80\x02}", "only safetensors are read"),
+    ],
+)
+def test_damaged_folders_are_refused(file: str, content: bytes, told: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(PretrainedError, match=told):
+        open_tensors(tmp_path)
+
+
+def test_a_truncated_file_is_refused(whole: tuple[Path, list[Rule]]) -> None:
+    folder, _ = whole
+    file = sorted(folder.glob("*.safetensors"))[1]
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(PretrainedError, match=f"{file.name} is no whole safetensors file"):
+        open_tensors(folder)
+
+
+def test_an_index_lists_what_its_files_hold(whole: tuple[Path, list[Rule]]) -> None:
+    folder, _ = whole
+    index = json.loads((folder / files.INDEX).read_text())
+    index["weight_map"].pop("model.norm.weight")
+    (folder / files.INDEX).write_text(json.dumps(index))
+    with pytest.raises(PretrainedError, match=r"do not hold the same tensors: model\.norm\.weight"):
+        open_tensors(folder)
+
+
+def test_a_tensor_is_in_the_file_that_the_index_names(whole: tuple[Path, list[Rule]]) -> None:
+    """And in no other one, which might hold other values of it."""
+    folder, _ = whole
+    places = json.loads((folder / files.INDEX).read_text())["weight_map"]
+    name, own = next(iter(places.items()))
+    other = next(file for file in places.values() if file != own)
+    twice = {**load_file(folder / other), name: load_file(folder / own)[name] + 1}
+    save_file(twice, folder / other)
+    with pytest.raises(PretrainedError, match=rf"{other} holds {name}, which is in {own} by"):
+        open_tensors(folder)
+    places[name] = other
+    (folder / files.INDEX).write_text(json.dumps({"weight_map": places}))
+    with pytest.raises(PretrainedError, match=rf"{own} holds {name}, which is in {other} by"):
+        open_tensors(folder)

@@ -1,0 +1,134 @@
+"""FLOPs of every family against XLA's own count of the forward."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from mllm_jax.models import multimodal
+from mllm_jax.models.config.model import ImageEncoderConfig, ModelConfig, SiglipConfig
+from mllm_jax.models.encoders.families import family_of
+from mllm_jax.models.work.flops import encoder_work, model_flops, tower_work
+from mllm_jax.runtime import devices
+from scheduling.costs.work import TRAINING_FACTOR, TowerWork
+from sharding.grid import View
+from tests.models import towers
+
+TOKENS = 64
+#: Wide enough that products outweigh all else.
+WIDE: dict[str, Any] = {"d_model": 512, "heads": 4, "head_dim": 96, "d_ff": 1024}
+
+
+def counted(function: Any, *inputs: Any) -> float:
+    """FLOPs of the program as XLA counts them before optimisation; a scan's body counts once."""
+    cost: Any = jax.jit(function).lower(*inputs).cost_analysis()
+    return float(cost["flops"])
+
+
+def decoder_flops(config: ModelConfig, tokens: int) -> float:
+    """XLA's count for one text."""
+    shapes, _ = multimodal.abstract_parameters(config)
+    batch = towers.text_batch(towers.lay([[tokens]], tokens), towers.texts([tokens]))
+
+    def forward(params: Any) -> Any:
+        hidden = multimodal.decode_hidden(params, batch, None, config, View())
+        return multimodal.loss(params, hidden, batch, config, View())
+
+    return counted(forward, shapes["decoder"])
+
+
+def encoder_flops(config: ModelConfig, tokens: int) -> float:
+    """XLA's count for one medium."""
+    media = towers.signals([tokens], config.encoders["media"].features)
+    batch = towers.media_batch(config, towers.lay([[tokens]], tokens), media, [8])
+    shapes, _ = multimodal.abstract_parameters(config)
+
+    def forward(params: Any) -> Any:
+        return multimodal.encode(params, "media", batch, config, View())
+
+    return counted(forward, shapes["encoders"]["media"])
+
+
+def check(work: TowerWork, half: float, whole: float) -> None:
+    """Work of segments of `TOKENS / 2` and `TOKENS` against XLA's counts `half` and `whole`."""
+    assert work.flops([TOKENS]) == pytest.approx(whole, rel=0.05)
+    # Twice the half has the same linear part, so that the difference shows the quadratic one.
+    quadratic = work.flops([TOKENS]) - 2 * work.flops([TOKENS // 2])
+    assert quadratic == pytest.approx(whole - 2 * half, rel=0.1)
+
+
+@pytest.mark.parametrize("family", towers.DECODERS)
+def test_decoder(family: str) -> None:
+    config = towers.model(family, decoder_changes={**WIDE, "vocab": 512}, loss_chunk=TOKENS)
+    half, whole = (decoder_flops(config, n) for n in (TOKENS // 2, TOKENS))
+    check(tower_work(config, "decoder"), half, whole)
+
+
+@pytest.mark.parametrize("family", towers.ENCODERS)
+def test_encoder(family: str) -> None:
+    values = towers.model(encoder=family).model_dump()
+    # Stem and connector, too, must be large enough to be seen.
+    stem = {"mels": 512} if family == "whisper" else {"patch": (16, 32)}
+    values["encoders"]["media"].update({**WIDE, **stem})
+    values["encoders"]["media"]["connector"]["hidden"] = 1024
+    config = ModelConfig.model_validate(values)
+    half, whole = (encoder_flops(config, n) for n in (TOKENS // 2, TOKENS))
+    check(tower_work(config, "media"), half, whole)
+
+
+def test_layers_add_up() -> None:
+    one, three = (
+        tower_work(towers.model(decoder_changes={"layers": n}), "decoder") for n in (1, 3)
+    )
+    head = 2 * 32 * towers.VOCAB
+    assert three.linear - head == 3 * (one.linear - head)
+    assert three.quadratic == 3 * one.quadratic
+
+
+def test_a_step_costs_three_forwards_of_every_segment() -> None:
+    config = towers.model(encoder="siglip")
+    lengths = {"decoder": np.array([9, 4]), "media": np.array([12])}
+    forward = sum(tower_work(config, name).flops(n) for name, n in lengths.items())
+    assert model_flops(config, lengths, targets=9 + 4) == TRAINING_FACTOR * forward
+    work = TowerWork(linear=2.0, quadratic=1.0)
+    assert work.flops([3, 4]) == 2 * 7 + 9 + 16
+
+
+@pytest.mark.parametrize(
+    ("kind", "peak"),
+    [
+        ("NVIDIA H100 80GB HBM3", 989.5e12),
+        ("NVIDIA H100 PCIe", 756.5e12),
+        ("TPU v5 lite", 197e12),
+        ("TPU v5", 459e12),
+    ],
+)
+def test_peak_of_a_device(kind: str, peak: float) -> None:
+    device: Any = SimpleNamespace(platform="accelerator", device_kind=kind)
+    assert devices.peak_flops(device) == peak
+
+
+def test_an_unknown_accelerator_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    device: Any = SimpleNamespace(platform="gpu", device_kind="Abacus 9")
+    assert devices.peak_flops(device) is devices.peak_flops(device) is None
+    (record,) = caplog.records
+    assert all(part in record.getMessage() for part in ("Abacus 9", "MFU", "configs/hardware/"))
+
+
+def test_an_encoder_says_what_it_costs_and_has_layers() -> None:
+    class NewConfig(ImageEncoderConfig):
+        family: str = "new"
+
+    class Known(SiglipConfig):
+        family: str = "new"  # type: ignore[assignment]
+
+    sizes: dict[str, Any] = {"layers": 1, "d_model": 8, "heads": 2, "head_dim": 4, "d_ff": 16}
+    sizes |= {"patch": (2, 2), "grid": (2, 2)}
+    with pytest.raises(TypeError, match="abstract class NewConfig"):
+        NewConfig(**sizes)  # type: ignore[abstract]
+    known = Known(**sizes)
+    assert encoder_work(known, 8).linear > 0
+    with pytest.raises(TypeError, match=r"'new' has no layers; valid: siglip, clip, vit22b"):
+        family_of(known)

@@ -1,0 +1,210 @@
+"""What the cost model knows of a model is what the model is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec
+
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.kept import kept_bytes
+from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
+from mllm_jax.models.work.flops import model_flops
+from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.train.step.train_step import parameter_layouts
+from scheduling.costs.estimate import Strategy, Timing, Workload
+from scheduling.costs.hardware import named
+from scheduling.costs.work import TRAINING_FACTOR
+from scheduling.executor.layers import LayerRun
+from sharding.collectives import vary
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
+from sharding.plan import ParallelPlan
+from sharding.rules import layouts
+from tests.models import towers
+
+#: Positions of a row; images of 4 x 8 patches.
+POSITIONS = {"decoder": 16, "media": 32}
+ENCODERS = [("llama", family) for family in towers.ENCODERS]
+FAMILIES = [
+    *((family, None) for family in towers.DECODERS),
+    *ENCODERS,
+    *(("llama", family) for family in towers.VARIANTS),
+]
+
+
+def deep(decoder: str, encoder: str | None) -> ModelConfig:
+    """Of four layers each."""
+    values = towers.model(decoder, encoder).model_dump()
+    values["decoder"]["vocab"] -= 1
+    for tower in (values["decoder"], *values["encoders"].values()):
+        tower["layers"] = 4
+    return ModelConfig.model_validate(values)
+
+
+def whole(config: ModelConfig) -> Workload:
+    """A step of eight rows."""
+    profiles = tower_profiles(config)
+    return Workload(profiles, {name: POSITIONS[name] for name in profiles}, rows=8)
+
+
+def modules(tree: Any) -> dict[str, Any]:
+    """The towers' trees by name."""
+    return {"decoder": tree["decoder"], **tree["encoders"]}
+
+
+def elements(shapes: Any, axes: Any, stacked: bool) -> dict[tuple[str | None, ...], int]:
+    """Elements of a tree of parameters by logical axes; of one layer, where layers are stacked."""
+    found: Counter[tuple[str | None, ...]] = Counter()
+
+    def leaf(names: tuple[str | None, ...], shape: Any) -> None:
+        found[names[stacked:]] += math.prod(shape.shape[stacked:])
+
+    jax.tree.map(leaf, axes, shapes, is_leaf=lambda node: isinstance(node, tuple))
+    return dict(found)
+
+
+@pytest.mark.parametrize(("decoder", "encoder"), FAMILIES)
+def test_profiles_count_every_parameter(decoder: str, encoder: str | None) -> None:
+    config = deep(decoder, encoder)
+    shapes, axes = (modules(tree) for tree in abstract_parameters(config))
+    profiles = tower_profiles(config)
+    assert set(profiles) == set(shapes)
+    for name, tree in shapes.items():
+        own, profile = axes[name], profiles[name]
+        layers = elements(tree.pop("layers"), own.pop("layers"), stacked=True)
+        assert profile.layer_parameters == layers
+        assert profile.rest_parameters == elements(tree, own, stacked=False)
+        whole = sum(leaf.size for leaf in jax.tree.leaves(tree)) + 4 * sum(layers.values())
+        assert profile.parameters == whole
+
+
+@pytest.mark.parametrize(("decoder", "encoder"), FAMILIES)
+def test_workloads_count_the_flops_of_the_model(decoder: str, encoder: str | None) -> None:
+    config = deep(decoder, encoder)
+    workload = whole(config)
+    forward = sum(workload.flops(name) for name in workload.towers)
+    rows = {name: [length] * 8 for name, length in workload.positions.items()}
+    flops = model_flops(config, rows, targets=sum(rows["decoder"]))
+    assert TRAINING_FACTOR * forward == pytest.approx(flops)
+
+
+@pytest.mark.parametrize("encoder", towers.ENCODERS + towers.VARIANTS)
+@pytest.mark.parametrize(
+    ("decoder", "media"),
+    [
+        ({"data": 8}, {"fsdp": 8}),
+        ({"fsdp": 4, "tensor": 2}, {"data": 2, "fsdp": 4}),
+        ({"data": 2, "fsdp": 2, "stage": 2}, {"data": 4, "stage": 2}),
+        ({"fsdp": 2, "stage": 2, "tensor": 2}, {"data": 4, "tensor": 2}),
+        ({"fsdp": 2, "tensor": 4}, {"data": 4, "tensor": 2}),
+    ],
+)
+def test_a_device_stores_the_shards_of_the_layout(
+    encoder: str, decoder: dict[str, int], media: dict[str, int]
+) -> None:
+    config = deep("qwen2", encoder)
+    plans = {"decoder": ParallelPlan(**decoder), "media": ParallelPlan(**media)}
+    shapes, _ = abstract_parameters(config)
+    grid = JointGrid.build(plans, config.decoder.kv_heads)
+    layout = modules(parameter_layouts(config, grid))
+    for name, tree in modules(shapes).items():
+        tree = jax.tree.map(
+            lambda x, own: np.broadcast_to(0, own.padded(x.shape)), tree, layout[name]
+        )
+        sizes = jax.tree.map(
+            lambda x, own: x.size // own.view.degree(own.sharded), tree, layout[name]
+        )
+        timing = Timing(whole(config), Strategy(plans), named("h100"), name)
+        assert timing.stored == sum(jax.tree.leaves(sizes))
+        whole_along_fsdp = jax.tree.map(
+            lambda x, own: x.size // own.view.degree(_without_fsdp(own)), tree, layout[name]
+        )
+        assert timing.resident == sum(jax.tree.leaves(whole_along_fsdp))
+
+
+def _without_fsdp(layout: Any) -> tuple[str, ...]:
+    return tuple(axis for axis in layout.sharded if axis not in layout.view.fsdp)
+
+
+# ---- what a layer keeps --------------------------------------------------------------------------
+
+
+def batch(config: ModelConfig, name: str) -> dict[str, Any]:
+    """One full row of a tower."""
+    rows = towers.lay([[POSITIONS[name]]], POSITIONS[name])
+    if name == "decoder":
+        return {"segment_ids": rows.ids, "positions": rows.positions}
+    features = config.encoders[name].features
+    media = [np.zeros((POSITIONS[name], features), np.float32)]
+    return towers.media_batch(config, rows, media, [8])
+
+
+def forward(config: ModelConfig, name: str, tensor: int, seed: int) -> list[list[np.ndarray]]:
+    """By rank: what a `LayerRun` keeps of a layer's forward on random inputs, and all residuals."""
+    heads = config.decoder.kv_heads if name == "decoder" else None
+    grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
+    view = grid.decoder
+    tower = Decoder(config, view) if name == "decoder" else Encoder(config, name, view)
+    stack = modules(towers.parameters(config))[name]["layers"]
+    axes = modules(abstract_parameters(config)[1])[name]["layers"]
+    specs = jax.tree.map(lambda own: own.spec, layouts(axes, view))
+    settings = config.decoder if name == "decoder" else config.encoders[name]
+    length = POSITIONS[name] // getattr(settings, "stride", 1)
+    x = np.random.default_rng(seed).normal(size=(1, length, settings.d_model)).astype(np.float32)
+
+    def local(stack: Any, x: jax.Array, batch: Any) -> list[list[jax.Array]]:
+        stack, x, context = vary((stack, x, tower.context(batch)), view.all)
+        run = LayerRun(tower.layer, stack, 1, "none", view.all)
+        _, kept = run.forward(jnp.int32(0), x, context).run()
+        first = jax.tree.map(lambda leaf: leaf[0], stack)
+        _, pull = jax.vjp(lambda p, x: tower.layer(p, x, context), first, x)
+        return [[leaf[None] for leaf in jax.tree.leaves(tree)] for tree in (kept, pull)]
+
+    inputs = specs, PartitionSpec(None, view.tensor), PartitionSpec()
+    mesh = make_mesh(grid, jax.devices()[:tensor])
+    run = jax.shard_map(local, mesh=mesh, in_specs=inputs, out_specs=PartitionSpec(view.all))
+    return jax.tree.map(np.asarray, jax.jit(run)(stack, x, batch(config, name)))
+
+
+@pytest.mark.parametrize(
+    ("decoder", "encoder", "tensor"),
+    [*((*case, n) for case in [("qwen3", None), *ENCODERS] for n in (1, 2)), ("qwen3", None, 4)],
+)
+def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
+    decoder: str, encoder: str | None, tensor: int
+) -> None:
+    config = towers.model(decoder, encoder, attention="reference")
+    name = "decoder" if encoder is None else "media"
+    (kept, one), (_, other) = (forward(config, name, tensor, seed) for seed in (0, 1))
+    found = kept_bytes(config, name, tensor, POSITIONS[name])
+    assert found == sum(leaf.nbytes for leaf in kept) / tensor
+    # What another input changes must be kept.
+    pairs = zip(one, other, strict=True)
+    changed = sum(own.nbytes for own, new in pairs if not np.array_equal(own, new))
+    assert 0 < changed / tensor <= found <= sum(leaf.nbytes for leaf in one) / tensor
+
+
+@pytest.mark.parametrize(("decoder", "encoder"), [("gpt", None), *ENCODERS])
+def test_what_cudnn_keeps_is_counted_without_the_library(decoder: str, encoder: str | None) -> None:
+    """As much as Pallas, but for the mask, which across ranks is kept as a bias of 16 bits."""
+    changes = {"dtype": "bfloat16", "decoder_changes": {"d_model": 64}}
+    values = towers.model(decoder, encoder, **changes).model_dump()
+    for settings in values["encoders"].values():
+        settings |= {"d_model": 64, "head_dim": 16}
+    name = "decoder" if encoder is None else "media"
+    tokens = 128 * getattr(ModelConfig.model_validate(values).encoders.get(name), "stride", 1)
+
+    def kept(attention: str, tensor: int) -> float:
+        config = ModelConfig.model_validate(values | {"attention": attention})
+        return kept_bytes(config, name, tensor, tokens)
+
+    assert kept("cudnn", 1) == kept("pallas_gpu", 1)
+    bias, ids = 2 * 128**2, 4 * 128
+    assert kept("cudnn", 2) == kept("pallas_gpu", 2) + bias - ids

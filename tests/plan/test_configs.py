@@ -1,0 +1,54 @@
+"""Every experiment of configs/ has a plan: the search finds a strategy that fits its devices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import launch
+from mllm_jax.config.load import load, resolve
+from mllm_jax.plan.planner import Planner
+from mllm_jax.runtime.exits import Exit
+from scheduling.costs.hardware import named
+from tests.configs import ROOT
+
+CONFIGS = sorted(
+    path for path in (ROOT / "configs").rglob("*.yaml") if path.parent.name != "hardware"
+)
+#: Planned in seconds.
+QUICK = {"demo", "demo_pipeline", "llava", "10b", "vit3b_gpt11b_8", "balance"} | {
+    path.stem for path in CONFIGS if path.parent.name == "recipes"
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem in QUICK else pytest.mark.slow)
+        for path in CONFIGS
+    ],
+)
+def test_every_config_has_a_plan(path: Path) -> None:
+    config = load(path, planned=False)
+    name = config.schedule.hardware or "h100"
+    planner = Planner(config, named(name), name)
+    found = planner.search()
+    assert found.best, found.refused
+    best = found.best[0]
+    assert 0 < best.memory.total <= planner.space.memory
+    # What is written of it is a configuration that trains.
+    resolve(planner.configured(best.strategy).model_dump(mode="json"), source=path.name)
+
+
+@pytest.mark.slow
+def test_the_best_plan_on_3072_devices_beats_optimus(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ROOT / "configs" / "optimus" / "vit22b_gpt175b_3072.yaml"
+    words = ["plan", "--config", str(path), "--json", "--output", str(tmp_path / "plan.yaml")]
+    assert launch.main(words) == Exit.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["best"]["encoder_hidden"] >= 0.95
+    assert found["baselines"]["optimus"]["step_seconds"] > 1.1 * found["best"]["step_seconds"]

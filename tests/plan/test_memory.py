@@ -1,0 +1,107 @@
+"""The predicted memory of a step against its state, its batch and its compiled program."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import pytest
+
+from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.workload import on_platform, strategy
+from mllm_jax.plan.traced import traced_workload
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.step.batch import place
+from scheduling.costs.hardware import named
+from scheduling.costs.memory import Memory, step_memory
+from scheduling.programs.compile import compile_program
+from tests.configs import ROOT, config
+
+STAGES: dict[str, Any] = {
+    "parallel__decoder": {"stage": 2, "fsdp": 2},
+    "parallel__encoders": {"vision": {"data": 2, "stage": 2}, "audio": {"fsdp": 4}},
+    "model__decoder__layers": 2,
+    "model__encoders__vision__layers": 2,
+    "train__accumulate": 4,
+}
+
+
+def predicted(experiment: Experiment) -> Memory:
+    """What the cost model says."""
+    own = on_platform(experiment.config, "cpu")
+    tensors = {plan.tensor for plan in own.parallel.plans.values()}
+    pipeline, sizes, pieces = experiment.step.pipeline, None, {}
+    if pipeline is not None:
+        program = compile_program(pipeline.schedule, own.model.remat, not pipeline.co_issue)
+        sizes = program.sizes, {name: one.sizes for name, one in program.encoders.items()}
+        pieces = {cut.name: cut.pieces for cut in pipeline.schedule.encoders}
+    return step_memory(
+        traced_workload(own, sorted(tensors)), strategy(own, pieces), named("h100"), sizes
+    )
+
+
+def batch(experiment: Experiment) -> Any:
+    """A step's rows, as full as they can be."""
+    own = experiment.config
+    budgets = {name: own.data.budgets[name] for name in own.model.encoders}
+    rows, tokens = own.data.rows, own.data.budgets["tokens"]
+    seeds = range(own.train.accumulate)
+    return place(
+        [synthetic_batch(own.model, rows, tokens, budgets, seed) for seed in seeds], experiment.step
+    )
+
+
+def local(tree: Any) -> int:
+    """Bytes of one device's shards, without scalars."""
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if leaf.ndim]
+    return sum(
+        math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves
+    )
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        config(),
+        config(parallel__encoders__vision={"fsdp": 4}, train__freeze=["vision", "audio"]),
+        config(**STAGES),
+    ],
+    ids=["plain", "frozen", "stages"],
+)
+def test_state_and_batch_take_what_is_predicted(own: ExperimentConfig) -> None:
+    experiment = Experiment.build(own)
+    memory, state = predicted(experiment), experiment.step.abstract
+    assert memory.parameters == local(state["params"])
+    # Of a frozen encoder the connector trains, whose moments are left out.
+    assert memory.optimizer <= local(state["optimizer"]) <= 2 * memory.parameters
+    if not own.train.freeze:
+        assert memory.optimizer == local(state["optimizer"])
+    # Routes of the exchange are not counted; audio is counted with the sizes that images have.
+    assert memory.batch == pytest.approx(local(batch(experiment)), rel=0.07)
+
+
+def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
+    def memory(*freeze: str) -> Memory:
+        own = on_platform(config(train__freeze=list(freeze), model__remat="none"), "cpu")
+        return step_memory(traced_workload(own, [1, 2]), strategy(own, {}), named("h100"))
+
+    whole, encoders, decoder = memory(), memory("vision", "audio"), memory("decoder")
+    assert encoders.encoders == 0 < whole.encoders == decoder.encoders
+    assert 0 < decoder.decoder < whole.decoder == encoders.decoder
+    assert encoders.gradients + decoder.gradients == whole.gradients
+
+
+@pytest.mark.slow
+def test_the_demo_takes_the_memory_that_is_predicted() -> None:
+    experiment = Experiment.build(load(ROOT / "configs" / "demo.yaml"))
+    step, memory = experiment.step, predicted(experiment)
+    compiled = step.step.lower(step.abstract, batch(experiment)).compile()
+    real = compiled.memory_analysis()
+    assert real is not None
+    arguments = real.argument_size_in_bytes
+    given = memory.parameters + memory.optimizer + memory.batch
+    # Muon has one moment, but tables and vectors are AdamW's, which has two.
+    assert given == pytest.approx(arguments, rel=0.02)
+    assert memory.total == pytest.approx(arguments + real.temp_size_in_bytes, rel=0.1)

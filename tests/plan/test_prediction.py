@@ -1,0 +1,72 @@
+"""What `plan` tells of one way to run a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mllm_jax.plan.baselines import WITHOUT_EXCHANGE, WITHOUT_TICKS, compared
+from mllm_jax.plan.prediction import COLUMNS, Prediction, describe, gib
+from scheduling.costs.estimate import Strategy
+from scheduling.simulate.simulation import IDLE_KINDS
+from sharding.plan import ParallelPlan
+
+ALL = float("inf")
+
+
+def prediction(seconds: float | None, **idle: float) -> Prediction:
+    made = dict.fromkeys(IDLE_KINDS, 0.0) | {name.replace("_", "-"): s for name, s in idle.items()}
+    compute = None if seconds is None else seconds - sum(idle.values())
+    return Prediction("way", "", 4, seconds, compute, {str(k): s for k, s in made.items()})
+
+
+def test_slower_ways_say_where_the_time_goes() -> None:
+    best = prediction(2.0, other=0.5)
+    told = compared(prediction(4.0, warm_up=1.75, other=0.25), best, ALL).reason
+    assert told == "2.00x the best's seconds, most of it warm-up (1.75 s more)"
+    told = compared(prediction(3.0), best, ALL).reason
+    assert told == "1.50x the best's seconds, most of it compute (1.5 s more)"
+    assert compared(best, best, ALL).reason == "as fast as the best"
+    told = compared(prediction(1.0), best, ALL).reason
+    assert told == f"2.00x as fast as the best: {WITHOUT_EXCHANGE}"
+    told = compared(prediction(1.0), replace(best, stages=2), ALL).reason
+    assert told == f"2.00x as fast as the best: {WITHOUT_TICKS}"
+
+
+def test_ways_that_need_more_memory_say_so() -> None:
+    best, large = prediction(2.0), replace(prediction(1.0), memory=3.0 * 2**30)
+    assert compared(large, best, 2.0 * 2**30).reason == "needs 3.00 GiB of 2"
+    assert compared(large, best, 3.0 * 2**30).reason.startswith("2.00x as fast")
+
+
+@pytest.mark.parametrize(
+    ("number", "microbatches", "chunks", "pieces"),
+    [(1, "1 microbatch", "1 chunk", "1 piece"), (2, "2 microbatches", "2 chunks", "2 pieces")],
+)
+def test_one_is_no_plural(number: int, microbatches: str, chunks: str, pieces: str) -> None:
+    plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
+    strategy = Strategy(plans, number, number, pieces={"vision": number})
+    assert describe(strategy).split(", ") == [
+        "decoder stage 2; vision data 2",
+        microbatches,
+        "remat layer",
+        chunks,
+        "encoders in bubbles",
+        f"vision in {pieces}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [(0, "0"), (2**30, "1.00"), (12.341 * 2**30, "12.4"), (2**20, "0.000977"), (2**40, "1030")],
+)
+def test_gib_are_rounded_up(size: float, told: str) -> None:
+    assert gib(size) == told
+    assert float(told) * 2**30 >= size
+
+
+def test_ways_that_cannot_be_run_have_empty_cells() -> None:
+    row = Prediction("way", "", reason="why").row
+    assert row == ("way", *"-" * (len(COLUMNS) - 1))
+    assert len(prediction(2.0).row) == len(COLUMNS)

@@ -1,0 +1,401 @@
+"""Runs that begin with released weights, and what is exported of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import yaml
+from rich.console import Console
+from safetensors.numpy import load_file, save_file
+
+import launch
+from data.planning.stream import LoaderState
+from data.released.files import read_folder
+from data.sample import DataError
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
+from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.release import import_weights
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.loop import initial_state, train
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.progress import Progress
+from tests.configs import ROOT
+from tests.train.llava_folder import write_folder
+
+PARITY = ROOT / "tests" / "parity"
+#: Stages whose layers are padded, and a plan of shards.
+PIPELINE = {"devices": 4, "decoder": {"stage": 2, "fsdp": 2}}
+#: Ranks that divide neither vocabularies nor layers, and more than there are heads of keys.
+PADDED = {"devices": 5, "decoder": {"stage": 5}}
+COPIED = {"devices": 8, "decoder": {"fsdp": 2, "tensor": 4}}
+SHARDED = {"devices": 4, "decoder": {"fsdp": 2, "tensor": 2}}
+
+
+def tensors(folder: Path) -> dict[str, np.ndarray]:
+    """All tensors of a folder."""
+    found: dict[str, np.ndarray] = {}
+    for path in folder.glob("*.safetensors"):
+        found |= load_file(path)
+    return found
+
+
+def imported(out: Path, source: Path, *options: str) -> dict[str, Any]:
+    """The configuration that `import` writes, with data that need no files."""
+    line = ["import", "--from", str(source), "--out", str(out), *options]
+    assert launch.main(line) == Exit.OK
+    values: dict[str, Any] = yaml.safe_load((out / "config.yaml").read_text())
+    assert Path(values["data"]["processor"]).is_absolute()
+    values["data"] |= {"source": {"kind": "synthetic"}}
+    return values | {"evaluate": {"enabled": False}}
+
+
+def planned(values: dict[str, Any], **parallel: Any) -> ExperimentConfig:
+    """For the devices of tests."""
+    plans = {name: {"data": 4} for name in values["model"]["encoders"]}
+    values["parallel"] = {"platform": "cpu", "encoders": plans} | parallel
+    values["data"]["rows"] = values["train"]["accumulate"] = 4
+    values["schedule"] = {"pad_layers": True} if parallel["decoder"].get("stage") else {}
+    return resolve(values, "test")
+
+
+def begun(config: ExperimentConfig) -> tuple[Any, str]:
+    """The state before the first step, saved; and what was told."""
+    experiment, told = Experiment.build(config), io.StringIO()
+    state = initial_state(experiment, Console(file=told, width=1000))
+    folder = config.run.path / "checkpoints"
+    checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.regrouping)
+    progress = Progress(0, LoaderState(0)).to_json()
+    checkpoints.save(0, state, progress, config.model_dump(mode="json"))
+    checkpoints.close()
+    return state, told.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("family", "plan"),
+    [
+        ("qwen2_5", PADDED),
+        ("llama3", COPIED),
+        ("llava", SHARDED),
+        ("qwen2_audio", PIPELINE),
+        ("llava_onevision", PIPELINE),
+    ],
+)
+def test_what_is_imported_is_exported(family: str, plan: dict[str, Any], tmp_path: Path) -> None:
+    """Every tensor bit by bit, from any plan, with `config.json` and the processor's files."""
+    source, run, out = PARITY / family, tmp_path / "run", tmp_path / "out"
+    _, told = begun(planned(imported(run, source), **plan))
+    assert f"from {source}" in told
+    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == Exit.OK
+    given, found = tensors(source), tensors(out)
+    assert given.keys() - found.keys() <= {"lm_head.weight"}
+    assert found.keys() <= given.keys()
+    for name, tensor in found.items():
+        assert tensor.dtype == given[name].dtype
+        np.testing.assert_array_equal(tensor, given[name], err_msg=name)
+    configs = [json.loads((folder / "config.json").read_text()) for folder in (source, out)]
+    assert configs[0] == configs[1]
+    for name in ("tokenizer.json", "chat_template.jinja"):
+        assert (out / name).read_bytes() == (source / name).read_bytes()
+    card = (out / "README.md").read_text()
+    assert f"{source}" in card
+    assert "learning_rate: 1.0e-05" in card
+    # The public processor of OneVision cannot be loaded without.
+    assert ("torchvision" in card) == (family == "llava_onevision")
+    assert ("AutoTokenizer" if family in ("llama3", "qwen2_5") else "AutoProcessor") in card
+
+
+def test_any_encoder_goes_with_any_decoder(tmp_path: Path, capsys: Any) -> None:
+    run, vision = tmp_path / "run", PARITY / "siglip"
+    values = imported(run, PARITY / "llama3", "--encoder", f"vision={vision}", "--devices", "4")
+    assert "vision.connector  random values" in capsys.readouterr().out
+    files = {path.name: path.read_bytes() for path in (run / "processor").iterdir()}
+    for name, folder in (("tokenizer.json", "llama3"), ("preprocessor_config.json", "siglip")):
+        assert files[name] == (PARITY / folder / name).read_bytes()
+    state, told = begun(planned(values, **SHARDED))
+    assert "at random: vision.connector" in told
+    patch = tensors(vision)["vision_model.embeddings.patch_embedding.bias"]
+    kept = state["params"]["encoders"]["vision"]["embeddings"]["patch_embedding"]["bias"]
+    np.testing.assert_array_equal(np.asarray(kept), patch)
+    for part, source in (("decoder", PARITY / "llama3"), ("vision", vision)):
+        out = tmp_path / part
+        line = ["export", "--run", str(run), "--out", str(out), "--part", part]
+        assert launch.main(line) == Exit.OK
+        given = tensors(source)
+        for name, tensor in tensors(out).items():
+            np.testing.assert_array_equal(tensor, given[name], err_msg=name)
+    assert launch.main(["export", "--run", str(run), "--out", str(tmp_path / "all")]) == 2
+    told = capsys.readouterr().err
+    assert "the model has no released form" in told
+    assert "each by itself: --part decoder or vision or vision.connector\n" in told
+    words = ["export", "--run", str(run), "--out", str(tmp_path / "all"), "--part", "audio"]
+    assert launch.main(words) == 2
+    told = capsys.readouterr().err
+    parts = "decoder, vision, vision.connector"
+    assert told.count(f"--part audio is none of the model; valid: {parts}\n") == 1
+    assert not (tmp_path / "all").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [("vision", "llava"), ("vision", "llava_onevision"), ("audio", "qwen2_audio")],
+)
+def test_encoders_of_whole_models_go_with_any_decoder(
+    name: str, family: str, tmp_path: Path
+) -> None:
+    """As those that are released alone: nothing else of their model comes with them."""
+    run = tmp_path / "run"
+    values = imported(run, PARITY / "llama3", "--encoder", f"{name}={PARITY / family}")
+    tiled = family == "llava_onevision"
+    assert values["model"]["decoder"]["extra_tokens"] == tiled
+    state, told = begun(planned(values, **SHARDED))
+    assert f"at random: {name}.connector{', decoder.extra' if tiled else ''}" in told
+    assert [*state["params"]["encoders"]] == [name]
+    files = read_folder(run / "processor")
+    assert (files.image_token, files.audio_token) == (None, None)
+    assert (files.audio is None) == (name == "vision")
+
+
+def test_types_of_exported_tensors_can_be_chosen(tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    begun(planned(imported(run, PARITY / "qwen2_5"), **SHARDED))
+    line = ["export", "--run", str(run), "--out", str(out), "--dtype", "float32"]
+    assert launch.main(line) == Exit.OK
+    given, found = tensors(PARITY / "qwen2_5"), tensors(out)
+    assert found
+    for name, tensor in found.items():
+        assert tensor.dtype == np.float32
+        np.testing.assert_array_equal(tensor, given[name].astype(np.float32), err_msg=name)
+    assert json.loads((out / "config.json").read_text())["dtype"] == "float32"
+
+
+def test_a_section_may_leave_the_model_to_the_release(tmp_path: Path) -> None:
+    values = imported(tmp_path / "run", PARITY / "llava")
+    whole = resolve(values, "test")
+    own = values["model"]
+    values["model"] = {"pretrained": own["pretrained"], "encoders": {"vision": {"layers": 2}}}
+    assert resolve(values, "test").model == whole.model
+    values["model"] = {"pretrained": str(tmp_path / "nowhere")}
+    with pytest.raises(ConfigError, match=r"model.pretrained: .*nowhere is no folder"):
+        resolve(values, "test")
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+
+def changed(folder: Path, **changes: np.ndarray | None) -> Path:
+    """A copy of Qwen2 with other tensors; None takes one away."""
+    shutil.copytree(PARITY / "qwen2_5", folder)
+    path = folder / "model.safetensors"
+    values = {**load_file(path), **changes}
+    kept = {name: value for name, value in values.items() if value is not None}
+    save_file(kept, path, metadata={"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model.norm.weight": None}, "1 missing: model.norm.weight"),
+        ({"more": np.ones(3, np.float32)}, "1 of no parameter: more"),
+        (
+            {"model.norm.weight": np.ones(3, np.float32)},
+            r"1 misshapen: model.norm.weight \[3\], not \[32\]",
+        ),
+        (
+            {"model.norm.weight": np.full(32, np.nan, np.float32)},
+            "1 tensors hold values that are infinite or no numbers: model.norm.weight",
+        ),
+    ],
+)
+def test_wrong_tensors_are_refused_and_nothing_is_left(
+    changes: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    source, out = changed(tmp_path / "source", **changes), tmp_path / "out"
+    with pytest.raises(PretrainedError, match=reason):
+        import_weights.import_release(str(source), out, {}, "auto", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_parts_without_weights_are_refused_before_the_first_step(tmp_path: Path) -> None:
+    values = imported(
+        tmp_path / "run", PARITY / "llama3", "--encoder", f"vision={PARITY / 'siglip'}"
+    )
+    values["model"]["pretrained"]["vision.connector"] = str(PARITY / "siglip")
+    config = planned(values, **SHARDED)
+    with pytest.raises(PretrainedError, match=r"has no weights of vision.connector: .*null makes"):
+        initial_state(Experiment.build(config), Console(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"d_ff": 88}, r"misshapen: .*mlp.down_proj.kernel \[64, 32\], not \[88, 32\]"),
+        ({"layers": 8}, r"has \d layers of decoder, and the model 8; valid: at most \d"),
+    ],
+)
+def test_other_shapes_than_the_models_are_listed(
+    changes: dict[str, int], reason: str, tmp_path: Path
+) -> None:
+    values = imported(tmp_path / "run", PARITY / "llama3")
+    values["model"]["decoder"] |= changes
+    with pytest.raises(PretrainedError, match=reason):
+        begun(planned(values, **SHARDED))
+
+
+def test_the_first_layers_of_a_release_are_taken(tmp_path: Path) -> None:
+    values = imported(tmp_path / "run", PARITY / "llama3")
+    layers = values["model"]["decoder"]["layers"]
+    values["model"]["decoder"]["layers"] = 1
+    state, told = begun(planned(values, **SHARDED))
+    assert f"not as released: model.decoder.layers: 1, released with {layers}" in told
+    given = tensors(PARITY / "llama3")["model.layers.0.mlp.up_proj.weight"].astype(np.float32)
+    kernel = state["params"]["decoder"]["layers"]["mlp"]["up_proj"]["kernel"]
+    np.testing.assert_array_equal(np.asarray(kernel), given.T[None])
+
+
+def test_every_part_has_a_place_it_comes_from(tmp_path: Path) -> None:
+    values = imported(tmp_path / "run", PARITY / "llava")
+    values["model"]["pretrained"] = {"decoder": "somewhere"}
+    with pytest.raises(ConfigError, match=r"for each of decoder, vision, vision.connector"):
+        resolve(values, "test")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (["import", "--from", "nowhere", "--out", "{out}"], "nowhere is no folder; valid: one, or"),
+        (["import", "--from", "{siglip}", "--out", "{out}"], "has no decoder; it has vision. To"),
+        (["import", "--from", "{siglip}", "--out", "{out}"], "--from, and --encoder vision=/"),
+        (
+            ["import", "--from", "{qwen3}", "--encoder", "vision={siglip}", "--out", "{out}"],
+            "has no tokenizer.json, which an encoder is joined to; valid: a decoder's folder",
+        ),
+        (
+            ["import", "--from", "{bare}", "--encoder", "vision={siglip}", "--out", "{out}"],
+            "out/processor has no chat template",
+        ),
+        (["import", "--from", "{siglip}", "--out", "{tmp}"], "is there already"),
+        (["import", "--from", "{bare}", "--out", "{out}=1"], 'run.name: "out=1" is refused'),
+        (["import", "--from", "{tmp}", "--out", "{out}"], "config.json cannot be read"),
+        (["export", "--run", "{tmp}", "--out", "{out}"], "has no checkpoint; train the run first"),
+        (["export", "--run", "{tmp}", "--out", "{tmp}"], "is there already"),
+    ],
+)
+def test_bad_requests_are_told(
+    line: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"out": tmp_path / "out", "tmp": tmp_path, "bare": tmp_path / "bare"}
+    places |= {name: PARITY / name for name in ("siglip", "qwen3")}
+    shutil.copytree(PARITY / "llama3", places["bare"])
+    (places["bare"] / "chat_template.jinja").unlink()
+    assert launch.main([word.format(**places) for word in line]) == Exit.BAD_INPUT
+    assert reason in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_release_of_a_hub_is_fetched_without_its_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def download(name: str, **options: Any) -> str:
+        asked.update(options, name=name)
+        # As the hub's cache keeps them; a snapshot may have more files than were asked for.
+        shutil.copytree(PARITY / "qwen2_5", tmp_path / "cache/blobs")
+        (tmp_path / "cache/snapshot").mkdir()
+        for path in (tmp_path / "cache/blobs").iterdir():
+            (tmp_path / "cache/snapshot" / path.name).symlink_to(path)
+        (tmp_path / "cache/snapshot/program.py").write_text("no")
+        return str(tmp_path / "cache/snapshot")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    values = imported(tmp_path / "run", Path("Qwen/Qwen2-0.5B@main"))
+    assert (asked["name"], asked["revision"]) == ("Qwen/Qwen2-0.5B", "main")
+    assert not any(pattern.endswith((".py", ".bin", ".pt")) for pattern in asked["allow_patterns"])
+    folder = Path(values["model"]["pretrained"])
+    assert folder.is_relative_to(tmp_path / "run")
+    assert (folder / "config.json").is_file()
+    shutil.rmtree(tmp_path / "cache")
+    assert (folder / "model.safetensors").is_file()
+    assert not (folder / "program.py").exists()
+    assert planned(values, **SHARDED).model.decoder.family == "qwen2"
+
+
+def test_a_hub_that_cannot_be_reached_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def download(name: str, **options: Any) -> None:
+        raise OSError("no route\nto the host")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    line = ["import", "--from", "org/name", "--out", str(tmp_path / "out")]
+    assert launch.main(line) == Exit.BAD_INPUT
+    assert "org/name is no folder, and cannot be fetched" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_training_begins_with_the_released_weights(tmp_path: Path) -> None:
+    """The configuration of the release counts, and what differs is told."""
+    values = imported(tmp_path / "run", PARITY / "llama3")
+    values["model"]["decoder"]["rope_theta"] = 12345.0
+    state, told = begun(planned(values, **SHARDED))
+    assert "not as released: model.decoder.rope_theta: 12345.0, released with" in told
+    given = tensors(PARITY / "llama3")["model.embed_tokens.weight"].astype(np.float32)
+    embedding = state["params"]["decoder"]["embed_tokens"]["embedding"]
+    np.testing.assert_array_equal(np.asarray(embedding), given)
+    assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(state["params"]))
+
+
+def test_data_are_looked_at_before_weights_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = imported(tmp_path / "run", PARITY / "qwen2_5")
+    values["data"]["source"] = {"kind": "llava", "path": str(tmp_path / "gone.json")}
+    monkeypatch.setattr("mllm_jax.train.loop.initial_state", None)
+    with pytest.raises(DataError, match=r"gone\.json"):
+        train(planned(values, **SHARDED), Console(quiet=True))
+
+
+# ---- from one end to the other -------------------------------------------------------------------
+
+
+def test_a_release_is_trained_on_a_folder_of_images_and_exported(tmp_path: Path) -> None:
+    """LLaVA-OneVision: tiles, the encoder in the pipeline's bubbles, every phase balanced."""
+    run, out = tmp_path / "run", tmp_path / "out"
+    folder = write_folder(tmp_path / "data", bad=False)
+    records = json.loads((folder / "train.json").read_text())
+    images = [record for record in records if "image" in record and "audio" not in record]
+    (folder / "images.json").write_text(json.dumps(images))
+    imported(run, PARITY / "llava_onevision")
+    source = {"kind": "llava", "path": str(folder / "images.json"), "media": str(folder / "media")}
+    line = [
+        *("train", "--config", str(run / "config.yaml"), "parallel.platform=cpu"),
+        *("parallel.devices=4", "parallel.decoder={stage: 2, data: 2}"),
+        *("parallel.encoders={vision: {data: 4}}", f"data.source={json.dumps(source)}"),
+        *("data.rows=2", "train.accumulate=4", "data.balance=per_phase"),
+        *("data.budgets={tokens: 256, segments: 4, vision: 256}", "data.lookahead=8"),
+        *("train.steps=2", "train.learning_rate=0.01", "evaluate.enabled=false"),
+    ]
+    command = [sys.executable, "launch.py", *line]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["steps"], summary["skipped"]["samples"]) == (2, 0)
+    assert summary["pipeline"]["encoder_hidden"] > 0
+    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == Exit.OK
+    given, found = tensors(PARITY / "llava_onevision"), tensors(out)
+    assert found.keys() == given.keys()
+    assert all(np.isfinite(tensor).all() for tensor in found.values())
+    same = {name for name, tensor in found.items() if (tensor == given[name]).all()}
+    assert same == {name for name in given if ".vision_model.post_layernorm." in name}
+    assert launch.main(["import", "--from", str(out), "--out", str(tmp_path / "next")]) == Exit.OK

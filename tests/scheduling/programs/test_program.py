@@ -1,0 +1,384 @@
+"""Compiled programs: the right values in the right slots, and no more slots than needed."""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from scheduling.programs.check import check_program
+from scheduling.programs.compile import compile_program
+from scheduling.programs.program import BundleKind, Remat
+from scheduling.schedules.check import peak_live
+from scheduling.schedules.schedule import (
+    EncoderPieces,
+    Schedule,
+    ScheduleError,
+    Task,
+    gpipe,
+    interleaved,
+    one_forward_one_backward,
+)
+from tests.scheduling import placing
+from tests.timing import within
+
+REMATS = st.sampled_from(get_args(Remat))
+
+
+@given(placing.schedules(), REMATS)
+def test_programs_move_the_right_values(schedule: Schedule, remat: Remat) -> None:
+    check_program(compile_program(schedule, remat))
+
+
+# ---- mutants -------------------------------------------------------------------------------------
+
+
+def paths(tables: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, value in tables.items():
+        if isinstance(value, Mapping):
+            yield from paths(value, (*prefix, name))
+        else:
+            yield (*prefix, name)
+
+
+def get(part: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        part = part[name] if isinstance(part, Mapping) else getattr(part, name)
+    return part
+
+
+def put(part: Any, path: tuple[str, ...], value: Any) -> Any:
+    """`part` with `value` at `path`."""
+    if not path:
+        return value
+    inner = put(get(part, path[:1]), path[1:], value)
+    if isinstance(part, Mapping):
+        return {**part, path[0]: inner}
+    return replace(part, **{path[0]: inner})
+
+
+def changed(table: NDArray[np.int32], draw: random.Random) -> NDArray[np.int32]:
+    """`table` with one other entry, of those in use every other time."""
+    mutant = table.copy()
+    entries = np.argwhere(table >= 0)
+    if not len(entries) or draw.random() < 0.5:
+        entries = np.argwhere(table >= -1)
+    index = tuple(entries[draw.randrange(len(entries))])
+    values = [v for v in range(-1, int(np.max(table)) + 2) if v != table[index]]
+    mutant[index] = draw.choice(values)
+    return mutant
+
+
+@settings(max_examples=400)
+@given(schedule=placing.schedules(most=3), remat=REMATS, seed=st.integers(0, 2**16))
+def test_every_changed_entry_is_caught(schedule: Schedule, remat: Remat, seed: int) -> None:
+    draw = random.Random(seed)
+    program = compile_program(schedule, remat)
+    path = draw.choice(list(paths(program.tables())))
+    mutant = put(program, path, changed(get(program, path), draw))
+    with pytest.raises(ScheduleError, match=r"tick \d+, stage \d+: "):
+        check_program(mutant)
+
+
+@settings(max_examples=60)
+@given(schedule=placing.schedules(most=3), remat=REMATS)
+def test_slots_beyond_a_buffer_are_caught(schedule: Schedule, remat: Remat) -> None:
+    program = compile_program(schedule, remat)
+    for path in (("sizes",), *(("encoders", name, "sizes") for name in program.encoders)):
+        sizes = get(program, path)
+        for buffer, size in asdict(sizes).items():
+            if size:
+                mutant = put(program, path, replace(sizes, **{buffer: size - 1}))
+                with pytest.raises(ScheduleError, match="is not there; valid: below"):
+                    check_program(mutant)
+
+
+@settings(max_examples=100)
+@given(schedule=placing.schedules(), seed=st.integers(0, 2**16))
+def test_wrong_facts_on_encoder_microbatches_are_caught(schedule: Schedule, seed: int) -> None:
+    draw = random.Random(seed)
+    program = compile_program(schedule, "full")
+    for name, encoder in program.encoders.items():
+        for field in ("owners", "local", "ahead_slot"):
+            if len(getattr(encoder, field)):
+                wrong = changed(getattr(encoder, field), draw)
+                mutant = put(program, ("encoders", name, field), wrong)
+                with pytest.raises(ScheduleError):
+                    check_program(mutant)
+        mutant = put(program, ("encoders", name, "slots"), encoder.slots + 1)
+        with pytest.raises(ScheduleError, match=f"encoder '{name}': slots"):
+            check_program(mutant)
+
+
+def test_swapped_slots_are_named() -> None:
+    program = compile_program(interleaved(2, 1, 4), "full")
+    table = program.backward.input.copy()
+    assert program.backward.input[2, 1] == 0
+    table[2, 1] = 1
+    with pytest.raises(ScheduleError) as caught:
+        check_program(put(program, ("backward", "input"), table))
+    assert str(caught.value) == (
+        "tick 2, stage 1: decoder input(0, 0) is needed, "
+        "but slot 1 of inputs holds decoder input(1, 0)"
+    )
+
+
+# ---- sizes ---------------------------------------------------------------------------------------
+
+Span = tuple[int, int, int]
+
+
+def most_alive(spans: list[Span]) -> int:
+    """Most spans `(stage, written at the end of, last read in)` that are open on one stage."""
+    counts = (
+        sum(place == stage and written <= start < read for place, written, read in spans)
+        for stage, start, _ in spans
+    )
+    return max(counts, default=0)
+
+
+@settings(max_examples=80)
+@given(schedule=placing.schedules(), remat=REMATS)
+def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
+    ticks = {placing.key(task, stage): tick for tick, stage, task in schedule}
+
+    def made(task: Task, stage: int) -> int:
+        """When the stage before has made what `task` reads; stage 0 makes its own just in time."""
+        before = [key for key, _ in placing.needs(schedule, task, stage) if key[1] is not None]
+        return ticks[before[0]] if before else ticks[task, stage] - 1
+
+    inputs, saved, gradients = list[Span](), list[Span](), list[Span]()
+    for _, stage, task in schedule:
+        if task.kind == "F":
+            back = replace(task, kind="B")
+            start, end = ticks[task, stage], ticks[back, stage]
+            inputs.append((stage, made(task, stage), end if remat == "full" else start))
+            saved.append((stage, start, end))
+            gradients.append((stage, made(back, stage), end))
+    sizes = compile_program(schedule, remat).sizes
+    assert sizes.inputs == most_alive(inputs)
+    assert sizes.saved == (0 if remat == "full" else most_alive(saved))
+    assert sizes.gradients == most_alive(gradients)
+
+
+def encoder_spans(
+    schedule: Schedule, cut: EncoderPieces, remat: Remat
+) -> Iterator[tuple[str, Span]]:
+    """Buffers of one encoder and how long each of their values waits."""
+    decoder = {(t.kind, t.microbatch, t.part, s): tick for tick, s, t in schedule}
+    for tick, stage, task in schedule:
+        if task.module != cut.name:
+            continue
+        last = task.part == cut.pieces - 1
+        if task.kind == "EB":
+            after = schedule.when.get(replace(task, part=task.part + 1), (0, 0))[0]
+            made = decoder["B", task.microbatch, 0, 0] if last else after
+            yield "inbox" if last else "piece_gradients", (stage, made, tick)
+            continue
+        back = schedule.when.get(replace(task, kind="EB"), (0, 0))[0]
+        if task.part:
+            made = schedule.when[replace(task, part=task.part - 1)][0]
+            yield "pieces", (stage, made, back if back and remat == "full" else tick)
+        if back and remat != "full":
+            yield "saved", (stage, tick, back)
+        if last and task.microbatch < schedule.microbatches:
+            # The meeting reads it, and what is made from then on may take its place.
+            enters = decoder["F", task.microbatch, 0, 0]
+            yield "outbox", (stage, tick, int(schedule.last_meeting[enters]) + 1)
+        elif last:
+            # Carried over from the step before and then to the next.
+            yield "outbox", (stage, -1, len(schedule.ticks))
+
+
+@settings(max_examples=80)
+@given(schedule=placing.schedules(), remat=REMATS)
+def test_encoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
+    program = compile_program(schedule, remat)
+    for cut in schedule.encoders:
+        sizes = asdict(program.encoders[cut.name].sizes)
+        spans: dict[str, list[Span]] = {name: [] for name in sizes}
+        for buffer, span in encoder_spans(schedule, cut, remat):
+            spans[buffer].append(span)
+        assert sizes == {name: most_alive(values) for name, values in spans.items()}
+
+
+@given(
+    stages=st.integers(1, 4),
+    chunks=st.integers(1, 3),
+    microbatches=st.integers(1, 24),
+    remat=REMATS,
+)
+def test_buffers_do_not_grow_with_the_microbatches(
+    stages: int, chunks: int, microbatches: int, remat: Remat
+) -> None:
+    program = compile_program(interleaved(stages, chunks, microbatches), remat)
+    # The widest group of microbatches is shorter than two pipelines.
+    widest = 2 * stages - 1
+    assert max(asdict(program.sizes).values()) <= (chunks + 1) * widest
+    assert program.sizes.gradients <= 1 + (chunks > 1) * widest
+    if remat != "full":
+        assert program.sizes.inputs <= 1 + (chunks > 1) * widest
+
+
+@pytest.mark.parametrize("remat", get_args(Remat))
+def test_32_and_128_microbatches_take_the_same_slots(remat: Remat) -> None:
+    few = compile_program(interleaved(4, 2, 32), remat)
+    many = compile_program(interleaved(4, 2, 128), remat)
+    assert few.sizes == many.sizes
+
+
+@given(stages=st.integers(1, 5), rounds=st.integers(1, 4), chunks=st.integers(1, 3))
+def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: int) -> None:
+    schedule = interleaved(stages, chunks, stages * rounds)
+    assert compile_program(schedule, "full").sizes.inputs == max(peak_live(schedule))
+
+
+# ---- kinds and tables ----------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(schedule=placing.schedules(), bounds=st.tuples(st.integers(0, 99), st.integers(0, 99)))
+def test_kinds_are_those_of_the_bundles(schedule: Schedule, bounds: tuple[int, int]) -> None:
+    program = compile_program(schedule, "full")
+    start, stop = sorted(n % (len(schedule.ticks) + 1) for n in bounds)
+    bundles = program.bundles(range(start, stop))
+    for kind, cells in bundles.items():
+        assert cells.shape == (stop - start, schedule.stages)
+        assert cells.any()
+        for (tick, stage), runs in np.ndenumerate(cells):
+            modules = {task.kind: task.module for task in schedule.ticks[start + tick][stage]}
+            own = BundleKind("F" in modules, "B" in modules, modules.get("EF"), modules.get("EB"))
+            assert runs == (own == kind)
+    assert sum(int(cells.sum()) for cells in bundles.values()) == (stop - start) * schedule.stages
+
+
+@settings(max_examples=60)
+@given(schedule=placing.schedules(), bounds=st.tuples(st.integers(0, 99), st.integers(0, 99)))
+def test_tasks_apart_are_those_of_the_bundles(schedule: Schedule, bounds: tuple[int, int]) -> None:
+    program = compile_program(schedule, "full", apart=True)
+    start, stop = sorted(n % (len(schedule.ticks) + 1) for n in bounds)
+    bundles = program.bundles(range(start, stop))
+    found: dict[tuple[int, int], list[tuple[str, str]]] = defaultdict(list)
+    for kind, cells in bundles.items():
+        (task,) = tasks_of(kind)
+        for tick, stage in np.argwhere(cells).tolist():
+            found[start + tick, stage].append(task)
+    order = {"B": 0, "F": 1, "EB": 2, "EF": 3}
+    for tick in range(start, stop):
+        for stage, bundle in enumerate(schedule.ticks[tick]):
+            tasks = sorted(((t.kind, t.module) for t in bundle), key=lambda task: order[task[0]])
+            assert found[tick, stage] == tasks
+
+
+def tasks_of(kind: BundleKind) -> list[tuple[str, str]]:
+    names = {"EF": kind.encoder_forward, "EB": kind.encoder_backward}
+    decoder = [
+        (task, "decoder") for task, has in (("F", kind.forward), ("B", kind.backward)) if has
+    ]
+    return decoder + [(task, name) for task, name in names.items() if name]
+
+
+@settings(max_examples=30)
+@given(schedule=placing.schedules(), remat=REMATS)
+def test_tables_have_a_row_per_tick(schedule: Schedule, remat: Remat) -> None:
+    tables = compile_program(schedule, remat).tables()
+    assert list(tables["encoders"]) == [cut.name for cut in schedule.encoders]
+    for path in paths(tables):
+        table = get(tables, path)
+        columns = () if path[0].startswith(("embed", "head", "return")) else (schedule.stages,)
+        assert table.shape == (len(schedule.ticks), *columns)
+        assert table.dtype == np.int32
+        assert not table.flags.writeable
+    for encoder in tables["encoders"].values():
+        assert list(encoder["forward"])[:3] == ["microbatch", "piece", "local"]
+        assert list(encoder["backward"])[:3] == ["microbatch", "piece", "local"]
+
+
+def test_small_program() -> None:
+    """Two stages, two microbatches: F0 | F0 F1 | F1 B0 | B0 B1 | B1, and one encoder."""
+    schedule = placing.naive(one_forward_one_backward(2, 2), [EncoderPieces("vision")])
+    program = compile_program(schedule, "full")
+    none = [-1, -1]
+    assert program.forward.microbatch.tolist() == [none, [0, -1], [1, 0], [-1, 1], none, none, none]
+    assert program.backward.microbatch.tolist()[3:] == [[-1, 0], [0, 1], [1, -1], none]
+    assert program.receive_input.tolist() == [none, [-1, 0], [-1, 1], none, none, none, none]
+    assert program.receive_gradient.tolist()[3:] == [[0, -1], [0, -1], none, none]
+    assert program.embed_microbatch.tolist() == [-1, 0, 1, -1, -1, -1, -1]
+    assert program.embed_input.tolist() == [-1, 0, 1, -1, -1, -1, -1]
+    assert program.head_microbatch.tolist() == [-1, -1, 0, 1, -1, -1, -1]
+    assert program.head_gradient.tolist() == [-1, -1, 0, 0, -1, -1, -1]
+    assert program.return_microbatch.tolist() == [-1, -1, -1, -1, 0, 1, -1]
+    vision = program.encoders["vision"]
+    assert vision.forward.output.tolist()[0] == [0, 0]
+    assert vision.deliver.tolist()[:3] == [none, [0, -1], [-1, 0]]
+    assert vision.inbox.tolist()[4:] == [[0, -1], [-1, 0], none]
+    assert (vision.owners.tolist(), vision.local.tolist(), vision.slots) == ([0, 1], [0, 0], 1)
+    assert str(program).splitlines() == [
+        "7 ticks x 2 stages, remat full; slots per stage:",
+        "  decoder: inputs 2, saved 0, gradients 1",
+        "  vision: pieces 0, saved 0, outbox 1, inbox 1, piece_gradients 0",
+    ]
+
+
+def test_stage_may_keep_and_receive_a_piece_in_one_tick() -> None:
+    cut = EncoderPieces("vision", pieces=4, stages=2, backward=4)
+    schedule = placing.naive(interleaved(2, 1, 4), [cut])
+    both = np.zeros(2, int)
+    for seed in range(5):
+        program = compile_program(placing.at_random(schedule, seed), "full")
+        check_program(program)
+        vision = program.encoders["vision"]
+        both += [
+            np.sum((vision.keep_piece >= 0) & (vision.receive_piece >= 0)),
+            np.sum((vision.keep_piece_gradient >= 0) & (vision.receive_piece_gradient >= 0)),
+        ]
+    assert np.all(both > 0)
+
+
+def test_work_ahead_keeps_its_slots() -> None:
+    cut = EncoderPieces("vision", pieces=2, backward=0, ahead=3)
+    schedule = placing.naive(interleaved(2, 1, 4), [cut])
+    vision = compile_program(schedule, "none").encoders["vision"]
+    assert vision.owners.tolist() == [0, 1, 0, 1]
+    assert vision.local.tolist() == [0, 0, 1, 1]
+    assert vision.ahead_slot.tolist() == [0, 0, 1]
+    assert vision.sizes.outbox == 2
+    ahead = vision.forward.microbatch >= 4
+    assert vision.forward.local[ahead].tolist() == [0, 0, 0, 0, 1, 1]
+
+
+def test_output_ahead_must_be_there_at_the_end() -> None:
+    cut = EncoderPieces("vision", backward=0, ahead=2)
+    program = compile_program(placing.naive(interleaved(1, 1, 3), [cut]), "full")
+    path = ("encoders", "vision", "forward", "output")
+    table = get(program, path).copy()
+    table[-1, 0] = 2
+    with pytest.raises(ScheduleError, match=r"vision output\(4, 0\) is needed, but slot 1"):
+        check_program(put(program, path, table))
+
+
+# ---- refusals and speed --------------------------------------------------------------------------
+
+
+def test_unknown_remat_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="'some' is unknown; valid: full, layer, none"):
+        compile_program(gpipe(2, 2), "some")  # type: ignore[arg-type]
+
+
+def test_illegal_schedules_are_refused() -> None:
+    schedule = gpipe(2, 2)
+    with pytest.raises(ScheduleError, match="is missing"):
+        compile_program(replace(schedule, ticks=schedule.ticks[1:]), "full")
+
+
+def test_large_programs_are_compiled_in_seconds() -> None:
+    encoder = EncoderPieces("vision", pieces=4, stages=2, backward=4)
+    schedule = placing.naive(interleaved(16, 8, 512), [encoder])
+    program = within(5, lambda: compile_program(schedule, "full"))
+    assert program.sizes.inputs == max(peak_live(schedule)) == 144

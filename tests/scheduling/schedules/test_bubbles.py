@@ -1,0 +1,509 @@
+"""Encoder work is placed legally, within its memory, and where it makes the step shorter."""
+
+from dataclasses import asdict, replace
+from itertools import chain, combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduling.programs.compile import compile_program
+from scheduling.schedules import bubbles as placement_of
+from scheduling.schedules.bubbles import choose_pieces, fill_ahead, lower_bound, place_encoders
+from scheduling.schedules.check import check
+from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.schedule import (
+    Bundle,
+    EncoderPieces,
+    Schedule,
+    ScheduleError,
+    Task,
+    gpipe,
+    interleaved,
+)
+from scheduling.schedules.table import Rules, worth_here, worth_more
+from tests.scheduling import optimum
+from tests.timing import within
+
+PLACEMENTS = ("first_stage", "prologue", "bubbles")
+FILLS = ("pipeline", "tensor", "data")
+SUBSETS = [*chain.from_iterable(combinations(FILLS, n) for n in range(4))]
+SHARES = (0.1, 0.25, 0.4)
+
+
+def encoder_costs(cut: EncoderPieces, forward: float, backward: float) -> EncoderCosts:
+    """Pieces of equal cost."""
+    backwards = (backward if piece in cut.backward_pieces else 0.0 for piece in range(cut.pieces))
+    return EncoderCosts((forward,) * cut.pieces, tuple(backwards))
+
+
+def typical(
+    stages: int, chunks: int, share: float, pieces: int, factor: float = 2.0, /, **cut: int
+) -> tuple[EncoderPieces, TaskCosts]:
+    """A trainable encoder with `share` of the FLOPs; a decoder forward costs 1 per chunk."""
+    encoder = EncoderPieces("vision", pieces, **{"backward": pieces, **cut})
+    forward = stages * chunks * share / (1 - share) / pieces
+    own = encoder_costs(encoder, forward, factor * forward)
+    return encoder, TaskCosts(1.0, factor, encoders={"vision": own})
+
+
+def chosen(
+    decoder: Schedule, share: float, factor: float = 2.0, /, **cut: int
+) -> tuple[EncoderPieces, TaskCosts]:
+    """The same with as many of 24 layers in a piece as suit the decoder."""
+    stages, chunks = decoder.stages, decoder.chunks
+    cuts = {}
+    for pieces in (n for n in (1, 2, 3, 4, 6, 8, 12, 24) if n % cut.get("stages", 1) == 0):
+        encoder, costs = typical(stages, chunks, share, pieces, factor, **cut)
+        cuts[encoder] = costs.encoders["vision"]
+    best = choose_pieces(decoder, cuts, costs)
+    return typical(stages, chunks, share, best.pieces, factor, **cut)
+
+
+def makespan(schedule: Schedule, costs: TaskCosts) -> float:
+    """Stages wait for the busiest where they meet, and then share the head of what has left."""
+    clocks = np.zeros(schedule.stages)
+    for meet, row in zip(schedule.meetings, schedule.ticks, strict=True):
+        clocks += [sum(costs.of(task) for task in bundle) for bundle in row]
+        heads = any(task.kind == "F" and task.part == schedule.chunks - 1 for task in row[-1])
+        clocks = np.full_like(clocks, clocks.max() + costs.shared * heads) if meet else clocks
+    return float(clocks.max())
+
+
+def entry(schedule: Schedule, kind: str) -> dict[int, int]:
+    """Tick in which stage 0 runs chunk 0 of each microbatch."""
+    return {
+        task.microbatch: tick
+        for tick, row in enumerate(schedule.ticks)
+        for task in row[0]
+        if task.kind == kind and task.part == 0
+    }
+
+
+def waiting(schedule: Schedule, cut: EncoderPieces) -> tuple[int, int]:
+    """Most outputs that wait for the decoder between two ticks, and gradients for the encoder."""
+    outputs, gradients = np.zeros((2, len(schedule.ticks) + 1), int)
+    forward, backward = entry(schedule, "F"), entry(schedule, "B")
+    for m in range(cut.ahead, schedule.microbatches):
+        made, _ = schedule.when[Task("EF", m, cut.pieces - 1, cut.name)]
+        outputs[made + 1 : forward[m] + 1] += 1
+        if cut.backward:
+            used, _ = schedule.when[Task("EB", m, cut.pieces - 1, cut.name)]
+            gradients[backward[m] + 1 : used + 1] += 1
+    return outputs.max(), gradients.max()
+
+
+def without_encoders(schedule: Schedule) -> list[list[Bundle]]:
+    """The decoder's tasks in the ticks that hold any."""
+    rows = [[without(bundle) for bundle in row] for row in schedule.ticks]
+    return [row for row in rows if any(row)]
+
+
+def without(bundle: Bundle) -> Bundle:
+    """The decoder's tasks."""
+    return tuple(task for task in bundle if task.module == "decoder")
+
+
+@st.composite
+def cuts(draw: st.DrawFn, name: str, decoder: Schedule) -> EncoderPieces:
+    """Any cut that suits the decoder: trainable, connector only, frozen, frozen and ahead."""
+    stages = draw(st.sampled_from([s for s in range(1, 9) if decoder.stages % s == 0]))
+    pieces = stages * draw(st.integers(1, 4 if stages < 3 else 2))
+    backward = draw(st.sampled_from([0, 1, pieces]))
+    ahead = draw(st.integers(0, decoder.microbatches)) if backward == 0 else 0
+    return EncoderPieces(name, pieces, stages, backward, ahead)
+
+
+@st.composite
+def cases(draw: st.DrawFn, encoders: int = 2) -> tuple[Schedule, list[EncoderPieces], TaskCosts]:
+    """A decoder schedule, encoders and what all of them cost."""
+    stages = draw(st.sampled_from([1, 2, 3, 4, 4, 6, 8]))
+    chunks = draw(st.integers(1, 3))
+    microbatches = draw(st.integers(1, 9 if stages < 5 else 24))
+    make = draw(st.sampled_from([gpipe, lambda p, m, v: interleaved(p, v, m)]))
+    decoder = make(stages, microbatches, chunks)
+    names = ["vision", "audio"][: draw(st.integers(1, encoders))]
+    cut = [draw(cuts(name, decoder)) for name in names]
+    sizes = st.sampled_from([0.05, 0.3, 1.0, 1.7])
+    own = {e.name: encoder_costs(e, draw(sizes), draw(sizes)) for e in cut}
+    return decoder, cut, TaskCosts(1.0, draw(st.sampled_from([2.0, 3.0])), 0.2, own)
+
+
+@settings(max_examples=120)
+@given(cases(), st.sampled_from(PLACEMENTS), st.sampled_from(SUBSETS), st.data())
+def test_placements_are_legal(case, placement, fill, data):
+    decoder, encoders, costs = case
+    if placement == "first_stage":
+        encoders = [replace(cut, stages=1) for cut in encoders]
+    live = data.draw(st.sampled_from([None, decoder.stages, 3 * decoder.stages]))
+    schedule = place_encoders(decoder, encoders, costs, placement, fill, live)
+
+    check(schedule)
+    assert schedule.encoders == tuple(encoders)
+    assert without_encoders(schedule) == without_encoders(decoder)
+    assert makespan(schedule, costs) >= lower_bound(schedule, costs) * (1 - 1e-9)
+    if placement == "bubbles":
+        for cut in encoders:
+            assert max(waiting(schedule, cut)) <= (live or 2 * decoder.stages)
+
+
+@settings(max_examples=60)
+@given(cases(encoders=1))
+def test_bubbles_are_no_longer_than_the_prologue(case):
+    decoder, encoders, costs = case
+    bubbles = makespan(place_encoders(decoder, encoders, costs), costs)
+    assert bubbles <= makespan(place_encoders(decoder, encoders, costs, "prologue"), costs) + 1e-9
+
+
+@pytest.mark.parametrize("stages", [2, 4, 8])
+@pytest.mark.parametrize("chunks", [1, 2])
+@pytest.mark.parametrize("share", SHARES)
+def test_bubbles_beat_the_prologue_and_that_the_first_stage(stages, chunks, share):
+    decoder = interleaved(stages, chunks, 4 * stages)
+    encoder, costs = chosen(decoder, share)
+    first, prologue, bubbles = (
+        makespan(place_encoders(decoder, [encoder], costs, placement), costs)
+        for placement in PLACEMENTS
+    )
+    assert bubbles < prologue < first
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("factor", [2.0, 3.0])
+def test_two_stages_come_near_the_lower_bound(share, factor):
+    decoder = interleaved(2, 1, 8)
+    encoder, costs = chosen(decoder, share, factor)
+    schedule = place_encoders(decoder, [encoder], costs)
+    assert makespan(schedule, costs) < 1.06 * lower_bound(schedule, costs)
+    first = place_encoders(decoder, [encoder], costs, "first_stage")
+    gain = makespan(first, costs) / makespan(schedule, costs)
+    assert gain > {0.1: 1.1, 0.25: 1.25, 0.4: 1.37}[share]
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_the_largest_gap_shrinks_with_microbatches(stages):
+    encoder, costs = chosen(interleaved(stages, 1, 4 * stages), 0.25)
+    gaps = []
+    for microbatches in (8, 32, 128):
+        schedule = place_encoders(interleaved(stages, 1, microbatches), [encoder], costs)
+        gaps.append(makespan(schedule, costs) / lower_bound(schedule, costs) - 1)
+    assert gaps[0] > 2 * gaps[1] > 4 * gaps[2]
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize(("stages", "microbatches"), [(1, 2), (2, 1), (2, 3), (2, 6), (3, 4)])
+def test_no_step_is_much_shorter(stages, microbatches, pieces, share):
+    encoder, costs = typical(stages, 1, share, pieces)
+    decoder = interleaved(stages, 1, microbatches)
+    step = makespan(place_encoders(decoder, [encoder], costs, live=9), costs)
+    bound = optimum.lower_bound(decoder, encoder, costs, seconds=2)
+    assert bound * (1 - 1e-6) <= step <= 1.02 * bound
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda n: st.tuples(*[st.lists(st.floats(0.1, 4), min_size=n, max_size=n)] * 2)
+    ),
+    st.floats(0, 6),
+)
+def test_a_slot_takes_what_makes_the_tick_longer_by_less_than_its_share(case, floor):
+    load, costs = map(np.array, case)
+    share, length = 1 / len(load), max(floor, load.max())
+
+    def gain(chosen: np.ndarray) -> float:
+        longer = max(floor, (load + costs * chosen).max()) - length
+        return share * (costs * chosen).sum() - longer
+
+    best = max(map(gain, np.array([*product((False, True), repeat=len(load))])))
+    floors = np.array([floor])
+    found = gain(worth_more(load[None], floors, costs[None], share, True)[0])
+    assert found == pytest.approx(best, abs=1e-6)
+    fitting = worth_more(load[None], floors, costs[None], share, False)[0]
+    assert fitting.tolist() == (load + costs <= length).tolist()
+    possible = {stage: cost for stage, cost in enumerate(costs.tolist()) if np.isfinite(cost)}
+    for stretch in (True, False):
+        many = worth_more(load[None], floors, costs[None], share, stretch)[0]
+        here = worth_here(load.tolist(), floor, possible, share, stretch)
+        assert here == np.flatnonzero(many).tolist()
+
+
+@pytest.mark.parametrize("cut", [{}, {"stages": 2}, {"stages": 4}, {"backward": 1}])
+def test_what_waits_does_not_grow_with_microbatches(cut):
+    encoder, costs = typical(4, 2, 0.25, 4, **cut)
+    counts = []
+    for microbatches in (16, 64, 256):
+        schedule = place_encoders(interleaved(4, 2, microbatches), [encoder], costs)
+        counts.append(max(waiting(schedule, encoder)))
+    assert counts[1] == counts[2]
+    assert max(counts) <= 8
+
+
+@pytest.mark.parametrize("cut", [{}, {"stages": 2}, {"stages": 4}, {"backward": 1}])
+def test_buffers_do_not_grow_with_microbatches(cut):
+    encoder, costs = typical(4, 2, 0.25, 4, **cut)
+    few, many = (
+        compile_program(place_encoders(interleaved(4, 2, m), [encoder], costs), "none")
+        for m in (32, 128)
+    )
+    sizes = [asdict(program.encoders["vision"].sizes) for program in (few, many)]
+    assert all(sizes[1][name] <= size + 1 for name, size in sizes[0].items())
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 3, 4])
+@pytest.mark.parametrize("stages", [2, 3])
+def test_no_more_wait_than_may(stages, pieces):
+    for microbatches, live, share in product(range(3, 13, 2), (stages, stages + 1), SHARES):
+        encoder, costs = typical(stages, 1, share, pieces)
+        decoder = interleaved(stages, 1, microbatches)
+        schedule = place_encoders(decoder, [encoder], costs, live=live)
+        assert max(waiting(schedule, encoder)) <= live
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_steps_are_as_long_as_the_placement_reckons(case):
+    decoder, encoders, costs = case
+    table = placement_of._place(
+        decoder, encoders, costs, Rules.of("bubbles", FILLS, None, decoder.stages)
+    )
+    assert table.makespan == pytest.approx(makespan(table.schedule(encoders), costs))
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_what_moves_between_stages_stands_where_they_meet(share):
+    """Beside several pieces that stay, in one slot."""
+    vision, costs = typical(2, 1, share, 4)
+    audio = EncoderPieces("audio", 2, 2, 2)
+    own = encoder_costs(audio, 0.1, 0.2)
+    costs = replace(costs, encoders=costs.encoders | {"audio": own})
+    rules = Rules.of("bubbles", FILLS, None, 2)
+    table = placement_of._place(interleaved(2, 1, 8), [vision, audio], costs, rules)
+    schedule = table.schedule([vision, audio])
+    assert table.makespan == pytest.approx(makespan(schedule, costs))
+    assert schedule.meetings.sum() <= len(table.source)
+
+
+def test_less_may_wait_at_the_price_of_a_longer_step():
+    encoder, costs = typical(4, 1, 0.1, 1)
+    decoder = interleaved(4, 1, 32)
+    steps = [makespan(place_encoders(decoder, [encoder], costs, live=n), costs) for n in (4, 8, 32)]
+    assert steps[0] > steps[1] > steps[2]
+
+
+def test_the_first_stage_works_one_microbatch_ahead():
+    encoder, costs = typical(4, 1, 0.25, 1)
+    schedule = place_encoders(interleaved(4, 1, 8), [encoder], costs, "first_stage")
+    forward, backward = entry(schedule, "F"), entry(schedule, "B")
+    for m in range(8):
+        assert schedule.when[Task("EF", m, 0, "vision")] == (forward[m] - 1, 0)
+        assert schedule.when[Task("EB", m, 0, "vision")] == (backward[m] + 1, 0)
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_the_first_stage_keeps_one_microbatch_waiting(pieces):
+    encoder, costs = typical(2, 1, 0.4, pieces)
+    schedule = place_encoders(interleaved(2, 1, 24), [encoder], costs, "first_stage")
+    assert waiting(schedule, encoder) == (1, 1)
+
+
+def test_the_prologue_is_dealt_evenly_around_the_decoder():
+    encoder, costs = typical(4, 1, 0.25, 2)
+    schedule = place_encoders(interleaved(4, 1, 10), [encoder], costs, "prologue")
+    counts = {kind: np.zeros(4, int) for kind in ("EF", "EB")}
+    for tick, stage, task in schedule:
+        if task.module == "vision":
+            assert tick < schedule.span.start if task.kind == "EF" else tick >= schedule.span.stop
+            counts[task.kind][stage] += 1
+    for count in counts.values():
+        assert sorted(count) == [4, 4, 6, 6]
+    assert schedule.span.start == len(schedule.ticks) - schedule.span.stop == 3 * 2
+
+
+def test_encoders_share_the_rounds_of_the_prologue():
+    vision, costs = typical(4, 1, 0.25, 1)
+    audio = replace(vision, name="audio")
+    costs = replace(costs, encoders=dict.fromkeys(("vision", "audio"), costs.encoders["vision"]))
+    decoder = interleaved(4, 1, 10)
+    schedule = place_encoders(decoder, [vision, audio], costs, "prologue")
+    # Ten microbatches of each on four stages: three rounds for one encoder, five for both.
+    assert schedule.span.start == len(schedule.ticks) - schedule.span.stop == 5
+
+
+def test_rounds_come_just_in_time():
+    encoder, costs = typical(4, 1, 0.25, 1)
+    for fill in ([], ["tensor"]):
+        schedule = place_encoders(interleaved(4, 1, 32), [encoder], costs, fill=fill)
+        assert waiting(schedule, encoder) == (4, 4)
+
+
+def test_slots_count_for_the_stages_that_have_work():
+    # Backwards run on the second stage alone: a slot there saves a round, however full it was.
+    encoder = EncoderPieces("vision", 2, 2, backward=1)
+    costs = TaskCosts(1.0, 2.0, encoders={"vision": EncoderCosts((0.1, 0.1), (0.0, 5.0))})
+    decoder = interleaved(2, 1, 4)
+    slots, rounds = (
+        makespan(place_encoders(decoder, [encoder], costs, fill=fill), costs)
+        for fill in (["pipeline"], [])
+    )
+    assert slots < rounds - 2 + 1e-9
+
+
+def encoder_ticks(schedule: Schedule) -> set[int]:
+    """Ticks of the decoder that hold encoder work."""
+    busy = {tick for tick, _, task in schedule if task.module == "decoder"}
+    return {tick for tick, _, task in schedule if task.module != "decoder" and tick in busy}
+
+
+def test_each_way_to_fill_can_be_left_out():
+    encoder, costs = chosen(interleaved(4, 1, 16), 0.25)
+    decoder = interleaved(4, 1, 16)
+    made = {fill: place_encoders(decoder, [encoder], costs, fill=fill) for fill in SUBSETS}
+    steps = {fill: makespan(schedule, costs) for fill, schedule in made.items()}
+
+    assert not encoder_ticks(made[()])
+    assert made[("data",)] == made[()]
+    assert made[FILLS] == made[("pipeline", "tensor")]
+    # Without idle slots a round costs the same wherever it runs.
+    assert steps[("tensor",)] == pytest.approx(steps[()])
+    assert steps[("pipeline",)] < 0.97 * steps[()]
+    assert len(encoder_ticks(made[("tensor",)])) > 8
+    # With idle slots alone the decoder's ticks get hardly longer.
+    beside = encoder_ticks(made[("pipeline",)])
+    assert beside
+    rows = tuple(made[("pipeline",)].ticks[tick] for tick in sorted(beside))
+    bare = replace(decoder, ticks=tuple(tuple(without(b) for b in row) for row in rows))
+    assert makespan(replace(decoder, ticks=rows), costs) < 1.2 * makespan(bare, costs)
+
+
+def test_rounds_keep_all_stages_busy():
+    encoder, costs = typical(4, 2, 0.25, 4)
+    schedule = place_encoders(interleaved(4, 2, 64), [encoder], costs, fill=["tensor"])
+    for kind in ("EF", "EB"):
+        sizes = [sum(task.kind == kind for b in row for task in b) for row in schedule.ticks]
+        assert set(sizes) == {0, 4}
+
+
+def test_waves_go_through_the_encoder_stages_in_a_pipeline():
+    encoder, costs = typical(4, 1, 0.25, 4, stages=4)
+    schedule = place_encoders(interleaved(4, 1, 32), [encoder], costs, fill=["tensor"])
+    sizes = [sum(task.kind == "EF" for b in row for task in b) for row in schedule.ticks]
+    # Three rounds until the pipeline is full, three until it is empty, all stages in the others.
+    assert sorted(n for n in sizes if n) == [1, 1, 2, 2, 3, 3] + [4] * 29
+
+
+def test_a_second_encoder_fills_what_the_first_leaves():
+    vision, costs = typical(4, 1, 0.2, 2, backward=0)
+    audio = EncoderPieces("audio", 1, backward=1)
+    both = replace(costs, encoders={**costs.encoders, "audio": EncoderCosts((0.2,), (0.4,))})
+    decoder = interleaved(4, 1, 16)
+    one = place_encoders(decoder, [vision], costs)
+    two = place_encoders(decoder, [audio, vision], both)
+    assert [cut.name for cut in two.encoders] == ["audio", "vision"]
+    # The larger encoder is placed first, as if it were alone.
+    places = [task for task in one.when if task.module == "vision"]
+    assert [one.when[task][1] for task in places] == [two.when[task][1] for task in places]
+    added = lower_bound(two, both) - lower_bound(one, costs)
+    assert makespan(two, both) - makespan(one, costs) < 0.75 * added
+
+
+def test_frozen_encoders_work_ahead_in_late_slots():
+    frozen, costs = typical(4, 1, 0.2, 1, backward=0)
+    decoder = interleaved(4, 1, 16)
+    (ahead,) = fill_ahead(decoder, [frozen], costs)
+    assert 0 < ahead.ahead <= 8
+    schedule = place_encoders(decoder, [ahead], costs)
+    check(schedule)
+    numbers = {task.microbatch for task in schedule.when if task.kind == "EF"}
+    assert numbers == set(range(ahead.ahead, 16 + ahead.ahead))
+    assert not any(task.kind == "EF" for task in chain(*schedule.ticks[0]))
+    plain = place_encoders(decoder, [frozen], costs)
+    assert makespan(schedule, costs) < 0.98 * makespan(plain, costs)
+
+
+def test_nobody_works_ahead_in_vain():
+    trained, costs = typical(2, 1, 0.2, 1)
+    assert fill_ahead(interleaved(2, 1, 8), [trained], costs) == (trained,)
+    frozen, costs = typical(1, 1, 0.2, 1, backward=0)
+    assert fill_ahead(interleaved(1, 1, 8), [frozen], costs) == (frozen,)
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize(("stages", "chunks"), [(2, 1), (4, 1), (4, 2)])
+def test_the_fewest_pieces_of_the_shortest_steps_are_chosen(stages, chunks, share):
+    def step(pieces: int) -> float:
+        encoder, costs = typical(stages, chunks, share, pieces)
+        return makespan(place_encoders(decoder, [encoder], costs), costs)
+
+    decoder = interleaved(stages, chunks, 4 * stages)
+    encoder, _ = chosen(decoder, share)
+    steps = {pieces: step(pieces) for pieces in (1, 2, 3, 4, 6, 8, 12, 24)}
+    good = [pieces for pieces, length in steps.items() if length <= 1.01 * min(steps.values())]
+    assert encoder.pieces == good[0]
+
+
+def test_no_cut_is_refused():
+    with pytest.raises(ScheduleError, match="no cut of the encoder is given"):
+        choose_pieces(interleaved(2, 1, 4), {}, TaskCosts(1.0, 2.0))
+
+
+def test_lower_bound_counts_all_work():
+    encoder = EncoderPieces("vision", 2, backward=1)
+    costs = TaskCosts(1.0, 2.0, 0.5, {"vision": EncoderCosts((1.0, 2.0), (0.0, 3.0))})
+    schedule = place_encoders(interleaved(2, 3, 4), [encoder], costs)
+    assert lower_bound(schedule, costs) == 4 * (3 * 3.0 + 0.5 + 6.0 / 2)
+
+
+def test_large_steps_take_little_time_to_plan():
+    encoder, costs = typical(16, 8, 0.25, 4)
+    decoder = interleaved(16, 8, 512)
+    # 0.6 to 0.9 s where nothing else runs.
+    schedule = within(2, lambda: place_encoders(decoder, [encoder], costs))
+    check(schedule)
+    assert makespan(schedule, costs) < 1.01 * lower_bound(schedule, costs)
+
+
+@settings(max_examples=10)
+@given(cases())
+def test_placing_twice_gives_the_same(case):
+    decoder, encoders, costs = case
+    one = place_encoders(decoder, encoders, costs, fill=FILLS)
+    other = place_encoders(
+        Schedule.from_json(decoder.to_json()), encoders, costs, fill=frozenset(FILLS)
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"placement": "nowhere"}, "placement: 'nowhere' .* valid: first_stage, prologue, bubbles"),
+        ({"fill": ["pipeline", "gaps"]}, "fill: 'gaps' .* valid: pipeline, tensor, data"),
+        ({"live": 3}, "live: 3 is refused: .* makes 4 outputs; valid: 4 or more"),
+        ({"stages": 3}, "vision: stages 3 .* divisors of the decoder's 4"),
+        ({"stages": 4}, "vision: pieces 2 .* multiples of the encoder's 4 stages"),
+        ({"backward": 3}, "vision: backward 3 .* 0 to 2"),
+        ({"ahead": 1}, "vision: ahead 1 .* 0 to 0"),
+        ({"backward": 0, "ahead": 9}, "vision: ahead 9 .* 0 to 8"),
+        ({"pieces": 3}, "vision: costs for 2 and 2 pieces .* valid: 3"),
+        ({"name": "audio"}, "no costs for encoder 'audio'; costs: .'vision'."),
+        ({"name": "decoder"}, "names differ, none is 'decoder'"),
+        ({"stages": 2, "placement": "first_stage"}, "2 encoder stages .* 'first_stage'.*valid: 1"),
+    ],
+)
+def test_what_cannot_be_placed_is_refused(change, message):
+    encoder, costs = typical(4, 1, 0.25, 2)
+    arguments = {key: change[key] for key in ("placement", "fill", "live") if key in change}
+    encoder = replace(encoder, **{k: v for k, v in change.items() if k not in arguments})
+    with pytest.raises(ScheduleError, match=message):
+        place_encoders(interleaved(4, 1, 8), [encoder], costs, **arguments)
+
+
+def test_what_is_placed_or_named_twice_is_refused():
+    encoder, costs = typical(2, 1, 0.25, 2)
+    with pytest.raises(ScheduleError, match="names differ"):
+        place_encoders(interleaved(2, 1, 4), [encoder, encoder], costs)
+    placed = place_encoders(interleaved(2, 1, 4), [encoder], costs)
+    with pytest.raises(ScheduleError, match="already holds encoders"):
+        place_encoders(placed, [encoder], costs)

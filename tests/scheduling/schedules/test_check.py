@@ -1,0 +1,310 @@
+"""The checker against a second statement of the rules, on valid schedules and on their mutants."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduling.schedules.check import check, peak_live
+from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError, Task, interleaved
+from tests.scheduling import placing
+from tests.scheduling.placing import Placed
+
+VISION = EncoderPieces("vision", pieces=4, stages=2, backward=4)
+FROZEN = EncoderPieces("audio", pieces=2, stages=1, backward=0, ahead=2)
+
+
+def legal(schedule: Schedule) -> bool:
+    """The rules by brute force: every task once, where it may be, after all that it needs."""
+    there = [placing.key(task, stage) for _, stage, task in schedule]
+    kinds = Counter((tick, stage, task.kind) for tick, stage, task in schedule)
+    if Counter(there) != Counter(placing.keys(schedule)) or max(kinds.values()) > 1:
+        return False
+    ticks = {placing.key(task, stage): tick for tick, stage, task in schedule}
+    on_time = all(
+        ticks[other] + gap <= tick
+        for (task, stage), tick in ticks.items()
+        for other, gap in placing.needs(schedule, task, stage)
+    )
+    return on_time and all(_in_place(schedule, cut) for cut in schedule.encoders)
+
+
+def _in_place(schedule: Schedule, cut: EncoderPieces) -> bool:
+    """Whether each microbatch has one pipeline in which every piece is on its stage."""
+    stages: dict[int, set[tuple[int, int]]] = {}
+    for _, stage, task in schedule:
+        if task.module == cut.name:
+            row = stages.setdefault(task.microbatch % schedule.microbatches, set())
+            row.add((task.part, stage))
+    share = cut.pieces // cut.stages
+    return all(
+        any(
+            all(stage == start + part // share for part, stage in row)
+            for start in range(0, schedule.stages, cut.stages)
+        )
+        for row in stages.values()
+    )
+
+
+def accepts(schedule: Schedule) -> bool:
+    try:
+        check(schedule)
+    except ScheduleError:
+        return False
+    return True
+
+
+# ---- mutations -----------------------------------------------------------------------------------
+
+
+def pick(placed: list[Placed], draw: random.Random) -> int:
+    """A task's index, of an encoder's every other time: those have more room to move."""
+    own = [i for i, (_, _, task) in enumerate(placed) if task.module != "decoder"]
+    return draw.choice(own) if own and draw.random() < 0.5 else draw.randrange(len(placed))
+
+
+def swap(placed: list[Placed], draw: random.Random, schedule: Schedule) -> None:
+    """Two tasks change places."""
+    i, j = pick(placed, draw), pick(placed, draw)
+    (*first, one), (*second, other) = placed[i], placed[j]
+    placed[i], placed[j] = (first[0], first[1], other), (second[0], second[1], one)
+
+
+def delay(placed: list[Placed], draw: random.Random, schedule: Schedule) -> None:
+    """A task moves to another tick."""
+    i = pick(placed, draw)
+    placed[i] = (draw.randrange(len(schedule.ticks) + 2), *placed[i][1:])
+
+
+def nudge(placed: list[Placed], draw: random.Random, schedule: Schedule) -> None:
+    """A task moves by one tick, which is often legal."""
+    i = pick(placed, draw)
+    tick, stage, task = placed[i]
+    placed[i] = (max(0, tick + draw.choice([-1, 1])), stage, task)
+
+
+def displace(placed: list[Placed], draw: random.Random, schedule: Schedule) -> None:
+    """A task moves to another stage."""
+    i = pick(placed, draw)
+    tick, stage, task = placed[i]
+    placed[i] = (tick, (stage + draw.randint(1, 3)) % schedule.stages, task)
+
+
+def migrate(placed: list[Placed], draw: random.Random, schedule: Schedule) -> None:
+    """All pieces of an encoder's microbatch move by some stages, which is legal at times."""
+    module, m = next(
+        ((t.module, t.microbatch) for _, _, t in placed if t.module != "decoder"), ("decoder", 0)
+    )
+    shift = draw.randint(1, schedule.stages)
+    for i, (tick, stage, task) in enumerate(placed):
+        if task.module == module and (task.microbatch - m) % schedule.microbatches == 0:
+            placed[i] = (tick, (stage + shift) % schedule.stages, task)
+
+
+def drop(placed: list[Placed], draw: random.Random, schedule: Schedule) -> None:
+    """A task vanishes."""
+    del placed[draw.randrange(len(placed))]
+
+
+def duplicate(placed: list[Placed], draw: random.Random, schedule: Schedule) -> None:
+    """A task appears once more."""
+    _, stage, task = draw.choice(placed)
+    here = stage if draw.random() < 0.5 else draw.randrange(schedule.stages)
+    placed.append((draw.randrange(len(schedule.ticks) + 2), here, task))
+
+
+def relabel(placed: list[Placed], draw: random.Random, schedule: Schedule) -> None:
+    """A task becomes that of another microbatch, part, kind or module."""
+    i = pick(placed, draw)
+    tick, stage, task = placed[i]
+    changes: list[dict[str, Any]] = [
+        {"microbatch": draw.randint(-1, 2 * schedule.microbatches)},
+        {"part": draw.randint(-1, 4)},
+        {"kind": draw.choice(["F", "B", "EF", "EB"])},
+        {"module": draw.choice(["decoder", "vision", "audio", "video"])},
+    ]
+    placed[i] = (tick, stage, replace(task, **draw.choice(changes)))
+
+
+MUTATIONS = [swap, delay, nudge, displace, migrate, drop, duplicate, relabel]
+
+
+@given(placing.schedules())
+def test_valid_schedules_pass(schedule: Schedule) -> None:
+    assert legal(schedule)
+    check(schedule)
+
+
+@pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutation: mutation.__name__)
+@settings(max_examples=250)
+@given(schedule=placing.schedules(most=3), seed=st.integers(0, 2**16))
+def test_every_broken_mutant_is_caught(
+    mutate: Callable[[list[Placed], random.Random, Schedule], None], schedule: Schedule, seed: int
+) -> None:
+    placed = list(schedule)
+    mutate(placed, random.Random(seed), schedule)
+    mutant = placing.table(schedule, placed)
+    assert accepts(mutant) == legal(mutant), mutant
+
+
+@pytest.mark.parametrize("mutate", [drop, duplicate])
+@settings(max_examples=30)
+@given(schedule=placing.schedules(most=3), seed=st.integers(0, 2**16))
+def test_missing_and_second_tasks_are_never_legal(
+    mutate: Callable[[list[Placed], random.Random, Schedule], None], schedule: Schedule, seed: int
+) -> None:
+    placed = list(schedule)
+    mutate(placed, random.Random(seed), schedule)
+    assert not accepts(placing.table(schedule, placed))
+
+
+@settings(max_examples=30)
+@given(placing.schedules())
+def test_peak_live_counts_activations(schedule: Schedule) -> None:
+    ticks = {(task, stage): tick for tick, stage, task in schedule if task.module == "decoder"}
+
+    def live(tick: int, stage: int) -> int:
+        spans = (
+            (start, ticks[replace(task, kind="B"), stage])
+            for (task, place), start in ticks.items()
+            if task.kind == "F" and place == stage
+        )
+        return sum(start <= tick <= end for start, end in spans)
+
+    expected = tuple(
+        max(live(tick, stage) for tick in range(len(schedule.ticks)))
+        for stage in range(schedule.stages)
+    )
+    assert peak_live(schedule) == expected
+
+
+# ---- messages ------------------------------------------------------------------------------------
+
+
+def mutant(change: Callable[[list[Placed]], object], *encoders: EncoderPieces) -> Schedule:
+    """A schedule of two stages and three microbatches, changed."""
+    schedule = placing.naive(interleaved(2, 1, 3), encoders)
+    placed = list(schedule)
+    change(placed)
+    return placing.table(schedule, placed)
+
+
+def put(placed: list[Placed], old: Placed, new: Placed) -> None:
+    placed[placed.index(old)] = new
+
+
+def refusal(schedule: Schedule) -> str:
+    with pytest.raises(ScheduleError) as caught:
+        check(schedule)
+    return str(caught.value)
+
+
+def test_crowded_and_early_tasks_are_named() -> None:
+    task = Task("F", 2)
+    text = refusal(mutant(lambda placed: put(placed, (3, 1, task), (2, 1, task))))
+    expected = "tick 2, stage 1: F(1, 0), F(2, 0), B(0, 0) in one bundle"
+    assert text == f"{expected}; valid: at most one task of each kind"
+    text = refusal(mutant(lambda placed: put(placed, (1, 1, Task("F", 0)), (0, 1, Task("F", 0)))))
+    expected = "tick 0, stage 1: F(0, 0) of stage 1 needs F(0, 0) of stage 0 (tick 0, stage 0)"
+    assert f"{expected}; valid: tick 1 or later" in text
+
+
+def test_missing_second_and_strange_tasks_are_named() -> None:
+    text = refusal(mutant(lambda placed: placed.remove((1, 1, Task("F", 0)))))
+    assert text == "F(0, 0) of stage 1 is missing; valid: once"
+    text = refusal(mutant(lambda placed: placed.append((7, 1, Task("F", 0)))))
+    assert text == "tick 7, stage 1: F(0, 0) is already in tick 1, stage 1; valid: once"
+    text = refusal(mutant(lambda placed: placed.append((7, 1, Task("F", 3)))))
+    assert text == "tick 7, stage 1: F(3, 0) has an unknown microbatch; valid: 0 to 2"
+    text = refusal(mutant(lambda placed: placed.append((7, 1, Task("B", 0, 4)))))
+    assert text == "tick 7, stage 1: B(0, 4) has an unknown part; valid: 0 to 0"
+    lost = Task("EB", 2, 1, "vision")
+    text = refusal(mutant(lambda placed: placed.pop([t for _, _, t in placed].index(lost)), VISION))
+    assert text == "vision EB(2, 1) is missing; valid: once"
+    stray = (0, 1, Task("EF", 0, 0, "video"))
+    text = refusal(mutant(lambda placed: placed.append(stray), VISION))
+    reason = "is no task of 'video'; valid: decoder F and B, EF and EB of vision"
+    assert text == f"tick 0, stage 1: video EF(0, 0) {reason}"
+
+
+def test_all_problems_of_a_kind_are_listed_up_to_a_bound() -> None:
+    text = refusal(mutant(lambda placed: placed.clear()))
+    assert text.count("is missing") == 8
+    assert text.endswith("...")
+
+
+def test_encoder_problems_are_named() -> None:
+    first = Task("EF", 0, 2, "vision")
+    schedule = placing.naive(interleaved(4, 1, 1), [VISION])
+    placed = list(schedule)
+    tick, stage = schedule.when[first]
+    assert stage == 1
+    put(placed, (tick, 1, first), (tick, 2, first))
+    text = refusal(placing.table(schedule, placed))
+    assert "stage 2: vision EF(0, 2) is on a wrong stage; valid: 1 + n x 2" in text
+    put(placed, (tick, 2, first), (tick, 3, first))
+    text = refusal(placing.table(schedule, placed))
+    assert "EF(0, 2) is in another encoder pipeline than vision EF(0, 0) (tick 0, stage 0)" in text
+
+
+def test_work_ahead_may_not_overwrite_what_waits() -> None:
+    schedule = placing.naive(interleaved(2, 1, 3), [FROZEN])
+    task, entry = Task("EF", 4, 1, "audio"), (Task("F", 1), 0)
+    enters = next(t for t, s, other in schedule if (other, s) == entry)
+
+    def at(tick: int) -> Schedule:
+        when, stage = schedule.when[task]
+        placed = list(schedule)
+        put(placed, (when, stage, task), (tick, stage, task))
+        before = replace(task, part=0)
+        put(placed, (*schedule.when[before], before), (tick - 1, stage, before))
+        return placing.table(schedule, placed)
+
+    check(at(enters))
+    text = refusal(at(enters - 1))
+    assert f"overwrites what F(1, 0) of stage 0 (tick {enters}, stage 0) reads" in text
+
+
+def test_what_the_step_before_encoded_is_not_encoded_again() -> None:
+    schedule = placing.naive(interleaved(2, 1, 3), [FROZEN])
+    placed = list(schedule)
+    ahead = Task("EF", 3, 1, "audio")
+    tick, stage = schedule.when[ahead]
+    put(placed, (tick, stage, ahead), (tick, stage, replace(ahead, microbatch=0)))
+    text = refusal(placing.table(schedule, placed))
+    expected = "audio EF(0, 1) has an unknown microbatch; valid: 2 to 4"
+    assert text == f"tick {tick}, stage {stage}: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"stages": 3}, "stages 3 is refused; valid: a divisor of the decoder's 2"),
+        ({"stages": 0}, "stages 0 is refused"),
+        ({"pieces": 3}, "pieces 3 is refused; valid: a multiple of the encoder's 2 stages"),
+        ({"pieces": 0}, "pieces 0 is refused"),
+        ({"backward": 5}, "backward 5 is refused; valid: 0 to 4, the pieces"),
+        ({"ahead": 1}, r"ahead 1 is refused; valid: 0 to 0 \(only without a backward\)"),
+        ({"ahead": 4, "backward": 0}, "ahead 4 is refused; valid: 0 to 3"),
+        ({"name": "decoder"}, "encoder 'decoder': the name is taken"),
+    ],
+)
+def test_impossible_cuts_are_refused(change: dict[str, Any], message: str) -> None:
+    schedule = replace(interleaved(2, 1, 3), encoders=(replace(VISION, **change),))
+    with pytest.raises(ScheduleError, match=message):
+        check(schedule)
+
+
+def test_impossible_sizes_are_refused() -> None:
+    schedule = interleaved(2, 1, 3)
+    with pytest.raises(ScheduleError, match="tick 0 has 2 bundles; valid: 3, one per stage"):
+        check(replace(schedule, stages=3))
+    with pytest.raises(ScheduleError, match="microbatches: 0 is refused; valid: 1 or more"):
+        check(replace(schedule, microbatches=0))
+    with pytest.raises(ScheduleError, match="'vision': the name is taken"):
+        check(replace(schedule, encoders=(VISION, VISION)))

@@ -1,0 +1,133 @@
+"""Schedules as data: generators, their makespans and bubbles, drawing and JSON."""
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduling.schedules.check import check, peak_live
+from scheduling.schedules.schedule import (
+    EncoderPieces,
+    Schedule,
+    ScheduleError,
+    Task,
+    gpipe,
+    interleaved,
+    one_forward_one_backward,
+)
+from tests.scheduling import placing
+
+SIZES = {"stages": st.integers(1, 6), "chunks": st.integers(1, 4)}
+MICROBATCHES = st.integers(1, 20)
+
+
+def makespan(schedule: Schedule, forward: float, backward: float) -> float:
+    """Lockstep makespan: a tick lasts as long as its longest bundle."""
+    cost = {"F": forward, "B": backward}
+    return sum(
+        max(sum(cost[task.kind] for task in bundle) for bundle in row) for row in schedule.ticks
+    )
+
+
+@given(**SIZES, microbatches=MICROBATCHES)
+def test_generated_schedules_are_legal(stages: int, chunks: int, microbatches: int) -> None:
+    check(interleaved(stages, chunks, microbatches))
+    check(gpipe(stages, microbatches, chunks))
+
+
+@given(**SIZES, microbatches=MICROBATCHES)
+def test_makespan_is_that_of_interleaved_1f1b(stages: int, chunks: int, microbatches: int) -> None:
+    microbatches = max(stages, microbatches)
+    schedule = interleaved(stages, chunks, microbatches)
+    forward, backward = 3.0, 7.0
+    expected = (microbatches + (stages - 1) / chunks) * (forward + backward)
+    actual = makespan(schedule, forward / chunks, backward / chunks)
+    assert actual == pytest.approx(expected)
+
+
+@given(**SIZES, microbatches=MICROBATCHES)
+def test_gpipe_takes_as_long(stages: int, chunks: int, microbatches: int) -> None:
+    microbatches = max(stages, microbatches)
+    ticks = gpipe(stages, microbatches, chunks).ticks
+    assert len(ticks) == 2 * (microbatches * chunks + stages - 1)
+
+
+@given(**SIZES, microbatches=MICROBATCHES)
+def test_every_stage_idles_a_pipeline_length(stages: int, chunks: int, microbatches: int) -> None:
+    schedule = interleaved(stages, chunks, max(stages, microbatches))
+    for kind in ("F", "B"):
+        busy = Counter(stage for _, stage, task in schedule if task.kind == kind)
+        ticks = {tick for tick, _, task in schedule if task.kind == kind}
+        assert len(ticks) == max(ticks) - min(ticks) + 1
+        assert {len(ticks) - busy[stage] for stage in range(stages)} == {stages - 1}
+
+
+@given(stages=st.integers(1, 6), microbatches=MICROBATCHES)
+def test_1f1b_bounds_live_activations(stages: int, microbatches: int) -> None:
+    schedule = one_forward_one_backward(stages, microbatches)
+    expected = tuple(min(microbatches, 2 * (stages - s)) for s in range(stages))
+    assert schedule == interleaved(stages, 1, microbatches)
+    assert peak_live(schedule) == expected
+    assert peak_live(gpipe(stages, microbatches)) == (microbatches,) * stages
+
+
+@given(placing.schedules())
+def test_json_round_trip(schedule: Schedule) -> None:
+    text = json.dumps(schedule.to_json())
+    assert Schedule.from_json(text) == schedule
+    assert Schedule.from_json(json.loads(text)) == schedule
+
+
+def test_drawing() -> None:
+    schedule = placing.naive(
+        one_forward_one_backward(2, 2), [EncoderPieces("vision", pieces=2, stages=2)]
+    )
+    assert str(schedule).splitlines() == [
+        "tick     0     1       2       3  4  5     6  7  8       9",
+        "stage 0  visf0 visf1   .       F0 F1 .     B0 B1 .       .",
+        "stage 1  .     visf0.1 visf1.1 .  F0 F1+B0 B1 .  visb0.1 visb1.1",
+    ]
+
+
+def test_span_is_that_of_the_decoder() -> None:
+    decoder = interleaved(2, 2, 3)
+    schedule = placing.naive(decoder, [EncoderPieces("vision", backward=1)])
+    assert decoder.span == range(len(decoder.ticks))
+    assert schedule.span == range(2, 2 + len(decoder.ticks))
+    assert schedule.when[Task("EF", 1, 0, "vision")] == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["stages", "chunks", "microbatches"])
+def test_sizes_below_one_are_refused(name: str) -> None:
+    sizes = {"stages": 2, "chunks": 2, "microbatches": 2} | {name: 0}
+    for make in (interleaved, gpipe):
+        with pytest.raises(ScheduleError, match=f"{name}: 0 is refused; valid: 1 or more"):
+            make(**sizes)
+
+
+def test_docstring_drawing_is_what_is_made() -> None:
+    lines = str(one_forward_one_backward(3, 4)).splitlines()[1:]
+    assert [line.split()[2:] for line in lines[:2]] == [
+        ["F0", "F1", "F2", "F3", ".", "B0", "B1", "B2", "B3"],
+        [".", "F0", "F1", "F2", "F3+B0", "B1", "B2", "B3", "."],
+    ]
+
+
+@pytest.mark.parametrize("change", [{"ticks": 3}, {"encoders": [{"nom": "x"}]}, {"stages": None}])
+def test_what_is_no_schedule_is_refused(change):
+    values = interleaved(2, 1, 2).to_json() | change
+    values = {key: value for key, value in values.items() if value is not None}
+    with pytest.raises(ScheduleError, match=r"no schedule: .* valid: what Schedule.to_json writes"):
+        Schedule.from_json(values)
+    with pytest.raises(ScheduleError, match="no schedule: JSONDecodeError"):
+        Schedule.from_json('{"stages": 2')
+    for wrong in ({"stages": "2"}, {"chunks": 1.0}, {"ticks": [[[["F", "0", 0, "decoder"]]]]}):
+        with pytest.raises(ScheduleError, match=r"no schedule: TypeError: .* is no whole number"):
+            Schedule.from_json(interleaved(1, 1, 1).to_json() | wrong)
+
+
+def test_an_encoder_that_is_not_there_is_named():
+    with pytest.raises(ScheduleError, match="'vision' is not in the schedule; valid: none"):
+        interleaved(2, 1, 2).encoder("vision")

@@ -1,0 +1,255 @@
+"""Steps without ticks: against formulas, by hand, and beside the same step in lockstep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduling.costs.times import StepTimes, TaskTime
+from scheduling.schedules.schedule import Schedule, ScheduleError, Task
+from scheduling.simulate.lockstep import simulate
+from scheduling.simulate.orders import (
+    Ordered,
+    Orders,
+    OrderTimes,
+    exchanged_in_pairs,
+    megatron_orders,
+    simulate_order,
+)
+from scheduling.simulate.simulation import Options, Replica, Simulation
+from tests.scheduling.placing import schedules
+from tests.scheduling.simulate.test_lockstep import alone, replicas_of, times_of
+
+
+def seconds(task: Task, stage: int) -> TaskTime:
+    """Forwards 1 s, backwards 2 s; encoders' 4 and 8 s."""
+    return alone({"F": 1.0, "B": 2.0, "EF": 4.0, "EB": 8.0}[task.kind])
+
+
+PLAIN = OrderTimes(seconds)
+F0, B0, F1, B1 = (Task(kind, m) for m in (0, 1) for kind in ("F", "B"))
+EF, EB = Task("EF", 0, 0, "vision"), Task("EB", 0, 0, "vision")
+#: Two stages, one microbatch.
+SHORT: Orders = (((F0,), (B0,)), ((F0,), (B0,)))
+
+
+def of_schedule(schedule: Schedule) -> Orders:
+    """The bundles of each stage, without their ticks."""
+    stages = zip(*schedule.ticks, strict=True) if schedule.ticks else [()] * schedule.stages
+    return tuple(tuple(bundle for bundle in column if bundle) for column in stages)
+
+
+def span_of(made: Simulation, stage: int, task: Task) -> tuple[float, float]:
+    (span,) = [s for s in made.timeline.spans if s.stage == stage and task in s.tasks]
+    return span.start, span.end
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+@pytest.mark.parametrize("groups", [1, 2, 5])
+def test_equal_chunks_take_the_time_of_the_formula(stages: int, chunks: int, groups: int) -> None:
+    microbatches = groups * stages
+    step = Ordered(megatron_orders(stages, chunks, microbatches))
+    made = simulate_order(step, PLAIN)
+    # A stage's forward and backward of one microbatch take 3 s for each chunk.
+    assert made.makespan == (microbatches * chunks + stages - 1) * 3
+    assert made.compute == microbatches * chunks * 3
+    assert made.encoder_hidden is None
+    for task in {task for _, task in step}:
+        assert step.stages_of[task] == tuple(range(stages))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "stage", "begin"),
+    [
+        ((4, 1, 8), 0, "F0 F1 F2 F3 B0 F4 B1"),
+        ((4, 1, 8), 3, "F0 B0 F1 B1"),
+        ((2, 2, 4), 1, "F0 F1 F0.1 B0.1 F1.1 B1.1 F2 B0 F3 B1 F2.1 B2.1"),
+        ((2, 2, 4), 0, "F0 F1 F0.1 F1.1 F2 B0.1 F3 B1.1"),
+        ((2, 2, 2), 1, "F0 F1 F0.1 F1.1 B0.1 B1.1 B0 B1"),
+        ((3, 1, 1), 0, "F0 B0"),
+    ],
+)
+def test_orders_of_megatron_by_hand(sizes: tuple[int, int, int], stage: int, begin: str) -> None:
+    order = megatron_orders(*sizes)[stage]
+    words = [f"{t.kind}{t.microbatch}" + (f".{t.part}" if t.part else "") for (t,) in order]
+    assert " ".join(words).startswith(begin)
+    assert len(words) == len(set(words)) == 2 * sizes[1] * sizes[2]
+
+
+def test_more_microbatches_than_fit_the_groups_are_refused() -> None:
+    with pytest.raises(ScheduleError, match="valid: multiples of 4, or 1 chunk"):
+        megatron_orders(4, 2, 6)
+    with pytest.raises(ScheduleError, match="chunks: 0 is refused; valid: 1 or more"):
+        megatron_orders(4, 0, 4)
+
+
+def test_sends_take_time_but_not_that_of_the_stages() -> None:
+    made = simulate_order(Ordered(SHORT), replace(PLAIN, send=0.5))
+    assert made.makespan == 1 + 0.5 + 1 + 2 + 0.5 + 2
+    many = simulate_order(Ordered(megatron_orders(2, 1, 8)), replace(PLAIN, send=0.5))
+    # Both stages always have something to do meanwhile, but at the first and the last send.
+    assert many.makespan <= 9 * 3 + 8 * 2 * 0.5
+    assert span_of(many, 1, F0) == (1.5, 2.5)
+
+
+def test_exchanges_hold_a_stage_up() -> None:
+    made = simulate_order(Ordered(SHORT), replace(PLAIN, exchange=0.5))
+    assert made.makespan == 1 + 0.5 + 1 + 0.5 + 2 + 0.5 + 2
+    assert span_of(made, 1, F0) == (1.5, 2.5)
+    assert made.idle["tensor"] == 0
+
+
+def test_pairs_wait_for_what_both_need_and_hand_on_at_their_end() -> None:
+    orders = megatron_orders(2, 2, 4)
+    step = exchanged_in_pairs(orders)
+    # Stage 0 runs .. F3 B1.1 .., and stage 1 .. F3 B1 ..: both come out of one exchange.
+    assert step.after[0, Task("B", 0, 1)] == ((1, Task("B", 0, 1)),)
+    assert step.after[1, Task("F", 3)] == ((0, Task("B", 1, 1)),)
+    # Where all forwards come first, nothing alternates.
+    assert simulate_order(exchanged_in_pairs(megatron_orders(2, 2, 2)), PLAIN).makespan > 0
+    free, paired = (simulate_order(own, PLAIN) for own in (Ordered(orders), step))
+    assert paired.compute == free.compute
+    assert paired.makespan >= free.makespan
+
+
+def test_one_send_waits_for_another_from_the_same_stage_to_the_same() -> None:
+    orders: Orders = (((F0,), (F1,)), ((F0,), (F1,)))
+    made = simulate_order(Ordered(orders), replace(PLAIN, send=5.0))
+    assert span_of(made, 1, F1) == (11.0, 12.0)
+
+
+def test_what_is_ready_first_is_sent_first() -> None:
+    orders: Orders = (((F1,), (F0,)), ((F0,), (F1,)))
+    made = simulate_order(Ordered(orders), replace(PLAIN, send=5.0))
+    # The send of F1 has begun when F0 is done.
+    assert span_of(made, 1, F0) == (11.0, 12.0)
+
+
+@pytest.mark.parametrize(
+    ("placed", "needed"),
+    [
+        ((0, Task("F", 1)), (1, Task("EF", 1, 1, "vision"))),
+        ((1, Task("F", 1)), (0, Task("F", 1))),
+        ((0, Task("F", 1, 1)), (1, Task("F", 1, 0))),
+        ((1, Task("B", 1, 1)), (1, Task("F", 1, 1))),
+        ((0, Task("B", 1, 1)), (1, Task("B", 1, 1))),
+        ((1, Task("B", 1, 0)), (0, Task("B", 1, 1))),
+        ((1, Task("EF", 1, 1, "vision")), (0, Task("EF", 1, 0, "vision"))),
+        ((1, Task("EB", 1, 1, "vision")), (0, Task("B", 1))),
+        ((0, Task("EB", 1, 0, "vision")), (1, Task("EB", 1, 1, "vision"))),
+    ],
+)
+def test_what_tasks_need(placed: tuple[int, Task], needed: tuple[int, Task]) -> None:
+    pieces = [
+        tuple((Task(kind, m, stage, "vision"),) for kind in ("EF", "EB") for m in (0, 1))
+        for stage in (0, 1)
+    ]
+    both = zip(megatron_orders(2, 2, 2), pieces, strict=True)
+    step = Ordered(tuple((*order, *own) for order, own in both))
+    assert list(step.needs(*placed)) == [needed]
+
+
+def test_uneven_chunks_by_hand() -> None:
+    times = replace(PLAIN, time=lambda task, stage: alone(10.0 if stage and not task.part else 1.0))
+    made = simulate_order(Ordered(megatron_orders(2, 2, 2)), times)
+    # Stage 1: F0 at 1 to 11, F1 to 21, then short ones until 24 or so, and two backwards of 10.
+    assert span_of(made, 1, Task("F", 1)) == (11.0, 21.0)
+    assert made.makespan == 1 + 4 * 10 + 4 + 1
+
+
+@given(st.data())
+def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
+    schedule = data.draw(schedules())
+    own = data.draw(times_of(schedule))
+    ends = {"gather": own.gather, "scatter": own.scatter, "update": own.update}
+    times = StepTimes(own.forward, own.backward, own.encoders, TaskTime(), **ends)
+    orders = OrderTimes(lambda task, _: times.time(task), **ends)
+    options = Options(
+        data.draw(st.booleans()),
+        data.draw(st.booleans()),
+        2,
+        data.draw(replicas_of(schedule, times)),
+    )
+    ordered = simulate_order(Ordered(of_schedule(schedule)), orders, options)
+    lockstep = simulate(schedule, times, options)
+    assert ordered.makespan <= lockstep.makespan + 1e-9
+    assert ordered.compute == pytest.approx(lockstep.compute)
+    for use in ordered.stages:
+        assert use.compute + sum(use.idle.values()) == pytest.approx(ordered.makespan)
+
+
+def test_gather_and_scatter_run_beside_encoder_work() -> None:
+    orders: Orders = (((EF,), *SHORT[0], (EB,)), SHORT[1])
+    times = replace(PLAIN, gather=6.0, scatter=10.0)
+    beside, before = (
+        simulate_order(Ordered(orders), times, Options(overlap_gather=on)) for on in (True, False)
+    )
+    assert before.makespan == 6 + 4 + 6 + 8 + 10
+    assert beside.makespan == 6 + 6 + 10
+    assert (beside.encoder_hidden, before.encoder_hidden) == (1, 0)
+    first = beside.stages[0].idle
+    assert (first["gather"], first["scatter"], first["other"]) == (2.0, 2.0, 3.0)
+
+
+def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
+    orders: Orders = (((EF,), *SHORT[0], (EB,)), SHORT[1])
+    times = replace(PLAIN, gather=60.0, scatter=100.0)
+    usual = simulate_order(Ordered(orders), times)
+
+    def communicating(task: Task, stage: int) -> TaskTime:
+        return alone(1.0, 3.0) if task.kind in ("EF", "EB") else seconds(task, stage)
+
+    made = simulate_order(Ordered(orders), replace(times, time=communicating))
+    assert made.makespan == usual.makespan
+
+
+def test_a_co_issued_task_hands_on_its_result_when_it_is_done() -> None:
+    beside, reader = Task("EF", 1, 0, "vision"), Task("EF", 2, 0, "vision")
+    orders: Orders = (((F0,), (reader,), (B0,)), ((F0, beside), (B0,)))
+    times = replace(PLAIN, time=lambda task, _: alone(3.0, 1.0))
+    made = simulate_order(Ordered(orders, {(0, reader): ((1, F0),)}), times)
+    # On stage 1, F0 is done after 4 of the 7 s of its bundle.
+    assert span_of(made, 1, F0) == (4.0, 11.0)
+    assert span_of(made, 0, reader) == (8.0, 12.0)
+    assert span_of(made, 1, B0) == (11.0, 15.0)
+
+
+def test_more_may_be_waited_for() -> None:
+    free = simulate_order(Ordered(SHORT), PLAIN)
+    orders: Orders = (SHORT[0], ((EF,), *SHORT[1]))
+    assert simulate_order(Ordered(orders), PLAIN).makespan == free.makespan + 4
+    last = Task("EF", 1, 0, "vision")
+    orders = (SHORT[0], (*SHORT[1], (last,)))
+    assert simulate_order(Ordered(orders), PLAIN).makespan == 1 + 1 + 2 + 4
+    bound = {(1, last): ((0, B0),)}
+    assert simulate_order(Ordered(orders, bound), PLAIN).makespan == free.makespan + 4
+
+
+def test_a_straggler_and_long_microbatches() -> None:
+    step = Ordered(megatron_orders(2, 1, 4))
+    slow = simulate_order(step, PLAIN, Options(usual=Replica(dict.fromkeys((0, 1), 2.0))))
+    long = simulate_order(step, PLAIN, Options(usual=Replica(lengths={"decoder": [2.0] * 4})))
+    assert slow.makespan == long.makespan == 2 * simulate_order(step, PLAIN).makespan
+
+
+@pytest.mark.parametrize(
+    ("orders", "reason"),
+    [
+        (
+            (SHORT[0], ((B0,),)),
+            r"B\(0, 0\) on stage 1 waits for F\(0, 0\) on stage 1, which no order holds",
+        ),
+        (((*SHORT[0], (F0,)), SHORT[1]), r"F\(0, 0\) stands twice on stage 0; valid: once"),
+        (
+            (SHORT[0], ((B0,), (F0,))),
+            r"wait for each other: .*\(B\(0, 0\) on stage 1\) <- .*\(F\(0, 0\) on stage 1\)",
+        ),
+    ],
+)
+def test_orders_that_cannot_run_are_refused(orders: Orders, reason: str) -> None:
+    with pytest.raises(ScheduleError, match=reason):
+        simulate_order(Ordered(orders), PLAIN)

@@ -1,0 +1,46 @@
+"""Runs of the small experiment of `tests/conftest.py`, and their checkpoints."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.loop import steps
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.progress import Progress
+
+
+def run(
+    experiment: Experiment,
+    state: Any,
+    progress: Progress,
+    after: Callable[[Any, Progress], None] = lambda state, progress: None,
+) -> tuple[list[float], Any]:
+    """Losses of the steps that are left, and the last state as numpy arrays."""
+    losses = []
+    for new, record in steps(experiment, state, progress):
+        losses.append(float(record.loss))
+        after(new, progress)
+        state = new
+    return losses, jax.tree.map(np.asarray, state)
+
+
+def save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress) -> None:
+    """Begin to save what a run of `experiment` would."""
+    config = experiment.config.model_dump(mode="json")
+    checkpoints.save(progress.step, state, progress.to_json(), config)
+
+
+def keep_until(source: Path, target: Path, step: int) -> Path:
+    """A copy of the checkpoints in `source` that are not newer than `step`."""
+    target.mkdir()
+    for folder in source.iterdir():
+        if folder.name.isdigit() and int(folder.name) <= step:
+            shutil.copytree(folder, target / folder.name)
+    return target

@@ -1,0 +1,221 @@
+"""The optimizers on shards equal the optimizers on whole arrays."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from mllm_jax.config.load import TrainConfig
+from mllm_jax.train.state.optimizer import (
+    build_optimizer,
+    decays,
+    global_norm,
+    is_matrix,
+    learning_rate,
+    newton_schulz,
+)
+from mllm_jax.train.step.train_step import specs_like
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
+from sharding.plan import ParallelPlan
+from sharding.rules import layouts
+
+AXES = {
+    "table": ("vocab", "embed"),
+    "layers": {
+        "q": ("layers", "embed", "heads", None),
+        "k": ("layers", "embed", "kv_heads", None),
+        "out": ("layers", "heads", None, "embed"),
+        "up": ("layers", "embed", "mlp"),
+        "bias": ("layers", "mlp"),
+        "norm": ("layers", "embed"),
+    },
+}
+SHAPES = {
+    "table": (8, 4),
+    "layers": {
+        "q": (3, 4, 4, 4),
+        "k": (3, 4, 2, 3),
+        "out": (3, 4, 4, 4),
+        "up": (3, 4, 16),
+        "bias": (3, 16),
+        "norm": (3, 4),
+    },
+}
+
+
+def arrays(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    found = jax.tree.map(
+        lambda shape: jnp.asarray(rng.normal(size=shape), jnp.float32),
+        SHAPES,
+        is_leaf=lambda x: isinstance(x, tuple),
+    )
+    # Padding of the vocabulary.
+    return found | {"table": found["table"].at[-1].set(0)}
+
+
+def updated(config: TrainConfig, plan: ParallelPlan, rounds: int = 3) -> Any:
+    """Parameters after some updates with given gradients under `plan`."""
+    grid = JointGrid.build({"decoder": plan}, kv_heads=2)
+    layout = layouts(AXES, grid.decoder)
+    optimizer = build_optimizer(config, layout)
+    specs = jax.tree.map(lambda leaf: leaf.spec, layout)
+    state_specs = specs_like(jax.eval_shape(optimizer.init, arrays(0)), layout)
+
+    def update(params: Any, state: Any, grads: Any) -> tuple[Any, Any]:
+        updates, state = optimizer.update(grads, state, params)
+        return optax.apply_updates(params, updates), state
+
+    step = jax.jit(
+        jax.shard_map(
+            update,
+            mesh=make_mesh(grid, jax.devices()[: grid.devices]),
+            in_specs=(specs, state_specs, specs),
+            out_specs=(specs, state_specs),
+        )
+    )
+    params, state = arrays(0), optimizer.init(arrays(0))
+    for i in range(rounds):
+        params, state = step(params, state, arrays(i + 1))
+    return jax.tree.map(np.asarray, params)
+
+
+def train_config(kind: str, **changes: Any) -> TrainConfig:
+    values = {"steps": 10, "learning_rate": 0.1, "optimizer": {"kind": kind}} | changes
+    return TrainConfig.model_validate(values)
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+@pytest.mark.parametrize(
+    "plan", [ParallelPlan(data=2, tensor=2), ParallelPlan(fsdp=2, tensor=4)], ids=str
+)
+def test_sharded_updates_equal_those_of_one_device(kind, plan):
+    config = train_config(kind)
+    got, expected = updated(config, plan), updated(config, ParallelPlan())
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+    assert got["table"][:-1].all()
+    assert not got["table"][-1].any()
+
+
+def test_adamw_equals_optax_with_its_own_clipping():
+    config = train_config("adamw", weight_decay=0.3)
+    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    reference = optax.chain(
+        optax.clip_by_global_norm(1.0),
+        optax.adamw(
+            learning_rate(config),
+            b1=0.9,
+            b2=0.95,
+            weight_decay=0.3,
+            mask=jax.tree.map(decays, layout),
+        ),
+    )
+    params, state = arrays(0), reference.init(arrays(0))
+    for i in range(3):
+        updates, state = reference.update(arrays(i + 1), state, params)
+        params = optax.apply_updates(params, updates)
+    got = updated(config, ParallelPlan())
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(params), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_muon_updates_are_nearly_orthogonal_and_scaled():
+    config = train_config("muon", weight_decay=0.0, warmup_steps=0, clip_norm=None)
+    moved = updated(config, ParallelPlan(data=2), rounds=1)["layers"]["up"] - np.asarray(
+        arrays(0)["layers"]["up"]
+    )
+    values = np.linalg.svd(moved / (0.1 * 0.2 * 16**0.5), compute_uv=False)
+    assert values.min() > 0.5
+    assert values.max() < 1.3
+
+
+def test_newton_schulz_keeps_the_singular_vectors():
+    matrix = np.random.default_rng(0).normal(size=(1, 4, 6)).astype(np.float32)
+    u, _, v = np.linalg.svd(matrix, full_matrices=False)
+    core = u.mT @ np.asarray(newton_schulz(jnp.asarray(matrix), 5)) @ v.mT
+    off_diagonal = core - core * np.eye(4)
+    assert np.abs(off_diagonal).max() < 1e-3
+    assert np.abs(np.diagonal(core, axis1=1, axis2=2) - 1).max() < 0.4
+
+
+def test_what_no_model_trains_stays_as_it_is():
+    tree = {"positions": {"fixed": (None, "embed")}, "table": ("vocab", "embed")}
+    layout = layouts(tree, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    optimizer = build_optimizer(TrainConfig(steps=3, learning_rate=0.1), layout)
+    params = {"positions": {"fixed": jnp.ones((3, 4))}, "table": jnp.ones((3, 4))}
+    state = optimizer.init(params)
+    updates, _ = optimizer.update(params, state, params)
+    assert not np.asarray(updates["positions"]["fixed"]).any()
+    assert np.asarray(updates["table"]).all()
+    # Nor are there moments of it.
+    assert sum(leaf.ndim > 0 for leaf in jax.tree.leaves(state)) == 2
+
+
+def test_which_leaves_are_matrices_and_which_decay():
+    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    matrix, decay = jax.tree.map(is_matrix, layout), jax.tree.map(decays, layout)
+    assert matrix == {
+        "table": False,
+        "layers": {"q": True, "k": True, "out": True, "up": True, "bias": False, "norm": False},
+    }
+    assert decay == {
+        "table": True,
+        "layers": {"q": True, "k": True, "out": True, "up": True, "bias": False, "norm": False},
+    }
+
+
+def test_global_norm_counts_every_entry_once():
+    grid = JointGrid.build({"decoder": ParallelPlan(data=2, fsdp=2, tensor=2)})
+    layout = layouts(AXES, grid.decoder)
+    norm = jax.shard_map(
+        lambda grads: global_norm(grads, layout),
+        mesh=make_mesh(grid),
+        in_specs=(jax.tree.map(lambda leaf: leaf.spec, layout),),
+        out_specs=P(),
+    )
+    np.testing.assert_allclose(jax.jit(norm)(arrays(0)), optax.tree.norm(arrays(0)), rtol=1e-6)
+
+
+def test_learning_rate_warms_up_and_decays():
+    schedule = learning_rate(train_config("adamw", warmup_steps=4, final_learning_rate_ratio=0.2))
+    rates = [float(schedule(step)) for step in range(11)]
+    assert 0 < rates[0] < rates[1] < rates[4] == pytest.approx(0.1)
+    assert rates[4] > rates[7] > rates[10] == pytest.approx(0.02)
+
+
+def test_groups_train_at_their_own_rate() -> None:
+    """Each part as if the whole model trained at its rate; frozen ones stay."""
+    parts = {"decoder": 0.01, "vision": 0.002, "vision.connector": 0.05}
+
+    def whole(tree: Any) -> Any:
+        vision = {"layers": tree["layers"], "connector": {"up": tree["layers"]["up"]}}
+        return {"decoder": tree, "encoders": {"vision": vision, "audio": {"table": tree["table"]}}}
+
+    lay = layouts(whole(AXES), JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    params, grads = whole(arrays(0)), whole(arrays(1))
+
+    def moved(rate: float, **changes: Any) -> Any:
+        config = TrainConfig(steps=4, learning_rate=rate, clip_norm=None, **changes)
+        optimizer = build_optimizer(config, lay)
+        return optimizer.update(grads, optimizer.init(params), params)[0]
+
+    groups: dict[str, Any] = {name: {"learning_rate": rate} for name, rate in parts.items()}
+    found = moved(0.03, groups=groups, freeze=("audio",))
+    own = {name: moved(rate) for name, rate in parts.items()}
+    expected = {
+        "decoder": own["decoder"]["decoder"],
+        "encoders": {
+            "vision": {
+                "layers": own["vision"]["encoders"]["vision"]["layers"],
+                "connector": own["vision.connector"]["encoders"]["vision"]["connector"],
+            },
+            "audio": {"table": jnp.zeros_like(params["encoders"]["audio"]["table"])},
+        },
+    }
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), found, expected)

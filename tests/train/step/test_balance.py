@@ -1,0 +1,175 @@
+"""However samples are dealt, the loss and every gradient leaf are those of one device."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, get_args
+
+import jax
+import numpy as np
+import optax
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from data.config import Balance
+from data.loading.assemble import Assembler
+from data.planning.dealing import Dealer, Dealt
+from data.planning.ladder import Ladder
+from data.planning.packing import make_capacity
+from data.planning.problem import Problem
+from data.planning.steps import StepPacker
+from data.planning.stream import lay_out, runs_of_plan
+from data.processing.processor import make_processor
+from data.sources import make_source
+from mllm_jax.check.verify import Verification, compare, initial_parameters
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.modalities import modalities
+from mllm_jax.models.work.flops import tower_works
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.train_step import TrainStep
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
+from sharding.plan import ParallelPlan
+
+ROWS = 4
+NAMES = ("decoder", "vision", "audio")
+ONE = {name: ParallelPlan() for name in NAMES}
+FOUR = {
+    "decoder": ParallelPlan(data=4),
+    "vision": ParallelPlan(data=2, tensor=2),
+    "audio": ParallelPlan(fsdp=2, tensor=2),
+}
+
+
+def at_random(problem: Problem) -> list[list[int]]:
+    """Items to ranks that their lengths choose, as nobody would; those without room in turn."""
+    rank = (problem.lengths * 7919 + np.arange(len(problem.lengths))) % problem.ranks
+    groups: list[list[int]] = [[] for _ in range(problem.ranks)]
+    left = np.tile(np.array(problem.limits), (problem.ranks, 1))
+    for item, first in enumerate(rank.tolist()):
+        for r in (first + np.arange(problem.ranks)) % problem.ranks:
+            if (left[r] >= problem.needs[item]).all():
+                groups[r].append(item)
+                left[r] -= problem.needs[item]
+                break
+    return groups
+
+
+class Laboratory:
+    """One small model and its programs, each compiled once."""
+
+    def __init__(self, config: ExperimentConfig) -> None:
+        data = config.data.model_copy(update={"rows": ROWS})
+        self.config = config.model_copy(update={"data": data})
+        self.processor = make_processor(data, modalities(config.model))
+        self.source = make_source(data, "train")
+        self.lengths = [self.processor.measure(self.source[i]) for i in range(len(self.source))]
+        self.params = jax.tree.map(np.asarray, initial_parameters(config.model, seed=0))
+        self._program = cache(self._compiled)
+
+    def dealt(
+        self, balance: Balance, how: dict[str, Any], chosen: Sequence[int]
+    ) -> tuple[Dealt, dict[str, Any]]:
+        """Samples of the source dealt over the rows, and their batch."""
+        changes: dict[str, Any] = {"balance": balance, "balancing": how}
+        data = type(self.config.data).model_validate(self.config.data.model_dump() | changes)
+        encoders = tuple(self.processor.modalities.values())
+        capacity = make_capacity(data.budgets, encoders)
+        ladder = Ladder.build(data, self.config.budget_units)
+        dealer = Dealer(data, capacity, ladder, tower_works(self.config.model), {})
+        lengths = [self.lengths[i] for i in chosen]
+        packed = StepPacker(capacity, ROWS, 1, balance == "per_phase", evenly=False)(lengths)
+        dealt = dealer(lengths, packed)
+        samples = [(i, self.lengths[i]) for i in chosen]
+        placements = lay_out(samples, dealt.rows, encoders, dealt.media)
+        rows, apart = {name: list(range(ROWS)) for name in NAMES}, balance == "per_phase"
+        assemble = Assembler(self.source, self.processor, data, rows, apart)
+        batch, skipped = assemble(placements, capacity)
+        assert not skipped
+        return dealt, batch | ({"runs": runs_of_plan(placements, encoders)} if apart else {})
+
+    def fits(self, chosen: Sequence[int]) -> bool:
+        """Whether no sample would wait, under whatever balance."""
+        capacity = make_capacity(
+            self.config.data.budgets, tuple(self.processor.modalities.values())
+        )
+        packer = StepPacker(capacity, ROWS, 1, apart=False, evenly=False)
+        return len(packer([self.lengths[i] for i in chosen]).placed) == len(chosen)
+
+    def result(self, devices: int, batch: dict[str, Any]) -> tuple[np.ndarray, Any]:
+        """Loss and gradients on one device or on four."""
+        step, params, program = self._program(devices, "runs" in batch)
+        grads, loss = program(params, place([batch], step))
+        return np.asarray(loss), jax.tree.map(np.asarray, grads)
+
+    def _compiled(self, devices: int, routed: bool) -> tuple[TrainStep, Any, Any]:
+        grid = JointGrid.build(ONE if devices == 1 else FOUR)
+        mesh = make_mesh(grid, jax.devices()[:devices])
+        step = TrainStep(self.config.model, grid, mesh, optax.identity())
+        layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
+        params = jax.device_put(self.params, layout)
+        _, batch = self.dealt("per_phase" if routed else "none", {}, [0, 1])
+        lowered = step.gradients.lower(params, place([batch], step))
+        fast: dict[str, Any] = {"xla_backend_optimization_level": 0}
+        return step, params, lowered.compile(fast)
+
+
+@pytest.fixture(scope="module")
+def laboratory(small_config: Any) -> Laboratory:
+    budgets = {"tokens": 192, "segments": 8, "vision": 96, "audio": 1024}
+    return Laboratory(small_config(data__budgets=budgets))
+
+
+RANDOM = f"{__name__}:at_random"
+ALGORITHMS = st.sampled_from([None, "lpt", "contiguous", RANDOM])
+COSTS = st.sampled_from(["packed", "padded", "convolution"])
+BALANCED = {"none": (), "decoder": ("decoder",), "per_phase": NAMES}
+
+
+def hows(balance: Balance) -> st.SearchStrategy[dict[str, Any]]:
+    """Costs and algorithms of some of the towers that `balance` deals."""
+    each = st.fixed_dictionaries({"algorithm": ALGORITHMS, "cost": COSTS})
+    return st.fixed_dictionaries({}, optional=dict.fromkeys(BALANCED[balance], each))
+
+
+HOWS = st.sampled_from(get_args(Balance)).flatmap(lambda b: st.tuples(st.just(b), hows(b)))
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(
+    chosen=st.lists(st.integers(0, 63), min_size=1, max_size=12, unique=True),
+    dealing=HOWS,
+)
+@example(chosen=[0], dealing=("per_phase", {}))  # fewer samples than ranks
+@example(chosen=[0, 2, 4, 6, 8], dealing=("per_phase", {}))  # no speech in the step
+@example(chosen=[1, 3, 5], dealing=("per_phase", {}))  # no image in the step
+@example(chosen=[0, 1, 2], dealing=("per_phase", {}))  # each on some ranks only
+@example(chosen=list(range(12)), dealing=("per_phase", {"vision": {"algorithm": RANDOM}}))
+def test_balanced_equals_unbalanced(
+    laboratory: Laboratory, chosen: list[int], dealing: tuple[Balance, dict[str, Any]]
+) -> None:
+    balance, how = dealing
+    assume(laboratory.fits(chosen))
+    _, unbalanced = laboratory.dealt("none", {}, chosen)
+    _, balanced = laboratory.dealt(balance, how, chosen)
+    result = check(laboratory, balanced, unbalanced)
+    assert result.loss_error < 1e-6
+    assert max(result.worst.values()) < 2e-5, result
+
+
+def check(
+    laboratory: Laboratory, balanced: dict[str, Any], unbalanced: dict[str, Any]
+) -> Verification:
+    return compare(laboratory.result(4, balanced), laboratory.result(1, unbalanced))
+
+
+def test_one_giant_sample_beside_small_ones(laboratory: Laboratory) -> None:
+    """It has a rank of its own; the others share the rest."""
+    order = sorted(range(64), key=lambda i: -laboratory.lengths[i].tokens)
+    chosen = [order[0], *order[-3:]]
+    dealt, balanced = laboratory.dealt("per_phase", {}, chosen)
+    _, unbalanced = laboratory.dealt("none", {}, chosen)
+    assert dealt.rows.count(dealt.rows[0]) == 1
+    result = check(laboratory, balanced, unbalanced)
+    assert result.loss_error < 1e-6
+    assert max(result.worst.values()) < 2e-5, result

@@ -1,0 +1,155 @@
+"""Any plan computes what one device computes: the loss and every gradient leaf."""
+
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+import pytest
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from mllm_jax.check.synthetic import scattered, synthetic_batch
+from mllm_jax.check.verify import compare, initial_parameters, leaf_errors, loss_and_gradients
+from mllm_jax.train.step.batch import place, select_rows
+from mllm_jax.train.step.train_step import TrainStep
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
+from sharding.plan import ParallelPlan, PlanError, factorizations
+from tests.train.models import small_model
+
+ROWS, TOKENS, BUDGETS = 8, 32, {"vision": 32, "audio": 64}
+
+
+def plan(data: int = 1, fsdp: int = 1, tensor: int = 1, context: int = 1) -> ParallelPlan:
+    return ParallelPlan(data=data, fsdp=fsdp, tensor=tensor, context=context)
+
+
+@cache
+def parameters(decoder: str, vision: str) -> Any:
+    return initial_parameters(small_model(decoder, vision), seed=0)
+
+
+@cache
+def reference(decoder: str, vision: str) -> tuple[np.ndarray, Any]:
+    return run({name: plan() for name in ("decoder", "vision", "audio")}, decoder, vision)
+
+
+def run(
+    plans: dict[str, ParallelPlan], decoder: str, vision: str, seed: int | None = None
+) -> tuple[np.ndarray, Any]:
+    """Loss and gradients, with encoder rows in an order of their own if it has a seed."""
+    model = small_model(decoder, vision)
+    whole = batch(model) if seed is None else scattered(batch(model), model, seed)
+    return loss_and_gradients(model, plans, parameters(decoder, vision), [whole])
+
+
+def batch(model: Any) -> dict[str, Any]:
+    return synthetic_batch(model, ROWS, TOKENS, BUDGETS, seed=1)
+
+
+@st.composite
+def plan_sets(draw: st.DrawFn) -> dict[str, ParallelPlan]:
+    devices = draw(st.sampled_from([1, 2, 4, 8]))
+    choice = st.sampled_from([plan(*degrees) for degrees in factorizations(devices, 4)])
+    plans = {name: draw(choice) for name in ("decoder", "vision", "audio")}
+    try:
+        JointGrid.build(plans)
+    except PlanError:
+        assume(False)
+    return plans
+
+
+FAMILIES = st.sampled_from(
+    [("llama", "siglip"), ("qwen2", "clip"), ("qwen3", "siglip"), ("gpt", "vit22b")]
+)
+
+
+#: Of the order of encoder rows; none for rows where their samples are.
+SEEDS = st.none() | st.integers(0, 9)
+
+
+@settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(plans=plan_sets(), families=FAMILIES, seed=SEEDS)
+@example(
+    plans={"decoder": plan(2, 1, 2), "vision": plan(4), "audio": plan(2, 1, 2)},
+    families=("llama", "siglip"),
+    seed=None,
+)
+@example(
+    plans={"decoder": plan(1, 2, 2), "vision": plan(1, 1, 4), "audio": plan(2, 2, 1)},
+    families=("qwen2", "vit22b"),
+    seed=1,
+)
+@example(
+    plans={"decoder": plan(2, 2, 2), "vision": plan(1, 8, 1), "audio": plan(1, 1, 8)},
+    families=("gpt", "siglip"),
+    seed=2,
+)
+@example(
+    plans={"decoder": plan(2, 1, 1, 4), "vision": plan(8), "audio": plan(2, 1, 2, 2)},
+    families=("llama", "vit22b"),
+    seed=None,
+)
+@example(
+    plans={"decoder": plan(1, 2, 4), "vision": plan(1, 1, 2, 4), "audio": plan(1, 2, 2, 2)},
+    families=("llama", "clip"),
+    seed=4,
+)
+@example(
+    plans={"decoder": plan(1, 1, 2, 2), "vision": plan(2, 1, 1, 2), "audio": plan(2, 2, 1)},
+    families=("qwen3", "siglip"),
+    seed=3,
+)
+def test_loss_and_gradients_equal_one_device(plans, families, seed):
+    check(plans, families, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(plans=plan_sets(), families=FAMILIES, seed=SEEDS)
+def test_many_plans_equal_one_device(plans, families, seed):
+    check(plans, families, seed)
+
+
+def check(plans: dict[str, ParallelPlan], families: tuple[str, str], seed: int | None) -> None:
+    result = compare(run(plans, *families, seed), reference(*families))
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+def test_gradients_are_not_trivial():
+    loss, gradients = reference("llama", "siglip")
+    assert 2 < loss < 6
+    for path, leaf in jax.tree_util.tree_leaves_with_path(gradients):
+        if "k_proj']['bias" not in jax.tree_util.keystr(path):
+            assert np.abs(leaf).max() > 1e-6, path
+
+
+def test_accumulation_equals_one_batch():
+    model = small_model()
+    plans = {"decoder": plan(2), "vision": plan(2), "audio": plan(1, 1, 2)}
+    grid = JointGrid.build(plans)
+    mesh = make_mesh(grid, jax.devices()[:2])
+    step = TrainStep(model, grid, mesh, optax.identity())
+    params = jax.device_put(
+        step.stored(parameters("llama", "siglip")),
+        jax.tree.map(lambda x: x.sharding, step.abstract["params"]),
+    )
+    pieces = [microbatch(model, i, 2) for i in range(2)]
+    gradients, loss = step.gradients(params, place(pieces, step))
+    expected_loss, expected = reference("llama", "siglip")
+    np.testing.assert_allclose(loss, expected_loss, rtol=1e-6)
+    errors = leaf_errors(jax.tree.map(np.asarray, gradients), expected)
+    assert max(errors.values()) < 2e-5, errors
+
+
+def microbatch(model: Any, number: int, parts: int) -> dict[str, Any]:
+    """Part `number` of the batch, with indices counted from its own first row."""
+    size = ROWS // parts
+    rows = range(number * size, (number + 1) * size)
+    piece = select_rows(batch(model), dict.fromkeys(("decoder", *model.encoders), rows))
+    for name, index in piece["decoder"]["media"].items():
+        index[index >= 0] -= number * size * BUDGETS[name] // model.encoders[name].reduction
+    return piece

@@ -1,0 +1,64 @@
+"""Train steps whose encoder outputs move by ragged all-to-alls, which CPUs lack."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from mllm_jax.bench.overlap import TARGETS
+from mllm_jax.check.verify import verify
+from mllm_jax.compile.target import Target, training_batch
+from mllm_jax.train.experiment import train_step
+from mllm_jax.train.step import batch as batches
+from tests.emulation import ragged_on_cpus
+from tests.train.test_pipeline_run import MODEL, PIPELINED, Make
+
+#: Four devices in a line, as some topologies have them.
+PLANS: dict[str, Any] = {
+    "parallel__decoder": {"data": 4},
+    "parallel__encoders": {"vision": {"data": 4}, "audio": {"fsdp": 4}},
+}
+
+
+@pytest.fixture
+def ragged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Routes of several devices are ragged, on CPUs too."""
+    monkeypatch.setattr(batches, "is_ragged", lambda mesh, axes: mesh.size > 1 and bool(axes))
+
+
+@pytest.mark.usefixtures("ragged")
+@pytest.mark.parametrize(
+    "changes",
+    [{}, pytest.param(MODEL | PIPELINED, marks=pytest.mark.slow)],
+    ids=["plain", "pipelined"],
+)
+def test_a_ragged_step_equals_one_device(small_config: Make, changes: dict[str, Any]) -> None:
+    with ragged_on_cpus() as traced:
+        result = verify(small_config(**changes, data__balance="per_phase"))
+    assert result.ok, result
+    assert traced
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ragged")
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(TARGETS[0], marks=pytest.mark.tpu_compile),
+        pytest.param(TARGETS[1], marks=pytest.mark.gpu_compile),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("changes", [PLANS, MODEL | PIPELINED], ids=["plain", "pipelined"])
+def test_accelerators_take_ragged_steps(
+    small_config: Make, target: Target, changes: dict[str, Any]
+) -> None:
+    pytest.importorskip(target.compiler.module)
+    config = small_config(**changes)
+    step = train_step(config, target.devices()[:4])
+    batch = training_batch(config, step)
+    text = step.step.lower(step.abstract, batch).compile().as_text() or ""
+    found = re.findall(r"ragged-all-to-all(?:-start)?\(", text)
+    assert len(found) >= 2 * len(config.model.encoders)
