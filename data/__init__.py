@@ -1,10 +1,9 @@
 """Samples, packing and the deterministic loader (numpy only, no jax here).
 
-Reading order: `sample.py` (what a sample is), `processor.py` (tokens, patches, log-mel frames; by
-`chat.py` and `readers.py` as configured, by `released/` as a released folder says), `lengths.py`
-(how long all samples are), `packing.py`, `balance.py` and `dealing.py` (which sample goes to which
-row), `order.py` (which sample is next), `plan.py` (the stream of step plans), `assemble.py` (plan
--> arrays), `loader.py` (all of it as one Grain pipeline), `on_read.py` (where lengths are not known
-before). `sources/` has the formats: `record.py` says what a record of any of them is, `storage.py`
-where files are.
+Reading order: `sample.py` says what a sample is, `kinds/` and `text/` how its media and its text
+become inputs, `processing/` both together, `released/` the same as a released folder says.
+`sources/` has the samples, `sources/formats/` the files that they lie in. `planning/` decides from
+lengths alone which sample goes to which row of which step (`lengths.py`, `packing.py`, `steps.py`,
+`dealing.py`, `balance.py`, `stream.py`), and `loading/` reads what was planned (`assemble.py`,
+`loader.py`; `on_read.py` where lengths are not known before).
 """

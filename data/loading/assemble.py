@@ -28,7 +28,7 @@ from data.planning.packing import Capacity
 from data.planning.stream import Placement, Skip, runs_of_plan
 from data.processing.processor import Processor
 from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError, Tiles
-from data.sources import Source
+from data.sources.source import Source
 from data.text.chat import PAD_ID
 
 Batch = dict[str, Any]

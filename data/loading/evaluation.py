@@ -13,8 +13,8 @@ from data.planning.packing import Capacity, make_capacity, pack
 from data.planning.stream import Placement, Skip, lay_out
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
-from data.sources import Source
 from data.sources.mixture import Mixture
+from data.sources.source import Source
 
 
 @dataclass(frozen=True)

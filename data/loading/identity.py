@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict
 
 from data.config import DataConfig
 from data.sample import DataError
-from data.sources import Source
 from data.sources.formats.conversations import ConversationSet
 from data.sources.formats.storage import File
 from data.sources.mixture import Mixture
+from data.sources.source import Source
 
 #: Bytes of one look into a file, looks into a file, and files that are looked into.
 _LOOK, _LOOKS, _FILES = 2**16, 32, 256

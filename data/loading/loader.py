@@ -37,7 +37,7 @@ from data.planning.stream import (
 )
 from data.processing.processor import Processor
 from data.sample import DataError
-from data.sources import Source
+from data.sources.source import Source
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ from data.planning.stream import (
 )
 from data.processing.processor import Processor
 from data.sample import DataError, Example, Lengths, Medium, SampleError, Tiles
-from data.sources import Source
 from data.sources.order import Order
+from data.sources.source import Source
 
 Words = NDArray[np.int32]
 WORD = 4  # bytes

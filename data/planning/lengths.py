@@ -39,8 +39,8 @@ from data.faults import Fault
 from data.folders import put_folder
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
-from data.sources import Source
 from data.sources.mixture import Mixture
+from data.sources.source import Source
 
 logger = logging.getLogger(__name__)
 

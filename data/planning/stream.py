@@ -32,9 +32,9 @@ from data.planning.packing import Capacity, spans_of
 from data.planning.problem import Work
 from data.planning.steps import Packed, StepPacker
 from data.sample import DataError, Lengths, SampleError
-from data.sources import Source
 from data.sources.mixture import Mixture
 from data.sources.order import Order, Shuffled
+from data.sources.source import Source
 
 Skip = tuple[str, Fault]  # name of the sample, and why it cannot be used
 

@@ -12,7 +12,7 @@ from data.kinds.modality import Modality
 from data.planning.lengths import LengthTable, MediaLengths
 from data.planning.packing import Capacity
 from data.sample import SampleError
-from data.sources import Source
+from data.sources.source import Source
 
 #: Samples that a message names.
 NAMED = 3

@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 
 from data.config import DataConfig, MixtureSource
 from data.sample import DataError, Sample, SampleError
-from data.sources import Source, Split, has_split, make_source
 from data.sources.order import Mixed, Order, interleaved
+from data.sources.source import Source, Split, has_split
 
 
 class Mixture:
     """One split; see the module.
 
+    Args:
+        config: of the data, whose source is a mixture.
+        split: of the samples.
+        make: makes the source of a member from a configuration that names it alone.
+
     Raises:
         DataError: a member cannot be used, has no sample, or none has the split.
     """
 
-    def __init__(self, config: DataConfig, split: Split) -> None:
+    def __init__(
+        self, config: DataConfig, split: Split, make: Callable[[DataConfig, Split], Source]
+    ) -> None:
         if not isinstance(config.source, MixtureSource):
             raise DataError(f"data.source is of kind {config.source.kind}, not mixture")
         options = {
@@ -37,7 +44,7 @@ class Mixture:
         if not options:
             raise DataError(f"data.source has no member with the split {split!r}")
         self.members: Mapping[str, Source] = {
-            name: make_source(config.model_copy(update={"source": member.source}), split)
+            name: make(config.model_copy(update={"source": member.source}), split)
             for name, member in options.items()
         }
         self._names, self._list = list(options), list(self.members.values())

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig, SyntheticSource
 from data.sample import Audio, DataError, Image, Sample, Turn
-from data.sources import Split
 from data.sources.distributions import REDUCTION, draw
+from data.sources.source import Split
 
 #: What the media of a distribution are.
 _IMAGES, _CLIPS = "vision", "audio"

@@ -22,8 +22,8 @@ from data.loading.loader import Loader, StepStats
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
 from data.sample import Lengths
-from data.sources import make_source
 from data.sources.distributions import REDUCTION, draw
+from data.sources.make import make_source
 from mllm_jax.bench.padded import Batches, Reader, grain_batches, padded_share, torch_batches
 from mllm_jax.bench.pipeline import Row, Tell
 from mllm_jax.config.load import ConfigError, ExperimentConfig

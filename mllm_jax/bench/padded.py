@@ -20,7 +20,7 @@ from absl import flags
 from data.loading.assemble import Batch
 from data.processing.processor import Processor
 from data.sample import Example, Lengths, Medium
-from data.sources import Source
+from data.sources.source import Source
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from data.config import LlavaSource
 from data.processing.processor import make_processor
 from data.sample import Example, Lengths, Medium
-from data.sources import make_source
 from data.sources.distributions import REDUCTION, draw
+from data.sources.make import make_source
 from mllm_jax.bench.peer import IGNORED, Samples, Setting
 from mllm_jax.bench.turns import Worker
 from mllm_jax.check.verify import initial_parameters

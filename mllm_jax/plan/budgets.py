@@ -20,8 +20,9 @@ from data.planning.suggest import suggest_budgets
 from data.planning.unusable import names, unusable_samples
 from data.processing.processor import make_processor
 from data.sample import DataError
-from data.sources import Source, make_source
+from data.sources.make import make_source
 from data.sources.mixture import Mixture
+from data.sources.source import Source
 from mllm_jax.config.checks import check_unplanned
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.config.modalities import modalities

@@ -34,7 +34,7 @@ from data.loading.evaluation import (
 )
 from data.planning.stream import Skip
 from data.processing.processor import make_processor
-from data.sources import make_source
+from data.sources.make import make_source
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models import multimodal

@@ -21,7 +21,8 @@ from data.planning.stream import Consumer, LoaderState
 from data.planning.unusable import refuse, unusable_samples
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, SampleError
-from data.sources import Source, make_source
+from data.sources.make import make_source
+from data.sources.source import Source
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models.work.flops import tower_works

@@ -9,7 +9,8 @@ import pytest
 
 from data.config import DataConfig
 from data.processing.processor import Processor, make_processor
-from data.sources import Source, make_source
+from data.sources.make import make_source
+from data.sources.source import Source
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig
 
 

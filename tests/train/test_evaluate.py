@@ -14,7 +14,7 @@ from data.config import MixtureSource
 from data.faults import Fault, FaultKind
 from data.loading.evaluation import example_batches, prompt_batches
 from data.sample import Sample, SampleError
-from data.sources import make_source
+from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from mllm_jax.models import multimodal
 from mllm_jax.models.config.model import ModelConfig

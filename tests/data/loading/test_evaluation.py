@@ -11,7 +11,7 @@ from data.config import DataConfig
 from data.loading.evaluation import PromptBatch, prompt_batches
 from data.processing.processor import Processor
 from data.sample import SampleError
-from data.sources import Source
+from data.sources.source import Source
 from tests.data.samples import ListSource, MakeConfig, Picture, all_rows, make_sample
 
 RESERVE = 18

@@ -16,8 +16,8 @@ from data.config import DataConfig
 from data.loading import identity
 from data.loading.identity import check_same_data, identities
 from data.sample import DataError
-from data.sources import make_source
 from data.sources.formats.storage import File
+from data.sources.make import make_source
 from tests.data.samples import BUDGETS, MakeConfig
 
 

@@ -21,7 +21,7 @@ from data.loading.loader import Loader, Step
 from data.planning.stream import Consumer, LoaderState
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, SampleError
-from data.sources import Source
+from data.sources.source import Source
 from tests.data.samples import (
     AUDIO,
     VISION,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from data.kinds.modality import Modality
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, Sample, SampleError, Turn
-from data.sources import Source
+from data.sources.source import Source
 from tests.data.samples import AUDIO, VISION, MakeConfig, Picture, make_sample, mixed_source
 
 

@@ -17,8 +17,9 @@ from data.planning.lengths import measure
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
 from data.sample import DataError
-from data.sources import Source, make_source
 from data.sources.digits import DigitShapes, Strip, draw, make_strip, split_scans
+from data.sources.make import make_source
+from data.sources.source import Source
 from data.sources.speech import SPEEDS, VOICES, Clips, Utterance, is_heldout, make_utterances
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
 

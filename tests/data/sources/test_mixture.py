@@ -21,7 +21,7 @@ from data.planning.stream import Consumer, LoaderState, Planner
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
-from data.sources import make_source
+from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from tests.data.loading.test_loader import assert_same_step
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, all_rows
@@ -197,7 +197,7 @@ def test_a_member_without_samples_is_named(mixture: Any, tmp_path: Path) -> None
         make_source(config)
     (tmp_path / "json_list" / "train.json").unlink()
     with pytest.raises(DataError, match="cannot read"):
-        Mixture(config, "train")
+        Mixture(config, "train", make_source)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from data.loading.loader import Loader
 from data.planning.stream import Consumer
 from data.processing.processor import make_processor
 from data.sample import DataError
-from data.sources import make_source
 from data.sources.distributions import REDUCTION, draw
+from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows
 
 SOURCE = {"kind": "synthetic", "samples": 200, "scale": 0.05, "patch": 16}

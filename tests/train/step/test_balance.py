@@ -20,7 +20,7 @@ from data.planning.problem import Problem
 from data.planning.steps import StepPacker
 from data.planning.stream import lay_out, runs_of_plan
 from data.processing.processor import make_processor
-from data.sources import make_source
+from data.sources.make import make_source
 from mllm_jax.check.verify import Verification, compare, initial_parameters
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities

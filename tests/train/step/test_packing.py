@@ -7,7 +7,7 @@ from typing import Any
 from data.loading.assemble import Assembler
 from data.planning.packing import make_capacity
 from data.planning.stream import lay_out
-from data.sources import make_source
+from data.sources.make import make_source
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.experiment import Experiment

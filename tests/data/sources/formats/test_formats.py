@@ -19,7 +19,8 @@ from data.loading.on_read import Alone, ReadingLoader
 from data.planning.lengths import open_lengths
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
-from data.sources import Source, make_source
+from data.sources.make import make_source
+from data.sources.source import Source
 from tests.data.samples import (
     AUDIO,
     BUDGETS,

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from data.processing.processor import make_processor
 from data.sample import DataError
-from data.sources import make_source
 from data.sources.formats.index import open_index
 from data.sources.formats.llava import JsonRecords
 from data.sources.formats.llava import _index as index_of
 from data.sources.formats.storage import find_files
+from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig, assert_same_examples
 from tests.data.sources.formats.test_llava import configure, conversation, write_clip, write_image
 

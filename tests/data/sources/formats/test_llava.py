@@ -21,8 +21,9 @@ from data.loading.loader import Loader
 from data.planning.stream import LoaderState
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
-from data.sources import Source, make_source
 from data.sources.formats.blobs import inside
+from data.sources.make import make_source
+from data.sources.source import Source
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
 
 Record = dict[str, Any]

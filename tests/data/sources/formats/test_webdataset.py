@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
-from data.sources import make_source
 from data.sources.formats.storage import StorageError, local_file
 from data.sources.formats.webdataset import _members_of
+from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig
 from tests.data.sources.formats.writers import SAMPLES, encoded_clip, encoded_image, members_of, tar
 
