@@ -1,11 +1,19 @@
-"""What checksums cost: saving and restoring with them, beside the same with plain Orbax."""
+"""What checksums cost: saving and restoring with them, beside the same with plain Orbax.
+
+A turn saves with checksums, twice without and again with them, every other turn the other way
+round, and gives one ratio: neither what slows the machine for longer than a turn nor what a save
+leaves behind for the next one favours any. Ratios spread by a tenth and more, so that a share comes
+with the interval that its median lies in.
+"""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,6 +22,7 @@ import jax
 import orbax.checkpoint as ocp
 
 from data.planning.stream import LoaderState
+from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.guard import not_finite
@@ -21,8 +30,14 @@ from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import check_whole
 
-#: Turns, after one that warms up.
-TURNS = 9
+#: Turns, after one that warms up: enough to tell a twentieth of the blocking part.
+TURNS = 40
+#: What a thing takes beside another: name, both things, what their ratio is lessened by.
+SHARES = (
+    ("blocking", "blocking", "plain_blocking", 1.0),
+    ("finite", "finite", "blocking", 0.0),
+    ("verifying", "verifying", "restoring", 0.0),
+)
 Tell = Callable[[str], None]
 
 
@@ -35,65 +50,83 @@ def bench_checkpoint(config: ExperimentConfig, tell: Tell = lambda text: None) -
     Returns:
         `bytes` of the state; medians in seconds: `blocking` of a save, until training goes on, and
         `saving` until it is whole, with checksums and `plain` without; `finite`, to see that a
-        state holds finite numbers alone before it is saved; `restoring`, and `verifying`, a part of
-        it. `blocking_share`: by how much checksums make the blocking part longer;
-        `verifying_share`: of restoring.
+        state holds finite numbers alone, which a run waits for before it saves; `restoring`, and
+        `verifying`, a part of it. Medians of the ratios within a turn: `blocking_share`, by how
+        much checksums make the blocking part longer; `finite_share`, how long the look at the
+        numbers is beside the blocking part; `verifying_share` of restoring. `low` and `high` are
+        the ends of the interval in which each of these medians lies, see `median_between`.
     """
     experiment = Experiment.build(config)
     state = jax.block_until_ready(experiment.step.init(jax.random.key(config.train.seed)))
-    found: dict[str, list[float]] = {}
+    turns: list[dict[str, float]] = []
     root = Path(tempfile.mkdtemp(dir=_made(config.run.path))).absolute()
     try:
         for turn in range(TURNS + 1):
             tell(f"turn {turn} of {TURNS}")
-            seconds = _turn(experiment, state, root / str(turn), plain_first=turn % 2 == 1)
-            for name, value in seconds.items():
-                found.setdefault(name, []).extend([value] * (turn > 0))
+            turns.append(_turn(experiment, state, root / str(turn), plain_first=turn % 2 == 1))
             shutil.rmtree(root / str(turn))
     finally:
         shutil.rmtree(root)
-    figures = {name: median(values) for name, values in found.items()}
-    return {
-        "bytes": float(experiment.state_bytes()),
-        **figures,
-        "blocking_share": figures["blocking"] / figures["plain_blocking"] - 1,
-        "verifying_share": figures["verifying"] / figures["restoring"],
-    }
+    return {"bytes": float(experiment.state_bytes()), **_figures(turns[1:])}
+
+
+def _figures(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Medians of the seconds and of the ratios within a turn."""
+    figures = {name: median(turn[name] for turn in turns) for name in turns[0]}
+    for name, part, whole, less in SHARES:
+        shares = [turn[part] / turn[whole] - less for turn in turns]
+        low, high = median_between(shares)
+        share = f"{name}_share"
+        figures |= {share: median(shares), f"{share}_low": low, f"{share}_high": high}
+    return figures
 
 
 def _turn(
     experiment: Experiment, state: Any, folder: Path, *, plain_first: bool
 ) -> dict[str, float]:
-    """Seconds of each part, once."""
+    """Seconds of each part; of saves the mean of two."""
     config = experiment.config
     summed = Checkpoints(folder / "summed", config.checkpoint, experiment.step.regrouping)
-    progress = Progress(1, LoaderState(0)).to_json()
     described = config.model_dump(mode="json")
     plain = ocp.CheckpointManager(folder / "plain", item_names=("state", "progress", "config"))
-    items = ocp.args.Composite(
-        state=ocp.args.StandardSave(state),
-        progress=ocp.args.JsonSave(progress),
-        config=ocp.args.JsonSave(described),
-    )
-    savers: dict[str, tuple[Callable[[], Any], Callable[[], None]]] = {
-        "": (lambda: summed.save(1, state, progress, described), summed.wait),
-        "plain_": (lambda: plain.save(1, args=items), plain.wait_until_finished),
+    savers: dict[str, tuple[Callable[[int], Any], Callable[[], None]]] = {
+        "": (lambda step: summed.save(step, state, _progress(step), described), summed.wait),
+        "plain_": (
+            lambda step: plain.save(step, args=_plain(step, state, described)),
+            plain.wait_until_finished,
+        ),
     }
-    seconds = {"finite": _seconds(lambda: not_finite(state))}
-    for name, (save, wait) in sorted(savers.items(), reverse=plain_first):
-        seconds[f"{name}blocking"] = _seconds(save)
-        seconds[f"{name}saving"] = seconds[f"{name}blocking"] + _seconds(wait)
-    abstract = experiment.step.abstract
-    seconds["verifying"] = _seconds(lambda: check_whole(folder / "summed" / "1"))
-    seconds["restoring"] = _seconds(lambda: _restored(summed, abstract))
+    once, other = sorted(savers, reverse=plain_first)
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for step, name in ((1, once), (1, other), (2, other), (2, once)):
+        save, wait = savers[name]
+        blocking = _seconds(partial(save, step))
+        seconds[f"{name}blocking"] += blocking / 2
+        seconds[f"{name}saving"] += (blocking + _seconds(wait)) / 2
+        seconds["finite"] += _seconds(lambda: not_finite(state)) / 4
+    seconds["verifying"] = _seconds(lambda: check_whole(folder / "summed" / "2"))
+    seconds["restoring"] = _seconds(lambda: _restored(summed, experiment.step.abstract))
     summed.close()
     plain.close()
     return seconds
 
 
+def _progress(step: int) -> dict[str, Any]:
+    return Progress(step, LoaderState(0)).to_json()
+
+
+def _plain(step: int, state: Any, config: dict[str, Any]) -> Any:
+    """What a checkpoint holds, for Orbax' own handlers."""
+    save = ocp.args.JsonSave
+    return ocp.args.Composite(
+        state=ocp.args.StandardSave(state), progress=save(_progress(step)), config=save(config)
+    )
+
+
 def _restored(checkpoints: Checkpoints, abstract: Any) -> None:
     found = checkpoints.restore(abstract)
     assert found is not None
+    assert found.step == 2
     jax.block_until_ready(found.state)
 
 

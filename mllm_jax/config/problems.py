@@ -148,23 +148,37 @@ class _Advice:
         return replace(found, choices=self._choices(found, repair))
 
     def _repair(self) -> dict[str, Choice] | None:
-        """A choice for every problem, one after the other; one may end several problems."""
-        repair, current = dict[str, Choice](), self._config
+        """A choice for every problem; where single values do not do, the simplest plans begin."""
+        repair = self._repaired(None)
+        if repair is not None:
+            return repair
+        self._tries = TRIES
+        known = {own.key for own in self._found}
+        start = self._completed(self._config, data_alone(self._config), known, BESIDE)
+        return self._repaired(start) if start else None
+
+    def _repaired(self, start: Choice | None) -> dict[str, Choice] | None:
+        """One choice after the other, `start` first; one may end several problems."""
+        repair, made = dict[str, Choice](), [start] if start else []
+        current = changed(self._config, start.changes if start else {}) or self._config
         for found in self._found:
             if found.key in self._stay:
                 continue
             problem = _of(self._checks(current), found.key)
-            choice = self._first(current, problem) if problem else self._ended(found, repair)
+            choice = self._first(current, problem) if problem else self._ended(found, made)
             if choice is None:
                 return None
             repair[found.key] = choice
+            made.append(choice)
             if problem:
                 current = changed(current, choice.changes) or current
-        return _joined(repair) if self._accepted(current) else None
+        joined = _joined(repair, made)
+        told = changed(self._config, _together(joined.values()))
+        return joined if told and self._accepted(told) else None
 
-    def _ended(self, found: Problem, repair: Mapping[str, Choice]) -> Choice | None:
+    def _ended(self, found: Problem, made: Sequence[Choice]) -> Choice | None:
         """The choice of another problem that ends this one as well."""
-        choices = list(repair.values())[::-1]
+        choices = made[::-1]
         for choice in choices:
             after = changed(self._config, choice.changes)
             if after is not None and _of(self._checks(after), found.key) is None:
@@ -203,8 +217,7 @@ class _Advice:
         """Choices of a problem beside the first ones of the others, its own first one in front."""
         first = repair[problem.key]
         others = [choice for choice in repair.values() if choice is not first]
-        base = dict(chain.from_iterable(choice.changes.items() for choice in others))
-        beside = changed(self._config, base) or self._config
+        beside = changed(self._config, _together(others)) or self._config
         here = _of(self._checks(beside), problem.key) or problem
         choices = [first]
         for side in here.candidates():
@@ -222,16 +235,39 @@ class _Advice:
         return {problem.key for problem in self._checks(config)} <= self._stay
 
 
-def _joined(repair: dict[str, Choice]) -> dict[str, Choice]:
-    """Choices that change the same key become one, in which the later value holds."""
-    made = list({id(choice): choice for choice in repair.values()}.values())
-    for own, later in combinations(made, 2):
-        if own.changes.keys() & later.changes.keys():
-            rest = {k: v for k, v in own.changes.items() if k not in later.changes}
-            whole = later.beside(Choice("", rest)) if rest else later
-            both = (own, later)
-            return _joined({k: whole if c in both else c for k, c in repair.items()})
+def data_alone(config: ExperimentConfig) -> Choice:
+    """Plans that split nothing but rows, for every module."""
+    devices = config.parallel.devices or config.parallel.decoder.devices
+    plan = {"data": devices}
+    encoders = dict.fromkeys(config.model.encoders, plan)
+    changes = {"parallel.devices": devices, "parallel.decoder": plan}
+    label = f"data {devices} for every module"
+    return Choice(label, {**changes, "parallel.encoders": encoders})
+
+
+def _joined(repair: dict[str, Choice], made: Sequence[Choice]) -> dict[str, Choice]:
+    """Choices that change the same key become one, in which the value made last holds."""
+    used = {id(choice) for choice in repair.values()}
+    left = list({id(choice): choice for choice in made if id(choice) in used}.values())
+    while pair := _overlapping(left):
+        own, later = pair
+        rest = {k: v for k, v in own.changes.items() if k not in later.changes}
+        whole = later.beside(Choice("", rest)) if rest else later
+        # Behind all that lies between both, none of which changes what the first one does.
+        left = [whole if choice is later else choice for choice in left if choice is not own]
+        repair = {k: whole if c is own or c is later else c for k, c in repair.items()}
     return repair
+
+
+def _overlapping(choices: Sequence[Choice]) -> tuple[Choice, Choice] | None:
+    """A choice and the next one that changes a key of it, if there are any."""
+    pairs = combinations(choices, 2)
+    return next(((a, b) for a, b in pairs if a.changes.keys() & b.changes.keys()), None)
+
+
+def _together(choices: Iterable[Choice]) -> dict[str, Any]:
+    """The changes of all, which change no key twice."""
+    return dict(chain.from_iterable(choice.changes.items() for choice in choices))
 
 
 def _of(problems: Iterable[Problem], key: str) -> Problem | None:

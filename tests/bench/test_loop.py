@@ -1,17 +1,22 @@
 """The benchmarks measure what they say, on a small configuration."""
 
 import json
+import statistics
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data.loading.loader import StepStats
+from mllm_jax.bench import checkpoint as bench_checkpoint
 from mllm_jax.bench import loop as bench
 from mllm_jax.bench import pipeline as bench_pipeline
 from mllm_jax.bench.balance import bench_balance
 from mllm_jax.bench.pipeline import IDLE_TICKS, TICKS
+from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import load
 from scheduling.schedules.schedule import interleaved
 from tests.configs import ROOT
@@ -37,6 +42,35 @@ def test_the_step_is_compared_with_one_device(small_config):
     assert figures["first_step_seconds"] > 0
     assert figures["tokens_per_second"] > 0
     assert 0.05 < figures["over_one_device"] < 20
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=40))
+def test_a_median_lies_between_two_of_the_values(values):
+    low, high = median_between(values)
+    assert low <= statistics.median(values) <= high
+    assert {low, high} <= {*values}
+
+
+def test_the_median_of_what_is_measured_is_missed_once_in_twenty_times():
+    rng = np.random.default_rng(0)
+    ends = [median_between(rng.lognormal(0, 0.3, 60)) for _ in range(2000)]
+    assert np.mean([low <= 1 <= high for low, high in ends]) == pytest.approx(0.95, abs=0.02)
+
+
+def test_saves_with_and_without_checksums_take_turns(small_config, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_checkpoint, "TURNS", 2)
+    told: list[str] = []
+    figures = bench_checkpoint.bench_checkpoint(
+        small_config(run__directory=str(tmp_path)), told.append
+    )
+    assert told == [f"turn {turn} of 2" for turn in range(3)]
+    for name in ("blocking", "plain_blocking", "saving", "finite", "restoring", "verifying"):
+        assert 0 < figures[name] < 60
+    for name in ("blocking", "finite", "verifying"):
+        share = figures[f"{name}_share"]
+        assert figures[f"{name}_share_low"] <= share <= figures[f"{name}_share_high"]
+    assert figures["verifying_share"] < 1
+    assert not [*(tmp_path / "test").iterdir()]
 
 
 def test_a_modality_that_no_sample_has_is_padding_alone():

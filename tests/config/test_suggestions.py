@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.config.checks import check_sections
+from mllm_jax.config.checks import check, check_sections
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.problems import NOT_ALONE, Changes, advised, changed
+from mllm_jax.config.problems import Changes, Choice, Problem, advised, changed
 from sharding.plan import divisors
 from tests.configs import values
 
@@ -94,22 +95,57 @@ def schedules(draw: st.DrawFn, stages: int) -> dict[str, Any]:
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(settings_of_a_run())
-def test_what_is_suggested_is_accepted(changes: dict[str, Any]) -> None:
+@given(settings_of_a_run(), st.randoms(use_true_random=False))
+def test_what_is_suggested_is_accepted(changes: dict[str, Any], random: Random) -> None:
     """The first choices of all problems, and any choice with the first ones of the others."""
     config = ExperimentConfig.model_validate(values(**changes))
     problems = advised(config, check_sections)
-    if any(not problem.choices for problem in problems):
-        assert all(str(problem).endswith(f"valid: {NOT_ALONE}") for problem in problems)
-        return
+    assert all(problem.choices for problem in problems), [*map(str, problems)]
+    assert not problems or not check(followed(config, problems))
     for problem in problems:
-        first = problem.choices[0]
-        others = [own.choices[0].changes for own in problems if own.choices[0] is not first]
         for choice in problem.choices:
             assert choice.label in str(problem)
-            followed = changed(config, merged([*others, choice.changes]))
-            assert followed is not None
-            assert not check_sections(followed), (str(problem), choice)
+            after = followed(config, problems, problem, choice)
+            assert not check_sections(after), (str(problem), choice)
+    if problems:
+        # Schedules are made for one of them, as that takes long.
+        problem = random.choice(problems)
+        assert not check(followed(config, problems, problem, random.choice(problem.choices)))
+
+
+def followed(
+    config: ExperimentConfig,
+    problems: list[Problem],
+    problem: Problem | None = None,
+    choice: Choice | None = None,
+) -> ExperimentConfig:
+    """The configuration with the first choice of every problem, or with another one of one."""
+    first = problem.choices[0] if problem else None
+    own = [each.choices[0].changes for each in problems if each.choices[0] is not first]
+    after = changed(config, merged([*own, *([choice.changes] if choice else [])]))
+    assert after is not None
+    return after
+
+
+def test_where_no_single_value_does_the_simplest_plans_are_suggested() -> None:
+    """Sequences over 16 devices, which divide neither heads nor rows."""
+    sequences = {"data": 1, "context": 16}
+    config = ExperimentConfig.model_validate(
+        values(
+            parallel__devices=16,
+            parallel__decoder=sequences,
+            parallel__encoders={"vision": sequences, "audio": sequences},
+            model__decoder__heads=6,
+            model__decoder__d_model=144,
+            model__decoder__kv_heads=6,
+            data__rows=2,
+            data__budgets={"tokens": 279, "segments": 4, "vision": 134, "audio": 255},
+            evaluate__enabled=False,
+        )
+    )
+    problems = advised(config, check_sections)
+    assert "valid: data 16 for every module with data.rows 16" in str(problems[0])
+    assert not check(followed(config, problems))
 
 
 def merged(changes: list[Changes]) -> dict[str, Any]:

@@ -120,8 +120,8 @@ def test_a_pair_is_refused_only_when_groups_overlap_partly(pair):
 
 @pytest.mark.parametrize("devices", [1, 6, 8, 12])
 def test_the_plans_that_the_message_offers_are_accepted(devices):
-    for degrees in factorizations(devices, 3):
-        decoder = ParallelPlan(data=degrees[0], fsdp=degrees[1], tensor=degrees[2])
+    for data, fsdp, stage, tensor in factorizations(devices, 4):
+        decoder = ParallelPlan(data=data, fsdp=fsdp, stage=stage, tensor=tensor)
         offered = refining_plans(decoder)
         assert offered
         for plan in offered:
