@@ -73,7 +73,7 @@ def test_the_table_is_what_measuring_gives(source: Named, processor: Processor) 
 def test_lengths_are_measured_once_and_found_again(
     source: Named, processor: Processor, config: DataConfig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level("INFO", "data.lengths"):
+    with caplog.at_level("INFO", "data.planning.lengths"):
         first = open_lengths(source, processor, config)
         assert len(source.asked) == 40
         again = open_lengths(source, processor, config)
@@ -174,7 +174,7 @@ def test_a_medium_that_was_missing_is_found_again(
     path.write_text(json.dumps([{"image": f"{i}.png", "conversations": turns} for i in range(3)]))
     config = make_config(source={"kind": "llava", "path": path})
     processor = make_processor(config, [VISION, AUDIO])
-    caplog.set_level("INFO", "data.lengths")
+    caplog.set_level("INFO", "data.planning.lengths")
     for number, usable in ((0, [0]), (2, [0, 2]), (1, [0, 1, 2])):
         PIL.Image.new("L", (40, 16)).save(tmp_path / f"{number}.png")
         for _ in range(2):
