@@ -213,7 +213,7 @@ def test_algorithms_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(balance, "ALGORITHMS", dict(balance.ALGORITHMS))
     balance.register("first", lambda problem: [list(range(len(problem.lengths))), []])
     assert deal(PROBLEM, "first").max() == 1, "what an algorithm finds is refined"
-    assert deal(PROBLEM, "data.balance:contiguous").tolist() == [0, 1, 1]
+    assert deal(PROBLEM, "data.planning.balance:contiguous").tolist() == [0, 1, 1]
     with pytest.raises(DataError, match="is there already"):
         balance.register("lpt", lpt)
     for name in ("unknown", "data.balance:unknown", "no.such.module:lpt", ":"):
