@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +24,7 @@ from tests.configs import CHANGES, config
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the devices: the CPU's, unless the tests for GPUs are asked for (`-m gpu`)."""
+    _keep_out_of_the_users_caches(config)
     if config.getoption("markexpr") != "gpu":
         # Programs run a few times at most, so that compiling them fast counts for more, here and in
         # the processes that tests start.
@@ -29,6 +32,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["XLA_FLAGS"] = " ".join(flags).strip()
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 8)
+
+
+def _keep_out_of_the_users_caches(config: pytest.Config) -> None:
+    """One folder for all of a session: what one test has compiled, the next need not."""
+    if hasattr(config, "workerinput"):
+        return  # of pytest-xdist, whose main process has made it
+    folder = tempfile.mkdtemp(prefix="mllm_jax-caches-")
+    os.environ["XDG_CACHE_HOME"] = folder
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -1,34 +1,42 @@
 """Which data a run has been trained on: enough of every source to notice that it is another.
 
-A position of the stream means a sample only as long as the source is the same. Local files count by
-their names, sizes and contents, of large files by samples of the contents, and not by folder or
-time: a copy elsewhere is the same data. Files behind URLs count by what their store says of them.
+A position of the stream means a sample only as long as the source is the same, and a sample the
+same tokens only as long as the tokenizer is. Local files count by their names, sizes and contents,
+of large files by samples of the contents, and not by folder or time: a copy elsewhere is the same
+data. Files behind URLs count by what their store says of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from data.config import DataConfig
+from data.processing.configured_chat import read_files
 from data.sample import DataError
 from data.sources.formats.conversations import ConversationSet
 from data.sources.formats.storage import File
 from data.sources.mixture import Mixture
 from data.sources.source import Source
+from data.text.tokenizer import BUILT_IN
 
 #: Bytes of one look into a file, looks into a file, and files that are looked into.
 _LOOK, _LOOKS, _FILES = 2**16, 32, 256
 
 
-class Identity(BaseModel):
-    """A source as it was when a run read it.
+#: Keys that configure how samples become tokens and inputs; a run has one of them.
+_PROCESSING = ("data.processor", "data.tokenizer")
 
-    samples: in it; files, bytes: that it is read from, 0 for what is made; digest: of all that
-    tells one source from another.
+
+class Identity(BaseModel):
+    """A source, or the tokenizer, as it was when a run read it.
+
+    samples: in it; files, bytes: that it is read from, 0 for what is made and for a tokenizer;
+    digest: of all that tells one from another.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -64,12 +72,33 @@ def identity(source: Source) -> Identity:
     return Identity(samples=len(source), files=len(files), bytes=size, digest=_digest(files))
 
 
+def processing(config: DataConfig) -> dict[str, Identity]:
+    """Identity of the contents of the tokenizer, or of the folder of a released processor.
+
+    By the key that configures it; built-in tokenizers have no contents but their names.
+
+    Raises:
+        DataError: the folder cannot be read.
+    """
+    files, tokenizer = read_files(config), config.tokenizer
+    if files is not None:
+        name, content = "data.processor", files.fingerprint.encode()
+    else:
+        built_in = tokenizer in BUILT_IN
+        name = "data.tokenizer"
+        content = tokenizer.encode() if built_in else Path(tokenizer).read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    return {name: Identity(samples=0, files=0, bytes=0, digest=digest)}
+
+
 def check_same_data(before: Identities, now: Identities, config: DataConfig) -> list[str]:
     """What differs between the data of a run and those it would go on with, a line a source.
 
     Raises:
         DataError: something does, and `data.accept_changes` does not allow it.
     """
+    if before.keys().isdisjoint(_PROCESSING):  # of a version that did not note it
+        now = {name: own for name, own in now.items() if name not in _PROCESSING}
     lines = [f"{name}: was not there before" for name in sorted(now.keys() - before.keys())]
     lines += [f"{name}: is no longer there" for name in sorted(before.keys() - now.keys())]
     for name in sorted(before.keys() & now.keys()):
@@ -79,8 +108,9 @@ def check_same_data(before: Identities, now: Identities, config: DataConfig) -> 
         raise DataError(
             "the run was trained on other data:\n  "
             + "\n  ".join(lines)
-            + "\nits position in the data would mean other samples; put the data back, choose "
-            "another run.name, or go on with data.accept_changes=true"
+            + "\nits position in the data would mean other samples, or they would have other "
+            "tokens; put the data back, choose another run.name, or go on with "
+            "data.accept_changes=true"
         )
     return lines
 

@@ -40,6 +40,10 @@ def _bytes() -> Tokenizer:
     return tokenizer
 
 
+#: Tokenizers that need no file, by the values of `data.tokenizer`.
+BUILT_IN = {"demo": _demo, "bytes": _bytes}
+
+
 def _from_file(path: Path) -> Tokenizer:
     if not path.is_file():
         raise DataError(f'data.tokenizer: {path} is not a file; valid: "demo", "bytes", a path')
@@ -58,10 +62,9 @@ class ChatTokenizer:
 
     def __init__(self, kind: str, chat: ChatConfig | None, placeholders: tuple[str, ...]) -> None:
         self._arguments = (kind, chat, placeholders)
-        built_in = {"demo": _demo, "bytes": _bytes}
-        builtin = kind in built_in
+        builtin = kind in BUILT_IN
         self.chat = chat or (DEMO_CHAT if builtin else ChatConfig())
-        self._tokenizer = built_in[kind]() if builtin else _from_file(Path(kind))
+        self._tokenizer = BUILT_IN[kind]() if builtin else _from_file(Path(kind))
         marks = (*placeholders, *(self._marks() if builtin else ()))
         self._tokenizer.add_special_tokens([AddedToken(t, special=True) for t in marks])
         self._tokenizer.no_truncation()

@@ -46,7 +46,7 @@ class RunConfig(Section):
         hang_seconds: of several processes, all end once one has given no sign of life for so long
             (it is stopped, or its machine is gone).
         stall_seconds: of several processes, all end once none has done anything for so long where
-            none compiles or evaluates (one is stuck); null: they wait.
+            none compiles, evaluates or measures data (one is stuck); null: they wait.
         compilation_cache: folder of compiled programs, so that a restart need not compile again;
             `auto`: where JAX_COMPILATION_CACHE_DIR says, else below the user's caches; null: none.
             Programs that took 0.1 s to compile are kept, or what JAX_PERSISTENT_CACHE_... says.

@@ -19,12 +19,14 @@ Facts = Mapping[str, Any]
 #: Packages whose versions decide what is computed.
 VERSIONS = ("mllm_jax", "jax", "jaxlib", "numpy", "optax", "flax", "grain")
 
-#: Our own code.
+#: Our own code, in folders and in files.
 PACKAGES = ("data", "mllm_jax", "scheduling", "sharding")
+SCRIPTS = ("launch.py",)
 
 #: Keys that a host may have of its own: where its files are, and how it reads them. That it reads
-#: the same is told by the fingerprint of the data.
+#: the same is told by the identity of the data, the tokenizer included (`data.identity`).
 OWN_KEYS = re.compile(
+    r"run\.compilation_cache|"
     r"data\.(cache|lengths_folder|workers|prefetch|processor|source\.(.*\.)?(path|media)(\..*)?)"
 )
 
@@ -95,10 +97,11 @@ def code() -> dict[str, str]:
     """Versions, and a digest of every source file of ours."""
     facts = {f"version of {name}": _version(name) for name in VERSIONS}
     root = Path(__file__).parents[2]
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*.py")):
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-            facts[f"source {path.relative_to(root).as_posix()}"] = digest
+    found = [root / name for name in SCRIPTS if (root / name).is_file()]
+    found += [path for name in PACKAGES for path in sorted((root / name).rglob("*.py"))]
+    for path in found:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+        facts[f"source {path.relative_to(root).as_posix()}"] = digest
     return facts
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -33,6 +35,11 @@ class Peers:
 
     def note(self, event: str, *, limited: bool = True) -> None:
         """Note what this process does now; with `limited` it should not take long."""
+
+    @contextmanager
+    def doing(self, event: str, *, limited: bool) -> Iterator[None]:
+        """Note what this process does within the context; behind it, what it did before goes on."""
+        yield
 
     def leave(self, code: int, reason: str = "") -> None:
         """Tell the others that this process ends, and with `code` other than 0, why."""

@@ -22,8 +22,8 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -77,15 +77,20 @@ class Together(Peers):
 
     def gather(self, name: str, value: Any) -> list[Any]:
         """As `Peers.gather`; the watch ends the process if another one never comes."""
-        before, limited = self._own.event, self._own.limited
-        self.note(f"waiting for the others ({name})")
-        values = self._call(self._gather(name, value))
-        self.note(before, limited=limited)  # which goes on
-        return values
+        with self.doing(f"waiting for the others ({name})", limited=True):
+            return self._call(self._gather(name, value))
 
     def note(self, event: str, *, limited: bool = True) -> None:
         """As `Peers.note`."""
         self._own.event, self._own.since, self._own.limited = event, time.monotonic(), limited
+
+    @contextmanager
+    def doing(self, event: str, *, limited: bool) -> Iterator[None]:
+        """As `Peers.doing`."""
+        before, was_limited = self._own.event, self._own.limited
+        self.note(event, limited=limited)
+        yield
+        self.note(before, limited=was_limited)
 
     def leave(self, code: int, reason: str = "") -> None:
         """As `Peers.leave`."""

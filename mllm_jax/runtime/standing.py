@@ -36,6 +36,15 @@ def saved(config: ExperimentConfig, step: int) -> str:
     return f" after step {step}, which is saved in {where}; go on with\n  {again()}"
 
 
+def finished(config: ExperimentConfig, step: int) -> str:
+    """After the last step: what is left is made by the same command, which takes no step then."""
+    if not config.checkpoint.enabled:
+        return ": training is complete, but nothing is saved, as checkpoint.enabled is false"
+    left = "evaluate it" if config.evaluate.enabled else "write its summary"
+    where = _folder(config) / str(step)
+    return f": training is complete, step {step} is saved in {where}; {left} with\n  {again()}"
+
+
 def again() -> str:
     """The command that goes on from the newest checkpoint of this process' run, for a shell.
 

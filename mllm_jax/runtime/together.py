@@ -44,12 +44,12 @@ def compiled_together(name: str, program: Any) -> Callable[..., Any]:
 
 def _compile(name: str, program: Any, arguments: Any) -> None:
     """Compile, as the call that follows would; JAX keeps what it finds here."""
-    peers().note(f"tracing {name}", limited=False)
-    lowered = program.lower(*arguments)
-    digest = hashlib.sha256(lowered.as_text().encode()).hexdigest()[:12]
+    with peers().doing(f"tracing {name}", limited=False):
+        lowered = program.lower(*arguments)
+        digest = hashlib.sha256(lowered.as_text().encode()).hexdigest()[:12]
     agree(f"program of {name}", {f"program of {name}": digest})
-    peers().note(f"compiling {name}", limited=False)
-    lowered.compile()
+    with peers().doing(f"compiling {name}", limited=False):
+        lowered.compile()
     peers().gather(f"{name} is compiled", None)
 
 

@@ -39,9 +39,10 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models import multimodal
 from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import check_evaluated, together
+from mllm_jax.train.feed import check_heldout_data, together
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.step.batch import local_rows, place, whole
 from mllm_jax.train.step.train_step import batch_spec, gather_media, microbatch_loss
@@ -288,12 +289,15 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     Raises:
         RunError: the run has no checkpoint.
         CheckpointError: it cannot be read.
+        DataError, SampleError, AgreementError: as `check_heldout_data`.
     """
     folder = config.run.path / "checkpoints"
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
-    processor = make_processor(config.data, modalities(config.model))
-    together(lambda: check_evaluated(config, processor))
+    peers().note("looking at the held-out samples", limited=False)
+    processor = together(lambda: make_processor(config.data, modalities(config.model)))
+    check_heldout_data(config, processor)
+    peers().note("restoring the state", limited=False)
     experiment = Experiment.build(config)
     regrouping = experiment.step.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
@@ -303,6 +307,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         checkpoints.close()
     if restored is None:
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
+    peers().note(f"evaluating step {restored.step}", limited=False)
     return {"step": restored.step, **Evaluator(experiment)(restored.state["params"])}
 
 

@@ -12,7 +12,7 @@ from jax.experimental import multihost_utils
 
 from data.config import DataConfig
 from data.loading.evaluation import check_heldout, heldout_indices
-from data.loading.identity import Identities, check_same_data, identities
+from data.loading.identity import Identities, check_same_data, identities, processing
 from data.loading.loader import Loader, StepLoader
 from data.loading.on_read import ReadingLoader
 from data.planning.lengths import LengthTable, open_lengths
@@ -26,8 +26,10 @@ from data.sources.source import Source
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models.work.flops import tower_works
+from mllm_jax.runtime.agreement import agree, flat
 from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.devices import is_primary
+from mllm_jax.runtime.part import peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import process_rows, row_hosts
@@ -45,6 +47,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
         DataError: the source, the budgets or the measured lengths cannot be used.
     """
     config = experiment.config
+    peers().note("indexing and measuring the data", limited=False)
     source = shared_source(config.data)
     common = source, experiment.processor, config.data, config.train.seed
     rows, own = process_rows(experiment.step, config.data.rows), consumer(experiment)
@@ -58,18 +61,20 @@ def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
 
 
 def check_sources(config: ExperimentConfig) -> Identities:
-    """See that there are the samples that a run wants; before what takes long.
+    """See that there are the samples that a run wants, on all processes; before what takes long.
 
     With `data.on_error: raise` all of them are looked at, by what can be measured of them; those of
     training not with `data.lengths: on_read`.
 
     Returns:
-        What tells the training data from others.
+        What tells the training data, and the tokenizer, from others.
 
     Raises:
         DataError: a source cannot be used, or has nothing that can.
         SampleError: a sample cannot be used, with `data.on_error: raise`.
+        AgreementError: the processes have other data, or other tokenizers.
     """
+    peers().note("indexing and measuring the data", limited=False)
     source = shared_source(config.data)
     if not len(source):
         raise DataError("data.source has no samples")
@@ -79,17 +84,32 @@ def check_sources(config: ExperimentConfig) -> Identities:
         capacity = make_capacity(config.data.budgets, tuple(processor.modalities.values()))
         refuse(source, unusable_samples(lengths, capacity, config.data.rows_apart))
     if config.evaluate.enabled:
-        together(lambda: check_evaluated(config, processor))
-    return together(lambda: identities(source))
+        check_heldout_data(config, processor)
+    sources = together(lambda: identities(source) | processing(config.data))
+    _agree_on("training data", sources)
+    return sources
 
 
-def check_evaluated(config: ExperimentConfig, processor: Processor) -> None:
-    """See that the samples of an evaluation can be used.
+def check_heldout_data(config: ExperimentConfig, processor: Processor) -> None:
+    """See that the samples of an evaluation can be used, and that all processes have the same.
 
     Raises:
         DataError: none can. SampleError: one cannot, with `data.on_error: raise`.
+        AgreementError: the processes have others, or another tokenizer.
     """
-    source, wanted = make_source(config.data, "heldout"), config.evaluate
+    source = together(lambda: make_source(config.data, "heldout"))
+    together(lambda: _check_evaluated(source, config, processor))
+    found = together(lambda: identities(source) | processing(config.data))
+    _agree_on("held-out data", found)
+
+
+def _agree_on(name: str, data: Identities) -> None:
+    """Compare data, and the tokenizer for them, between the processes."""
+    agree(name, flat({key: own.model_dump() for key, own in data.items()}))
+
+
+def _check_evaluated(source: Source, config: ExperimentConfig, processor: Processor) -> None:
+    wanted = config.evaluate
     indices = heldout_indices(source, wanted.samples)
     if wanted.loss:
         check_heldout(source, processor, config.data, indices, None)

@@ -21,13 +21,12 @@ from mllm_jax.config.schedule import encoder_pieces, task_costs
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.models.work.profile import tower_profiles
-from mllm_jax.runtime.agreement import agree, flat
 from mllm_jax.runtime.devices import is_primary, peak_flops
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.runtime.interrupt import stands
 from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.part import peers
-from mllm_jax.runtime.standing import saved, unsaved
+from mllm_jax.runtime.standing import finished, saved, unsaved
 from mllm_jax.runtime.stop import StopSignal
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.evaluate import Evaluator, figures_of
@@ -68,12 +67,12 @@ def train(
         SaveError: saving has failed too often.
         DataError: the data cannot be used, or are not those that the run was trained on.
         CheckpointError: no checkpoint of the run can be read, or they are of another model.
-        KeyboardInterrupt: SIGINT or SIGTERM came; a checkpoint has been saved.
+        KeyboardInterrupt: SIGINT or SIGTERM came; a checkpoint has been saved. In the last step or
+            behind it, no evaluation has been made.
         LockedError: another run has the folder.
         AgreementError: the processes of the run differ.
     """
     sources = check_sources(config)
-    agree("training data", flat({name: own.model_dump() for name, own in sources.items()}))
     experiment = Experiment.build(config)
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     prepare_folder(config.run.path, kept * experiment.state_bytes())
@@ -165,7 +164,10 @@ def _run(
             every = config.evaluate.every
             if evaluator and every and not last and progress.step % every == 0:
                 _evaluate(evaluator, state, progress, metrics)
-    stands(saved(config, progress.step))
+        stopping = evaluator is not None and stop.requested()
+    stands(finished(config, progress.step))
+    if stopping:
+        raise KeyboardInterrupt
     result = _evaluate(evaluator, state, progress, metrics) if evaluator else {}
     return {
         "steps": progress.step,

@@ -57,3 +57,10 @@ def test_nothing_is_kept_if_so_configured() -> None:
     keep_compiled(None)
     assert not getattr(jax.config, ENABLED)
     assert {getattr(jax.config, name) for name in WORTH_KEEPING} == {THEIRS}
+
+
+def test_tests_leave_the_users_caches_alone() -> None:
+    keep_compiled("auto")
+    folder = Path(getattr(jax.config, FOLDER))
+    assert folder.is_dir()
+    assert not folder.is_relative_to(Path.home() / ".cache")

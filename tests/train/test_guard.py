@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import logging
 import math
+import os
 import resource
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import GuardConfig
+from mllm_jax.runtime.interrupt import standing
 from mllm_jax.train import loop, saves
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
@@ -124,6 +127,7 @@ class Runs:
         from_step: int | None = None,
         at: dict[int, Callable[[], None]] | None = None,
         checkpoint: dict[str, Any] | None = None,
+        evaluated: bool = False,
         **changes: Any,
     ) -> dict[str, Any]:
         """Train for as many steps as there are losses in all; `at` happens before steps."""
@@ -140,7 +144,7 @@ class Runs:
         config = self.make(
             train__steps=len(losses),
             run={"name": "run", "directory": str(self.folder), "log_every": 1},
-            evaluate={"enabled": False},
+            evaluate={"enabled": evaluated},
             checkpoint={"every": 1, "keep": 2, "asynchronous": False} | (checkpoint or {}),
             **changes,
         )
@@ -268,6 +272,32 @@ def test_the_last_save_is_tried_again(runs, caplog):
 
     runs([4.0] * 3, at={3: remove})
     assert runs.kept == [3]
+
+
+def test_a_signal_in_the_last_step_leaves_the_evaluation_to_the_same_command(runs, monkeypatch):
+    class Evaluated:
+        def __init__(self, experiment: Experiment) -> None:
+            pass
+
+        def __call__(self, params: Any) -> dict[str, Any]:
+            return {"heldout_loss": 1.5}
+
+    def stop() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(loop, "Evaluator", Evaluated)
+    monkeypatch.setattr(sys, "orig_argv", ["python", "launch.py", "train", "--from-step=1"])
+    with pytest.raises(KeyboardInterrupt):
+        runs([4.0] * 3, at={3: stop}, evaluated=True)
+    assert runs.kept == [2, 3]
+    place = runs.folder / "run" / "checkpoints" / "3"
+    assert standing() == (
+        f"interrupted: training is complete, step 3 is saved in {place}; evaluate it with\n"
+        "  python launch.py train"
+    )
+    assert runs([4.0] * 3, evaluated=True)["heldout_loss"] == 1.5
+    # Without an evaluation nothing is left out.
+    assert runs([4.0] * 4, at={4: stop})["steps"] == 4
 
 
 # ---- the step itself -----------------------------------------------------------------------------

@@ -60,7 +60,9 @@ def listening(pid: int) -> set[str]:
         for name in ("tcp", "tcp6")
         for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
     ]
-    return {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in own}
+    found = {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in own}
+    assert found, f"process {pid} listens nowhere, or its sockets cannot be told"
+    return found
 
 
 #: All addresses of a machine, of IPv4 and IPv6.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data.config import DataConfig
 from data.loading import identity
-from data.loading.identity import check_same_data, identities
+from data.loading.identity import check_same_data, identities, processing
 from data.sample import DataError
 from data.sources.formats.storage import File
 from data.sources.make import make_source
@@ -108,3 +108,34 @@ def test_members_of_a_mixture_are_compared_one_by_one(
     changed = mixed(one=one, two=two)
     with pytest.raises(DataError, match=r"other data:\n  data.source.members.two: other contents"):
         check_same_data(before, of(changed), changed)
+
+
+def test_another_tokenizer_is_noticed_wherever_it_lies(
+    make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """And of a run of a version that did not note it, nothing can be said."""
+    records = written(tmp_path, 9)
+
+    def tokens(**changes: Any) -> identity.Identities:
+        config = configure(make_config, records, **changes)
+        return {**of(config), **processing(config)}
+
+    release = Path(__file__).parents[2] / "parity" / "llava_onevision"
+    here, there = (Path(shutil.copytree(release, tmp_path / name)) for name in ("here", "there"))
+    of_folder = {"tokenizer": "demo", "processor": here}
+    before = tokens(**of_folder)
+    config = configure(make_config, records)
+    assert tokens(**of_folder | {"processor": there}) == before
+    settings = there / "preprocessor_config.json"
+    settings.write_text(settings.read_text() + " ")
+    with pytest.raises(DataError, match=r"other data:\n  data.processor: other contents"):
+        check_same_data(before, tokens(**of_folder | {"processor": there}), config)
+    with pytest.raises(DataError, match=r"data.tokenizer: was not .*\n  data.processor: is no"):
+        check_same_data(before, tokens(), config)
+    assert check_same_data(of(config), before, config) == []
+
+    own = Path(shutil.copy(here / "tokenizer.json", tmp_path))
+    before = tokens(tokenizer=str(own))
+    own.write_text(own.read_text() + " ")
+    with pytest.raises(DataError, match=r"other data:\n  data.tokenizer: other contents"):
+        check_same_data(before, tokens(tokenizer=str(own)), config)
