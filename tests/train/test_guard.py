@@ -297,7 +297,7 @@ def test_a_signal_in_the_last_step_leaves_the_evaluation_to_the_same_command(run
     )
     assert runs([4.0] * 3, evaluated=True)["heldout_loss"] == 1.5
     # Without an evaluation nothing is left out.
-    assert runs([4.0] * 4, at={4: stop})["steps"] == 4
+    assert runs([4.0] * 5, at={5: stop})["steps"] == 5
 
 
 # ---- the step itself -----------------------------------------------------------------------------
