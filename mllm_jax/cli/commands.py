@@ -133,7 +133,6 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
 
 def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Search the fastest plans for the model, the rows of a step and the devices."""
-    from mllm_jax.plan.budgets import advise
     from mllm_jax.plan.planner import Planner
     from mllm_jax.plan.prediction import COLUMNS
     from mllm_jax.plan.report import plan as run
@@ -141,7 +140,11 @@ def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -
     from scheduling.costs.hardware import named
 
     use_host()
-    chosen = advise(config) if args.budgets else None
+    chosen = None
+    if args.budgets:
+        from mllm_jax.plan.budgets import advise
+
+        chosen = advise(config)
     config = chosen.applied(config) if chosen else config
     memory = None if args.memory is None else args.memory * 2**30
     name = _hardware(args, config)

@@ -15,6 +15,7 @@ from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.estimate import Strategy, Workload
 from scheduling.costs.hardware import Hardware
 from scheduling.schedules.schedule import Schedule, ScheduleError
+from scheduling.search.bounds import Bounds
 from scheduling.search.branch_and_bound import Lean, Outcome, Progress, Search, leanest, search
 from scheduling.search.space import Need, Space
 from sharding.plan import ParallelPlan
@@ -90,6 +91,11 @@ class Planner:
     def workload(self) -> Workload:
         """What a step computes."""
         return traced_workload(self.settled, self.space.tensors or ())
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Of strategies of this workload, for all searches."""
+        return Bounds(self.workload, self.hardware)
 
     def configured(self, strategy: Strategy) -> ExperimentConfig:
         """The configuration with the plans of `strategy`, for the devices that it uses.
@@ -173,7 +179,7 @@ class Planner:
     ) -> Search:
         """The fastest strategies of `space`, by default of all, and of those that are known."""
         given = space or self.space, self.workload, self.hardware, self.schedule
-        return search(*given, top, progress, self.within, known)
+        return search(*given, top, progress, self.within, known, self.bounds)
 
     def leanest(self, space: Space | None = None) -> Lean | None:
         """What takes the least memory of `space`, by default of all, and its bytes."""

@@ -6,17 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mllm_jax.config.load import resolve, to_yaml
 from mllm_jax.plan.baselines import compared, own_ways, simulated_baselines, smallest
-from mllm_jax.plan.budgets import Advice
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import GIB, Prediction, counted, gib, predicted
 from mllm_jax.plan.same_remat import NAME, beside, same_remat
 from scheduling.costs.estimate import Strategy
 from scheduling.search.branch_and_bound import Outcome, Progress, Search
 from scheduling.search.space import decoder_plans
+
+if TYPE_CHECKING:
+    # It reads data, and loads what that takes.
+    from mllm_jax.plan.budgets import Advice
 
 #: Seconds between lines of progress.
 REPORT = 10

@@ -27,9 +27,9 @@ from scheduling.simulate.orders import (
     OrderTimes,
     exchanged_in_pairs,
     megatron_orders,
-    simulate_order,
+    run_order,
 )
-from scheduling.simulate.simulation import Options, Simulation
+from scheduling.simulate.simulation import Options, Simulation, Step
 from sharding.plan import ParallelPlan, divisors
 
 #: Transfers that hold a stage up after each task: what it sends, then what it receives. Calibrated
@@ -174,12 +174,17 @@ class Baseline:
     """A step of a chain.
 
     Attributes:
-        simulation: in time.
+        step: in time.
         memory: bytes of the device that needs most.
     """
 
-    simulation: Simulation
+    step: Step
     memory: float
+
+    @cached_property
+    def simulation(self) -> Simulation:
+        """The step in all its parts."""
+        return self.step.simulation()
 
 
 def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
@@ -233,7 +238,7 @@ def megatron(chain: Chain) -> Baseline:
             rest = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
             cuts = [len(encoders) + end for end in ([] if first else [0]) + rest]
             tried.append(_simulated(own, cuts, layers))
-    return min(tried, key=lambda made: made.simulation.makespan)
+    return min(tried, key=lambda made: made.step.makespan)
 
 
 def balanced(chain: Chain) -> Baseline:
@@ -252,7 +257,7 @@ def _simulated(chain: Chain, cuts: Sequence[int], layers: Sequence[Layer]) -> Ba
     options = Options(co_issue=False, replicas=strategy.decoder.batch)
     pairs = strategy.chunks > 1 and not chain.overlapped
     step = exchanged_in_pairs(orders) if pairs else Ordered(orders)
-    made = simulate_order(step, chain.times(cuts, layers), options)
+    made = run_order(step, chain.times(cuts, layers), options)
     ends = zip([0, *cuts], cuts, strict=False)
     parts = [[layer.tower for layer in layers[a:b]] for a, b in ends]
     return Baseline(made, chain_memory(chain.timings, parts))

@@ -14,7 +14,7 @@ a step in `scheduling.costs.memory`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd
@@ -404,12 +404,18 @@ class Timing:
         return TaskTime((*self.layer_again, *self.layer_backward) * layers)
 
     def pieces(self) -> dict[tuple[Kind, str, int], TaskTime]:
-        """The tasks of an encoder."""
+        """The tasks of an encoder; those between the first piece and the last are alike."""
         cut, times = self.cut, dict[tuple[Kind, str, int], TaskTime]()
+        made: dict[tuple[Kind, bool, bool], TaskTime] = {}
         for piece in range(cut.pieces):
-            times["EF", self.name, piece] = self._piece_forward(piece)
+            makes: dict[Kind, Callable[[int], TaskTime]] = {"EF": self._piece_forward}
             if piece in cut.backward_pieces:
-                times["EB", self.name, piece] = self._piece_backward(piece)
+                makes["EB"] = self._piece_backward
+            for kind, make in makes.items():
+                key = kind, piece == 0, piece == cut.pieces - 1
+                if key not in made:
+                    made[key] = make(piece)
+                times[kind, self.name, piece] = made[key]
         return times
 
     def _piece_forward(self, piece: int) -> TaskTime:
@@ -537,6 +543,8 @@ class Timing:
 
     def _over_copies(self) -> float:
         """Seconds of a gather, or scatter, over ranks with the same heads of keys and values."""
+        if self.copies == 1:
+            return 0.0
         layer = self.tower.layer_parameters
         own = {axes: count for axes, count in layer.items() if "kv_heads" in axes}
         data = WIDE * self.layers * elements(self.tower, own, self.plan)

@@ -45,7 +45,7 @@ bubbles of continuous time by search.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -272,16 +272,21 @@ def _shortest(table: Table, flows: list[Flow], microbatches: range, rules: Rules
     """Places `flows` in several ways and takes the one with the shortest step."""
     if not microbatches:
         return table
+    placed: dict[Hashable, Table] = {}
     made = []
     first = rules.eager or not rules.thorough
     ways = [(True, True, 1)] if first else product((True, False), (True, False), (1, -1))
     for stretch, rising, order in ways:
         own = replace(rules, stretch=stretch)
         owners = _owners(table, flows, microbatches, own, rising)
-        tried = table
-        for flow in flows[::order]:
-            tried = place(tried, flow, microbatches, owners, own)
-        made.append(tried)
+        # One encoder pipeline has no two orders.
+        way = stretch, order, tuple(owners)
+        if way not in placed:
+            tried = table
+            for flow in flows[::order]:
+                tried = place(tried, flow, microbatches, owners, own)
+            placed[way] = tried
+        made.append(placed[way])
     made.sort(key=lambda tried: tried.makespan)
     if rules.slots and rules.rounds == "beside":
         made[:REFINED] = [refine(tried, rules) for tried in made[:REFINED]]

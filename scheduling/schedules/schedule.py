@@ -18,7 +18,7 @@ interleaved 1F1B (Narayanan et al., arXiv 2104.04473, section 2.2).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Protocol
@@ -57,6 +57,8 @@ class Task:
 
 #: Tasks of one stage in one tick, ordered as `KINDS`; at most one of each kind.
 Bundle = tuple[Task, ...]
+#: Kind, part and module of each task of a bundle.
+Alike = tuple[tuple[Kind, int, str], ...]
 
 
 class Observer(Protocol):
@@ -136,6 +138,45 @@ class Schedule:
         return {task: (tick, stage) for tick, stage, task in self}
 
     @cached_property
+    def alike(self) -> tuple[tuple[Alike, ...], NDArray[np.intp]]:
+        """Bundles that differ in more than microbatches, and `[ticks, stages]` which each is."""
+        numbers: dict[Alike, int] = {}
+        index = [
+            [
+                numbers.setdefault(tuple([(t.kind, t.part, t.module) for t in own]), len(numbers))
+                for own in row
+            ]
+            for row in self.ticks
+        ]
+        return tuple(numbers), np.array(index, np.intp).reshape(len(self.ticks), self.stages)
+
+    def having(self, test: Callable[[Kind, int, str], bool]) -> NDArray[np.bool_]:
+        """`[ticks, stages]`: whether a bundle holds a task with `test(kind, part, module)`."""
+        bundles, index = self.alike
+        return np.array([any(test(*task) for task in own) for own in bundles], bool)[index]
+
+    def found(
+        self, kind: Kind, part: int, stage: int | None = None, module: str = "decoder"
+    ) -> Iterator[tuple[int, int, Task]]:
+        """Tasks of a part of a module, on one stage or on any, as of `__iter__`."""
+        chosen = self.having(lambda *own: own == (kind, part, module))
+        for tick, place in np.argwhere(chosen).tolist():
+            for task in self.ticks[tick][place] if stage in (None, place) else ():
+                if (task.kind, task.part, task.module) == (kind, part, module):
+                    yield tick, place, task
+
+    @cached_property
+    def decodes(self) -> NDArray[np.bool_]:
+        """`[ticks, stages]`: whether a bundle holds a task of the decoder."""
+        return self.having(lambda kind, part, module: module == "decoder")
+
+    @cached_property
+    def moves(self) -> NDArray[np.bool_]:
+        """`[ticks]`: whether a tick makes something that may move to another stage."""
+        moving = {"decoder", *(cut.name for cut in self.encoders if cut.stages > 1)}
+        return np.any(self.having(lambda kind, part, module: module in moving), axis=1)
+
+    @cached_property
     def meetings(self) -> NDArray[np.bool_]:
         """`[ticks]`: whether the stages meet at the end of a tick.
 
@@ -143,18 +184,15 @@ class Schedule:
         an encoder of several stages, where encoders finish what enters the decoder before that, and
         where the prologue ends.
         """
-        moving = {"decoder", *(cut.name for cut in self.encoders if cut.stages > 1)}
-        last = {(cut.name, cut.pieces - 1) for cut in self.encoders}
-        meets = np.zeros(len(self.ticks), bool)
+        meets = self.moves.copy()
         meets[self.prologue - 1 : self.prologue] = True
         encoded, entry = (np.full(self.microbatches, -1) for _ in range(2))
-        for tick, stage, task in self:
-            meets[tick] |= task.module in moving
-            if task.kind == "EF" and (task.module, task.part) in last:
+        for tick, _, task in self.found("F", 0, 0):
+            entry[task.microbatch] = tick
+        for cut in self.encoders:
+            for tick, _, task in self.found("EF", cut.pieces - 1, module=cut.name):
                 if task.microbatch < self.microbatches:
-                    encoded[task.microbatch] = tick
-            elif (task.kind, task.part, stage) == ("F", 0, 0):
-                entry[task.microbatch] = tick
+                    encoded[task.microbatch] = max(tick, encoded[task.microbatch])
         before = np.concatenate([[-1], last_true(meets)])[entry]
         meets[encoded[(before < encoded) & (encoded < entry)]] = True
         return meets
@@ -167,8 +205,8 @@ class Schedule:
     @cached_property
     def span(self) -> range:
         """Ticks from the first to the last decoder task; the others are prologue and epilogue."""
-        busy = [tick for tick, _, task in self if task.module == "decoder"]
-        return range(min(busy), max(busy) + 1) if busy else range(0)
+        busy = np.flatnonzero(self.decodes.any(axis=1)).tolist()
+        return range(busy[0], busy[-1] + 1) if busy else range(0)
 
     @cached_property
     def phases(self) -> tuple[range, range, range]:

@@ -312,25 +312,17 @@ class Table:
 
     def schedule(self, encoders: Sequence[EncoderPieces]) -> Schedule:
         """The table as a schedule; a tick with several tasks of a kind becomes several ticks."""
-        bundles = self._bundles()
-        empty: list[Bundle] = [()] * self.stages
+        bundles, empty = self._bundles(), ((),) * self.stages
         rows: list[tuple[Bundle, ...]] = []
         prologue, gathered = 0, self._gathered
         for tick, source in enumerate(self.source.tolist()):
             if tick == gathered:
                 prologue = len(rows)
-            own = [bundles.get((tick, stage), {}) for stage in range(self.stages)]
-            if source < 0 and not any(own):
-                continue
-            depth = max((len(tasks) for kinds in own for tasks in kinds.values()), default=1)
-            ticks = [list(empty) for _ in range(depth)]
-            ticks[-1] = list(self.decoder.ticks[source]) if source >= 0 else list(empty)
-            for stage, kinds in enumerate(own):
-                # Bundles are ordered as KINDS, in which encoder tasks come last.
-                for kind in KINDS:
-                    for row, task in zip(ticks[::-1], reversed(kinds.get(kind, [])), strict=False):
-                        row[stage] += (task,)
-            rows += [tuple(row) for row in ticks]
+            decoder = self.decoder.ticks[source] if source >= 0 else empty
+            if own := bundles.get(tick):
+                rows += _with_pieces(decoder, own)
+            elif source >= 0:
+                rows.append(decoder)
         return replace(self.decoder, encoders=tuple(encoders), ticks=tuple(rows), prologue=prologue)
 
     @property
@@ -339,18 +331,32 @@ class Table:
         start = int(np.flatnonzero(self.source >= 0)[0])
         return int(np.flatnonzero(self.floor[:start]).max(initial=-1)) + 1
 
-    def _bundles(self) -> dict[tuple[int, int], dict[Kind, list[Task]]]:
-        """Encoder tasks by tick, stage and kind, in the order in which they run."""
-        bundles: dict[tuple[int, int], dict[Kind, list[Task]]] = {}
+    def _bundles(self) -> dict[int, dict[tuple[int, Kind], list[Task]]]:
+        """Encoder tasks by tick, then by stage and kind, in the order in which they run."""
+        bundles: dict[int, dict[tuple[int, Kind], list[Task]]] = {}
         # What moves between stages comes last, for it must be there when they meet.
         for placed in sorted(self.placed, key=lambda placed: placed.flow.moves):
             kind, name = placed.flow.kind, placed.flow.cut.name
             step = self.decoder.microbatches if placed.flow.ahead else 0
             pairs = zip(placed.where.tolist(), placed.tasks.tolist(), strict=True)
             for (tick, stage), (microbatch, piece) in pairs:
-                tasks = bundles.setdefault((tick, stage), {}).setdefault(kind, [])
+                tasks = bundles.setdefault(tick, {}).setdefault((stage, kind), [])
                 tasks.append(Task(kind, microbatch + step, piece, name))
         return bundles
+
+
+def _with_pieces(
+    decoder: tuple[Bundle, ...], pieces: Mapping[tuple[int, Kind], Sequence[Task]]
+) -> list[tuple[Bundle, ...]]:
+    """A tick of the decoder with encoder tasks: of each kind the last beside it, others before."""
+    depth = max(map(len, pieces.values()))
+    rows: list[list[Bundle]] = [[()] * len(decoder) for _ in range(depth)]
+    rows[-1] = list(decoder)
+    # Bundles are ordered as KINDS, in which encoder tasks come last.
+    for (stage, _), tasks in sorted(pieces.items(), key=lambda own: KINDS.index(own[0][1])):
+        for row, task in zip(rows[::-1], reversed(tasks), strict=False):
+            row[stage] += (task,)
+    return [tuple(row) for row in rows]
 
 
 def _cut(seconds: float, kind: Kind, flows: Sequence[Flow]) -> np.ndarray:

@@ -121,13 +121,15 @@ class _Walk:
         for tick, arriving in enumerate(self.arrivals[1:]):
             while self.rules.rounds == "between" and self._due(self.before[tick]):
                 self._insert(tick)
-            self._make_room(tick, len(arriving))
+            if arriving:
+                self._make_room(tick, len(arriving))
             self.ticks.append(tick)
             if self.has_slots[tick]:
                 self._fill(tick)
             elif self._open(tick):
                 self._round(tick, everyone=self.waiting + len(arriving) > self.rules.live)
-            self._admit(arriving)
+            if arriving or self.moving:
+                self._admit(arriving)
         while self.left:
             self._insert(len(self.load), everyone=True)
 
@@ -142,7 +144,7 @@ class _Walk:
 
     def _make_room(self, tick: int, arriving: int) -> None:
         """Rounds before `tick` if more than `live` would wait after it."""
-        while arriving and self.waiting and arriving + self._after(tick) > self.rules.live:
+        while self.waiting and arriving + self._after(tick) > self.rules.live:
             self._insert(tick, everyone=True)
 
     def _after(self, tick: int) -> int:

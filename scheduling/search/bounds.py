@@ -5,15 +5,57 @@ Bounds of the memory of one strategy are in `scheduling.costs.memory`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
+from dataclasses import dataclass, field
 
 from scheduling.costs.estimate import WIDE, Strategy, Timing, Workload
 from scheduling.costs.hardware import Hardware
+from scheduling.costs.memory import least_memory
 from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import interleaved
 from scheduling.simulate.lockstep import makespan
 from scheduling.simulate.simulation import Options
 from sharding.plan import ParallelPlan
+
+#: Of a workload's strategy on some hardware.
+Bound = Callable[[Workload, Strategy, Hardware], float]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of strategies, worked out once for all searches that ask."""
+
+    workload: Workload
+    hardware: Hardware
+    _known: dict[Hashable, float] = field(default_factory=dict, repr=False, compare=False)
+
+    def memory(self, strategy: Strategy) -> float:
+        """`least_memory`."""
+        return self._once(least_memory, strategy)
+
+    def seconds(self, strategy: Strategy) -> float:
+        """`lower_bound`."""
+        return self._once(self._seconds, strategy)
+
+    def alone(self, strategy: Strategy) -> float:
+        """`decoder_seconds`."""
+        return self._once(decoder_seconds, strategy)
+
+    def _once(self, bound: Bound, strategy: Strategy) -> float:
+        own = strategy
+        plans = [plan.degrees for plan in own.plans.values()]
+        sizes = own.microbatches, own.chunks, own.remat, own.gather, own.placement, own.co_issue
+        key = bound.__name__, *plans, *sizes
+        if key not in self._known:
+            self._known[key] = bound(self.workload, strategy, self.hardware)
+        return self._known[key]
+
+    def _seconds(self, workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+        """What encoders compute depends on the policy and the devices alone."""
+        key = "encoders", strategy.remat, strategy.decoder.devices
+        if key not in self._known:
+            self._known[key] = encoder_compute(workload, strategy, hardware)
+        return lower_bound(workload, strategy, hardware, self._known[key])
 
 
 def lower_bound(

@@ -1,11 +1,14 @@
-"""Plan search: the fastest strategy for a workload on some devices, by branch and bound.
+"""Plan search: a fast strategy for a workload on some devices, by branch and bound.
 
 A strategy may leave devices idle, so that more of them never make the result slower. Strategies
 are enumerated (`scheduling.search.space`) for so many devices each, by families. A number of
 devices, and a family, a decoder with all that its encoders may do, have lower bounds that need no
 schedule (`scheduling.search.bounds`, `least_memory`). Both are looked at in the order of their
 bounds; a strategy is simulated only if its bound is below the best time found, and the search ends
-when no bound is. So the result is the fastest strategy of the space under the cost model.
+when no bound is. So the result is the fastest strategy of the space under the cost model, but for
+two shortcuts: a schedule of many tasks that is made in one way, and is slower than the best by more
+than `GAIN`, is not made in all ways; and of plans of several encoders with equal degrees, which
+share parameters among ranks in other ways, the first that has room stands for all (`SHARED`).
 """
 
 from __future__ import annotations
@@ -20,18 +23,16 @@ from typing import Protocol
 
 from scheduling.costs.estimate import Strategy, Workload, step_times
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.memory import Memory, Sizes, least_memory, step_memory
+from scheduling.costs.memory import Memory, Sizes, step_memory
 from scheduling.costs.times import StepTimes
 from scheduling.programs.compile import compile_program
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.bounds import (
-    decoder_seconds,
-    encoder_compute,
+    Bounds,
     gathers_and_scatters,
     least_compute,
     least_state,
-    lower_bound,
 )
 from scheduling.search.space import Space, decoder_plans, families, members
 from scheduling.simulate.lockstep import makespan, simulate
@@ -174,6 +175,7 @@ def search(
     progress: Progress | None = None,
     within: float = 0.0,
     known: Sequence[Outcome] = (),
+    bounds: Bounds | None = None,
 ) -> Search:
     """The `top` fastest strategies of `space`, at most one of a family's decoder degrees.
 
@@ -186,8 +188,10 @@ def search(
         progress: see `Progress`.
         within: none is faster than what is found by more than this share of its seconds.
         known: what other searches have found, inside the space or outside; they count as found.
+        bounds: of this workload on this hardware, which other searches may have asked for, too.
     """
-    made = _Search(space, workload, hardware, scheduler, top, progress, within)
+    bounds = bounds or Bounds(workload, hardware)
+    made = _Search(space, bounds, scheduler, top, progress, within)
     for outcome in known:
         made.keep(outcome)
     return made.run()
@@ -200,7 +204,7 @@ def leanest(
 
     Args: as for `search`.
     """
-    return _Search(space, workload, hardware, scheduler, 1).leanest()
+    return _Search(space, Bounds(workload, hardware), scheduler, 1).leanest()
 
 
 def fitting(
@@ -210,7 +214,7 @@ def fitting(
 
     Args: as for `search`.
     """
-    found = _Search(space, workload, hardware, scheduler, 1).leanest(enough=space.memory)
+    found = _Search(space, Bounds(workload, hardware), scheduler, 1).leanest(enough=space.memory)
     return found if found and found[1] <= space.memory else None
 
 
@@ -250,8 +254,7 @@ class _Search:
     """The state of a search; `best` holds the outcomes found, the fastest first."""
 
     space: Space
-    workload: Workload
-    hardware: Hardware
+    bounds: Bounds
     scheduler: Scheduler
     top: int
     progress: Progress | None = None
@@ -260,7 +263,16 @@ class _Search:
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
     families: int = 0
-    _encoders: dict[tuple[str, int], float] = field(default_factory=dict)
+
+    @property
+    def workload(self) -> Workload:
+        """What a step computes."""
+        return self.bounds.workload
+
+    @property
+    def hardware(self) -> Hardware:
+        """What computes it."""
+        return self.bounds.hardware
 
     def run(self) -> Search:
         """Families in the order of their bounds, until none can be better.
@@ -320,14 +332,14 @@ class _Search:
             self.families += 1
             if not self._has_room(family):
                 self.refused[LARGE] += 1
-            elif (bound := self._lower_bound(family)) < self.limit:
+            elif (bound := self.bounds.seconds(family)) < self.limit:
                 yield bound, self.families, family
             else:
                 self.refused[SLOW] += 1
 
     def _has_room(self, strategy: Strategy) -> bool:
         """Whether the least memory that a strategy can take is there."""
-        return least_memory(self.workload, strategy, self.hardware) <= self.space.memory
+        return self.bounds.memory(strategy) <= self.space.memory
 
     def leanest(self, enough: float | None = None) -> Lean | None:
         """The strategy that takes the least memory, by branch and bound once more.
@@ -358,7 +370,7 @@ class _Search:
 
     def _by_least_memory(self, found: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
         """With their bounds; of those that are near each other, the one of fewest tasks first."""
-        pairs = [(least_memory(self.workload, own, self.hardware), own) for own in found]
+        pairs = [(self.bounds.memory(own), own) for own in found]
         return sorted(pairs, key=lambda pair: (floor(log(pair[0], STEP)), pair[1].tasks))
 
     def _leaner(self, member: Strategy, found: Lean | None) -> Lean | None:
@@ -373,7 +385,7 @@ class _Search:
 
     def _opened(self, family: Strategy) -> _Family:
         """The members of a family that have room, if the decoder alone is fast enough."""
-        alone = decoder_seconds(self.workload, family, self.hardware)
+        alone = self.bounds.alone(family)
         if alone >= self.limit:
             self.refused["slower, by the decoder's step alone"] += 1
             return _Family([])
@@ -421,14 +433,9 @@ class _Search:
     def _bound(self, member: Strategy, alone: float) -> float:
         names = self.workload.encoders
         ends = gathers_and_scatters(self.workload, member, self.hardware, names)
-        return max(alone + ends, self._lower_bound(member))
-
-    def _lower_bound(self, strategy: Strategy) -> float:
-        """`lower_bound`; what encoders compute depends on the policy and the devices alone."""
-        key = strategy.remat, strategy.decoder.devices
-        if key not in self._encoders:
-            self._encoders[key] = encoder_compute(self.workload, strategy, self.hardware)
-        return lower_bound(self.workload, strategy, self.hardware, self._encoders[key])
+        if alone + ends >= self.limit:
+            return alone + ends
+        return max(alone + ends, self.bounds.seconds(member))
 
     def _try(self, member: Strategy) -> bool:
         """Whether a strategy has room, or would be too slow with any.

@@ -15,14 +15,14 @@ change tasks and heads; activations move in buffers of fixed size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from scheduling.costs.times import StepTimes
-from scheduling.schedules.schedule import Bundle, Schedule
+from scheduling.schedules.schedule import Schedule, Task
 from scheduling.simulate.bundle import BundleClock, BundleTime
 from scheduling.simulate.simulation import (
     USUAL,
@@ -34,7 +34,7 @@ from scheduling.simulate.simulation import (
     StageRun,
     Step,
 )
-from scheduling.simulate.timeline import beats_of, leaving
+from scheduling.simulate.timeline import beats_of
 
 
 def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> Simulation:
@@ -61,8 +61,9 @@ def makespan(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
 def _step(schedule: Schedule, times: StepTimes, options: Options) -> Step:
     modules = {"decoder", *(module for _, module, _ in times.encoders)}
     replicas = options.counted(schedule.stages, schedule.microbatches, modules)
-    plan, clock = _Plan.of(schedule, times, options), BundleClock(options.co_issue)
-    runs = [_Lockstep(plan, replica, clock).run(count) for replica, count in replicas]
+    given = schedule, times, options
+    clock = BundleClock(options.co_issue)
+    runs = [_Lockstep(*given, replica, clock).run(count) for replica, count in replicas]
     return Step(runs, times.scatter, times.update)
 
 
@@ -75,144 +76,138 @@ def _decoder_only(schedule: Schedule) -> Schedule:
     return replace(schedule, encoders=(), ticks=ticks)
 
 
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """What all replicas do.
+class _Lockstep:
+    """One replica's step up to the scatter; `clocks[s]` is where stage s stands, in seconds.
 
     Attributes:
-        options: how.
-        meets, sends, delivers, heads: `[ticks]`, whether the stages meet at a tick's end, something
-            moves to another stage, a microbatch enters the decoder, and which one leaves it.
+        known: what bundles take; bundles that are alike in all that counts are one.
+        which: `[ticks, stages]`, place in `known` of each bundle.
+        heads: `[ticks]`, the microbatch that leaves the decoder, or -1.
+        starts, ends: `[ticks, stages]`, when bundles run.
+        met: `[ticks]`, when the stages have met and sent.
+        done: `[ticks]`, when the tick is over.
     """
 
-    schedule: Schedule
-    times: StepTimes
-    options: Options
-    meets: Sequence[bool]
-    sends: Sequence[bool]
-    delivers: Sequence[bool]
-    heads: Sequence[int | None]
+    def __init__(
+        self,
+        schedule: Schedule,
+        times: StepTimes,
+        options: Options,
+        replica: Replica,
+        clock: BundleClock,
+    ) -> None:
+        self.schedule, self.times, self.options = schedule, times, options
+        self.replica, self.clock = replica, clock
+        self.slow = [replica.slow.get(stage, 1.0) for stage in range(schedule.stages)]
+        self.known, self.which = self._uneven() if replica.lengths else self._even()
+        self.heads, self.delivers = _heads(schedule), _delivers(schedule)
+        self.starts, self.ends = np.zeros((2, *self.which.shape))
+        self.met, self.done = np.zeros((2, len(self.which)))
+        self.clocks = np.zeros(schedule.stages)
 
-    @classmethod
-    def of(cls, schedule: Schedule, times: StepTimes, options: Options) -> _Plan:
-        ticks = range(len(schedule.ticks))
-        heads = [leaving(schedule, tick) for tick in ticks]
-        meets = schedule.meetings.tolist()
-        return cls(schedule, times, options, meets, _sends(schedule), _delivers(schedule), heads)
+    def _even(self) -> tuple[list[BundleTime], np.ndarray]:
+        """`known` and `which` if microbatches are alike."""
+        bundles, index = self.schedule.alike
+        factors = list(dict.fromkeys(self.slow))
+        known = [
+            self._time([Task(kind, 0, part, name) for kind, part, name in own], slow)
+            for slow in factors
+            for own in bundles
+        ]
+        return known, index + len(bundles) * np.array([factors.index(own) for own in self.slow])
 
+    def _uneven(self) -> tuple[list[BundleTime], np.ndarray]:
+        """`known` and `which` if they are not."""
+        known = [
+            self._time(bundle, slow)
+            for row in self.schedule.ticks
+            for slow, bundle in zip(self.slow, row, strict=True)
+        ]
+        return known, np.arange(len(known)).reshape(-1, len(self.slow))
 
-class _Lockstep:
-    """One replica's step up to the scatter; `clocks[s]` is where stage s stands, in seconds."""
-
-    def __init__(self, plan: _Plan, replica: Replica, clock: BundleClock) -> None:
-        self.plan, self.times, self.replica, self.clock = plan, plan.times, replica, clock
-        stages = range(plan.schedule.stages)
-        self.uneven = bool(replica.lengths)
-        self.slow = [replica.slow.get(stage, 1.0) for stage in stages]
-        self.ran: list[list[Ran]] = [[] for _ in stages]
-        self.known: dict[Any, tuple[BundleTime, bool]] = {}
-        self.clocks = [0.0 for _ in stages]
-        self.first: dict[int, float] = {}
-        self.last: dict[int, float] = {}
-        self.start: list[float] = []
-        self.end: list[float] = []
+    def _time(self, tasks: Sequence[Task], slow: float) -> BundleTime:
+        """What a bundle takes."""
+        times = tuple([self.times.time(task) for task in tasks])
+        return self.clock.time(times, self.replica.lengths_of(tasks), slow)
 
     def run(self, count: int) -> Run:
         """All ticks."""
-        prologue, middle, epilogue = self.plan.schedule.phases
+        prologue, middle, epilogue = self.schedule.phases
         gathered = self.times.gather
-        if not self.plan.options.overlap_gather:
-            self._wait(gathered)
+        if not self.options.overlap_gather:
+            self.clocks[:] = gathered
         self._ticks(prologue)
         if middle:
-            self._wait(max(*self.clocks, gathered) + self.times.deliver)
+            self.clocks[:] = max(self.clocks.max(), gathered) + self.times.deliver
         self._ticks(middle)
-        decoded = [max(clock, gathered) for clock in self.clocks]
+        decoded = np.maximum(self.clocks, gathered).tolist()
         self._ticks(epilogue)
-        stages = [self._stage(stage, end) for stage, end in enumerate(decoded)]
-        start, end = np.array(self.start or [0.0]), np.array(self.end or [0.0])
-        beats = beats_of(self.plan.schedule) if self.start else np.zeros(1, int)
-        return Run(self.replica, count, tuple(stages), start, end, beats)
-
-    def _stage(self, stage: int, decoded: float) -> StageRun:
-        """What the stage `stage` did, which ended the middle then."""
-        gathered, options = self.times.gather, self.plan.options
-        done = max(self.clocks[stage], gathered)
-        ready = decoded if options.overlap_gather else done
-        first, last = self.first.get(stage, gathered), self.last.get(stage, decoded)
-        ran = tuple(self.ran[stage])
-        return StageRun(stage, ran, options.co_issue, gathered, first, last, ready, done)
-
-    def _wait(self, until: float) -> None:
-        self.clocks = [until] * len(self.clocks)
+        stages = tuple(self._stage(stage, end) for stage, end in enumerate(decoded))
+        if not len(self.done):
+            return Run(self.replica, count, stages, np.zeros(1), np.zeros(1), np.zeros(1, int))
+        start, beats = self.starts.min(axis=1), beats_of(self.schedule)
+        return Run(self.replica, count, stages, start, self.done, beats)
 
     def _ticks(self, ticks: range) -> None:
+        seconds = np.array([own.seconds for own in self.known])[self.which]
+        meets = self.schedule.meetings.tolist()
         for tick in ticks:
-            self.start.append(min(self.clocks))
-            for stage, bundle in enumerate(self.plan.schedule.ticks[tick]):
-                if bundle:
-                    self._bundle(tick, stage, bundle)
-            if self.plan.meets[tick]:
+            self.starts[tick] = self.clocks
+            self.clocks += seconds[tick]
+            self.ends[tick] = self.clocks
+            if meets[tick]:
                 self._meet(tick)
-            self.end.append(max(self.clocks))
-
-    def _bundle(self, tick: int, stage: int, bundle: Bundle) -> None:
-        start = self.clocks[stage]
-        own, decodes = self._time(stage, bundle)
-        end = self.clocks[stage] = start + own.seconds
-        if decodes:
-            self.first.setdefault(stage, start)
-            self.last[stage] = end
-        self.ran[stage].append(Ran(tick, start, end, bundle, own))
-
-    def _time(self, stage: int, bundle: Bundle) -> tuple[BundleTime, bool]:
-        """What `bundle` takes, and whether it holds a task of the decoder."""
-        slow = self.slow[stage]
-        lengths = self.replica.lengths_of(bundle) if self.uneven else (1.0,) * len(bundle)
-        key = (lengths, slow, *[(task.kind, task.part, task.module) for task in bundle])
-        known = self.known.get(key)
-        if known is None:
-            tasks = tuple([self.times.time(task) for task in bundle])
-            decodes = any(task.module == "decoder" for task in bundle)
-            known = self.known[key] = self.clock.time(tasks, lengths, slow), decodes
-        return known
+            self.done[tick] = self.clocks.max()
 
     def _meet(self, tick: int) -> None:
         """The stages wait for each other, then send, compute the head and deliver."""
-        now = max(self.clocks)
-        if self.plan.sends[tick]:
-            now += self.times.send
-        microbatch = self.plan.heads[tick]
-        if microbatch is not None:
-            now = self._head(tick, microbatch, now)
-        self._wait(now + self.times.deliver * self.plan.delivers[tick])
+        now = self.clocks.max() + self.times.send * self.schedule.moves[tick]
+        self.met[tick] = now
+        if self.heads[tick] >= 0:
+            now = max(now + own.seconds for own in self._head(self.heads[tick]))
+        self.clocks[:] = now + self.times.deliver * self.delivers[tick]
 
-    def _head(self, tick: int, microbatch: int, start: float) -> float:
-        """Head and loss on all stages; when the slowest has done its share."""
-        head, length = (self.times.head,), (self.replica.length("decoder", microbatch),)
-        ends = []
-        for stage, slow in enumerate(self.slow):
-            own = self.clock.time(head, length, slow)
-            ends.append(start + own.seconds)
-            self.ran[stage].append(Ran(tick, start, ends[-1], (), own, microbatch))
-        return max(ends)
+    def _head(self, microbatch: int) -> list[BundleTime]:
+        """What head and loss take, by stage."""
+        length = (self.replica.length("decoder", microbatch),)
+        return [self.clock.time((self.times.head,), length, slow) for slow in self.slow]
+
+    def _stage(self, stage: int, decoded: float) -> StageRun:
+        """What the stage `stage` did, which ended the middle then."""
+        gathered, options = self.times.gather, self.options
+        done = max(float(self.clocks[stage]), gathered)
+        ready = decoded if options.overlap_gather else done
+        busy = np.flatnonzero(self.schedule.decodes[:, stage])
+        first = float(self.starts[busy[0], stage]) if len(busy) else gathered
+        last = float(self.ends[busy[-1], stage]) if len(busy) else decoded
+        ran = partial(self._ran, stage)
+        return StageRun(stage, ran, options.co_issue, gathered, first, last, ready, done)
+
+    def _ran(self, stage: int) -> Iterator[Ran]:
+        """Bundles and heads of a stage."""
+        columns = (own[:, stage].tolist() for own in (self.which, self.starts, self.ends))
+        pairs = zip(*columns, self.met.tolist(), strict=True)
+        for tick, (which, start, end, met) in enumerate(pairs):
+            if bundle := self.schedule.ticks[tick][stage]:
+                yield Ran(tick, start, end, bundle, self.known[which])
+            if (microbatch := self.heads[tick]) >= 0:
+                own = self._head(microbatch)[stage]
+                yield Ran(tick, met, met + own.seconds, (), own, microbatch)
 
 
-def _sends(schedule: Schedule) -> list[bool]:
-    """`[ticks]`: whether a tick makes something that moves to another stage."""
-    moving = {"decoder", *(cut.name for cut in schedule.encoders if cut.stages > 1)}
-    return [
-        any(task.module in moving for bundle in row for task in bundle) for row in schedule.ticks
-    ]
+def _heads(schedule: Schedule) -> list[int]:
+    """`[ticks]`: the microbatch that leaves the last chunk of the last stage, or -1."""
+    heads, last = [-1] * len(schedule.ticks), schedule.chunks - 1
+    for tick, _, task in schedule.found("F", last, schedule.stages - 1):
+        heads[tick] = task.microbatch
+    return heads
 
 
 def _delivers(schedule: Schedule) -> list[bool]:
     """`[ticks]`: whether a microbatch enters the decoder after a tick's meeting."""
     delivers = [False] * len(schedule.ticks)
-    middle = schedule.phases[1]
-    before = schedule.last_meeting
-    for tick, row in enumerate(schedule.ticks):
-        enters = any(task.kind == "F" and task.part == 0 for task in row[0])
-        if enters and before[tick] in middle:
+    middle, before = schedule.phases[1], schedule.last_meeting
+    for tick, *_ in schedule.found("F", 0, 0):
+        if before[tick] in middle:
             delivers[before[tick]] = True
     return delivers

@@ -250,7 +250,15 @@ class Ordered:
 
 
 def simulate_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -> Simulation:
-    """Simulates a step without ticks.
+    """Simulates a step without ticks; raises as `run_order`."""
+    alone = None
+    if step.modules:
+        alone = _run(step.decoder_only(), times, options, _replicas(step, options)).makespan
+    return run_order(step, times, options).simulation(alone)
+
+
+def run_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -> Step:
+    """Runs a step without ticks.
 
     With `Options.overlap_gather`, what a stage runs before its first bundle with a decoder task
     does not wait for the parameters, and what it runs after the last one is beside the scatter.
@@ -259,17 +267,21 @@ def simulate_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -
         ScheduleError: a task stands twice on a stage or waits for one that is nowhere, tasks wait
             for each other, or the options name what the step does not have.
     """
+    return _run(step, times, options, _replicas(step, options))
+
+
+#: Replicas that differ, each with its number.
+Replicas = Sequence[tuple[Replica, int]]
+
+
+def _replicas(step: Ordered, options: Options) -> Replicas:
     modules = {"decoder", *step.modules}
-    replicas = options.counted(len(step.orders), step.microbatches, modules)
+    return options.counted(len(step.orders), step.microbatches, modules)
 
-    def simulated(step: Ordered) -> Step:
-        runs = [_Asynchronous(step, times, options, own).run(count) for own, count in replicas]
-        return Step(runs, times.scatter, times.update)
 
-    alone = None
-    if step.modules:
-        alone = simulated(step.decoder_only()).makespan
-    return simulated(step).simulation(alone)
+def _run(step: Ordered, times: OrderTimes, options: Options, replicas: Replicas) -> Step:
+    runs = [_Asynchronous(step, times, options, own).run(count) for own, count in replicas]
+    return Step(runs, times.scatter, times.update)
 
 
 class _Asynchronous:
@@ -376,7 +388,7 @@ class _Asynchronous:
         if decoder:
             first, last = ran[decoder.start].start, ran[decoder.stop - 1].end
         ready = last if self.overlap else done
-        return StageRun(stage, tuple(ran), self.co_issue, there, first, last, ready, done)
+        return StageRun(stage, lambda: ran, self.co_issue, there, first, last, ready, done)
 
 
 def _decoder_range(order: tuple[Bundle, ...]) -> range:

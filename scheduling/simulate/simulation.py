@@ -17,7 +17,7 @@ waits for all stages of all replicas, as it needs the norm of the whole gradient
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
@@ -196,7 +196,7 @@ class StageRun:
 
     Attributes:
         stage: its number.
-        ran: in the order of time.
+        ran: tells what it ran, in the order of time.
         co_issue: whether tasks of a bundle ran side by side.
         gathered: its parameters are there.
         first, last: start of its first and end of its last decoder task.
@@ -205,7 +205,7 @@ class StageRun:
     """
 
     stage: int
-    ran: tuple[Ran, ...]
+    ran: Callable[[], Iterable[Ran]]
     co_issue: bool
     gathered: float
     first: float
@@ -217,7 +217,7 @@ class StageRun:
     def blocks(self) -> tuple[Block, ...]:
         """What it did, in the order of time."""
         make = Ran.together if self.co_issue else Ran.one_by_one
-        return tuple(block for own in self.ran for block in make(own, self.stage))
+        return tuple(block for own in self.ran() for block in make(own, self.stage))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,7 +16,8 @@ from scheduling.costs.estimate import Strategy, Workload
 from scheduling.costs.hardware import Hardware, Link
 from scheduling.costs.memory import least_memory
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.search.bounds import least_compute, least_state, lower_bound
+from scheduling.search import bounds as of_bounds
+from scheduling.search.bounds import Bounds, least_compute, least_state, lower_bound
 from scheduling.search.branch_and_bound import (
     NEAR,
     SHARED,
@@ -132,6 +134,33 @@ def test_plans_of_several_encoders_that_are_shared_alike_are_simulated_once() ->
     assert found.refused[SHARED] > 0
     assert min(tried) <= found.best[0].seconds <= min(tried) * 1.01
     assert found.simulated < len(tried) / 3
+
+
+def test_effort_is_not_spent_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Schedules that a search makes, and bounds that are worked out anew when all is known."""
+    counts = Counter[str]()
+
+    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **more: Any) -> Any:
+            counts[name] += 1
+            return function(*given, **more)
+
+        return call
+
+    for name in ("lower_bound", "decoder_seconds", "least_memory"):
+        monkeypatch.setattr(of_bounds, name, counted(name, getattr(of_bounds, name)))
+    workload, hardware = small.workload(), small.hardware()
+    space, shared = small.space(8, workload), Bounds(workload, hardware)
+    scheduler = counted("schedules", small.scheduler(workload, hardware))
+    found = search(space, workload, hardware, scheduler, bounds=shared)
+    first = Counter(counts)
+    assert first["schedules"] <= 20
+    known = search(space, workload, hardware, scheduler, known=found.best, bounds=shared)
+    assert known.best[0].seconds == found.best[0].seconds
+    assert counts["schedules"] < 1.5 * first["schedules"]
+    assert {name: counts[name] for name in first if name != "schedules"} == {
+        name: count for name, count in first.items() if name != "schedules"
+    }
 
 
 def test_most_strategies_are_never_simulated() -> None:
