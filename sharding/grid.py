@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from sharding.numbering import Span, numbering, overlap
-from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
+from sharding.plan import AXES, POSITIONS, ROWS, ParallelPlan, PlanError, divisors, factorizations
 
 Axes = tuple[str, ...]
 
@@ -31,7 +31,7 @@ class View:
     """A plan's axes as grid axes; `View()` is a single device.
 
     Attributes:
-        data, fsdp, stage, context, expert, tensor: mesh axis names, slowest first.
+        data, fsdp, stage, expert, context, tensor: mesh axis names, slowest first.
         copies: the last of the tensor axes, along which ranks hold the same heads of keys and
             values, as there are fewer of these than ranks.
         sizes: `(name, size)` of every grid axis, those of other modules included.
@@ -40,8 +40,8 @@ class View:
     data: Axes = ()
     fsdp: Axes = ()
     stage: Axes = ()
-    context: Axes = ()
     expert: Axes = ()
+    context: Axes = ()
     tensor: Axes = ()
     copies: Axes = ()
     sizes: tuple[tuple[str, int], ...] = ()
@@ -49,7 +49,7 @@ class View:
     @property
     def batch(self) -> Axes:
         """Axes over which the rows of a batch are dealt."""
-        return self.data + self.fsdp
+        return self._along(ROWS)
 
     @property
     def vocab(self) -> Axes:
@@ -64,7 +64,7 @@ class View:
     @property
     def sequence(self) -> Axes:
         """Axes over which the positions of a row are dealt between the blocks of a layer."""
-        return self.context + self.tensor
+        return self._along(POSITIONS)
 
     @property
     def tokens(self) -> Axes:
@@ -75,6 +75,9 @@ class View:
     def positions(self) -> Axes:
         """Axes over which rows or their positions are dealt, as the grid orders them."""
         return tuple(axis for axis in self.all if axis in (*self.batch, *self.sequence))
+
+    def _along(self, plan_axes: tuple[str, ...]) -> Axes:
+        return tuple(name for axis in plan_axes for name in getattr(self, axis))
 
     @property
     def all(self) -> Axes:

@@ -10,8 +10,8 @@ devices, the decoder's data 2 x stage 4 x tensor 2::
     encoder data 4,       tensor | data                |    tensor
             tensor 4
 
-Nothing else can be: stages run different tasks at a time, so that the ranks of a context or tensor
-group are on one of them.
+Nothing else can be: stages run different tasks at a time, so that the ranks of an expert, context
+or tensor group are on one of them.
 """
 
 from __future__ import annotations

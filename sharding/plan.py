@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from pydantic import BaseModel, ConfigDict, Field
 
 #: Plan axes from the slowest (across hosts) to the fastest (neighbouring devices).
-AXES = ("data", "fsdp", "stage", "context", "expert", "tensor")
+AXES = ("data", "fsdp", "stage", "expert", "context", "tensor")
+#: Plan axes over which the rows of a batch are dealt.
+ROWS = ("data", "fsdp", "expert")
+#: Plan axes over which the positions of a row are dealt between the blocks of a layer.
+POSITIONS = ("context", "tensor")
 
 
 class PlanError(ValueError):
@@ -31,8 +35,9 @@ class ParallelPlan(BaseModel):
         data: replicas that see different samples and hold all parameters.
         fsdp: replicas that see different samples and share the parameters (ZeRO-3).
         stage: pipeline stages.
+        expert: replicas that see different samples and share the experts of mixture-of-experts
+            layers, holding all other parameters.
         context: splits of one sequence; its ranks exchange heads for positions around attention.
-        expert: splits of the experts of a mixture-of-experts layer.
         tensor: splits of heads, hidden widths and vocabulary (Megatron-LM, with sequence
             parallelism between the blocks).
     """
@@ -42,8 +47,8 @@ class ParallelPlan(BaseModel):
     data: int = Field(1, ge=1)
     fsdp: int = Field(1, ge=1)
     stage: int = Field(1, ge=1)
-    context: int = Field(1, ge=1)
     expert: int = Field(1, ge=1)
+    context: int = Field(1, ge=1)
     tensor: int = Field(1, ge=1)
 
     @property
@@ -58,8 +63,8 @@ class ParallelPlan(BaseModel):
 
     @property
     def batch(self) -> int:
-        """Number of different shares of the batch: data x fsdp."""
-        return self.data * self.fsdp
+        """Number of different shares of the batch: data x fsdp x expert."""
+        return self._degree(ROWS)
 
     @property
     def vocab(self) -> int:
@@ -68,23 +73,26 @@ class ParallelPlan(BaseModel):
 
     @property
     def tokens(self) -> int:
-        """Splits of the tokens of a batch before those of tensor: data x fsdp x context."""
+        """Splits of the tokens of a batch before those of tensor: batch x context."""
         return self.batch * self.context
 
     @property
     def sequence(self) -> int:
         """Splits of a row's positions between the blocks of a layer: context x tensor."""
-        return self.context * self.tensor
+        return self._degree(POSITIONS)
+
+    def _degree(self, axes: tuple[str, ...]) -> int:
+        return math.prod(getattr(self, axis) for axis in axes)
 
     @property
     def inner(self) -> int:
-        """Devices that share the rows of one rank on one stage: context x expert x tensor."""
-        return self.context * self.expert * self.tensor
+        """Devices of a stage that work together in a layer: expert x context x tensor."""
+        return self.expert * self.context * self.tensor
 
     @property
     def groups(self) -> str:
-        """What splits a row, e.g. `context 2 x tensor 4`."""
-        return str(ParallelPlan(context=self.context, expert=self.expert, tensor=self.tensor))
+        """Axes of devices that work together in a layer, e.g. `context 2 x tensor 4`."""
+        return str(ParallelPlan(expert=self.expert, context=self.context, tensor=self.tensor))
 
     @property
     def without_stages(self) -> ParallelPlan:

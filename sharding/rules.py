@@ -1,22 +1,7 @@
-"""Parameter layouts: logical axes of a leaf to axes of a module's view.
-
-=========  ========  ==========================================================
-logical    plan      meaning
-=========  ========  ==========================================================
-chunks     -         virtual chunks of a pipeline, each spread over all stages
-layers     stage     stacked layers
-embed      fsdp      the model width; gathered before use (ZeRO-3)
-heads      tensor    attention heads
-kv_heads   tensor    key and value heads, copied where there are fewer than ranks
-mlp        tensor    hidden width
-vocab      both      rows of the embedding, columns of the head: stage x tensor; padded
-None       -         whole on every rank
-=========  ========  ==========================================================
-"""
+"""Parameter layouts: logical axes of a leaf (`sharding.axes`) to axes of a module's view."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,25 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
+from sharding.axes import LogicalAxes, logical_axis, stored_dimension
 from sharding.collectives import all_gather_as
 from sharding.grid import Axes, View
-
-RULES: Mapping[str, str | None] = {
-    "chunks": None,
-    "layers": "stage",
-    "embed": "fsdp",
-    "heads": "tensor",
-    "kv_heads": "kv_heads",
-    "mlp": "tensor",
-    "vocab": "vocab",
-}
-
-#: The logical axis whose dimension is padded with zeros to a multiple of its ranks.
-PADDED = "vocab"
-#: Logical axes that stack layers; the others are those of one layer's parameter.
-STACKS = ("chunks", "layers")
-
-LogicalAxes = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -69,11 +38,11 @@ class Layout:
 
     def padded(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """`shape` as it is stored: the vocabulary rounded up to a multiple of its ranks."""
-        ranks = self.view.degree(self.view.vocab)
-        return tuple(
-            -(-size // ranks) * ranks if name == PADDED else size
-            for name, size in zip(self.axes, shape, strict=True)
-        )
+        dim = stored_dimension(self.axes, "padded")
+        if dim is None:
+            return shape
+        ranks = self.view.degree(self.mesh_axes[dim])
+        return (*shape[:dim], -(-shape[dim] // ranks) * ranks, *shape[dim + 1 :])
 
     @property
     def sharded(self) -> Axes:
@@ -95,14 +64,14 @@ def mesh_axes(name: str | None, view: View) -> Axes:
     """Grid axes over which a dimension with logical axis `name` is sharded.
 
     Raises:
-        ValueError: `name` has no rule.
+        ValueError: `name` is unknown.
     """
     if name is None:
         return ()
-    if name not in RULES:
-        raise ValueError(f"logical axis {name!r} has no rule; valid: {', '.join(RULES)}")
-    axis = RULES[name]
-    return getattr(view, axis) if axis else ()
+    axis = logical_axis(name)
+    copies = view.copies if axis.stored == "copied" else ()
+    own = (mesh_axis for plan_axis in axis.plan_axes for mesh_axis in getattr(view, plan_axis))
+    return tuple(mesh_axis for mesh_axis in own if mesh_axis not in copies)
 
 
 def layouts(axes: Any, view: View) -> Any:
@@ -122,8 +91,9 @@ def gather_parameters(params: Any, axes: Any, view: View, dtype: jnp.dtype | Non
     """
 
     def leaf(names: LogicalAxes, x: jax.Array) -> jax.Array:
-        if "embed" not in names:
+        dim = stored_dimension(names, "gathered")
+        if dim is None:
             return x
-        return all_gather_as(x, view.fsdp, names.index("embed"), dtype or x.dtype)
+        return all_gather_as(x, mesh_axes(names[dim], view), dim, dtype or x.dtype)
 
     return jax.tree.map(leaf, axes, params, is_leaf=is_axes) if view.fsdp else params

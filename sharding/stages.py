@@ -9,8 +9,8 @@ over the remaining axes only. Eight devices, decoder data 2 x stage 4, encoder d
     inside a stage   [data]
 
 Encoder pipelines (here two for each pipeline of the decoder) are numbered by `stage0`; the
-microbatches are dealt over them by the schedule. Context and tensor groups of all modules lie
-inside a stage, see `sharding.numbering`.
+microbatches are dealt over them by the schedule. Expert, context and tensor groups of all modules
+lie inside a stage, see `sharding.numbering`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class StageViews:
             fsdp = tuple(axis for axis in view.fsdp if axis not in decoder.stage)
             views[name] = replace(view, data=data, fsdp=fsdp, stage=())
         if gather == "step":
-            views = {n: replace(view, data=view.batch, fsdp=()) for n, view in views.items()}
+            views = {n: replace(v, data=v.data + v.fsdp, fsdp=()) for n, v in views.items()}
         pipelines = {
             name: tuple(axis for axis in decoder.stage if axis not in view.stage)
             for name, view in encoders.items()
@@ -76,8 +76,9 @@ def without_stages(plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]
     try:
         JointGrid.build(own)
     except PlanError:
-        update = {"data": 1}
-        return {n: p.model_copy(update=update | {"fsdp": p.batch}) for n, p in own.items()}
+        return {
+            n: p.model_copy(update={"data": 1, "fsdp": p.data * p.fsdp}) for n, p in own.items()
+        }
     return own
 
 

@@ -16,8 +16,8 @@ from sharding.stages import StageViews, without_stages
 
 #: Axes whose product splits what no axis of a plan splits alone.
 PRODUCTS = {"sequence": ("context", "tensor")}
-#: Plan axes that nothing is split over: no family has experts.
-SINGLE_AXES = ("expert",)
+#: Plan axes that share what no family has, and what that is.
+SINGLE_AXES = {"expert": "experts"}
 #: How many plans a message suggests, and of how many.
 PLANS, MOST = 6, 20_000
 #: Parts of a budget that are tried on either side of it.
@@ -130,7 +130,10 @@ def _single(config: ExperimentConfig) -> Iterator[Problem]:
     for name, plan in present_plans(config).items():
         for axis in SINGLE_AXES:
             if getattr(plan, axis) > 1:
-                reason = f"{getattr(plan, axis)} is not supported, only 1 is"
+                reason = (
+                    f"{getattr(plan, axis)} is refused, as {name} has no {SINGLE_AXES[axis]} to "
+                    "share, only 1 is valid; more ranks of rows are data or fsdp"
+                )
                 yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason)
 
 

@@ -26,9 +26,9 @@ from mllm_jax.models.config.encoder import Activation
 from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.positions import Rotary, rotate
 from mllm_jax.models.varying import gelu
+from sharding.axes import LogicalAxes
 from sharding.collectives import all_gather, all_to_all, axis_index, reduce_scatter
 from sharding.grid import View
-from sharding.rules import LogicalAxes
 
 #: What is computed again in a backward rather than kept for it: cheap beside the products, and kept
 #: it would be many times over, in float32. Where a whole layer is computed again, XLA does it once.

@@ -187,5 +187,5 @@ class Planner:
 
 
 def _shared(plan: ParallelPlan) -> ParallelPlan:
-    """`plan` with its parameters shared by all ranks of the batch."""
-    return plan.model_copy(update={"data": 1, "fsdp": plan.batch})
+    """`plan` with its parameters shared by all replicas."""
+    return plan.model_copy(update={"data": 1, "fsdp": plan.data * plan.fsdp})

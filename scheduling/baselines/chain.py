@@ -74,7 +74,7 @@ class Chain:
         """Of the towers, encoders first."""
         decoder = self.strategy.decoder
         # Whole parameters: layers have nothing to gather.
-        whole = decoder.model_copy(update={"data": decoder.batch, "fsdp": 1})
+        whole = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
         plans = dict.fromkeys(self.workload.towers, whole)
         own = replace(self.strategy, plans=plans, pieces={})
         names = [*self.workload.encoders, "decoder"]

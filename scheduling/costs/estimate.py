@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import gcd
+from math import gcd, prod
 
 from scheduling.costs.hardware import Efficiency, Hardware
 from scheduling.costs.times import Segment, StepTimes, TaskTime
@@ -25,6 +25,7 @@ from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
 from scheduling.programs.program import Remat
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.schedule import EncoderPieces, Kind
+from sharding.axes import LogicalAxis, logical_axis
 from sharding.numbering import Span, numbering
 from sharding.plan import ParallelPlan
 
@@ -157,16 +158,26 @@ def elements(
     Args:
         tower: that they belong to.
         fsdp: whether the devices of fsdp share them; else as gathered.
+
+    Raises:
+        ValueError: a logical axis is unknown.
     """
-    degrees = {"heads": plan.tensor, "mlp": plan.tensor, "embed": plan.fsdp if fsdp else 1}
-    degrees["kv_heads"] = gcd(tower.kv_heads, plan.tensor)
     total = 0.0
     for axes, count in parameters.items():
-        share = float(count)
-        for name in axes:
-            share /= degrees.get(name or "", 1)
-        total += share * entries(tower, plan) / tower.outputs if "vocab" in axes else share
+        share, named = float(count), [logical_axis(name) for name in axes if name is not None]
+        for axis in named:
+            share /= _even_shares(axis, tower, plan, fsdp=fsdp)
+        padded = any(axis.stored == "padded" for axis in named)
+        total += share * entries(tower, plan) / tower.outputs if padded else share
     return total
+
+
+def _even_shares(axis: LogicalAxis, tower: TowerProfile, plan: ParallelPlan, *, fsdp: bool) -> int:
+    """Shares of equal size of a dimension; 1 of one that is padded, which `entries` counts."""
+    if axis.stored == "padded" or (axis.stored == "gathered" and not fsdp):
+        return 1
+    degree = axis.degree(plan)
+    return gcd(tower.kv_heads, degree) if axis.stored == "copied" else degree
 
 
 def entries(tower: TowerProfile, plan: ParallelPlan) -> int:
@@ -474,8 +485,7 @@ class Timing:
         plan = self.plan
         if plan.stage == 1:
             return 0.0
-        distance = plan.context * plan.expert * plan.tensor
-        return self.hardware.send_seconds(self.activation / plan.sequence, distance)
+        return self.hardware.send_seconds(self.activation / plan.sequence, plan.inner)
 
     def deliver(self) -> float:
         """Seconds in which a microbatch is embedded: read, summed, and its gradient handed out."""
@@ -522,8 +532,16 @@ class Timing:
     @cached_property
     def stored(self) -> float:
         """Parameters that one device keeps."""
-        own = self.layers * elements(self.tower, self.tower.layer_parameters, self.plan)
-        return own + elements(self.tower, self.tower.rest_parameters, self.plan)
+        return self._stored(experts=False) + self._stored(experts=True)
+
+    def _stored(self, *, experts: bool) -> float:
+        """Parameters of experts, or all others, that one device keeps."""
+        tower, plan = self.tower, self.plan
+        layer, rest = (
+            elements(tower, {k: n for k, n in own.items() if ("experts" in k) == experts}, plan)
+            for own in (tower.layer_parameters, tower.rest_parameters)
+        )
+        return self.layers * layer + rest
 
     @cached_property
     def gathered(self) -> float:
@@ -539,7 +557,10 @@ class Timing:
         if not self.trains:
             return 0.0
         fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.resident, "fsdp")
-        return fsdp + 2 * (self._over_replicas(WIDE * self.stored) + self._over_copies())
+        whole = WIDE * self._stored(experts=False), ("data", "expert", "context")
+        experts = WIDE * self._stored(experts=True), ("data", "context")
+        replicas = self._over_replicas(*whole) + self._over_replicas(*experts)
+        return fsdp + 2 * (replicas + self._over_copies())
 
     def _over_copies(self) -> float:
         """Seconds of a gather, or scatter, over ranks with the same heads of keys and values."""
@@ -550,12 +571,14 @@ class Timing:
         data = WIDE * self.layers * elements(self.tower, own, self.plan)
         return self.hardware.group_seconds(data, self.copies, self.copies)
 
-    def _over_replicas(self, data: float) -> float:
-        """Seconds of a gather, or scatter, over the ranks that hold the same parameters."""
-        plan = self.plan
-        if plan.data == 1 or plan.context == 1:
-            return self.group(data, "context" if plan.data == 1 else "data")
-        return self.hardware.group_seconds(data, plan.data * plan.context, plan.devices)
+    def _over_replicas(self, data: float, axes: tuple[str, ...]) -> float:
+        """Seconds of a gather, or scatter, over `axes`, whose ranks hold the same parameters."""
+        degrees = {axis: n for axis in axes if (n := getattr(self.plan, axis)) > 1}
+        if not data or not degrees:
+            return 0.0
+        if len(degrees) == 1:
+            return self.group(data, *degrees)
+        return self.hardware.group_seconds(data, prod(degrees.values()), self.plan.devices)
 
     def update(self) -> float:
         """Seconds of the optimizer: gradient, parameter and moments read, the latter written."""

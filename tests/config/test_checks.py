@@ -151,11 +151,11 @@ ENDS = ("", ".connector")
         ),
         (
             {"parallel__decoder": {"expert": 4}},
-            ["parallel.decoder.expert: 4", "only 1 is", "valid: data 2 x tensor 2"],
+            ["parallel.decoder.expert: 4", "has no experts", "valid: data 2 x tensor 2"],
         ),
         (
             {"parallel__encoders__vision": {"expert": 4}},
-            ["parallel.encoders.vision.expert: 4", "only 1 is", "data 4"],
+            ["parallel.encoders.vision.expert: 4", "vision has no experts", "data 4"],
         ),
         # names
         ({"parallel__encoders__video": {"data": 4}}, ["parallel.encoders.video", "vision, audio"]),

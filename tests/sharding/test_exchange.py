@@ -22,6 +22,8 @@ PAIRS = [
     (ParallelPlan(tensor=4), ParallelPlan(data=2, fsdp=2)),
     (ParallelPlan(tensor=8), ParallelPlan(data=2, fsdp=2, tensor=2)),
     (ParallelPlan(data=2, fsdp=2, tensor=2), ParallelPlan(data=8)),
+    (ParallelPlan(data=2, expert=2, context=2), ParallelPlan(expert=4, tensor=2)),
+    (ParallelPlan(fsdp=2, expert=2), ParallelPlan(context=2, tensor=2)),
     (ParallelPlan(), ParallelPlan()),
 ]
 
@@ -59,8 +61,8 @@ def test_equals_a_lookup_with_its_gradient(decoder, encoder):
 
         return jax.grad(loss, has_aux=True)(outputs)
 
-    sent = P(source.batch or None, source.tensor or None)
-    got = P(target.batch or None, target.tensor or None)
+    sent = P(source.batch or None, source.sequence or None)
+    got = P(target.batch or None, target.sequence or None)
     run = jax.shard_map(
         body,
         mesh=mesh,

@@ -13,6 +13,7 @@ from mllm_jax.compile.target import Target
 from sharding.grid import Axes, JointGrid, View, refining_plans
 from sharding.mesh import make_mesh
 from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
+from sharding.stages import StageViews
 
 
 @st.composite
@@ -65,7 +66,13 @@ def test_each_view_numbers_the_devices_as_its_plan_does(pair):
     for plan, view in zip(pair, (grid.decoder, grid.views["vision"]), strict=True):
         for axis in AXES:
             assert view.degree(getattr(view, axis)) == getattr(plan, axis) or grid.devices == 1
-        axes = [view.batch, () if own else view.stage, view.context, view.expert, view.tensor]
+        axes = [
+            view.data + view.fsdp,
+            () if own else view.stage,
+            view.expert,
+            view.context,
+            view.tensor,
+        ]
         kept = [tuple(axis for axis in group if axis in inside) for group in axes]
         expected = np.unravel_index(place, [view.degree(group) for group in kept])
         for group, rank in zip(kept, expected, strict=True):
@@ -88,6 +95,23 @@ def test_stages_of_an_encoder_lie_along_the_decoders(pair):
 
 
 @given(plan_pairs())
+def test_the_share_of_rows_of_one_module_lies_inside_the_others(pair):
+    """What `sharding.exchange` relies on, expert ranks included; with stages, inside of one."""
+    try:
+        grid = JointGrid.build({"decoder": pair[0], "vision": pair[1]})
+    except PlanError:
+        return
+    assume(pair[1].stage == 1 or pair[0].stage > 1)
+    views = StageViews.build(grid, "step").views
+    short, long = sorted((view.batch for view in views.values()), key=len)
+    assert long[: len(short)] == short
+    assert {*short} <= {*views["decoder"].positions} == {*views["vision"].positions}
+    for plan, name in zip(pair, views, strict=True):
+        view = grid.views[name]
+        assert view.degree(view.batch) == plan.batch == plan.data * plan.fsdp * plan.expert
+
+
+@given(plan_pairs())
 def test_a_pair_is_refused_only_when_groups_overlap_partly(pair):
     """Without stages; with stages, those of one."""
 
@@ -101,7 +125,8 @@ def test_a_pair_is_refused_only_when_groups_overlap_partly(pair):
             (decoder.devices // decoder.stage) % encoder.inner == 0
         )
         # Rows are dealt by data alone, around the stages.
-        encoder = encoder.model_copy(update={"data": encoder.batch, "fsdp": 1})
+        replicas = encoder.data * encoder.fsdp
+        encoder = encoder.model_copy(update={"data": replicas, "fsdp": 1})
         decoder, own = (p.model_copy(update={"stage": 1}) for p in (decoder, encoder))
         rows = decoder.devices // max(own.inner, 1)
         own = own.model_copy(update={"data": rows})

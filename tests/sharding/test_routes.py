@@ -156,8 +156,8 @@ def exchanged(grid: JointGrid, devices: Sequence[Any]) -> Any:
 
         return jax.grad(loss, has_aux=True)(outputs)
 
-    sent = P(source.batch or None, source.tensor or None)
-    got = P(target.batch or None, target.tensor or None)
+    sent = P(source.batch or None, source.sequence or None)
+    got = P(target.batch or None, target.sequence or None)
     run = jax.shard_map(
         body,
         mesh=make_mesh(grid, devices[: grid.devices]),

@@ -6,6 +6,7 @@ needs the whole array (the global norm, Muon's orthogonalization) says so with c
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import accumulate
@@ -13,14 +14,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import lax
 
 from mllm_jax.config.load import AdamWConfig, MuonConfig, TrainConfig
 from mllm_jax.train.state.freeze import Frozen, group_of
+from sharding.axes import muon_role
 from sharding.collectives import all_gather, axis_index, axis_size, psum, shard_slice, vary
 from sharding.grid import Axes
-from sharding.rules import STACKS, Layout, LogicalAxes
+from sharding.rules import Layout
 
 #: Quintic Newton-Schulz coefficients of Muon (Jordan et al., 2024).
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -112,18 +115,14 @@ def learning_rate(config: TrainConfig) -> optax.Schedule:
 
 def is_matrix(layout: Layout) -> bool:
     """Whether Muon updates the leaf: a hidden matrix, neither table nor vector."""
-    names = set(layout.axes)
-    return "embed" in names and bool(names & {"heads", "kv_heads", "mlp"})
+    roles = {muon_role(name) for name in layout.axes}
+    return roles >= {"model", "hidden"} and "table" not in roles
 
 
 def decays(layout: Layout) -> bool:
     """Whether weight decay applies: every leaf but vectors (norms and biases)."""
-    return "embed" in layout.axes and len(_of_one_layer(layout)) > 1
-
-
-def _of_one_layer(layout: Layout) -> LogicalAxes:
-    """Logical axes without those that stack layers."""
-    return tuple(name for name in layout.axes if name not in STACKS)
+    roles = [muon_role(name) for name in layout.axes]
+    return "model" in roles and len(roles) - roles.count("stack") > 1
 
 
 def global_norm(grads: Any, layouts: Any) -> jax.Array:
@@ -240,18 +239,27 @@ def _own_shard(x: jax.Array, layout: Layout) -> jax.Array:
 
 
 def _to_matrices(x: jax.Array, layout: Layout) -> jax.Array:
-    """A whole leaf as `[layers, rows, columns]`, rows <= columns; "embed" is one side."""
-    own = _of_one_layer(layout)
-    stacked = x.reshape(-1, *x.shape[x.ndim - len(own) :])
-    front = jnp.moveaxis(stacked, own.index("embed") + 1, 1)
-    flat = front.reshape(*front.shape[:2], -1)
+    """A whole leaf as `[matrices, rows, columns]`, rows <= columns; the model width is one side.
+
+    Layers and experts have matrices of their own.
+    """
+    order, stacks = _matrix_order(layout)
+    front = jnp.transpose(x, order)
+    flat = front.reshape(-1, front.shape[stacks], math.prod(front.shape[stacks + 1 :]))
     return flat if flat.shape[1] <= flat.shape[2] else flat.mT
 
 
 def _from_matrices(matrices: jax.Array, shape: tuple[int, ...], layout: Layout) -> jax.Array:
     """The inverse of `_to_matrices` for a leaf of `shape`."""
-    own = _of_one_layer(layout)
-    sizes, embed = shape[len(shape) - len(own) :], own.index("embed")
-    front = (matrices.shape[0], sizes[embed], *sizes[:embed], *sizes[embed + 1 :])
-    flat = matrices if matrices.shape[1] == sizes[embed] else matrices.mT
-    return jnp.moveaxis(flat.reshape(front), 1, embed + 1).reshape(shape)
+    order, stacks = _matrix_order(layout)
+    front = tuple(shape[dim] for dim in order)
+    flat = matrices if matrices.shape[1] == front[stacks] else matrices.mT
+    return jnp.transpose(flat.reshape(front), np.argsort(order).tolist())
+
+
+def _matrix_order(layout: Layout) -> tuple[list[int], int]:
+    """Dimensions of a leaf, those that stack matrices first, then the model width; their number."""
+    rank = {"stack": 0, "model": 1}
+    roles = [muon_role(name) for name in layout.axes]
+    order = sorted(range(len(roles)), key=lambda dim: rank.get(roles[dim] or "", 2))
+    return order, roles.count("stack")

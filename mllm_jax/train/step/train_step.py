@@ -31,10 +31,11 @@ from mllm_jax.train.state.optimizer import global_norm
 from mllm_jax.train.state.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
 from mllm_jax.train.step.media import Views, land, route_specs
 from mllm_jax.train.step.pipeline import Dealing, PipelinedGradients
+from sharding.axes import stored_dimension
 from sharding.collectives import psum, vary
 from sharding.grid import JointGrid, View
 from sharding.mesh import laid_out, shardings
-from sharding.rules import PADDED, is_axes, layouts
+from sharding.rules import is_axes, layouts
 
 #: Of a step without a pipeline.
 NOTHING_DEALT: Mapping[str, Dealing] = MappingProxyType({})
@@ -46,9 +47,9 @@ State = dict[str, Any]
 def padded_leaves(layout: Any) -> dict[str, int]:
     """Dotted names of the parameters that are padded, and the dimension of each."""
     return {
-        leaf_name(path): leaf.axes.index(PADDED)
+        leaf_name(path): dim
         for path, leaf in jax.tree_util.tree_leaves_with_path(layout)
-        if PADDED in leaf.axes
+        if (dim := stored_dimension(leaf.axes, "padded")) is not None
     }
 
 

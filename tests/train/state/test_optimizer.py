@@ -17,9 +17,10 @@ from mllm_jax.train.state.optimizer import (
     is_matrix,
     learning_rate,
     newton_schulz,
+    orthogonalize,
 )
 from mllm_jax.train.step.train_step import specs_like
-from sharding.grid import JointGrid
+from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
@@ -31,6 +32,7 @@ AXES = {
         "k": ("layers", "embed", "kv_heads", None),
         "out": ("layers", "heads", None, "embed"),
         "up": ("layers", "embed", "mlp"),
+        "experts": ("layers", "experts", "embed", "mlp"),
         "bias": ("layers", "mlp"),
         "norm": ("layers", "embed"),
     },
@@ -42,6 +44,7 @@ SHAPES = {
         "k": (3, 4, 2, 3),
         "out": (3, 4, 4, 4),
         "up": (3, 4, 16),
+        "experts": (3, 4, 4, 8),
         "bias": (3, 16),
         "norm": (3, 4),
     },
@@ -92,7 +95,7 @@ def train_config(kind: str, **changes: Any) -> TrainConfig:
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 @pytest.mark.parametrize(
-    "plan", [ParallelPlan(data=2, tensor=2), ParallelPlan(fsdp=2, tensor=4)], ids=str
+    "plan", [ParallelPlan(data=2, expert=2, tensor=2), ParallelPlan(fsdp=2, tensor=4)], ids=str
 )
 def test_sharded_updates_equal_those_of_one_device(kind, plan):
     config = train_config(kind)
@@ -160,14 +163,25 @@ def test_what_no_model_trains_stays_as_it_is():
 def test_which_leaves_are_matrices_and_which_decay():
     layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
     matrix, decay = jax.tree.map(is_matrix, layout), jax.tree.map(decays, layout)
-    assert matrix == {
-        "table": False,
-        "layers": {"q": True, "k": True, "out": True, "up": True, "bias": False, "norm": False},
+    of_layers = dict.fromkeys(("q", "k", "out", "up", "experts"), True)
+    of_layers |= {"bias": False, "norm": False}
+    assert matrix == {"table": False, "layers": of_layers}
+    assert decay == {"table": True, "layers": of_layers}
+
+
+def test_every_expert_has_matrices_of_its_own():
+    """Wherever the axis of experts stands, as if each were a layer of a dense model."""
+    experts = jnp.asarray(np.random.default_rng(0).normal(size=(3, 4, 5, 8)), jnp.float32)
+    leaves = {
+        "experts": (("layers", "experts", "embed", "mlp"), experts),
+        "down": (("layers", "mlp", "experts", "embed"), experts.transpose(0, 3, 1, 2)),
+        "layers": (("layers", "embed", "mlp"), experts.reshape(12, 5, 8)),
     }
-    assert decay == {
-        "table": True,
-        "layers": {"q": True, "k": True, "out": True, "up": True, "bias": False, "norm": False},
-    }
+    layout = layouts({name: axes for name, (axes, _) in leaves.items()}, View())
+    update = orthogonalize(layout, 5).update
+    done, _ = update({name: leaf for name, (_, leaf) in leaves.items()}, optax.EmptyState())
+    np.testing.assert_array_equal(done["experts"].reshape(12, 5, 8), done["layers"])
+    np.testing.assert_array_equal(done["down"].transpose(0, 2, 3, 1), done["experts"])
 
 
 def test_global_norm_counts_every_entry_once():

@@ -22,8 +22,10 @@ from tests.train.models import small_model
 ROWS, TOKENS, BUDGETS = 8, 32, {"vision": 32, "audio": 64}
 
 
-def plan(data: int = 1, fsdp: int = 1, tensor: int = 1, context: int = 1) -> ParallelPlan:
-    return ParallelPlan(data=data, fsdp=fsdp, tensor=tensor, context=context)
+def plan(
+    data: int = 1, fsdp: int = 1, tensor: int = 1, context: int = 1, expert: int = 1
+) -> ParallelPlan:
+    return ParallelPlan(data=data, fsdp=fsdp, tensor=tensor, context=context, expert=expert)
 
 
 @cache
@@ -52,7 +54,7 @@ def batch(model: Any) -> dict[str, Any]:
 @st.composite
 def plan_sets(draw: st.DrawFn) -> dict[str, ParallelPlan]:
     devices = draw(st.sampled_from([1, 2, 4, 8]))
-    choice = st.sampled_from([plan(*degrees) for degrees in factorizations(devices, 4)])
+    choice = st.sampled_from([plan(*degrees) for degrees in factorizations(devices, 5)])
     plans = {name: draw(choice) for name in ("decoder", "vision", "audio")}
     try:
         JointGrid.build(plans)
@@ -93,7 +95,11 @@ SEEDS = st.none() | st.integers(0, 9)
     seed=None,
 )
 @example(
-    plans={"decoder": plan(1, 2, 4), "vision": plan(1, 1, 2, 4), "audio": plan(1, 2, 2, 2)},
+    plans={
+        "decoder": plan(1, 2, 2, expert=2),
+        "vision": plan(1, 1, 2, 2, expert=2),
+        "audio": plan(1, 2, 2, 2),
+    },
     families=("llama", "clip"),
     seed=4,
 )
