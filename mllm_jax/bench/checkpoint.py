@@ -86,7 +86,7 @@ def _turn(
 ) -> dict[str, float]:
     """Seconds of each part; of saves the mean of two."""
     config = experiment.config
-    summed = Checkpoints(folder / "summed", config.checkpoint, experiment.step.regrouping)
+    summed = Checkpoints(folder / "summed", config.checkpoint, experiment.step.form.regrouping)
     described = config.model_dump(mode="json")
     plain = ocp.CheckpointManager(folder / "plain", item_names=("state", "progress", "config"))
     savers: dict[str, tuple[Callable[[int], Any], Callable[[], None]]] = {

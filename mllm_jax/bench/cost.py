@@ -20,16 +20,11 @@ from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.checks import check
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.schedule import pipeline_plan
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
-from mllm_jax.train.state.freeze import Frozen
-from mllm_jax.train.state.optimizer import build_optimizer
 from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.train_step import TrainStep, parameter_layouts
+from mllm_jax.train.step.build import train_step
 from scheduling.costs.hardware import Hardware, named
-from sharding.grid import JointGrid
-from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 
 
@@ -140,11 +135,7 @@ def _steps(config: ExperimentConfig, devices: Sequence[jax.Device]) -> list[_Ste
 
 
 def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _Step:
-    grid = JointGrid.build(config.parallel.plans, config.model.decoder.kv_heads)
-    pipeline = pipeline_plan(config)
-    layout = parameter_layouts(config.model, grid, pipeline is not None)
-    optimizer, frozen = build_optimizer(config.train, layout), Frozen(config.train.freeze)
-    step = TrainStep(config.model, grid, make_mesh(grid, devices), optimizer, pipeline, frozen)
+    step = train_step(config, devices)
     state = step.init(jax.random.key(config.train.seed))
     batch = step.primed(state["params"], place(_microbatches(config), step))
     program = step.step.lower(state, batch).compile()

@@ -23,8 +23,8 @@ from mllm_jax.models.pretrained.files import Tensors, open_tensors
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.rules import Rule, decoder_rules
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.train.experiment import train_step
 from mllm_jax.train.state.regroup import leaf_name
+from mllm_jax.train.step.build import train_step
 
 #: Bytes of a file of the checkpoint.
 FILE = 256 * 10**6
@@ -49,7 +49,7 @@ def bench_import(
     """
     rules = decoder_rules(config.model.decoder)
     released_decoder(config.model.decoder)  # refuses what has no released form
-    step = train_step(config, jax.devices()[: config.parallel.devices])
+    step = train_step(config)
     target = {
         leaf_name(path): leaf
         for path, leaf in jax.tree_util.tree_leaves_with_path(step.abstract["params"]["decoder"])

@@ -7,7 +7,6 @@ are not here (`mllm_jax.compile.target`). `mllm_jax.compile.overlap` reads the c
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from functools import partial
 
 from mllm_jax.bench.pipeline import Row, Tell
@@ -16,7 +15,8 @@ from mllm_jax.compile.overlap import Groups, Overlap, Speeds, loop_share, overla
 from mllm_jax.compile.target import Target, check_installed, for_target, training_batch
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import DeviceError
-from mllm_jax.train.experiment import train_step
+from mllm_jax.train.step.build import train_step, with_plan
+from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.train_step import TrainStep
 from sharding.grid import JointGrid
 
@@ -50,12 +50,12 @@ def measured(config: ExperimentConfig, target: Target, co_issue: bool) -> Row:
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin
-    assert step.pipelined is not None
+    assert isinstance(step.program, PipelineProgram)
     by_kind = overlap(
         parse(compiled.as_text() or ""),
         Speeds.of(target.hardware),
-        partial(within_tensor, step.grid),
-        loop_share(step.pipelined.program),
+        partial(within_tensor, step.program.grid),
+        loop_share(step.program.tables),
     )
     found = sum(by_kind.values(), Overlap())
     return {
@@ -77,10 +77,7 @@ def co_issuing(config: ExperimentConfig, target: Target, co_issue: bool) -> Trai
     """
     if config.parallel.decoder.stage == 1:
         raise DeviceError("parallel.decoder.stage: 1 has no pipeline to measure; valid: 2 or more")
-    step = train_step(config, target.devices())
-    assert step.pipeline is not None  # it has stages
-    plan = replace(step.pipeline, co_issue=co_issue)
-    return TrainStep(step.model, step.grid, step.mesh, step.optimizer, plan, step.frozen)
+    return with_plan(train_step(config, target.devices()), co_issue=co_issue)
 
 
 def within_tensor(grid: JointGrid, groups: Groups) -> bool:

@@ -7,7 +7,7 @@ alike; ratios are taken within one run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,24 +15,22 @@ from typing import Any
 
 import jax
 import numpy as np
-import optax
 from jax.sharding import PartitionSpec
 
 from mllm_jax.calibrate.timing import medians
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.config.schedule import encoder_pieces, pipeline_plan, task_costs
+from mllm_jax.config.schedule import encoder_pieces, task_costs
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import build_step, gradient_step
+from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.train_step import TrainStep
 from scheduling.programs.program import IDLE, BundleKind
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule
 from scheduling.simulate.timeline import timeline
-from sharding.grid import JointGrid
-from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 
 PLACEMENTS = ("first_stage", "prologue", "bubbles")
@@ -88,7 +86,7 @@ def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
     for repetition in range(COMPILATIONS):
         for count in MICROBATCHES:
             tell(f"compiling for {count} microbatches, {repetition + 1} of {COMPILATIONS} times")
-            compiled = _compile(_changed(config, "train", accumulate=count), config.parallel.plans)
+            compiled = _compiled(_changed(config, "train", accumulate=count))
             seconds[count].append(compiled.seconds)
             temporary[count] = compiled.temporary_bytes
             del compiled  # a full memory slows what follows
@@ -105,7 +103,7 @@ def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
 def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]:
     placed = {name: _changed(config, "schedule", encoder_placement=name) for name in PLACEMENTS}
     tell(f"encoder share {share:.0%}: compiling {', '.join(PLACEMENTS)} and one device")
-    programs = {name: _compile(own, config.parallel.plans) for name, own in placed.items()}
+    programs = {name: _compiled(own) for name, own in placed.items()}
     one = _on_every_device(config)
     tell(f"encoder share {share:.0%}: compiling single tasks")
     tasks = _single_tasks(placed, programs)
@@ -146,8 +144,8 @@ def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float
 
 
 def _schedule(step: TrainStep) -> Schedule:
-    assert step.pipeline is not None
-    return step.pipeline.schedule
+    assert step.program.schedule is not None
+    return step.program.schedule
 
 
 def _single_tasks(
@@ -191,11 +189,11 @@ def _rehearsed(
 ) -> Callable[[], Any]:
     """A compiled run of `ticks` bundles of one kind."""
     params, batch = _inputs(config, step)
-    pipelined = step.pipelined
-    assert pipelined is not None
+    pipeline = step.program
+    assert isinstance(pipeline, PipelineProgram)
 
     def body(params: Any, batch: Any) -> jax.Array:
-        return pipelined.rehearse(params, batch, kind, piece, together, ticks)
+        return pipeline.rehearse(params, batch, kind, piece, together, ticks)
 
     specs = step.state_specs["params"]
     run = jax.jit(step.shard(body, specs, PartitionSpec()))
@@ -207,7 +205,9 @@ def _on_every_device(config: ExperimentConfig) -> Callable[[], Any]:
     """The whole step without a pipeline, by every device for itself and all at once."""
     one = {name: ParallelPlan() for name in config.parallel.plans}
     devices = jax.devices()[: config.parallel.devices]
-    runs = [_compile(config, one, [device]).run for device in devices]
+    frozen = Frozen(config.train.freeze)
+    steps = [build_step(config.model, one, frozen=frozen, devices=[device]) for device in devices]
+    runs = [_compile(config, step).run for step in steps]
     workers = ThreadPoolExecutor(len(runs))
 
     def run() -> None:
@@ -216,16 +216,12 @@ def _on_every_device(config: ExperimentConfig) -> Callable[[], Any]:
     return run
 
 
-def _compile(
-    config: ExperimentConfig,
-    plans: Mapping[str, ParallelPlan],
-    devices: Sequence[jax.Device] | None = None,
-) -> Compiled:
-    grid = JointGrid.build(plans, config.model.decoder.kv_heads)
-    mesh = make_mesh(grid, devices or jax.devices()[: grid.devices])
-    pipeline: PipelinePlan | None = pipeline_plan(config) if grid.devices > 1 else None
-    frozen = Frozen(config.train.freeze)
-    step = TrainStep(config.model, grid, mesh, optax.identity(), pipeline, frozen)
+def _compiled(config: ExperimentConfig) -> Compiled:
+    """The gradients of the configured step."""
+    return _compile(config, gradient_step(config))
+
+
+def _compile(config: ExperimentConfig, step: TrainStep) -> Compiled:
     params, batch = _inputs(config, step)
     begin = time.perf_counter()
     program = step.gradients.lower(params, batch).compile()
@@ -244,7 +240,7 @@ def _inputs(config: ExperimentConfig, step: TrainStep) -> tuple[Any, Any]:
     ]
     params = jax.tree.map(
         lambda x, like: jax.device_put(np.asarray(x), like.sharding),
-        step.stored(initial_parameters(config.model, 0)),
+        step.form.stored(initial_parameters(config.model, 0)),
         step.abstract["params"],
     )
     return params, step.primed(params, place(microbatches, step))

@@ -23,8 +23,8 @@ from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.kept import between, packing
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters, compute_dtype
 from mllm_jax.models.parameters import run_layers
-from mllm_jax.train.state.optimizer import build_optimizer
-from mllm_jax.train.step.train_step import TrainStep, parameter_layouts
+from mllm_jax.train.state.stored import StoredForm
+from mllm_jax.train.step.build import build_step
 from scheduling.costs.estimate import WIDE, Strategy, Timing
 from scheduling.costs.hardware import Hardware
 from sharding.collectives import all_gather, ppermute, reduce_scatter, vary
@@ -142,10 +142,9 @@ def _short(config: ExperimentConfig) -> ExperimentConfig:
     return config.model_copy(update={"model": changed})
 
 
-def _grid(model: ModelConfig, plan: ParallelPlan) -> JointGrid:
+def _plans(model: ModelConfig, plan: ParallelPlan) -> dict[str, ParallelPlan]:
     """All towers under one plan."""
-    plans = dict.fromkeys(("decoder", *model.encoders), plan)
-    return JointGrid.build(plans, model.decoder.kv_heads)
+    return dict.fromkeys(("decoder", *model.encoders), plan)
 
 
 def _sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
@@ -198,7 +197,7 @@ class _LayerRun:
 
     def _compiled(self, backward: bool) -> Callable[[], Any]:
         model, name, plan = self.config.model, self.name, self.plan
-        grid = _grid(model, plan)
+        grid = JointGrid.build(_plans(model, plan), model.decoder.kv_heads)
         view, mesh = grid.views[name], make_mesh(grid, self.devices)
         tower = Decoder(model, view) if name == "decoder" else Encoder(model, name, view)
 
@@ -224,7 +223,7 @@ class _LayerRun:
     def _inputs(self, grid: JointGrid, mesh: Mesh) -> tuple[Any, Any]:
         """Layouts and arrays: parameters, activations, and how rows are packed."""
         model, name, view = self.config.model, self.name, grid.views[self.name]
-        shapes, lay = abstract_parameters(model)[0], parameter_layouts(model, grid)
+        shapes, lay = abstract_parameters(model)[0], StoredForm(model, grid).layout
         if name != "decoder":
             shapes, lay = shapes["encoders"], lay["encoders"]
         rows = self.rows * self.plan.batch
@@ -263,11 +262,8 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> Probe:
     """
     config = _short(config)
     train = config.train.model_copy(update={"optimizer": AdamWConfig(), "freeze": ()})
-    model, plan = config.model, ParallelPlan(data=len(devices))
-    grid = _grid(model, plan)
-    mesh = make_mesh(grid, devices)
-    layout = parameter_layouts(model, grid)
-    step = TrainStep(model, grid, mesh, build_optimizer(train, layout))
+    plans = _plans(config.model, ParallelPlan(data=len(devices)))
+    step = build_step(config.model, plans, train=train, devices=devices)
 
     own = step.state_specs
 
@@ -276,16 +272,16 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> Probe:
         params = optax.apply_updates(state["params"], updates)
         return state | {"params": params, "optimizer": optimizer}
 
-    sharded = jax.shard_map(body, mesh=mesh, in_specs=(own, own["params"]), out_specs=own)
+    sharded = jax.shard_map(body, mesh=step.mesh, in_specs=(own, own["params"]), out_specs=own)
     state = step.init(jax.random.key(0))
     grads = jax.tree.map(jnp.ones_like, state["params"])
     program = jax.jit(sharded, donate_argnums=0).lower(state, grads).compile()
     run = InPlace(program, state, (grads,)).run
     whole = replace(workload(config), moments=2, frozen=frozenset())
-    strategy = Strategy(grid.plans)
+    strategy = Strategy(plans)
 
     def predict(hardware: Hardware) -> float:
-        return sum(Timing(whole, strategy, hardware, name).update() for name in grid.plans)
+        return sum(Timing(whole, strategy, hardware, name).update() for name in plans)
 
     return Probe("optimizer: AdamW on these layers", run, predict)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-import optax
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.config.schedule import encoder_pieces, pipeline_plan, task_costs
 from mllm_jax.runtime.devices import peak_flops
 from mllm_jax.runtime.folder import RunError, prepare_folder
@@ -23,11 +21,9 @@ from mllm_jax.train.records.recorder import (
     own_name,
     write_timelines,
 )
-from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.batch import local_rows, place, select_rows
+from mllm_jax.train.step.build import gradient_step, with_plan
 from mllm_jax.train.step.train_step import TrainStep
-from sharding.grid import JointGrid
-from sharding.mesh import make_mesh
 
 
 @dataclass(frozen=True)
@@ -80,19 +76,16 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
         )
     prepare_folder(folder, 0)
     costs = task_costs(config, encoder_pieces(config))
-    records = _records(config, plan) if measure else None
+    records = _records(config) if measure else None
     rate = peak_flops(jax.devices()[0]) or UNKNOWN_RATE
     return Trace(write_timelines(folder, own_name("schedule"), plan.schedule, costs, rate, records))
 
 
-def _records(config: ExperimentConfig, plan: PipelinePlan) -> np.ndarray:
+def _records(config: ExperimentConfig) -> np.ndarray:
     """Times of the second of two steps on synthetic data; the first one warms up."""
-    grid = JointGrid.build(config.parallel.plans, config.model.decoder.kv_heads)
-    recorder = Recorder(grid)
-    mesh = make_mesh(grid, jax.devices()[: grid.devices])
-    observed = replace(plan, observe=recorder)
-    frozen = Frozen(config.train.freeze)
-    step = TrainStep(config.model, grid, mesh, optax.identity(), observed, frozen)
+    step = gradient_step(config)
+    recorder = Recorder(step.program.grid)
+    step = with_plan(step, observe=recorder)
     params = step.init(jax.random.key(config.train.seed))["params"]
     batch = step.primed(params, place(_microbatches(config, step), step))
     for _ in range(2):

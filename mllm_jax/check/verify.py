@@ -15,7 +15,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import optax
 
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
@@ -28,11 +27,9 @@ from mllm_jax.models.config.model import (
     ModelConfig,
 )
 from mllm_jax.models.multimodal import init_parameters
-from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.batch import local_rows, place, select_rows, whole
-from mllm_jax.train.step.train_step import NOTHING_FROZEN, TrainStep
-from sharding.grid import JointGrid
-from sharding.mesh import make_mesh
+from mllm_jax.train.step.build import build_step
 from sharding.plan import ParallelPlan
 
 Plans = Mapping[str, ParallelPlan]
@@ -110,16 +107,15 @@ def loss_and_gradients(
 
     Parameters and gradients are those of the model, layers stacked in their order.
     """
-    grid = JointGrid.build(plans, model.decoder.kv_heads)
-    alone = grid.devices == 1
-    mesh = make_mesh(grid, jax.local_devices()[:1] if alone else jax.devices()[: grid.devices])
-    step = TrainStep(model, grid, mesh, optax.identity(), pipeline, frozen)
+    alone = plans["decoder"].devices == 1
+    own = jax.local_devices()[:1] if alone else None
+    step = build_step(model, plans, pipeline, frozen, devices=own)
     rows = microbatches[0]["decoder"]["tokens"].shape[0]
     chosen = local_rows(step, rows)
     local = [batch if alone else select_rows(batch, chosen) for batch in microbatches]
     placed = jax.tree.map(
         lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
-        jax.tree.map(np.asarray, step.stored(params)),
+        jax.tree.map(np.asarray, step.form.stored(params)),
         step.abstract["params"],
     )
     on_devices = place(local, step)
@@ -129,7 +125,7 @@ def loss_and_gradients(
         program = step.gradients.lower(placed, on_devices).compile(_run_once())
     grads, loss = program(placed, on_devices)
     grads = jax.tree.map(whole, grads)
-    return whole(loss), jax.tree.map(np.asarray, step.canonical(grads))
+    return whole(loss), jax.tree.map(np.asarray, step.form.canonical(grads))
 
 
 def _run_once() -> dict[str, Any]:

@@ -21,7 +21,8 @@ from mllm_jax.compile.overlap import ByKind, Speeds, loop_share, overlap
 from mllm_jax.compile.target import Target, for_target, training_batch
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.memory import memory
-from mllm_jax.train.experiment import train_step
+from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.train_step import TrainStep
 
 GIB = 2**30
@@ -162,9 +163,9 @@ def compile_ahead(
 def collectives_of(step: TrainStep, text: str, target: Target) -> ByKind:
     """Collectives of the compiled `step`, by kind."""
     module, speeds = parse(text), Speeds.of(target.hardware)
-    if step.pipelined is None:
+    if not isinstance(step.program, PipelineProgram):
         return overlap(module, speeds)
-    return overlap(module, speeds, runs=loop_share(step.pipelined.program))
+    return overlap(module, speeds, runs=loop_share(step.program.tables))
 
 
 # ---- memory --------------------------------------------------------------------------------------

@@ -45,7 +45,8 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_heldout_data, together
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.step.batch import local_rows, place, whole
-from mllm_jax.train.step.train_step import batch_spec, gather_media, microbatch_loss
+from mllm_jax.train.step.program import batch_spec
+from mllm_jax.train.step.towers import Towers
 from sharding.collectives import psum
 from sharding.mesh import shardings
 
@@ -65,13 +66,15 @@ class Evaluator:
     def __init__(self, experiment: Experiment) -> None:
         self._config, self._processor = experiment.config, experiment.processor
         self._step, self._trained = experiment.forward, experiment.step
+        self._towers = Towers(self._config.model, self._step.program.views)
         self._source = make_source(self._config.data, "heldout")
         # Every share of the batch must be whole rows, here with the stages of a pipeline as fsdp.
-        shares = math.lcm(*(plan.batch for plan in self._step.grid.plans.values()))
+        grid = self._step.program.grid
+        shares = math.lcm(*(plan.batch for plan in grid.plans.values()))
         rows = -(-self._config.data.rows // shares) * shares
         self._data = self._config.data.model_copy(update={"rows": rows})
         self._rows = local_rows(self._step, rows)
-        specs, tokens = self._step.state_specs["params"], batch_spec(self._step.grid.decoder)
+        specs, tokens = self._step.state_specs["params"], batch_spec(grid.decoder)
         self._decode = compiled_together(
             "decoding", jax.jit(self._step.shard(self._generate, specs, tokens))
         )
@@ -79,8 +82,9 @@ class Evaluator:
         self._sum_losses = compiled_together(
             "held-out losses", jax.jit(self._step.shard(self._summed, specs, scalars))
         )
+        form, trained = self._step.form, self._trained.form
         convert = jax.jit(
-            lambda params: self._step.stored(self._trained.canonical(params)),
+            lambda params: form.stored(trained.canonical(params)),
             out_shardings=shardings(self._step.mesh, specs),
         )
         self._convert = compiled_together("parameters for evaluation", convert)
@@ -240,17 +244,17 @@ class Evaluator:
     def _summed(self, params: Any, batch: Any) -> tuple[jax.Array, jax.Array]:
         """Sum of the losses of one batch, and of its weights."""
         batch = jax.tree.map(lambda leaf: leaf[0], batch)
-        model, views = self._config.model, self._step.grid.views
-        weights = psum(jnp.sum(batch["decoder"]["loss_weight"]), views["decoder"].batch)
-        return microbatch_loss(params, batch, jnp.ones(()), model, views), weights
+        view = self._towers.decoder.view
+        weights = psum(jnp.sum(batch["decoder"]["loss_weight"]), view.batch)
+        return self._towers.loss(params, batch), weights
 
     def _generate(self, params: Any, batch: Any) -> jax.Array:
         """Token ids of one batch `[1, rows, tokens]` with the answers filled in."""
-        model, views = self._config.model, self._step.grid.views
-        view, decoder = views["decoder"], params["decoder"]
+        model, view = self._config.model, self._towers.decoder.view
+        decoder = params["decoder"]
         batch = jax.tree.map(lambda leaf: leaf[0], batch)
         order, end = batch["decoder"]["order"], self._processor.end_id
-        media = gather_media(params, batch, model, views)
+        media = self._towers.media(params, batch)
 
         def step(carry: Decoding) -> Decoding:
             i, tokens, alive, _ = carry
@@ -299,7 +303,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     check_heldout_data(config, processor)
     peers().note("restoring the state", limited=False)
     experiment = Experiment.build(config)
-    regrouping = experiment.step.regrouping
+    regrouping = experiment.step.form.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
     try:
         restored = checkpoints.restore(experiment.step.abstract)

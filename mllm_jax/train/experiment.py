@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import jax
-import optax
 from jax.sharding import Mesh
 
 from data.processing.processor import Processor, make_processor
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
-from mllm_jax.config.schedule import pipeline_plan
-from mllm_jax.train.state.freeze import Frozen
-from mllm_jax.train.state.optimizer import build_optimizer
-from mllm_jax.train.step.train_step import TrainStep, parameter_layouts
+from mllm_jax.train.step.build import build_step, train_step, with_plan
+from mllm_jax.train.step.plain import PlainProgram
+from mllm_jax.train.step.train_step import TrainStep
 from scheduling.schedules.schedule import Observer
 from sharding.grid import JointGrid
-from sharding.mesh import make_mesh, mesh_like
 from sharding.stages import without_stages
 
 #: Positions of a microbatch by resource.
@@ -50,42 +46,22 @@ class Experiment:
             ScheduleError: the pipeline's sizes do not fit together.
             DataError: tokenizer or processor cannot be made.
         """
-        step = train_step(config, jax.devices()[: config.parallel.devices])
+        step = train_step(config)
         processor = make_processor(config.data, modalities(config.model))
-        return cls(config, step.grid, step.mesh, processor, step)
+        return cls(config, step.program.grid, step.mesh, processor, step)
 
     @cached_property
     def forward(self) -> TrainStep:
         """The step whose layouts serve forward passes: without a pipeline, its stages as fsdp."""
-        if self.step.pipeline is None:
+        if isinstance(self.step.program, PlainProgram):
             return self.step
         plans = without_stages(self.config.parallel.plans)
-        grid = JointGrid.build(plans, self.config.model.decoder.kv_heads)
-        return TrainStep(self.config.model, grid, mesh_like(grid, self.mesh), optax.identity())
+        return build_step(self.config.model, plans, devices=self.mesh)
 
     def observed(self, observe: Observer) -> TrainStep:
         """The train step of a pipeline that tells `observe` what the devices do."""
-        step = self.step
-        assert step.pipeline is not None
-        plan = replace(step.pipeline, observe=observe)
-        common = step.model, self.grid, self.mesh, step.optimizer, plan, step.frozen
-        return TrainStep(*common, skips=step.skips)
+        return with_plan(self.step, observe=observe)
 
     def state_bytes(self) -> int:
         """Size of parameters and optimizer state on disk."""
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.step.abstract))
-
-
-def train_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> TrainStep:
-    """The step that trains `config`, on `devices`.
-
-    Raises:
-        PlanError: the plans do not fit the devices.
-        ScheduleError: the pipeline's sizes do not fit together.
-    """
-    grid = JointGrid.build(config.parallel.plans, config.model.decoder.kv_heads)
-    pipeline = pipeline_plan(config)
-    lay = parameter_layouts(config.model, grid, pipeline is not None)
-    optimizer, frozen = build_optimizer(config.train, lay), Frozen(config.train.freeze)
-    mesh, skips = make_mesh(grid, devices), config.train.guard.skip > 0
-    return TrainStep(config.model, grid, mesh, optimizer, pipeline, frozen, skips=skips)

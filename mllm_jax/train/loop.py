@@ -88,7 +88,7 @@ def _train(
     config = experiment.config
     _announce(experiment, console)
     checkpoints = Checkpoints(
-        config.run.path / "checkpoints", config.checkpoint, experiment.step.regrouping
+        config.run.path / "checkpoints", config.checkpoint, experiment.step.form.regrouping
     )
     try:
         peers().note("restoring or making the state", limited=False)
@@ -235,7 +235,7 @@ def _microbatches(
     following: list[Step] | None = None
     for left in range(steps - 1, -1, -1):
         microbatches = following or read()
-        following = read() if experiment.step.ahead and left else None
+        following = read() if experiment.step.program.ahead and left else None
         yield microbatches, following
 
 
@@ -251,7 +251,7 @@ def _batch(
     step = experiment.step
     # After the last step there is none: its work ahead is thrown away.
     batch = place(own, step, following and [m.batch for m in following])
-    if carried is None and step.ahead:
+    if carried is None and step.program.ahead:
         carried = step.primed(state["params"], place(own, step))["carried"]
     return batch | {"carried": carried or {}}
 
@@ -260,7 +260,8 @@ def _traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tupl
     """One step that is measured tick by tick, and its timeline written into the run's folder."""
     config, recorder = experiment.config, Recorder(experiment.grid)
     observed = experiment.observed(recorder)
-    assert observed.pipeline is not None  # a configuration without stages has no trace_step
+    schedule = observed.program.schedule
+    assert schedule is not None  # a configuration without stages has no trace_step
     state, scalars = observed.step(state, batch)
     jax.block_until_ready(scalars)
     jax.effects_barrier()
@@ -268,7 +269,7 @@ def _traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tupl
     write_timelines(
         config.run.path,
         own_name(f"step-{number}"),
-        observed.pipeline.schedule,
+        schedule,
         task_costs(config, encoder_pieces(config)),
         rate,
         recorder.records(),
@@ -284,10 +285,11 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
         the encoders' work that lies in time which the decoder leaves idle; `tick_imbalance`, the
         step's time over what it would be if the stages that work in a tick all took as long.
     """
-    if experiment.step.pipeline is None:
+    schedule = experiment.step.program.schedule
+    if schedule is None:
         return {}
     costs = task_costs(experiment.config, encoder_pieces(experiment.config))
-    line = timeline(experiment.step.pipeline.schedule, costs)
+    line = timeline(schedule, costs)
     figures = {"bubble_share": line.bubble_share, "tick_imbalance": line.tick_imbalance}
     hidden = line.encoder_hidden
     return figures if hidden is None else figures | {"encoder_hidden": hidden}
@@ -348,7 +350,7 @@ def _moved_bytes(model: ModelConfig, microbatch: Step) -> float:
 def _loads(experiment: Experiment, microbatches: list[Step]) -> dict[str, PhaseLoad]:
     """Work of the ranks that each phase is dealt over, microbatch by microbatch."""
     loads: dict[str, PhaseLoad] = {}
-    for name, view in experiment.step.views.items():
+    for name, view in experiment.step.program.views.items():
         ranks = view.degree(view.batch)
         for microbatch in microbatches:
             own = microbatch.stats.loads[name]

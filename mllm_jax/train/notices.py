@@ -91,7 +91,7 @@ class Notices:
 
     def _giants(self, microbatches: Sequence[Step]) -> None:
         """Name samples that alone are more than the mean work of a rank in some phase."""
-        for name, view in self.experiment.step.views.items():
+        for name, view in self.experiment.step.program.views.items():
             ranks = view.degree(view.batch)
             for stats in (microbatch.stats for microbatch in microbatches):
                 rows, (work, sample, row) = stats.loads[name].after, stats.dearest[name]

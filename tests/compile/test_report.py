@@ -20,9 +20,10 @@ from mllm_jax.compile.target import COMPILERS, Target, check_installed, for_targ
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.exits import Exit
-from mllm_jax.train.experiment import Experiment, train_step
+from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import train_step
 from scheduling.costs.hardware import HardwareError
 from tests.configs import ROOT, config, values
 from tests.train.test_pipeline_run import MODEL, PIPELINED, Make
@@ -102,10 +103,10 @@ def test_the_batch_is_what_training_makes(
         microbatches = [next(loader).batch for _ in range(config.train.accumulate)]
     made = place(microbatches, step)
     expected = training_batch(config, step)
-    assert bool(expected["carried"]) == bool(step.ahead) == ("train__freeze" in changes)
+    assert bool(expected["carried"]) == bool(step.program.ahead) == ("train__freeze" in changes)
     assert ("receive" in expected["decoder"]) == (balance == "per_phase")
     assert_alike(expected | {"carried": {}}, made)
-    if step.ahead:
+    if step.program.ahead:
         params = on_devices(step.abstract["params"])
         assert_alike(expected["carried"], step.primed(params, made)["carried"])
         _, scalars = jax.eval_shape(step.step, step.abstract, expected)

@@ -14,9 +14,9 @@ from mllm_jax.config.workload import on_platform, strategy
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.costs.hardware import named
 from scheduling.costs.memory import Memory, step_memory
-from scheduling.programs.compile import compile_program
 from tests.configs import ROOT, config
 
 STAGES: dict[str, Any] = {
@@ -32,11 +32,11 @@ def predicted(experiment: Experiment) -> Memory:
     """What the cost model says."""
     own = on_platform(experiment.config, "cpu")
     tensors = {plan.tensor for plan in own.parallel.plans.values()}
-    pipeline, sizes, pieces = experiment.step.pipeline, None, {}
-    if pipeline is not None:
-        program = compile_program(pipeline.schedule, own.model.remat, not pipeline.co_issue)
-        sizes = program.sizes, {name: one.sizes for name, one in program.encoders.items()}
-        pieces = {cut.name: cut.pieces for cut in pipeline.schedule.encoders}
+    sizes, pieces, program = None, {}, experiment.step.program
+    if isinstance(program, PipelineProgram):
+        tables = program.tables
+        sizes = tables.sizes, {name: one.sizes for name, one in tables.encoders.items()}
+        pieces = {cut.name: cut.pieces for cut in program.schedule.encoders}
     return step_memory(
         traced_workload(own, sorted(tensors)), strategy(own, pieces), named("h100"), sizes
     )

@@ -73,7 +73,7 @@ def begun(config: ExperimentConfig) -> tuple[Any, str]:
     experiment, told = Experiment.build(config), io.StringIO()
     state = initial_state(experiment, Console(file=told, width=1000))
     folder = config.run.path / "checkpoints"
-    checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.regrouping)
+    checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.form.regrouping)
     progress = Progress(0, LoaderState(0)).to_json()
     checkpoints.save(0, state, progress, config.model_dump(mode="json"))
     checkpoints.close()

@@ -45,7 +45,7 @@ Make = Callable[..., ExperimentConfig]
 def save(experiment: Experiment, folder: Path) -> Any:
     """A checkpoint of fresh state; returns its parameters, layers in their order."""
     state = with_moments(experiment.step.init(jax.random.key(1)))
-    checkpoints = Checkpoints(folder, CONFIG, experiment.step.regrouping)
+    checkpoints = Checkpoints(folder, CONFIG, experiment.step.form.regrouping)
     try:
         write(checkpoints, experiment, state, Progress(1, LoaderState(0)))
         checkpoints.wait()
@@ -70,11 +70,11 @@ def with_moments(state: Any) -> Any:
 
 
 def canonical(experiment: Experiment, state: Any) -> Any:
-    return jax.tree.map(np.asarray, experiment.step.canonical(state["params"]))
+    return jax.tree.map(np.asarray, experiment.step.form.canonical(state["params"]))
 
 
 def restore(experiment: Experiment, folder: Path) -> Any:
-    checkpoints = Checkpoints(folder, CONFIG, experiment.step.regrouping)
+    checkpoints = Checkpoints(folder, CONFIG, experiment.step.form.regrouping)
     try:
         found = checkpoints.restore(experiment.step.abstract)
     finally:
@@ -107,7 +107,7 @@ def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> N
         jax.tree.map(np.testing.assert_array_equal, canonical(experiment, state), expected)
         jax.tree.map(np.testing.assert_array_equal, state, with_moments(state))
         source = tmp_path / str(number)
-        checkpoints = Checkpoints(source, CONFIG, experiment.step.regrouping)
+        checkpoints = Checkpoints(source, CONFIG, experiment.step.form.regrouping)
         write(checkpoints, experiment, state, Progress(1, LoaderState(0)))
         checkpoints.close()
     assert state["params"]["decoder"]["embed_tokens"]["embedding"].shape[0] == 130
@@ -159,9 +159,9 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
     frozen = ["vision", "vision.connector", "audio", "audio.connector"]
     changes = MODEL | PIPELINED | {"train__accumulate": 4, "train__freeze": frozen}
     experiment = Experiment.build(small_config(**changes, train__steps=3))
-    assert experiment.step.ahead
+    assert experiment.step.program.ahead
     state, progress = experiment.step.init(jax.random.key(0)), Progress(0, LoaderState(0))
-    checkpoints = Checkpoints(tmp_path, CONFIG, experiment.step.regrouping)
+    checkpoints = Checkpoints(tmp_path, CONFIG, experiment.step.form.regrouping)
 
     def save(state: Any, progress: Progress) -> None:
         if progress.step == 1:
@@ -219,8 +219,8 @@ def test_the_plan_of_another_schedule_is_refused(small_config: Make) -> None:
     from scheduling.programs.compile import compile_program
     from scheduling.schedules.schedule import ScheduleError
 
-    plan = Experiment.build(small_config(**MODEL, **PIPELINED)).step.pipeline
-    assert plan is not None
-    broken = replace(plan.schedule, ticks=plan.schedule.ticks[::-1])
+    schedule = Experiment.build(small_config(**MODEL, **PIPELINED)).step.program.schedule
+    assert schedule is not None
+    broken = replace(schedule, ticks=schedule.ticks[::-1])
     with pytest.raises(ScheduleError, match="tick"):
         compile_program(broken, "full")

@@ -34,6 +34,10 @@ class Frozen(FrozenParts):
         return self.stop({"decoder": params})["decoder"]
 
 
+#: All parameters train.
+NOTHING_FROZEN = Frozen()
+
+
 def group_of(path: tuple[Any, ...]) -> str:
     """What a leaf of the parameters is part of, as `ModelConfig.parts` calls it."""
     keys = tuple(key.key for key in path)

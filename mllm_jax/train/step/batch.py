@@ -12,8 +12,8 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.train.step.media import route_specs, routed
-from mllm_jax.train.step.pipeline import Dealing
-from mllm_jax.train.step.train_step import TrainStep, batch_specs
+from mllm_jax.train.step.program import Dealing
+from mllm_jax.train.step.train_step import TrainStep
 from sharding.exchange import is_ragged
 from sharding.mesh import laid_out, shardings
 
@@ -32,21 +32,22 @@ def place(
             batch if its encoder rows are dealt by themselves.
         following: those of the next step, for one that works ahead; by default the same again.
     """
-    ahead = (microbatches if following is None else following)[: step.ahead]
+    program = step.program
+    ahead = (microbatches if following is None else following)[: program.ahead]
     every = [*microbatches, *ahead]
-    views, view = step.views, step.grid.decoder
+    views, view = program.views, program.grid.decoder
     rows = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
     local = len(every[0]["decoder"]["tokens"])
     total = _total_rows(rows, view.degree(view.batch), local)
     ragged = is_ragged(step.mesh, views["decoder"].positions)
-    routes = routed(every, step.model, views, total, ragged)
+    routes = routed(every, program.model, views, total, ragged)
     modules = [{name: batch[name] for name in ("decoder", "encoders")} for batch in every]
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *modules)
-    layout: Any = shardings(step.mesh, batch_specs(stacked, step.grid, step.dealings))
-    dealt = {name: stacked["encoders"].pop(name) for name in step.dealings}
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *modules) | {"carried": {}}
+    layout: Any = shardings(step.mesh, program.batch_specs(stacked))
+    dealt = {name: stacked["encoders"].pop(name) for name in program.dealings}
     placed = {
         name: jax.tree.map(
-            partial(_deal, step, step.dealings[name]), layout["encoders"].pop(name), tree
+            partial(_deal, step, program.dealings[name]), layout["encoders"].pop(name), tree
         )
         for name, tree in dealt.items()
     }
@@ -55,7 +56,7 @@ def place(
     decoder = batch["decoder"]
     if routes:
         decoder, encoders = _with_routes(step, routes, decoder, encoders)
-    return {"decoder": decoder, "encoders": encoders, "carried": {}}
+    return batch | {"decoder": decoder, "encoders": encoders}
 
 
 def abstract_batch(
@@ -69,9 +70,10 @@ def abstract_batch(
         microbatches: of a step.
         by_routes: whether microbatches list `runs`.
     """
-    every = microbatches + step.ahead
+    program = step.program
+    every = microbatches + program.ahead
     slots = dict.fromkeys(microbatch["encoders"], every)
-    slots |= {name: len(dealing.order) for name, dealing in step.dealings.items()}
+    slots |= {name: len(dealing.order) for name, dealing in program.dealings.items()}
 
     def stacked(count: int, tree: Any) -> Any:
         return jax.tree.map(
@@ -82,22 +84,23 @@ def abstract_batch(
     encoders = {name: stacked(slots[name], x) for name, x in microbatch["encoders"].items()}
     if by_routes:
         nothing = dict.fromkeys(encoders, np.zeros((0, 5), np.int64))
-        ragged = is_ragged(step.mesh, step.views["decoder"].positions)
-        routes = routed([microbatch | {"runs": nothing}], step.model, step.views, rows, ragged)
+        ragged = is_ragged(step.mesh, program.views["decoder"].positions)
+        empty = [microbatch | {"runs": nothing}]
+        routes = routed(empty, program.model, program.views, rows, ragged)
         shapes = {name: own.shapes(slots[name], every) for name, own in routes.items()}
         encoders = {name: x | {"send": shapes[name][0]} for name, x in encoders.items()}
         if routes:
             decoder["receive"] = {name: received for name, (_, received) in shapes.items()}
     batch = {"decoder": decoder, "encoders": encoders, "carried": {}}
-    return step.abstract_primed(laid_out(batch, step.mesh, step.batch_specs(batch)))
+    return step.abstract_primed(laid_out(batch, step.mesh, program.batch_specs(batch)))
 
 
 def _with_routes(step: TrainStep, routes: Any, decoder: Any, encoders: Any) -> tuple[Any, Any]:
     """The routes among the arrays of the modules."""
-    send, receive = route_specs(step.grid.decoder)
+    send, receive = route_specs(step.program.grid.decoder)
     received, sent = {}, {}
     for name, own in routes.items():
-        dealing = step.dealings.get(name)
+        dealing = step.program.dealings.get(name)
         first = dealing.spec[0] if dealing else None
         layout = NamedSharding(step.mesh, PartitionSpec(first, *send))
         sent[name] = encoders[name] | {"send": own.send(layout, dealing and dealing.order)}
@@ -108,7 +111,7 @@ def _with_routes(step: TrainStep, routes: Any, decoder: Any, encoders: Any) -> t
 def _deal(step: TrainStep, dealing: Dealing, layout: NamedSharding, x: np.ndarray) -> jax.Array:
     """Local rows `[microbatches, rows, ...]` in the order of the slots; empty slots hold zeros."""
     rows = NamedSharding(step.mesh, PartitionSpec(dealing.rows or None))
-    total = _total_rows(rows, step.grid.decoder.degree(dealing.rows), x.shape[1])
+    total = _total_rows(rows, step.program.grid.decoder.degree(dealing.rows), x.shape[1])
     where = {row: i for i, row in enumerate(_addressable(rows, total))}
 
     def shard(index: tuple[slice, ...] | None) -> np.ndarray:
@@ -135,8 +138,8 @@ def local_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
 
 def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
     """Rows of a batch of `rows` rows that every process must read, by module."""
-    axes = {name: view.batch for name, view in step.grid.views.items()}
-    axes |= {name: dealing.rows for name, dealing in step.dealings.items()}
+    axes = {name: view.batch for name, view in step.program.grid.views.items()}
+    axes |= {name: dealing.rows for name, dealing in step.program.dealings.items()}
     held: list[dict[str, set[int]]] = [
         {name: set() for name in axes} for _ in range(jax.process_count())
     ]
@@ -151,7 +154,7 @@ def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
 def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:
     """Process that holds each row of a batch of `rows` rows, by module; the first of several."""
     hosts = {}
-    for name, view in step.views.items():
+    for name, view in step.program.views.items():
         layout = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
         own = [step.mesh.devices.size] * rows
         shares: Mapping[Any, Any] = layout.devices_indices_map((rows,))

@@ -1,14 +1,13 @@
-"""The pipelined train step: the model's parts handed to the executor, gradients brought home.
+"""The gradient program of a decoder with stages: towers handed to the executor of a schedule.
 
 ::
 
-    gather parameters (fsdp)  ->  prologue, ticks, epilogue  ->  scatter and sum gradients
+    gather parameters (fsdp)  ->  prologue, ticks, epilogue  ->  scatter gradients
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,134 +21,112 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models import multimodal
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
-from mllm_jax.train.step.media import land
+from mllm_jax.train.step.media import Views
+from mllm_jax.train.step.program import Dealing, GradientProgram, Gradients
 from scheduling.executor.pipeline import Pipeline
 from scheduling.programs.check import check_program
 from scheduling.programs.compile import compile_program
 from scheduling.programs.program import BundleKind, Program
+from scheduling.schedules.schedule import Schedule
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
-from sharding.grid import Axes, JointGrid, View
+from sharding.grid import JointGrid, View
 from sharding.rules import Layout, gather_parameters
 from sharding.stages import StageViews
 
 
-@dataclass(frozen=True)
-class Dealing:
-    """Microbatches of an encoder on the stages that encode them.
-
-    Attributes:
-        order: `[pipelines * slots]`, the microbatch in every slot or -1; from the number of
-            microbatches on it is one of the next step.
-        pipelines: grid axes that number the encoder's pipelines.
-        rows: grid axes over which the rows of a microbatch are dealt.
-    """
-
-    order: np.ndarray
-    pipelines: Axes
-    rows: Axes
-
-    @property
-    def spec(self) -> PartitionSpec:
-        """Layout of an array `[pipelines * slots, rows, ...]`."""
-        return PartitionSpec(self.pipelines or None, self.rows or None)
-
-
-class PipelinedGradients:
-    """Loss and gradients of a step by a pipeline, on local shards inside the `shard_map`.
+class PipelineProgram(GradientProgram):
+    """The program of a decoder with stages.
 
     Args:
         model: its `remat` is the pipeline's policy.
         grid: joint grid of the plans.
-        plan: what runs where and when.
-        layout: tree of `Layout` of the parameters.
         frozen: parameters whose gradients are zero.
+        plan: what runs where and when.
+
+    Attributes:
+        tables: what the executor runs.
     """
 
     def __init__(
-        self,
-        model: ModelConfig,
-        grid: JointGrid,
-        plan: PipelinePlan,
-        layout: Any,
-        frozen: Frozen,
+        self, model: ModelConfig, grid: JointGrid, frozen: Frozen, plan: PipelinePlan
     ) -> None:
-        self.model, self.grid, self.plan, self.layout = model, grid, plan, layout
-        self.frozen = frozen
-        self.program: Program = compile_program(plan.schedule, model.remat, plan.apart)
-        check_program(self.program)
-        self.inside = StageViews.build(grid, plan.gather)
-        self.stack = plan.stack(model)
+        self.plan, self.stack = plan, plan.stack(model)
+        super().__init__(model, grid, frozen, self.stack)
+        self.tables: Program = compile_program(plan.schedule, model.remat, plan.apart)
+        check_program(self.tables)
+        self._inside = StageViews.build(grid, plan.gather)
 
-    def __call__(self, params: Any, batch: Any) -> tuple[jax.Array, Any, dict[str, jax.Array]]:
-        """As `loss_and_gradients` of the step without a pipeline, and what is carried on.
+    def with_plan(self, **changes: Any) -> PipelineProgram:
+        """The same program with other values in its `PipelinePlan`."""
+        return PipelineProgram(self.model, self.grid, self.frozen, replace(self.plan, **changes))
 
-        Raises:
-            ValueError: `batch["carried"]` does not hold what the step before has left.
-        """
-        view, carried = self.grid.decoder, batch["carried"]
-        if carried.keys() != self.carried_specs.keys():
-            raise ValueError(
-                f"carried: {sorted(carried)} is refused; valid: {sorted(self.carried_specs)}, see "
-                "TrainStep.primed"
-            )
-        own = batch["decoder"]["loss_weight"][: self.plan.schedule.microbatches]
-        weight = psum(jnp.sum(own), view.batch)
-        weight = jnp.where(weight > 0, weight, 1)
-        whole = vary(self._gathered(params), view.all)
+    @property
+    def views(self) -> Views:
+        """Views inside a stage."""
+        return self._inside.views
+
+    @property
+    def schedule(self) -> Schedule:
+        """The table of tasks."""
+        return self.plan.schedule
+
+    @property
+    def ahead(self) -> int:
+        """The largest of all encoders; those of others are not encoded."""
+        return max((cut.ahead for cut in self.schedule.encoders), default=0)
+
+    def shares(self, params: Any, batch: Any, weight: jax.Array) -> Gradients:
+        """As this device's stage makes them."""
+        whole = self._whole(params)
         loss, grads, carried = self._pipeline.loss_and_gradients(
-            self._stacked(whole), batch, weight, carried
+            self._stacked(whole), batch, weight, batch["carried"]
         )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
-        return psum(loss, view.tokens), self._home(grads, whole), carried
+        loss = psum(loss, self.grid.decoder.tokens)
+        return Gradients(loss, self._scattered(grads, whole), carried)
 
     def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
         """As `Pipeline.work_ahead`, on parameters as the step keeps them."""
-        whole = vary(self._gathered(params), self.grid.decoder.all)
-        return self._pipeline.work_ahead(self._stacked(whole), batch)
+        return self._pipeline.work_ahead(self._stacked(self._whole(params)), batch)
 
     @cached_property
     def carried_specs(self) -> dict[str, PartitionSpec]:
         """Layouts of what is carried on, `[stages * slots, rows, tokens, d_model]`, by encoder."""
         view = self.grid.decoder
         spec = PartitionSpec(view.stage or None, view.batch or None, view.sequence or None)
-        return {name: spec for name, encoder in self.program.encoders.items() if encoder.carried}
+        return {name: spec for name, encoder in self.tables.encoders.items() if encoder.carried}
 
     def rehearse(
         self, params: Any, batch: Any, kind: BundleKind, piece: int, together: bool, ticks: int
     ) -> jax.Array:
         """As `Pipeline.rehearse`, on parameters as the step keeps them."""
-        whole = self._stacked(vary(self._gathered(params), self.grid.decoder.all))
+        whole = self._stacked(self._whole(params))
         return self._pipeline.rehearse(whole, batch, kind, piece, together, ticks)
 
     @cached_property
     def dealings(self) -> dict[str, Dealing]:
         """How every encoder's microbatches lie on the stages."""
-        return {name: self._dealing(name) for name in self.program.encoders}
+        return {name: self._dealing(name) for name in self.tables.encoders}
 
     def _dealing(self, name: str) -> Dealing:
-        encoder, pipelines = self.program.encoders[name], self.inside.pipelines[name]
+        encoder, pipelines = self.tables.encoders[name], self._inside.pipelines[name]
         order = np.full((self.grid.decoder.degree(pipelines), encoder.slots), -1)
         for microbatch in range(self.plan.schedule.microbatches):
             ahead = microbatch < encoder.cut.ahead
             number = microbatch + ahead * self.plan.schedule.microbatches
             order[encoder.owners[microbatch], encoder.local[microbatch]] = number
-        return Dealing(order.ravel(), pipelines, self.inside.views[name].batch)
+        return Dealing(order.ravel(), pipelines, self.views[name].batch)
 
     @cached_property
     def _pipeline(self) -> Pipeline:
-        schedule, views = self.plan.schedule, self.inside.views
-        decoder = StageDecoder(self.model, views["decoder"], self.frozen)
-        encoders = {
-            name: StageEncoder(self.model, name, views, self.frozen) for name in self.model.encoders
-        }
         layers = {"decoder": self.stack.per_chunk}
-        for cut in schedule.encoders:
+        for cut in self.schedule.encoders:
             layers[cut.name] = self.model.encoders[cut.name].layers // cut.pieces
         return Pipeline(
-            self.program,
-            decoder,
-            encoders,
+            self.tables,
+            self.towers.decoder,
+            self.towers.encoders,
             self.grid.decoder.stage,
             self.grid.decoder.all,
             layers,
@@ -165,12 +142,16 @@ class PipelinedGradients:
         run = chunk * stages + axis_index(self.grid.decoder.stage)
         return run * per_chunk + layer < self.stack.layers
 
+    def _whole(self, params: Any) -> Any:
+        """This device's own copy, gathered if that is done once a step."""
+        return vary(self._gathered(params), self.grid.decoder.all)
+
     def _gathered(self, params: Any) -> Any:
         if self.plan.gather == "layer":
             return params
         dtype = multimodal.compute_dtype(self.model)
         whole = {
-            name: _gather(tree, _module(self.layout, name), self.grid.views[name], dtype)
+            name: _gather(tree, _module(self.form.layout, name), self.grid.views[name], dtype)
             for name, tree in _modules(params).items()
         }
         tree = _tree(whole)
@@ -182,65 +163,16 @@ class PipelinedGradients:
         layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), decoder["layers"])
         return params | {"decoder": decoder | {"layers": layers}}
 
-    def _home(self, grads: Any, whole: Any) -> Any:
-        """Sums over replicas, laid out and typed as the parameters."""
+    def _scattered(self, grads: Any, whole: Any) -> Any:
+        """Shards that lie and are typed as the parameters."""
 
         def leaf(g: jax.Array, p: jax.Array, layout: Layout) -> jax.Array:
             g = g.reshape(p.shape)
-            if self.plan.gather == "step" and "embed" in layout.axes:
-                g = reduce_scatter(g, layout.view.fsdp, layout.axes.index("embed"))
-            return psum(g, layout.replicated)
+            if self.plan.gather == "layer" or "embed" not in layout.axes:
+                return g
+            return reduce_scatter(g, layout.view.fsdp, layout.axes.index("embed"))
 
-        return jax.tree.map(leaf, grads, whole, self.layout)
-
-
-class StageDecoder(multimodal.Decoder):
-    """The decoder's parts for the executor.
-
-    Args:
-        view: inside a stage.
-        frozen: parameters whose gradients are zero.
-    """
-
-    def __init__(self, model: ModelConfig, view: View, frozen: Frozen) -> None:
-        super().__init__(model, view)
-        self._frozen = frozen
-
-    def embed(self, params: Any, batch: Any) -> jax.Array:
-        """As of any decoder."""
-        return super().embed(self._frozen.stop_decoder(params), batch)
-
-    def layer(self, params: Any, x: jax.Array, context: Any) -> jax.Array:
-        """As of any decoder."""
-        return super().layer(self._frozen.stop_decoder(params), x, context)
-
-    def head(self, params: Any, x: jax.Array, batch: Any) -> jax.Array:
-        """As of any decoder."""
-        return super().head(self._frozen.stop_decoder(params), x, batch)
-
-
-class StageEncoder:
-    """An encoder's parts for the executor: `multimodal.Encoder` and the exchange to the decoder.
-
-    Args:
-        views: views inside a stage.
-        frozen: parameters whose gradients are zero.
-    """
-
-    def __init__(
-        self, model: ModelConfig, name: str, views: Mapping[str, View], frozen: Frozen
-    ) -> None:
-        self._encoder = multimodal.Encoder(model, name, views[name])
-        self._name, self._views, self._frozen = name, views, frozen
-        self.frozen = frozen.trunk(name)
-        self.embed, self.context = self._encoder.embed, self._encoder.context
-        self.layer = self._encoder.layer
-
-    def finish(self, params: Any, x: jax.Array, batch: Any, decoder_batch: Any) -> jax.Array:
-        """Norm, connector, and the outputs moved to where they land in the decoder's rows."""
-        outputs = self._encoder.connect(self._frozen.stop_encoder(self._name, params), x, batch)
-        landed = land(outputs, self._name, batch, decoder_batch, self._views)
-        return landed.astype(self._encoder.dtype)
+        return jax.tree.map(leaf, grads, whole, self.form.layout)
 
 
 def _gather(params: Any, layout: Any, view: View, dtype: jnp.dtype) -> Any:

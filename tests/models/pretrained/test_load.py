@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,10 +21,8 @@ from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.rules import Rule, check, decoder_rules
 from mllm_jax.train.state.regroup import leaf_name
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import interleaved
-from sharding.grid import JointGrid
-from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 
@@ -120,12 +117,10 @@ def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path:
     assert len(tensors.files) == 3
     check(tensors, rules)
     for plan, pipeline in PLANS:
-        grid = JointGrid.build({"decoder": plan}, own.decoder.kv_heads)
-        mesh = make_mesh(grid, jax.devices()[: grid.devices])
-        step = TrainStep(own, grid, mesh, optax.identity(), pipeline)
+        step = build_step(own, {"decoder": plan}, pipeline)
         target = by_name(step.abstract["params"]["decoder"])
         found = load(tensors, rules, target)
-        wanted = by_name(jax.tree.map(np.asarray, step.stored(parameters))["decoder"])
+        wanted = by_name(jax.tree.map(np.asarray, step.form.stored(parameters))["decoder"])
         assert found.keys() == wanted.keys()
         for name, leaf in found.items():
             assert leaf.sharding == target[name].sharding, name

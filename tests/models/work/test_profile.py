@@ -17,7 +17,7 @@ from mllm_jax.models.kept import kept_bytes
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
 from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
-from mllm_jax.train.step.train_step import parameter_layouts
+from mllm_jax.train.state.stored import StoredForm
 from scheduling.costs.estimate import Strategy, Timing, Workload
 from scheduling.costs.hardware import named
 from scheduling.costs.work import TRAINING_FACTOR
@@ -113,7 +113,7 @@ def test_a_device_stores_the_shards_of_the_layout(
     plans = {"decoder": ParallelPlan(**decoder), "media": ParallelPlan(**media)}
     shapes, _ = abstract_parameters(config)
     grid = JointGrid.build(plans, config.decoder.kv_heads)
-    layout = modules(parameter_layouts(config, grid))
+    layout = modules(StoredForm(config, grid).layout)
     for name, tree in modules(shapes).items():
         tree = jax.tree.map(
             lambda x, own: np.broadcast_to(0, own.padded(x.shape)), tree, layout[name]

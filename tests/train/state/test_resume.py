@@ -40,7 +40,7 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
     def count(event: str, duration_secs: float, **_: str | int) -> None:
         compiled[0] += event == COMPILED
 
-    checkpoints = Checkpoints(folder, KEEP, experiment.step.regrouping)
+    checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
 
     def after(state: Any, progress: Progress) -> None:
         checkpoints.save(
@@ -59,7 +59,7 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
 
 
 def restored(folder: Path, experiment: Experiment) -> tuple[Any, Progress]:
-    checkpoints = Checkpoints(folder, KEEP, experiment.step.regrouping)
+    checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
     try:
         found = checkpoints.restore(experiment.step.abstract)
     finally:
@@ -128,7 +128,7 @@ def test_a_truncated_checkpoint_gives_way_to_the_newest_whole_one(
     state, progress = restored(folder, experiment)
     assert progress.step == 2
     assert "step 3: leaf " in caplog.text
-    checkpoints = Checkpoints(folder, KEEP, experiment.step.regrouping)
+    checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
 
     def after(state: Any, progress: Progress) -> None:
         checkpoints.save(
@@ -166,7 +166,7 @@ def test_a_checkpoint_of_another_model_is_refused_by_leaf(small_config, whole_ru
 def test_only_the_newest_checkpoints_are_kept(experiment, fresh_state, tmp_path):
     state, progress = fresh_state()
     two = CheckpointConfig(keep=2, every=1)
-    checkpoints = Checkpoints(tmp_path / "checkpoints", two, experiment.step.regrouping)
+    checkpoints = Checkpoints(tmp_path / "checkpoints", two, experiment.step.form.regrouping)
     try:
         for step in (1, 2, 3):
             progress.step = step

@@ -6,7 +6,6 @@ from typing import Any, get_args
 
 import jax
 import numpy as np
-import optax
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
@@ -26,9 +25,8 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.train_step import TrainStep
-from sharding.grid import JointGrid
-from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 
 ROWS = 4
@@ -103,9 +101,7 @@ class Laboratory:
         return np.asarray(loss), jax.tree.map(np.asarray, grads)
 
     def _compiled(self, devices: int, routed: bool) -> tuple[TrainStep, Any, Any]:
-        grid = JointGrid.build(ONE if devices == 1 else FOUR)
-        mesh = make_mesh(grid, jax.devices()[:devices])
-        step = TrainStep(self.config.model, grid, mesh, optax.identity())
+        step = build_step(self.config.model, ONE if devices == 1 else FOUR)
         layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
         params = jax.device_put(self.params, layout)
         _, batch = self.dealt("per_phase" if routed else "none", {}, [0, 1])

@@ -11,7 +11,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import optax
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -23,12 +22,12 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.build import build_step
+from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces, Schedule, Task, gpipe, interleaved
 from sharding.grid import JointGrid
-from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from sharding.stages import StageViews
 from tests.scheduling.placing import at_random, naive, with_prologue
@@ -369,14 +368,12 @@ def test_the_executor_runs_exactly_the_table() -> None:
 def test_buffers_are_not_copied_between_tasks() -> None:
     """What backwards read and forwards write stays where it is."""
     case = Case(placed(interleaved(2, 1, 5), (VISION,), "bubbles"), remat="layer", co_issue=False)
-    grid, count = JointGrid.build(case.plans), case.schedule.microbatches
-    plan = PipelinePlan(case.schedule, co_issue=False)
-    mesh = make_mesh(grid, jax.devices()[: grid.devices])
-    step = TrainStep(model(case.names, case.family, "layer"), grid, mesh, optax.identity(), plan)
+    count, plan = case.schedule.microbatches, PipelinePlan(case.schedule, co_issue=False)
+    step = build_step(model(case.names, case.family, "layer"), case.plans, plan)
     batch = place(microbatches(case.names, case.family, count, count), step)
     compiled = step.gradients.lower(step.abstract["params"], batch).compile()
-    assert step.pipelined is not None
-    program = step.pipelined.program
+    assert isinstance(step.program, PipelineProgram)
+    program = step.program.tables
     slots = {program.sizes.saved, program.encoders["vision"].sizes.saved}
     assert min(slots) > 2, "a layer's loop may copy what is not in a ring buffer"
     copies = [

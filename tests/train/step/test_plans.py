@@ -5,7 +5,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import optax
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
@@ -13,9 +12,8 @@ from hypothesis import strategies as st
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, leaf_errors, loss_and_gradients
 from mllm_jax.train.step.batch import place, select_rows
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.build import build_step
 from sharding.grid import JointGrid
-from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from tests.train.models import small_model
 
@@ -136,11 +134,9 @@ def test_gradients_are_not_trivial():
 def test_accumulation_equals_one_batch():
     model = small_model()
     plans = {"decoder": plan(2), "vision": plan(2), "audio": plan(1, 1, 2)}
-    grid = JointGrid.build(plans)
-    mesh = make_mesh(grid, jax.devices()[:2])
-    step = TrainStep(model, grid, mesh, optax.identity())
+    step = build_step(model, plans)
     params = jax.device_put(
-        step.stored(parameters("llama", "siglip")),
+        step.form.stored(parameters("llama", "siglip")),
         jax.tree.map(lambda x: x.sharding, step.abstract["params"]),
     )
     pieces = [microbatch(model, i, 2) for i in range(2)]

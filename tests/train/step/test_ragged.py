@@ -10,8 +10,8 @@ import pytest
 from mllm_jax.bench.overlap import TARGETS
 from mllm_jax.check.verify import verify
 from mllm_jax.compile.target import Target, training_batch
-from mllm_jax.train.experiment import train_step
 from mllm_jax.train.step import batch as batches
+from mllm_jax.train.step.build import train_step
 from tests.emulation import ragged_on_cpus
 from tests.train.test_pipeline_run import MODEL, PIPELINED, Make
 

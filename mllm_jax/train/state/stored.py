@@ -1,0 +1,95 @@
+"""The stored form of the parameters: layers in groups, the vocabulary padded, shards on the grid.
+
+::
+
+    canonical   decoder.layers.q  [layers, ..]             as the model makes and releases them
+    stored      decoder.layers.q  [chunks, layers / chunks, ..], sharded as `layout` says
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+
+from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.models import multimodal
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.train.state.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
+from sharding.axes import stored_dimension
+from sharding.grid import JointGrid
+from sharding.rules import is_axes, layouts
+
+
+@dataclass(frozen=True)
+class StoredForm:
+    """How a train step keeps the parameters of a model.
+
+    Attributes:
+        model: resolved model configuration.
+        grid: joint grid of the plans.
+        stack: how the decoder's layers are grouped; None if they are stacked as in the model.
+    """
+
+    model: ModelConfig
+    grid: JointGrid
+    stack: LayerStack | None = None
+
+    @cached_property
+    def layout(self) -> Any:
+        """Tree of `Layout`, in the structure of the parameters."""
+        axes = multimodal.parameter_axes(self.model)
+        views, decoder = self.grid.views, axes["decoder"]
+        if self.stack is not None:
+            chunked = jax.tree.map(
+                lambda names: ("chunks", *names), decoder["layers"], is_leaf=is_axes
+            )
+            decoder = decoder | {"layers": chunked}
+        encoders = {name: layouts(tree, views[name]) for name, tree in axes["encoders"].items()}
+        return {"decoder": layouts(decoder, self.grid.decoder), "encoders": encoders}
+
+    @cached_property
+    def specs(self) -> Any:
+        """Tree of `PartitionSpec`, in the structure of the parameters."""
+        return jax.tree.map(lambda leaf: leaf.spec, self.layout)
+
+    @property
+    def regrouping(self) -> Regrouping:
+        """How checkpoints of other plans take this form."""
+        decoder = self.model.decoder
+        return Regrouping(decoder.layers, decoder.vocab_size, self.stack, self._padded)
+
+    def stored(self, params: Any) -> Any:
+        """The model's parameters in this form, with zeros where it pads them."""
+        grouped = self._on_layers(split_layers, params)
+        return jax.tree.map(
+            lambda leaf, layout: resized(leaf, layout.padded(leaf.shape)), grouped, self.layout
+        )
+
+    def canonical(self, params: Any) -> Any:
+        """The inverse of `stored`: layers stacked in their order, and no padding."""
+        stacked = self._on_layers(join_layers, params)
+        return jax.tree.map(lambda leaf, own: resized(leaf, own.shape), stacked, self._shapes)
+
+    @cached_property
+    def _shapes(self) -> Any:
+        return multimodal.abstract_parameters(self.model)[0]
+
+    @property
+    def _padded(self) -> dict[str, int]:
+        """Dotted names of the parameters that are padded, and the dimension of each."""
+        return {
+            leaf_name(path): dim
+            for path, leaf in jax.tree_util.tree_leaves_with_path(self.layout)
+            if (dim := stored_dimension(leaf.axes, "padded")) is not None
+        }
+
+    def _on_layers(self, change: Callable[..., Any], params: Any) -> Any:
+        if self.stack is None:
+            return params
+        decoder = params["decoder"]
+        layers = jax.tree.map(lambda leaf: change(self.stack, leaf), decoder["layers"])
+        return params | {"decoder": decoder | {"layers": layers}}

@@ -1,0 +1,113 @@
+"""The one builder of steps: plans -> grid -> mesh -> gradient program -> update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import optax
+from jax.sharding import Mesh
+
+from mllm_jax.config.load import ExperimentConfig, TrainConfig
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.config.schedule import pipeline_plan
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.train.state.optimizer import build_optimizer
+from mllm_jax.train.step.pipeline import PipelineProgram
+from mllm_jax.train.step.plain import PlainProgram
+from mllm_jax.train.step.program import GradientProgram
+from mllm_jax.train.step.train_step import TrainStep
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh, mesh_like
+from sharding.plan import ParallelPlan
+
+#: Where a step runs: on devices, laid out as suits them, or on those of a mesh, in its order.
+Devices = Sequence[jax.Device] | Mesh
+
+
+def train_step(config: ExperimentConfig, devices: Devices | None = None) -> TrainStep:
+    """The step that trains `config`, by default on the first devices that are present.
+
+    Raises:
+        PlanError: the plans do not fit the devices.
+        ScheduleError: the pipeline's sizes do not fit together.
+    """
+    return _of(config, config.train, devices)
+
+
+def gradient_step(config: ExperimentConfig, devices: Devices | None = None) -> TrainStep:
+    """`train_step` without an optimizer, for its gradients alone.
+
+    Raises:
+        PlanError, ScheduleError: as of `train_step`.
+    """
+    return _of(config, None, devices)
+
+
+def build_step(
+    model: ModelConfig,
+    plans: Mapping[str, ParallelPlan],
+    pipeline: PipelinePlan | None = None,
+    frozen: Frozen = NOTHING_FROZEN,
+    *,
+    train: TrainConfig | None = None,
+    devices: Devices | None = None,
+) -> TrainStep:
+    """A step from its parts.
+
+    Args:
+        model: resolved model configuration.
+        plans: of the decoder and of every encoder, by name.
+        pipeline: how the decoder's stages work together; None without stages.
+        frozen: parameters whose gradients are zero.
+        train: how parameters are updated; by default not at all.
+        devices: as many as the plans are for; by default the first that are present.
+
+    Raises:
+        PlanError: the plans do not fit each other or the devices.
+    """
+    grid = JointGrid.build(plans, model.decoder.kv_heads)
+    program = gradient_program(model, grid, pipeline, frozen)
+    mesh = _mesh(grid, devices)
+    if train is None:
+        return TrainStep(program, mesh, optax.identity())
+    optimizer = build_optimizer(train, program.form.layout)
+    return TrainStep(program, mesh, optimizer, skips=train.guard.skip > 0)
+
+
+def gradient_program(
+    model: ModelConfig,
+    grid: JointGrid,
+    pipeline: PipelinePlan | None = None,
+    frozen: Frozen = NOTHING_FROZEN,
+) -> GradientProgram:
+    """What makes gradients on `grid`; arguments are those of `build_step`."""
+    if pipeline is None:
+        return PlainProgram(model, grid, frozen)
+    return PipelineProgram(model, grid, frozen, pipeline)
+
+
+def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
+    """The same step with other values in the `PipelinePlan` of its program.
+
+    Raises:
+        TypeError: its program is no pipeline.
+    """
+    program = step.program
+    if not isinstance(program, PipelineProgram):
+        raise TypeError(f"{type(program).__name__} has no PipelinePlan; valid: PipelineProgram")
+    return TrainStep(program.with_plan(**changes), step.mesh, step.optimizer, skips=step.skips)
+
+
+def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None) -> TrainStep:
+    frozen, pipeline = Frozen(config.train.freeze), pipeline_plan(config)
+    plans = config.parallel.plans
+    return build_step(config.model, plans, pipeline, frozen, train=train, devices=devices)
+
+
+def _mesh(grid: JointGrid, devices: Devices | None) -> Mesh:
+    if isinstance(devices, Mesh):
+        return mesh_like(grid, devices)
+    return make_mesh(grid, jax.devices()[: grid.devices] if devices is None else devices)

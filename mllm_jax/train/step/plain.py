@@ -1,0 +1,38 @@
+"""The plainest gradient program: microbatch by microbatch, with all layers on every device.
+
+::
+
+    encode (encoder's view)  ->  exchange  ->  decode, loss (decoder's view)  ->  gradients
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mllm_jax.train.step.program import GradientProgram, Gradients
+from sharding.collectives import vary
+
+
+class PlainProgram(GradientProgram):
+    """The program of a decoder without stages."""
+
+    def shares(self, params: Any, batch: Any, weight: jax.Array) -> Gradients:
+        """The gradients of one microbatch after the other, added up."""
+        axes = self.grid.decoder.all
+
+        def loss_of(params: Any, microbatch: Any) -> jax.Array:
+            return self.towers.loss(params, microbatch) / weight
+
+        def add(carry: Any, microbatch: Any) -> tuple[Any, None]:
+            made = jax.value_and_grad(loss_of)(own, microbatch)
+            return jax.tree.map(jnp.add, carry, made), None
+
+        own = vary(params, axes)
+        zeros = vary(jax.tree.map(jnp.zeros_like, own), axes)
+        microbatches = {name: batch[name] for name in ("decoder", "encoders")}
+        (loss, grads), _ = lax.scan(add, (jnp.zeros(()), zeros), microbatches)
+        return Gradients(loss, grads, {})

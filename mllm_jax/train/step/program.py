@@ -1,0 +1,210 @@
+"""What makes the loss and the gradients of a step: one protocol, and a class for each way to run.
+
+::
+
+    batch, parameters  ->  shares of this device  ->  sums over the replicas of each parameter
+      `batch_specs`,       `shares`, the program's      `GradientProgram.__call__`
+      `form`               own
+
+`PlainProgram` runs microbatch by microbatch with all layers on every device, `PipelineProgram` a
+schedule of stages. Another executor is another subclass: `TrainStep` asks for nothing but what
+stands here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.train.state.stored import StoredForm
+from mllm_jax.train.step.media import Views, route_specs
+from mllm_jax.train.step.towers import Towers
+from scheduling.schedules.schedule import Schedule
+from sharding.collectives import psum
+from sharding.grid import Axes, JointGrid, View
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """Microbatches of an encoder on the stages that encode them.
+
+    Attributes:
+        order: `[pipelines * slots]`, the microbatch in every slot or -1; from the number of
+            microbatches on it is one of the next step.
+        pipelines: grid axes that number the encoder's pipelines.
+        rows: grid axes over which the rows of a microbatch are dealt.
+    """
+
+    order: np.ndarray
+    pipelines: Axes
+    rows: Axes
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """Layout of an array `[pipelines * slots, rows, ...]`."""
+        return PartitionSpec(self.pipelines or None, self.rows or None)
+
+
+class Gradients(NamedTuple):
+    """What a program makes of a batch.
+
+    Attributes:
+        loss: divided by the weight of the whole batch; the same on every rank.
+        gradients: float32, in the structure of the parameters; shards that lie as they do.
+        carried: what is carried on to the next step, by encoder.
+    """
+
+    loss: jax.Array
+    gradients: Any
+    carried: dict[str, jax.Array]
+
+
+class GradientProgram(ABC):
+    """Loss and gradients of a step, on local shards inside the `shard_map` of `TrainStep`.
+
+    Args:
+        model: resolved model configuration.
+        grid: joint grid of the plans.
+        frozen: parameters whose gradients are zero.
+        stack: how the decoder's layers are grouped; None if they are stacked as in the model.
+
+    Attributes:
+        form: how parameters are stored.
+    """
+
+    def __init__(
+        self, model: ModelConfig, grid: JointGrid, frozen: Frozen, stack: LayerStack | None = None
+    ) -> None:
+        self.model, self.grid, self.frozen = model, grid, frozen
+        self.form = StoredForm(model, grid, stack)
+
+    def __call__(self, params: Any, batch: Any) -> Gradients:
+        """Loss and gradients of a batch, summed over its microbatches and over replicas.
+
+        Args:
+            params: local shards, as `form` stores them.
+            batch: local rows of a batch from `train.step.batch.place`.
+
+        Raises:
+            ValueError: `batch["carried"]` does not hold what the step before has left.
+        """
+        self._check_carried(batch["carried"])
+        weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch)
+        # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
+        made = self.shares(params, batch, jnp.where(weight > 0, weight, 1))
+        summed = jax.tree.map(
+            lambda g, layout: psum(g, layout.replicated), made.gradients, self.form.layout
+        )
+        return made._replace(gradients=summed)
+
+    @abstractmethod
+    def shares(self, params: Any, batch: Any, weight: jax.Array) -> Gradients:
+        """The loss, and this device's shares of the gradients.
+
+        Every device differentiates its own copy of the parameters, marked as varying over all
+        axes (`vary`): sums over replicas are taken once, behind the last microbatch, and not inside
+        the loops over layers and microbatches.
+
+        Args:
+            params, batch: as of `__call__`.
+            weight: what the sum of the losses is divided by; of the whole batch.
+        """
+
+    def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
+        """What a step with this `batch` would carry on to the next, laid out by `carried_specs`."""
+        del params, batch
+        return {}
+
+    def targets(self, batch: Any) -> jax.Array:
+        """Tokens of the step that have a loss."""
+        return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.decoder.batch)
+
+    # ---- what a program is made of ---------------------------------------------------------------
+
+    @property
+    def views(self) -> Views:
+        """Views of the modules where encoder outputs meet the decoder."""
+        return self.grid.views
+
+    @cached_property
+    def towers(self) -> Towers:
+        """The model's towers under these views."""
+        return Towers(self.model, self.views, self.frozen)
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The table of tasks that runs, of programs that have one."""
+        return None
+
+    @property
+    def ahead(self) -> int:
+        """Microbatches of the next step that this one works ahead for."""
+        return 0
+
+    @property
+    def carried_specs(self) -> dict[str, PartitionSpec]:
+        """Layouts of what is carried on to the next step, by encoder."""
+        return {}
+
+    @property
+    def dealings(self) -> Mapping[str, Dealing]:
+        """How microbatches are dealt to stages, of the encoders of which they are."""
+        return {}
+
+    # ---- batches ---------------------------------------------------------------------------------
+
+    def batch_specs(self, batch: Any) -> Any:
+        """Layouts of a batch `[microbatches, rows, ...]`: rows over each module's batch axes."""
+        send, receive = route_specs(self.grid.decoder)
+
+        def rows(spec: PartitionSpec, tree: Any) -> Any:
+            return jax.tree.map(lambda _: spec, tree)
+
+        def encoder(name: str, tree: Any) -> Any:
+            spec = self._encoder_spec(name)
+            layout = rows(spec, tree)
+            if "send" in tree:
+                layout["send"] = rows(PartitionSpec(spec[0], *send), tree["send"])
+            return layout
+
+        decoder = rows(batch_spec(self.grid.decoder), batch["decoder"])
+        if "receive" in decoder:
+            decoder["receive"] = rows(receive, decoder["receive"])
+        return {
+            "decoder": decoder,
+            "encoders": {name: encoder(name, tree) for name, tree in batch["encoders"].items()},
+            "carried": {name: self.carried_specs[name] for name in batch["carried"]},
+        }
+
+    def _encoder_spec(self, name: str) -> PartitionSpec:
+        if name in self.dealings:
+            return self.dealings[name].spec
+        return batch_spec(self.grid.views[name])
+
+    def _loss_weights(self, batch: Any) -> jax.Array:
+        """Weights of the tokens of this step, without those of microbatches of the next."""
+        weights: jax.Array = batch["decoder"]["loss_weight"]
+        return weights[: len(weights) - self.ahead]
+
+    def _check_carried(self, carried: Mapping[str, Any]) -> None:
+        if carried.keys() != self.carried_specs.keys():
+            raise ValueError(
+                f"carried: {sorted(carried)} is refused; valid: {sorted(self.carried_specs)}, see "
+                "TrainStep.primed"
+            )
+
+
+def batch_spec(view: View) -> PartitionSpec:
+    """Layout of one array `[microbatches, rows, ...]` of the module with `view`."""
+    return PartitionSpec(None, view.batch or None)
