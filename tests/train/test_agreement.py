@@ -63,7 +63,7 @@ def test_looking_at_data_and_evaluating_may_take_long(own, beside, monkeypatch):
     def evaluated(params: Any) -> dict[str, Any]:
         return {"while": part.doing_now}
 
-    step = SimpleNamespace(regrouping=None, abstract=None)
+    step = SimpleNamespace(form=SimpleNamespace(regrouping=None), abstract=None)
     checkpoints = SimpleNamespace(
         restore=lambda _: SimpleNamespace(step=4, state={"params": None}), close=lambda: None
     )
