@@ -28,6 +28,7 @@ from scheduling.programs.check import check_program
 from scheduling.programs.compile import compile_program
 from scheduling.programs.program import BundleKind, Program
 from scheduling.schedules.schedule import Schedule
+from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
 from sharding.grid import JointGrid, View
 from sharding.rules import Layout, gather_parameters
@@ -168,9 +169,10 @@ class PipelineProgram(GradientProgram):
 
         def leaf(g: jax.Array, p: jax.Array, layout: Layout) -> jax.Array:
             g = g.reshape(p.shape)
-            if self.plan.gather == "layer" or "embed" not in layout.axes:
+            dim = stored_dimension(layout.axes, "gathered")
+            if self.plan.gather == "layer" or dim is None:
                 return g
-            return reduce_scatter(g, layout.view.fsdp, layout.axes.index("embed"))
+            return reduce_scatter(g, layout.mesh_axes[dim], dim)
 
         return jax.tree.map(leaf, grads, whole, self.form.layout)
 
