@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +23,25 @@ Words = NDArray[np.int32]
 AXIS = "host"
 
 
+class Begin(Protocol):
+    """How a jitted program of that name begins: for all processes at once, if they need that."""
+
+    def __call__(self, name: str, program: Any) -> Callable[..., jax.Array]:
+        """What is called instead of `program`."""
+
+
 class ProcessCluster:
     """The processes of a run, see `data.loading.on_read.Cluster`.
 
     Sizes are rounded up to powers of two, so that few programs are compiled.
+
+    Args:
+        begin: makes of a program what is called; a network may give processes that compile for
+            longer than others little time to meet.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Begin) -> None:
+        self._begin = begin
         self._room = 1024  # words that a process can tell all others at once
 
     @property
@@ -71,8 +84,13 @@ class ProcessCluster:
         message = np.zeros((1, 1 + room), np.int32)
         message[0, 0] = len(numbers)
         message[0, 1 : 1 + len(numbers)] = numbers[:room]
+        return self._tell(self._global(message))
+
+    @cached_property
+    def _tell(self) -> Callable[[jax.Array], jax.Array]:
+        """`[processes, n]`, dealt over them, to the same on all of them."""
         everywhere = NamedSharding(self._mesh, PartitionSpec())
-        return jax.jit(lambda x: x, out_shardings=everywhere)(self._global(message))
+        return self._begin("numbers to all", jax.jit(lambda x: x, out_shardings=everywhere))
 
     def exchange(
         self, parts: Sequence[Words], sizes: NDArray[np.int64]
@@ -105,7 +123,8 @@ class ProcessCluster:
             return jnp.expand_dims(all_to_all(x[0], (AXIS,)), 0)
 
         spec = PartitionSpec(AXIS)
-        return jax.jit(jax.shard_map(body, mesh=self._mesh, in_specs=spec, out_specs=spec))
+        program = jax.jit(jax.shard_map(body, mesh=self._mesh, in_specs=spec, out_specs=spec))
+        return self._begin("samples to their hosts", program)
 
 
 def _power_of_two(number: int) -> int:

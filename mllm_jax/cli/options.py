@@ -305,7 +305,11 @@ def _train(sub: argparse.ArgumentParser) -> None:
 
 def _processes(sub: argparse.ArgumentParser) -> None:
     group = sub.add_argument_group("several processes (each is started with its own number)")
-    group.add_argument("--coordinator", metavar="HOST:PORT", help="where process 0 listens")
+    help_text = (
+        "where process 0 listens: with several machines a numeric address, as a machine may take "
+        "its own name for a loopback address (127.0.1.1)"
+    )
+    group.add_argument("--coordinator", metavar="HOST:PORT", help=help_text)
     group.add_argument("--processes", type=int, default=1, metavar="N", help="how many there are")
     group.add_argument("--process", type=int, default=0, metavar="I", help="number of this one")
     help_text = "how long to wait for the others (default: 60)"

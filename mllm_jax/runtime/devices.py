@@ -183,7 +183,8 @@ def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> No
         )
     except (RuntimeError, ValueError, OSError) as error:
         raise DeviceError(
-            f"--coordinator {address}: process {met.index} of {met.count} could not join: {error}"
+            f"--coordinator {address}: process {met.index} of {met.count} could not join JAX's own "
+            f"coordinator{f', which process 0 begins at {met.bind}' * bool(met.bind)}: {error}"
         ) from error
 
 

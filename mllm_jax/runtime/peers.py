@@ -17,6 +17,7 @@ for a collective, and can end itself while it is stuck in one.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import threading
@@ -31,7 +32,9 @@ from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import JoinError, PeerError, Peers, end_process, take_part
 from mllm_jax.runtime.relay import Relay
 from mllm_jax.runtime.watch import Limits, Peer, fault
-from mllm_jax.runtime.wire import LONGEST, Address, Line, Message
+from mllm_jax.runtime.wire import LONGEST, Address, Line, Message, hold_port
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -224,10 +227,11 @@ class Member(Together):
                 return Line(*found)
             except OSError as error:  # TimeoutError is one, too
                 if time.monotonic() + 0.2 > deadline:
+                    hint = await asyncio.to_thread(_hint, self._address)
                     raise PeerError(
                         f"process {self.index} of {self.count} found no process 0 at "
                         f"{self._address} within {seconds:g} s ({_reason(error)}); is it started, "
-                        "with the same --coordinator? (--join-seconds waits longer)"
+                        f"with the same --coordinator? (--join-seconds waits longer){hint}"
                     ) from None
             await asyncio.sleep(0.2)
 
@@ -274,7 +278,7 @@ class First(Together):
 
     async def _meet(self, seconds: float) -> None:
         try:
-            await asyncio.start_server(
+            server = await asyncio.start_server(
                 self._greet, self._address.host, self._address.port, limit=LONGEST
             )
         except OSError as error:
@@ -282,6 +286,9 @@ class First(Together):
                 f"process 0 cannot listen at {self._address} ({_reason(error)}); valid: a free "
                 "port and an address of this machine for --coordinator"
             ) from None
+        hint = await asyncio.to_thread(_hint, self._address)
+        if hint:
+            logger.warning("%s", hint.removeprefix("; "))
         try:
             async with asyncio.timeout(seconds):
                 await self._complete
@@ -290,11 +297,13 @@ class First(Together):
             why = (
                 f"process{'es' * (len(missing) > 1)} {', '.join(map(str, missing))} of "
                 f"{self.count} did not come to {self._address} within {seconds:g} s; are they "
-                "started, with the same --coordinator? (--join-seconds waits longer)"
+                f"started, with the same --coordinator? (--join-seconds waits longer){hint}"
             )
             await self._refuse(why, wrong=False)
+            server.close()
             raise PeerError(why) from None
-        self.bind = self.coordinator = Address(self._address.host, _free_port(self._address.host))
+        self._held = hold_port(self._address.host)
+        self.bind = self.coordinator = Address(self._address.host, self._held.getsockname()[1])
         self._tell("welcome", host=self._own.host, pid=self._own.pid, port=self.bind.port)
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -387,13 +396,14 @@ class First(Together):
         await asyncio.gather(*(line.finish() for line in self._lines.values()))
 
 
-def _free_port(host: str) -> int:
-    """A port at `host` that nobody has at this moment."""
-    family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
-    with socket.socket(family) as probe:
-        probe.bind((host, 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _hint(address: Address) -> str:
+    """What to say of an address that other machines may not reach."""
+    if not address.is_own_name:
+        return ""
+    return (
+        f"; {address.host} is a loopback address here, which other machines cannot reach: with "
+        "several machines give --coordinator the number of an address of process 0's network"
+    )
 
 
 def _reason(error: OSError) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
+import socket
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +41,41 @@ class Address:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_own_name(self) -> bool:
+        """Whether the host is a name that stands for this machine alone, where it is looked up.
+
+        Debian gives a machine's own name the address 127.0.1.1; `localhost` is meant to be that.
+        """
+        if self.host == "localhost" or _is_number(self.host):
+            return False
+        try:
+            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        except OSError:  # whoever listens or connects there will say so
+            return False
+        return all(ipaddress.ip_address(own[4][0]).is_loopback for own in found)
+
+
+def hold_port(host: str) -> socket.socket:
+    """A free port at `host`, which is held until the socket is closed.
+
+    Nobody is given that port meanwhile, but for a server that asks for that very one and allows
+    others (`SO_REUSEPORT`), as gRPC's do; it gets all connections, as the socket does not listen.
+    """
+    family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
+    held = socket.socket(family)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind((host, 0))
+    return held
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Line:

@@ -30,6 +30,7 @@ from mllm_jax.runtime.agreement import agree, flat
 from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import process_rows, row_hosts
@@ -52,7 +53,8 @@ def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
     common = source, experiment.processor, config.data, config.train.seed
     rows, own = process_rows(experiment.step, config.data.rows), consumer(experiment)
     if config.data.lengths == "on_read":
-        return together(lambda: ReadingLoader(*common, rows, state, own, ProcessCluster()))
+        hosts = ProcessCluster(compiled_together)
+        return together(lambda: ReadingLoader(*common, rows, state, own, hosts))
     here, lengths = (
         rows[jax.process_index()],
         shared_lengths(config, experiment.processor, source),

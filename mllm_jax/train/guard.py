@@ -21,6 +21,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
@@ -148,7 +149,8 @@ def _finite(leaves: Sequence[jax.Array]) -> np.ndarray:
 
 @cache
 def _program(layout: NamedSharding) -> Any:
-    return jax.jit(_all_finite, out_shardings=layout)
+    program = jax.jit(_all_finite, out_shardings=layout)
+    return compiled_together("the look at a state", program)
 
 
 def _all_finite(leaves: list[jax.Array]) -> jax.Array:

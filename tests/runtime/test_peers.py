@@ -12,6 +12,10 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.part import PeerError
+from mllm_jax.runtime.peers import join
+from mllm_jax.runtime.watch import Limits
+from mllm_jax.runtime.wire import Address, hold_port
 from tests.configs import ROOT
 
 Process = subprocess.Popen[str]
@@ -175,6 +179,31 @@ def test_a_number_that_is_taken_is_refused_and_the_others_go_on(processes, addre
     add(processes, 2, 3, address)
     for process in (processes[0], processes[1], processes[3]):
         ends(process, Exit.OK)
+
+
+@pytest.mark.parametrize("host", ["named-after-debian", "localhost", "127.0.0.1"])
+def test_process_0_warns_of_a_name_that_is_loopback(host, monkeypatch, caplog):
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", free_port()))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    for index in (1, 0):
+        with pytest.raises(PeerError, match="with the same --coordinator") as failure:
+            join(index, 2, Address(host, found[0][4][1]), Limits(), 0.1)
+        hint = "named-after-debian is a loopback address here"
+        assert (hint in str(failure.value)) == (host == "named-after-debian")
+    warned = [record.message for record in caplog.records if hint in record.message]
+    assert len(warned) == (host == "named-after-debian")
+
+
+def test_a_held_port_is_given_to_nobody_but_who_shares_it():
+    with hold_port("127.0.0.1") as held, socket.socket() as other, socket.socket() as sharing:
+        with pytest.raises(OSError, match="already in use"):
+            other.bind(held.getsockname())
+        sharing.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sharing.bind(held.getsockname())
+        sharing.listen()
+        for _ in range(8):
+            with socket.create_connection(held.getsockname(), timeout=5):
+                sharing.accept()[0].close()
 
 
 def test_a_port_that_is_taken_and_an_address_of_elsewhere_are_told(processes):

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.runtime.together import compiled_together
 from sharding.grid import Axes
 
 Shape = tuple[int, ...]
@@ -66,19 +67,31 @@ class Regrouping:
         return jax.tree_util.tree_map_with_path(leaf, target)
 
     def convert(self, restored: Any, target: Any) -> Any:
-        """Arrays as they lay on disk to the shapes and layouts of `target`, leaf by leaf."""
+        """Arrays as they lay on disk to the shapes and layouts of `target`."""
+        stored, tree = jax.tree_util.tree_flatten_with_path(restored)
+        leaves = {leaf_name(path): leaf for path, leaf in stored}
+        wanted = dict(zip(leaves, jax.tree.leaves(target), strict=True))
+        others = {name: x for name, x in leaves.items() if x.shape != wanted[name].shape}
+        if others:
+            leaves |= self._converted(others, {name: wanted[name] for name in others})
+        return jax.tree.unflatten(tree, list(leaves.values()))
 
-        def leaf(path: Any, x: jax.Array, wanted: jax.ShapeDtypeStruct) -> jax.Array:
-            if x.shape == wanted.shape:
-                return x
-            change, how = (
-                (self._regroup, x.ndim == len(self._rest(wanted.shape)) + 2)
-                if _of_layers(leaf_name(path))
-                else (resized, wanted.shape)
-            )
-            return jax.jit(change, static_argnums=1, out_shardings=wanted.sharding)(x, how)
+    def _converted(
+        self, leaves: dict[str, jax.Array], wanted: Mapping[str, jax.ShapeDtypeStruct]
+    ) -> dict[str, jax.Array]:
+        """All of them by one program, which processes compile before one of them begins it."""
 
-        return jax.tree_util.tree_map_with_path(leaf, restored, target)
+        def convert(leaves: dict[str, jax.Array]) -> dict[str, jax.Array]:
+            return {name: self._leaf(name, x, wanted[name].shape) for name, x in leaves.items()}
+
+        layouts = {name: leaf.sharding for name, leaf in wanted.items()}
+        program = jax.jit(convert, out_shardings=layouts)
+        return compiled_together("the change of the checkpoint's plan", program)(leaves)
+
+    def _leaf(self, name: str, x: jax.Array, wanted: Shape) -> jax.Array:
+        if not _of_layers(name):
+            return resized(x, wanted)
+        return self._regroup(x, x.ndim == len(self._rest(wanted)) + 2)
 
     def _regroup(self, x: jax.Array, chunked: bool) -> jax.Array:
         flat = x.reshape(-1, *x.shape[2:])[: self.layers] if chunked else x

@@ -88,7 +88,7 @@ class TrainStep:
     def init(self, key: jax.Array) -> State:
         """Fresh state, made shard by shard; its values do not depend on the plan."""
         make = jax.jit(self._init, out_shardings=shardings(self.mesh, self.state_specs))
-        return make(key)
+        return compiled_together("the initial state", make)(key)
 
     @cached_property
     def abstract(self) -> State:

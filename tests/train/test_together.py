@@ -1,0 +1,62 @@
+"""Programs of training that hold collectives begin when all processes have compiled them."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.runtime.part import take_part
+from mllm_jax.runtime.together import compiled_together
+from mllm_jax.train.guard import not_finite
+from mllm_jax.train.state.regroup import Regrouping
+from mllm_jax.train.step.train_step import TrainStep
+from sharding.hosts import ProcessCluster
+from tests.runtime.test_together import Two, events
+
+__all__ = ["events"]
+
+LAYOUT = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("stage",)), PartitionSpec())
+
+
+def look(program: str) -> object:
+    """Runs a program, whose result is asked for."""
+    if program == "the look at a state":
+        return not_finite({"params": {"a": jax.device_put(jnp.full(3, jnp.nan), LAYOUT)}})
+    if program == "the change of the checkpoint's plan":
+        name = {"params": {"decoder": {"layers": {"q": jax.device_put(jnp.arange(3.0), LAYOUT)}}}}
+        wanted = jax.tree.map(
+            lambda _: jax.ShapeDtypeStruct((2, 2), jnp.float32, sharding=LAYOUT), name
+        )
+        stack = LayerStack(layers=3, stages=2, chunks=2)
+        found = Regrouping(3, 1, stack).convert(name, wanted)
+        return found["params"]["decoder"]["layers"]["q"].tolist()
+    if program == "the initial state":
+        step = TrainStep.__new__(TrainStep)
+        step.mesh, step.state_specs = LAYOUT.mesh, PartitionSpec()
+        step._init = lambda key: jax.random.key_data(key)
+        return step.init(jax.random.key(5)).tolist()
+    cluster, words = ProcessCluster(compiled_together), np.arange(3, dtype=np.int32)
+    if program == "numbers to all":
+        return [own.tolist() for own in cluster.gather(words)()]
+    return [own.tolist() for own in cluster.exchange([words], np.array([[3]]))()]
+
+
+@pytest.mark.parametrize(
+    ("program", "result"),
+    [
+        ("the look at a state", ["params.a"]),
+        ("the change of the checkpoint's plan", [[0, 1], [2, 0]]),
+        ("the initial state", [0, 5]),
+        ("numbers to all", [[0, 1, 2]]),
+        ("samples to their hosts", [[0, 1, 2]]),
+    ],
+)
+def test_all_meet_between_compiling_and_running(program, result, events):
+    alone = look(program)
+    take_part(Two(events))
+    assert look(program) == alone == result
+    assert f"{program} is compiled" in events
