@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,7 +37,7 @@ def look(program: str) -> object:
         found = Regrouping(3, 1, stack).convert(name, wanted)
         return found["params"]["decoder"]["layers"]["q"].tolist()
     if program == "the initial state":
-        step = TrainStep.__new__(TrainStep)
+        step: Any = TrainStep.__new__(TrainStep)
         step.mesh, step.state_specs = LAYOUT.mesh, PartitionSpec()
         step._init = lambda key: jax.random.key_data(key)
         return step.init(jax.random.key(5)).tolist()
