@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mllm_jax.bench.accelerator import bench_accelerator
 from mllm_jax.bench.balance import bench_balance
 from mllm_jax.bench.checkpoint import bench_checkpoint
 from mllm_jax.bench.cost import bench_cost
+from mllm_jax.bench.findings import Findings
 from mllm_jax.bench.imports import bench_import
 from mllm_jax.bench.loader import bench_loader
 from mllm_jax.bench.loop import bench_data, bench_sharding
@@ -17,9 +19,10 @@ from mllm_jax.bench.published import bench_published
 from mllm_jax.bench.startup import bench_startup
 from mllm_jax.bench.step import bench_step
 
-#: Name to benchmark; the result is one value by name, or rows of a table.
+#: Name to benchmark; the result is one value by name, rows of a table, or findings, which may have
+#: failed.
 #: Those with options of their own take them by name.
-BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
+BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row] | Findings]] = {
     "data": bench_data,
     "step": bench_step,
     "sharding": bench_sharding,
@@ -34,4 +37,5 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row]]] = {
     "peers": bench_peers,
     "startup": bench_startup,
     "checkpoint": bench_checkpoint,
+    "accelerator": bench_accelerator,
 }

@@ -106,7 +106,7 @@ def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]
     programs = {name: _compiled(own) for name, own in placed.items()}
     one = _on_every_device(config)
     tell(f"encoder share {share:.0%}: compiling single tasks")
-    tasks = _single_tasks(placed, programs)
+    tasks = single_tasks(placed, programs)
     tell(f"encoder share {share:.0%}: timing steps and tasks in turns")
     runs = {name: program.run for name, program in programs.items()}
     # In one go: what a slow moment does to a step it does to the tasks that predict it.
@@ -128,7 +128,7 @@ def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]
 
 
 def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float:
-    """Makespan of `schedule`, given the seconds of the rehearsals of `_single_tasks`."""
+    """Makespan of `schedule`, given the seconds of the rehearsals of `single_tasks`."""
     # What a program takes besides its ticks is in both.
     idle = (seconds["idle longer"] - seconds["idle"]) / (IDLE_TICKS - TICKS)
     own = {key: max(value - seconds["idle"], 0.0) / TICKS for key, value in seconds.items()}
@@ -148,7 +148,7 @@ def _schedule(step: TrainStep) -> Schedule:
     return step.program.schedule
 
 
-def _single_tasks(
+def single_tasks(
     configs: Mapping[str, ExperimentConfig], programs: Mapping[str, Compiled]
 ) -> dict[Any, Callable[[], Any]]:
     """Rehearsals of a tick without tasks, and of every task of the steps' schedules.
@@ -207,7 +207,7 @@ def _on_every_device(config: ExperimentConfig) -> Callable[[], Any]:
     devices = jax.devices()[: config.parallel.devices]
     frozen = Frozen(config.train.freeze)
     steps = [build_step(config.model, one, frozen=frozen, devices=[device]) for device in devices]
-    runs = [_compile(config, step).run for step in steps]
+    runs = [compile_gradients(config, step).run for step in steps]
     workers = ThreadPoolExecutor(len(runs))
 
     def run() -> None:
@@ -218,10 +218,11 @@ def _on_every_device(config: ExperimentConfig) -> Callable[[], Any]:
 
 def _compiled(config: ExperimentConfig) -> Compiled:
     """The gradients of the configured step."""
-    return _compile(config, gradient_step(config))
+    return compile_gradients(config, gradient_step(config))
 
 
-def _compile(config: ExperimentConfig, step: TrainStep) -> Compiled:
+def compile_gradients(config: ExperimentConfig, step: TrainStep) -> Compiled:
+    """The gradients of `step` on the microbatches of `config`."""
     params, batch = _inputs(config, step)
     begin = time.perf_counter()
     program = step.gradients.lower(params, batch).compile()

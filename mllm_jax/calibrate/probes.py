@@ -79,18 +79,20 @@ class InPlace:
 # ---- peaks ---------------------------------------------------------------------------------------
 
 
-def matmul(devices: list[jax.Device], dtype: str) -> tuple[Callable[[], Any], float]:
-    """Products of large matrices on every device, and the FLOPs of one device."""
+def matmul(
+    devices: list[jax.Device], dtype: str, size: int = MATRIX
+) -> tuple[Callable[[], Any], float]:
+    """Products of matrices `[size, size]` on every device, and the FLOPs of one device."""
     mesh = Mesh(np.array(devices), ("data",))
 
     def products(x: jax.Array) -> jax.Array:
         def one(y: jax.Array, _: Any) -> tuple[jax.Array, None]:
-            return (x[0] @ y) / MATRIX, None
+            return (x[0] @ y) / size, None
 
         return lax.scan(one, x[0], length=PRODUCTS)[0][None]
 
-    x = _filled(mesh, (len(devices), MATRIX, MATRIX), jnp.dtype(dtype))
-    return _compiled(mesh, products, x), 2.0 * MATRIX**3 * PRODUCTS
+    x = _filled(mesh, (len(devices), size, size), jnp.dtype(dtype))
+    return _compiled(mesh, products, x), 2.0 * size**3 * PRODUCTS
 
 
 def copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:

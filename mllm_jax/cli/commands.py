@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # which --help does not need
 
 #: Benchmarks of what the host does by itself, or processes that they start.
 WITHOUT_DEVICES = ("balance", "loader", "peers", "published", "startup")
+#: Benchmarks of whatever device JAX finds, and how many CPU devices are emulated if it is that.
+ANY_DEVICE = {"accelerator": 2}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
 ONE_THREAD = ("pipeline", "step", "cost")
 
@@ -86,13 +88,18 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
         from mllm_jax.runtime.devices import use_host
 
         use_host()
+    elif args.benchmark in ANY_DEVICE:
+        _start_any(args)
     else:
         _start(args, config, one_thread=args.benchmark in ONE_THREAD)
     from mllm_jax.bench.benchmarks import BENCHMARKS
+    from mllm_jax.bench.findings import Findings
 
     own = BENCHMARK_OPTIONS.get(args.benchmark, ())
     options = {name: value for name in own if (value := getattr(args, name)) is not None}
     result = BENCHMARKS[args.benchmark](config, _teller(console), **options)
+    if isinstance(result, Findings):
+        return Answer(result.rows, lines=[result.markdown], code=_code(result.ok))
     if isinstance(result, dict):
         return Answer(result, [((args.benchmark, "value"), list(result.items()))])
     return Answer(result, [_table(result)])
@@ -262,6 +269,18 @@ def _teller(console: Console) -> Callable[[object], None]:
             console.print(line, markup=False, soft_wrap=True)
 
     return tell
+
+
+def _start_any(args: argparse.Namespace) -> None:
+    """The devices that this process finds by itself; DeviceError for several processes."""
+    from mllm_jax.runtime.devices import DeviceError, start_any
+
+    if args.processes > 1:
+        raise DeviceError(
+            f"--processes {args.processes}: bench {args.benchmark} measures the devices of one "
+            "process; valid: 1"
+        )
+    start_any(ANY_DEVICE[args.benchmark])
 
 
 def _start(

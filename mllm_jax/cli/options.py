@@ -41,6 +41,7 @@ BENCHMARK_CONFIGS = {
     "peers": "configs/bench/peers.yaml",
     "startup": "configs/demo.yaml",
     "checkpoint": "configs/bench/checkpoint.yaml",
+    "accelerator": "configs/bench/accelerator.yaml",
 }
 #: Options that only one benchmark has.
 BENCHMARK_OPTIONS = {

@@ -117,6 +117,22 @@ def start(
     return devices
 
 
+def start_any(emulated: int) -> list[jax.Device]:
+    """The devices of this process, of the platform that JAX finds; `JAX_PLATFORMS` insists on one.
+
+    Args:
+        emulated: CPU devices, where there is nothing else.
+
+    Raises:
+        DeviceError: JAX was started before, or finds none on the platform that it must use.
+    """
+    try:
+        jax.config.update("jax_num_cpu_devices", emulated)
+        return jax.devices()
+    except (RuntimeError, AssertionError) as error:
+        raise DeviceError(f"JAX finds no devices: {error}") from error
+
+
 def stop() -> None:
     """Part from the other processes, once all are done."""
     jax.distributed.shutdown()

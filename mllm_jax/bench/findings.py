@@ -1,0 +1,49 @@
+"""What a benchmark of many unlike parts has found, as a table for LOG.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: `beside` is what the measured value stands beside; the note says what that is.
+COLUMNS = ("part", "what", "measured", "beside", "unit", "note")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was measured, `rows` with `COLUMNS` and whether they `failed`."""
+
+    rows: Sequence[dict[str, Any]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return not any(row["failed"] for row in self.rows)
+
+    @property
+    def markdown(self) -> str:
+        """A table for LOG.md."""
+        cells = [[_cell(row[name]) for name in COLUMNS] for row in self.rows]
+        lines = [COLUMNS, ["---"] * len(COLUMNS), *cells]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    text = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text.replace("|", "\\|")
+
+
+def row(
+    part: str,
+    what: str,
+    measured: float | None,
+    beside: float | None = None,
+    unit: str = "s",
+    note: str = "",
+    *,
+    failed: bool = False,
+) -> dict[str, Any]:
+    """A row of the table."""
+    values = (part, what, measured, beside, unit, note)
+    return dict(zip(COLUMNS, values, strict=True)) | {"failed": failed}

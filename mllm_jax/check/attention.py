@@ -1,0 +1,84 @@
+"""Attention backends against the reference: outputs and gradients of packed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from mllm_jax.models.attention.dispatch import attention
+
+#: Lengths of the segments of a row of 512 tokens; the last ones are padding.
+SEGMENTS = (130, 1, 250, 67, 64)
+#: Largest error of bfloat16, whose rounding is 2^-8, over the largest value.
+LIMIT = 0.02
+
+
+@dataclass(frozen=True)
+class Case:
+    """Packed rows of bfloat16 for attention.
+
+    Attributes:
+        tokens: of a row, a multiple of 512.
+        heads, kv_heads, width: of queries, of keys and values, and of each head.
+    """
+
+    tokens: int = 512
+    heads: int = 8
+    kv_heads: int = 4
+    width: int = 64
+
+    @property
+    def segment_ids(self) -> NDArray[np.int32]:
+        """`[2, tokens]`: short and long segments, with padding at the end and at the start."""
+        row = np.repeat([1, 2, 3, 4, 0], np.multiply(SEGMENTS, self.tokens // sum(SEGMENTS)))
+        return np.stack([row, row[::-1]]).astype(np.int32)
+
+    def inputs(self) -> list[jax.Array]:
+        """Queries, keys and values, `[2, tokens, heads, width]`."""
+        rng = np.random.default_rng(0)
+        counts = (self.heads, self.kv_heads, self.kv_heads)
+        shapes = [(2, self.tokens, count, self.width) for count in counts]
+        return [jnp.asarray(rng.normal(size=shape), jnp.bfloat16) for shape in shapes]
+
+    def program(self, backend: str, causal: bool) -> Callable[[list[jax.Array]], Any]:
+        """From `inputs` to `(output, gradients)` of a function of the outputs outside of padding.
+
+        Raises:
+            AttentionError: the backend cannot run these shapes.
+        """
+        ids = jnp.asarray(self.segment_ids)
+
+        def loss(arrays: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
+            q, k, v = arrays
+            out = attention(q, k, v, ids, causal=causal, backend=backend)
+            used = out.astype(jnp.float32) * (ids > 0)[:, :, None, None]
+            return jnp.sum(jnp.sin(used)), out
+
+        def both(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+            (_, out), gradients = jax.value_and_grad(loss, has_aux=True)(arrays)
+            return out, gradients
+
+        return jax.jit(both)
+
+    def errors(self, found: Any, expected: Any) -> tuple[float, float]:
+        """Of outputs and gradients of a `program`: the largest error over the largest value.
+
+        Padding, whose values mean nothing, is left out. What is not finite is infinitely wrong.
+        """
+        inside = self.segment_ids > 0
+        out = _error(found[0], expected[0], inside)
+        pairs = zip(found[1], expected[1], strict=True)
+        return out, max(_error(own, other, inside) for own, other in pairs)
+
+
+def _error(found: Any, expected: Any, inside: NDArray[np.bool_]) -> float:
+    a, b = (np.asarray(x, np.float32)[inside] for x in (found, expected))
+    if not np.isfinite(a).all():
+        return float("inf")
+    return float(np.abs(a - b).max() / np.abs(b).max())

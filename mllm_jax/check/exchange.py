@@ -1,0 +1,114 @@
+"""The exchange by routes against the plain lookup: what lands, and the gradient of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+from numpy.typing import NDArray
+
+from sharding.collectives import psum
+from sharding.exchange import exchange_by_routes
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh, shardings
+from sharding.plan import ParallelPlan
+from sharding.routes import Routes, Side, runs_of
+
+
+@dataclass(frozen=True)
+class Landing:
+    """Encoder outputs that land on tokens anywhere, by routes over all of `devices`.
+
+    Attributes:
+        rows: of a device.
+        outputs, tokens: of a row of the encoder and of the decoder; not fewer tokens than outputs.
+        width: of an output, bfloat16.
+        ragged: slices of any length, or padded ones.
+    """
+
+    devices: Sequence[jax.Device]
+    rows: int
+    outputs: int
+    tokens: int
+    width: int
+    ragged: bool
+
+    @cached_property
+    def index(self) -> NDArray[np.int32]:
+        """`[rows of all devices, tokens]`: a random output lands on each token, or none (-1)."""
+        rows = self.rows * len(self.devices)
+        drawn = np.random.default_rng(0).permutation(rows * self.tokens)
+        return np.where(drawn < rows * self.outputs, drawn, -1).reshape(rows, -1).astype(np.int32)
+
+    @property
+    def bytes(self) -> int:
+        """Of the outputs of one device, each of which moves once, and its gradient once back."""
+        return self.rows * self.outputs * self.width * 2
+
+    def program(self) -> Callable[[], Any]:
+        """Compiled; gives what lands on every token and the outputs' gradients.
+
+        The gradients are those of the sum of what lands times the weights of `expected`.
+        """
+        grid = JointGrid.build(dict.fromkeys(("decoder", "encoder"), self._plan))
+        mesh, axes = make_mesh(grid, self.devices), grid.decoder.positions
+
+        def body(outputs: Any, weights: Any, send: Any, receive: Any) -> Any:
+            own = {key: array[0] for key, array in send.items()}
+
+            def loss(outputs: jax.Array) -> tuple[jax.Array, jax.Array]:
+                moved = exchange_by_routes(outputs, own, receive, axes)
+                total = jnp.sum(moved.astype(jnp.float32) * weights.astype(jnp.float32))
+                return psum(total, axes), moved
+
+            gradient, moved = jax.grad(loss, has_aux=True)(outputs)
+            return moved, gradient
+
+        spec = PartitionSpec(axes)
+        run = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
+        inputs = self._placed(mesh, spec, grid)
+        return partial(run.lower(*inputs).compile(), *inputs)
+
+    def expected(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """By a lookup on the host: what `program` gives, exactly."""
+        outputs, weights = (np.asarray(x, np.float32) for x in self._values())
+        flat, lands = outputs.reshape(-1, self.width), self.index >= 0
+        moved = np.where(lands[..., None], flat[self.index], 0)
+        gradient = np.zeros_like(flat)
+        gradient[self.index[lands]] = weights[lands]
+        return moved, gradient.reshape(outputs.shape)
+
+    def error(self, found: Any) -> float:
+        """The largest difference between what `program` gave and `expected`; right is 0."""
+        pairs = zip(found, self.expected(), strict=True)
+        return max(float(np.abs(np.asarray(a, np.float32) - b).max()) for a, b in pairs)
+
+    @property
+    def _plan(self) -> ParallelPlan:
+        return ParallelPlan(data=len(self.devices))
+
+    def _values(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Outputs and weights, bfloat16."""
+        rng, rows = np.random.default_rng(1), len(self.index)
+        shapes = [(rows, length, self.width) for length in (self.outputs, self.tokens)]
+        first, second = (rng.standard_normal(shape, np.float32) for shape in shapes)
+        return first.astype(jnp.bfloat16), second.astype(jnp.bfloat16)
+
+    def _placed(self, mesh: Mesh, spec: PartitionSpec, grid: JointGrid) -> Any:
+        rows, numbers = len(self.index), range(len(self.devices))
+        source = Side(grid.views["encoder"], rows, self.outputs)
+        target = Side(grid.views["decoder"], rows, self.tokens)
+        runs = runs_of(self.index, self.outputs)
+        routes = Routes.build(source, target, runs, self.ragged)
+        send = {"picks": np.stack([routes.send(device) for device in numbers])}
+        if self.ragged:
+            send["slices"] = np.stack([routes.slices(device) for device in numbers])
+        receive = np.concatenate([routes.receive(device) for device in numbers])
+        inputs = (*self._values(), send, receive)
+        return jax.device_put(inputs, shardings(mesh, jax.tree.map(lambda _: spec, inputs)))

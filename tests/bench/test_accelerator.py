@@ -1,0 +1,86 @@
+"""`bench accelerator` with tiny shapes on a CPU: it works, and tells what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from mllm_jax.bench import accelerator, emulated
+from mllm_jax.bench.accelerator import SMALL_SIZES, Setting, bench_accelerator, on_devices
+from mllm_jax.bench.findings import Findings, row
+from mllm_jax.check.exchange import Landing
+from mllm_jax.config.load import ExperimentConfig, load
+from tests.configs import ROOT
+
+
+def silent(line: object) -> None:
+    """Progress that nobody reads."""
+
+
+@pytest.fixture(scope="module")
+def config() -> ExperimentConfig:
+    return load(ROOT / "configs" / "bench" / "accelerator.yaml")
+
+
+@pytest.fixture(scope="module")
+def setting(config: ExperimentConfig) -> Setting:
+    devices = jax.devices()[:1]
+    return Setting(on_devices(config, devices), devices, SMALL_SIZES, None, silent)
+
+
+def test_what_fails_is_told_and_the_rest_is_measured(
+    config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(setting: Setting) -> Iterator[tuple[str, Callable[[], Iterator[dict[str, Any]]]]]:
+        def measure() -> Iterator[dict[str, Any]]:
+            yield row("", "before", 1.0)
+            raise RuntimeError("no | such kernel\nwith a long story")
+
+        yield "kernel", measure
+
+    chosen = {name: accelerator.PARTS[name] for name in ("step", "exchange")}
+    monkeypatch.setattr(accelerator, "PARTS", {"broken": broken, **chosen})
+    found = bench_accelerator(config, silent, jax.devices()[:1])
+    assert [each["what"] for each in found.rows if each["failed"]] == ["kernel"]
+    assert not found.ok
+    lines = found.markdown.splitlines()
+    assert lines[4] == "| broken | kernel | - | - | - | FAILED: RuntimeError: no \\| such kernel |"
+    assert lines[3].startswith("| broken | before | 1 |")
+    assert {line.count("|") - line.count("\\|") for line in lines} == {7}
+    measured = {each["what"]: each["measured"] for each in found.rows}
+    assert 0 < measured["train step, attention reference: MFU"] < 1
+    assert measured["padded: error"] == 0
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_the_executor_of_few_devices_gives_the_gradients_of_one(
+    setting: Setting, stages: int
+) -> None:
+    own = emulated.staged(setting.config, stages, emulated.STAGES // stages)
+    rows = list(emulated.errors(own))
+    assert [name.split()[-2] for name, *_ in rows] == ["loss,", "decoder,", "vision,"]
+    assert all(good for *_, good in rows), rows
+
+
+@pytest.mark.slow
+def test_a_pipeline_is_put_together_from_its_tasks(setting: Setting) -> None:
+    rows = list(emulated.emulated_rows(setting.config, setting.devices, setting.seconds))
+    emulations = [each for each in rows if each[0].startswith("4 stages")]
+    assert len(emulations) == 3
+    assert all(seconds > 0 for _, seconds, *_ in emulations)
+
+
+def test_what_lands_wrongly_is_an_error() -> None:
+    landing = Landing(jax.devices()[:2], 2, 4, 8, 3, ragged=False)
+    moved, gradient = landing.program()()
+    assert landing.error((moved, gradient)) == 0
+    assert landing.error((np.roll(moved, 1), gradient)) > 0
+    assert landing.error((moved, np.roll(gradient, 1))) > 0
+
+
+def test_a_table_without_failures_is_well() -> None:
+    assert Findings([row("a", "b", None)]).ok
