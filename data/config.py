@@ -125,7 +125,13 @@ class MixtureSource(_Section):
         return self
 
 
-class ImageConfig(_Section):
+class MediumConfig(_Section):
+    """The section of a kind of media: what stands for one in the text."""
+
+    placeholder: str
+
+
+class ImageConfig(MediumConfig):
     """How images become patches.
 
     With `height`, an image is scaled to that many pixels of height and padded to whole patch
@@ -141,7 +147,7 @@ class ImageConfig(_Section):
     placeholder: str = "<image>"  # stands for an image in the text
 
 
-class AudioConfig(_Section):
+class AudioConfig(MediumConfig):
     """How clips become log-mel frames; the defaults are Whisper's (25 ms windows each 10 ms)."""
 
     sample_rate: PositiveInt = 16000  # Hz; a clip of another rate is refused, never resampled
@@ -204,6 +210,12 @@ class DataConfig(_Section):
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
     cache: LocalPath = Path(".cache/mllm_jax")  # folder for indexes, and what else is made
+
+    @property
+    def media(self) -> dict[str, MediumConfig]:
+        """The sections of all kinds of media, by kind."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: own for name, own in given.items() if isinstance(own, MediumConfig)}
 
     @property
     def rows_apart(self) -> int:

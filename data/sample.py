@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,10 @@ from numpy.typing import NDArray
 from data.faults import Fault, FaultKind
 
 Role = Literal["system", "user", "assistant"]
+Size = tuple[int, int]  # (height, width) in pixels, or (rows, columns)
+
+#: The grid of a medium without one.
+WHOLE: Size = (0, 0)
 
 
 class DataError(Exception):
@@ -20,7 +23,7 @@ class DataError(Exception):
 
 
 class MediaError(Exception):
-    """An image or clip that cannot be used; `Processor` turns it into a `SampleError`."""
+    """A medium that cannot be used; `Processor` turns it into a `SampleError`."""
 
     def __init__(self, kind: FaultKind, text: str) -> None:
         super().__init__(kind, text)
@@ -59,30 +62,6 @@ class LengthError(SampleError):
         self.args = (name, text)  # what it is made of when it is unpickled
 
 
-class Image(ABC):
-    """A picture that is read late."""
-
-    @abstractmethod
-    def size(self) -> tuple[int, int]:
-        """(height, width) in pixels, from metadata alone. Raises MediaError."""
-
-    @abstractmethod
-    def load(self, channels: int) -> NDArray[np.uint8]:
-        """Pixels [height, width, channels]. Raises MediaError."""
-
-
-class Audio(ABC):
-    """A clip that is read late."""
-
-    @abstractmethod
-    def info(self) -> tuple[int, int]:
-        """(samples, sample rate in Hz), from metadata alone. Raises MediaError."""
-
-    @abstractmethod
-    def load(self) -> NDArray[np.float32]:
-        """Mono waveform [samples] in [-1, 1]. Raises MediaError."""
-
-
 @dataclass(frozen=True)
 class Turn:
     """One utterance; its text holds one placeholder for each medium of the sample."""
@@ -93,12 +72,18 @@ class Turn:
 
 @dataclass(frozen=True)
 class Sample:
-    """A conversation with its media, in the order of their placeholders."""
+    """A conversation with its media by kind, in the order of their placeholders.
+
+    What a medium is before it is read is up to its kind, see `data.kinds`.
+    """
 
     name: str
     turns: tuple[Turn, ...]
-    images: tuple[Image, ...] = ()
-    audios: tuple[Audio, ...] = ()
+    media: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def of(self, kind: str) -> tuple[Any, ...]:
+        """Media of one kind."""
+        return self.media.get(kind, ())
 
 
 @dataclass(frozen=True)
@@ -107,8 +92,8 @@ class Lengths:
 
     starts: by encoder, the token at which the outputs of each medium begin to land; they land side
     by side, those of a tiled image with newlines between.
-    grids: by encoder of tiled images, the (rows, columns) of outputs behind those of the whole
-    image, see `data.kinds.tiles`.
+    grids: by encoder of media that have one: of a tiled image the (rows, columns) of outputs behind
+    those of the whole image, see `data.kinds.image.tiles`.
     """
 
     tokens: int
@@ -121,31 +106,23 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Tiles:
-    """How the outputs of a tiled image come from those of its tiles.
-
-    grid: as of `Lengths`; taps, shares: [outputs, 4] int32 and float32, see
-        `data.kinds.tiles.taps_of`.
-    """
-
-    grid: tuple[int, int]
-    taps: NDArray[np.int32]
-    shares: NDArray[np.float32]
-
-
-@dataclass(frozen=True)
 class Medium:
-    """An image or clip as encoder input.
+    """A medium as encoder input, in arrays that `data.kinds.modality.Modality.arrays` lists.
 
     inputs: [n, F] float32, of a tiled image those of its tiles one after the other, the whole image
-    first; positions: [n, 2] (row, column) of images, [n] of clips, int32; grid: (rows, columns) of
-    the image's patches, or of each of its tiles', None for clips; tiles: of a tiled image.
+    first; positions: [n, ...] int32; more: other arrays by name; grid: as of `Lengths`, of media
+    that have one.
     """
 
     inputs: NDArray[np.float32]
     positions: NDArray[np.int32]
-    grid: tuple[int, int] | None = None
-    tiles: Tiles | None = None
+    more: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    grid: Size | None = None
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of them by name."""
+        return {"inputs": self.inputs, "positions": self.positions, **self.more}
 
 
 @dataclass(frozen=True)
@@ -170,6 +147,6 @@ class Example:
 
 
 def grids_of(media: Mapping[str, Sequence[Medium]]) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Grids of tiled images, by encoder."""
-    found = {name: tuple(m.tiles.grid for m in own if m.tiles) for name, own in media.items()}
+    """Grids of media that have one, by encoder."""
+    found = {name: tuple(m.grid for m in own if m.grid is not None) for name, own in media.items()}
     return {name: grids for name, grids in found.items() if grids}

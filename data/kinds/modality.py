@@ -1,129 +1,164 @@
-"""What the data pipeline must know of an encoder."""
+"""What the data pipeline must know of an encoder: what it takes of a medium, and what lands.
+
+An encoder's rows are arrays of the names that `Modality.arrays` lists; `data.kinds.rows` makes,
+writes, sends and reads them, whatever the kind of media.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
-from data.kinds.tiles import WHOLE, Size, Tiling, outputs_in_text, runs_of, tokens_of
-from data.sample import Lengths
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
-Kind = Literal["image", "audio"]
-#: Whether images have a class token, and whether its output lands in the decoder.
-ClassToken = Literal["none", "dropped", "kept"]
+from data.sample import WHOLE, Lengths, Medium, Size
+
+#: Name of a kind of media: its section of `data`, its field of records, its key in a sample.
+Kind = str
 
 
 @dataclass(frozen=True)
-class Modality:
-    """Input format of one encoder.
+class Array:
+    """One array of an encoder's rows; where no medium lies it is zero.
 
-    name: the encoder's name, which is also its key in `data.budgets` and in batches.
-    kind: which media it takes.
-    patch: (height, width) of a patch in pixels; images only.
-    channels: 1 (grey) or 3 (RGB); images only.
-    block: (rows, columns) of patches that pixel-shuffle merges into one output; images only.
-    class_token: one more input position for each image, see `data.kinds.patches.with_class_token`.
-    mels: mel bands; audio only.
-    stride: frames that convolutions and stacking merge into one output; audio only.
-    tiling: how images are cut into tiles; None for images seen as they are.
-    newline: token between the rows of a tiled image's outputs; None without tiles.
-    pool: of them, positions behind the convolutions that are averaged, if all are there; else the
-        last output of a medium may be of fewer; audio only.
-    lookahead: frames behind a clip that convolutions read, part of its inputs; audio only.
-    longest: most frames of a clip, if there are positions for no more; audio only.
+    Attributes:
+        per: what a medium has an entry for: each of its input `position`s, each `output` that
+            lands, or itself (`medium`, written to all of its positions).
+        shape, dtype: of an entry.
+        blank: value of a medium that cannot be read.
+        is_place: whether the values are places among the outputs of the medium; in a row they count
+            from its first output.
     """
 
+    per: Literal["position", "output", "medium"]
+    shape: tuple[int, ...] = ()
+    dtype: DTypeLike = np.int32
+    blank: int = 0
+    is_place: bool = False
+
+
+@dataclass(frozen=True)
+class Modality(ABC):
+    """Input format of one encoder; a subclass for each kind of media.
+
+    name: the encoder's name, which is also its key in `data.budgets` and in batches.
+    """
+
+    kind: ClassVar[Kind]
+
     name: str
-    kind: Kind
-    patch: tuple[int, int] = (16, 16)
-    channels: int = 3
-    block: tuple[int, int] = (1, 1)
-    class_token: ClassToken = "none"
-    mels: int = 80
-    stride: int = 2
-    tiling: Tiling | None = None
-    newline: int | None = None
-    pool: int = 1
-    lookahead: int = 0
-    longest: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse impossible values.
-
-        Raises:
-            ValueError: a size below 1, channels other than 1 and 3, or tiles without a newline.
-        """
-        sizes = (*self.patch, *self.block, self.mels, self.stride)
-        if min(sizes) < 1:
-            raise ValueError(f"encoder {self.name!r}: sizes must be at least 1, got {self}")
-        if self.channels not in (1, 3):
-            raise ValueError(f"encoder {self.name!r}: channels {self.channels} is not 1 or 3")
-        if (self.tiling is None) != (self.newline is None):
-            raise ValueError(
-                f"encoder {self.name!r}: tiles need a newline, and a newline tiles; got "
-                f"{self.tiling} and {self.newline}"
-            )
 
     @property
+    @abstractmethod
     def reduction(self) -> int:
         """Input positions per output position."""
-        return math.prod(self.block) if self.kind == "image" else self.stride
 
     @property
+    @abstractmethod
     def features(self) -> int:
         """Width F of an input position."""
-        return math.prod(self.patch) * self.channels if self.kind == "image" else self.mels
 
     @property
-    def class_tokens(self) -> int:
-        """Input positions of an image that are no patches."""
-        return int(self.class_token != "none")
+    @abstractmethod
+    def arrays(self) -> Mapping[str, Array]:
+        """Arrays of a row, by name: `inputs`, `positions` and perhaps more."""
+
+    @property
+    def is_gridded(self) -> bool:
+        """Whether media have grids of outputs, with newlines among them in the text."""
+        return False
+
+    @property
+    def unit(self) -> int | None:
+        """Outputs that media have whole multiples of; None for any number."""
+        return None
+
+    @property
+    def averaged(self) -> int:
+        """Positions behind the encoder that an output is the mean of; it lands if all are there."""
+        return 1
+
+    @property
+    def behind(self) -> int:
+        """Last input positions of a medium that are read and are none of its own."""
+        return 0
 
     def outputs(self, inputs: int) -> int:
         """Outputs that land in the decoder, the first ones of a medium with `inputs` positions."""
-        used = inputs - self.lookahead - (self.class_token == "dropped")
-        return -(-used // (self.reduction // self.pool)) // self.pool
+        return -(-(inputs - self.behind) // (self.reduction // self.averaged)) // self.averaged
 
     def span(self, inputs: int) -> int:
         """Positions of a row that such a medium takes: of whole outputs, landing or not."""
         return -(-inputs // self.reduction) * self.reduction
 
     def segments(self, inputs: int) -> int:
-        """Parts of a medium that attend each to itself alone: its tiles, or all of it."""
-        if self.tiling is None:
-            return 1
-        return inputs // (self.tiling.whole * self.reduction)
+        """Parts of a medium that attend each to itself alone."""
+        return 1
 
     def landing(self, inputs: int, grid: Size) -> Iterator[tuple[int, int, int]]:
         """Where a medium's outputs land: (first output, first token, number) of each run of them.
 
         Args:
             inputs: of the medium.
-            grid: of a tiled image, see `Lengths.grids`.
+            grid: see `Lengths.grids`.
         """
-        if self.tiling is None:
-            return iter([(0, 0, self.outputs(inputs))])
-        return runs_of(self.tiling.whole, grid)
+        return iter([(0, 0, self.outputs(inputs))])
 
     def landed(self, inputs: int, grid: Size) -> int:
         """Outputs of a medium that land."""
-        if self.tiling is None:
-            return self.outputs(inputs)
-        return outputs_in_text(self.tiling.whole, grid)
+        return sum(count for _, _, count in self.landing(inputs, grid))
 
     def in_text(self, inputs: int, grid: Size, placeholder: int) -> list[int]:
         """The tokens of a medium: `placeholder` where its outputs land, and newlines."""
-        if self.tiling is None or self.newline is None:
-            return [placeholder] * self.outputs(inputs)
-        tokens = [self.newline] * tokens_of(self.tiling.whole, grid)
-        for _, first, count in self.landing(inputs, grid):
-            tokens[first : first + count] = [placeholder] * count
-        return tokens
+        return [placeholder] * self.landed(inputs, grid)
 
     def grids(self, lengths: Lengths) -> Sequence[Size]:
-        """Grids of a sample's media; (0, 0) for media without tiles."""
-        if self.tiling is None:
-            return (WHOLE,) * len(lengths.media.get(self.name, ()))
-        return lengths.grids.get(self.name, ())
+        """Grids of a sample's media; `WHOLE` for media without."""
+        if self.is_gridded:
+            return lengths.grids.get(self.name, ())
+        return (WHOLE,) * len(lengths.media.get(self.name, ()))
+
+    # ---- of random media, for verification and tests ---------------------------------------------
+
+    @abstractmethod
+    def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
+        """A medium whose outputs, landing or not, are so many; its inputs are zero."""
+
+    def lands(self, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """Which outputs of rows land, `[rows, outputs]`."""
+        real = rows["segment_ids"][:, :: self.reduction // self.averaged] > 0
+        return np.all(real.reshape(len(real), -1, self.averaged), axis=-1)
+
+    def remixed(
+        self, rng: np.random.Generator, rows: Mapping[str, NDArray[Any]]
+    ) -> dict[str, NDArray[Any]]:
+        """Random arrays that have an entry for each output of a row, if there are such arrays."""
+        return {}
+
+
+def blank(modality: Modality, inputs: int, grid: Size = WHOLE) -> Medium:
+    """Stands for a medium that cannot be read."""
+    arrays = {
+        name: np.full(shape, array.blank, array.dtype)
+        for name, (array, shape) in shapes(modality, inputs, grid).items()
+    }
+    return Medium(
+        arrays.pop("inputs"), arrays.pop("positions"), arrays, grid if modality.is_gridded else None
+    )
+
+
+def shapes(modality: Modality, inputs: int, grid: Size) -> dict[str, tuple[Array, tuple[int, ...]]]:
+    """Arrays that a medium is made of, and their shapes."""
+    counts = {"position": (inputs,), "output": (modality.landed(inputs, grid),), "medium": ()}
+    return {
+        name: (array, (*counts[array.per], *array.shape)) for name, array in modality.arrays.items()
+    }
+
+
+def sizes(modality: Modality, inputs: int, grid: Size) -> list[int]:
+    """Elements of the arrays of a medium, in the order of `Modality.arrays`."""
+    return [math.prod(shape) for _, shape in shapes(modality, inputs, grid).values()]

@@ -2,15 +2,11 @@
 
     {"decoder": {tokens, targets, loss_weight, segment_ids, positions: [R, T],
                  media: {encoder: [R, T]}},
-     "encoders": {encoder: {inputs [R, Te, F], segment_ids [R, Te],
-                            positions [R, Te, 2] (images) or [R, Te] (clips),
-                            sizes [R, Te, 2] (images),
-                            taps, shares [R, T_out, 4] (tiled images)}}}
+     "encoders": {encoder: {inputs [R, Te, F], segment_ids [R, Te], positions [R, Te, ...], ...}}}
 
-`media` is -1, or row * T_out + offset of the encoder output that lands at the position, where `row`
-is the encoder's global row and T_out its outputs per row. Segment 0 is padding; negative ones are
-frames behind a clip, which convolutions read. A class token has the position (-1, -1). Output j of
-tiled images is sum_k shares[j, k] * output taps[j, k] of the connector, counted within the row.
+`data.kinds.rows` says what an encoder's rows hold. `media` is -1, or row * T_out + offset of the
+encoder output that lands at the position, where `row` is the encoder's global row and T_out its
+outputs per row. Segment 0 is padding.
 """
 
 from __future__ import annotations
@@ -22,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from data.config import DataConfig
-from data.kinds.modality import Modality
-from data.kinds.tiles import no_taps
+from data.kinds.modality import Modality, blank
+from data.kinds.rows import empty_decoder, empty_rows, write_medium
 from data.planning.packing import Capacity
 from data.planning.stream import Placement, Skip, runs_of_plan
 from data.processing.processor import Processor
-from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError, Tiles
+from data.sample import DataError, Example, LengthError, Medium, SampleError
 from data.sources.source import Source
-from data.text.chat import PAD_ID
 
 Batch = dict[str, Any]
 Rows = Mapping[str, Sequence[int]]
@@ -62,16 +57,9 @@ class BatchArrays:
         self._local = {tower: {row: i for i, row in enumerate(own)} for tower, own in rows.items()}
         self._modalities, self._capacity = modalities, capacity
         shape = (len(rows["decoder"]), capacity.limit("tokens"))
-        decoder: Batch = {
-            "tokens": np.full(shape, PAD_ID, np.int32),
-            "targets": np.full(shape, PAD_ID, np.int32),
-            "loss_weight": np.zeros(shape, np.float32),
-            "segment_ids": np.zeros(shape, np.int32),
-            "positions": np.zeros(shape, np.int32),
-            "media": {name: np.full(shape, -1, np.int32) for name in modalities},
-        }
+        decoder = empty_decoder(shape, list(modalities))
         encoders = {
-            name: _empty_encoder(modality, (len(rows[name]), capacity.limit(name)))
+            name: empty_rows(modality, len(rows[name]), capacity.limit(name))
             for name, modality in modalities.items()
         }
         self.batch: Batch = {"decoder": decoder, "encoders": encoders}
@@ -100,16 +88,9 @@ class BatchArrays:
     def write_medium(self, placement: Placement, name: str, number: int, medium: Medium) -> None:
         """Write one medium of a sample into its encoder row."""
         row, start, segment = placement.media[name][number]
-        encoder, local = self.batch["encoders"][name], self._local[name][row]
-        modality = self._modalities[name]
-        if (medium.tiles is None) != (modality.tiling is None):
-            raise ValueError(f"{name}: images are cut into tiles by all or by none: {modality}")
-        parts = modality.segments(len(medium.inputs))
-        _write_medium(encoder, local, start, segment, parts, medium)
-        if medium.tiles is not None:
-            _write_tiles(encoder, local, start // modality.reduction, medium.tiles)
-        stop = start + len(medium.inputs)
-        encoder["segment_ids"][local, stop - self._modalities[name].lookahead : stop] *= -1
+        local = self._local[name][row]
+        encoder = self.batch["encoders"][name]
+        write_medium(encoder, self._modalities[name], local, start, segment, medium)
 
 
 class Assembler:
@@ -221,33 +202,12 @@ class Assembler:
                 medium = self._processor.medium(sample, name, number, lengths)
             except SampleError as error:
                 errors.append(error)
-                medium = _blank(self._processor.modalities[name], lengths, number)
+                modality = self._processor.modalities[name]
+                length, grid = lengths.media[name][number], modality.grids(lengths)[number]
+                medium = blank(modality, length, grid)
             arrays.write_medium(placement, name, number, medium)
         if errors:
             raise errors[0]
-
-
-def _blank(modality: Modality, lengths: Lengths, number: int) -> Medium:
-    """Stands for a medium that cannot be read."""
-    image, length = modality.kind == "image", lengths.media[modality.name][number]
-    positions = np.zeros((length, 2) if image else length, np.int32)
-    inputs = np.zeros((length, modality.features), np.float32)
-    tiles = None if modality.tiling is None else Tiles(modality.grids(lengths)[number], *no_taps(0))
-    return Medium(inputs, positions, (1, 1) if image else None, tiles)
-
-
-def _empty_encoder(modality: Modality, shape: tuple[int, int]) -> Batch:
-    encoder: Batch = {
-        "inputs": np.zeros((*shape, modality.features), np.float32),
-        "segment_ids": np.zeros(shape, np.int32),
-    }
-    if modality.kind == "audio":
-        return encoder | {"positions": np.zeros(shape, np.int32)}
-    encoder |= {key: np.zeros((*shape, 2), np.int32) for key in ("positions", "sizes")}
-    if modality.tiling is not None:
-        taps, shares = no_taps(shape[0], shape[1] // modality.reduction)
-        encoder |= {"taps": taps, "shares": shares}
-    return encoder
 
 
 def _write_text(decoder: Batch, row: int, placement: Placement, example: Example) -> None:
@@ -258,22 +218,3 @@ def _write_text(decoder: Batch, row: int, placement: Placement, example: Example
     written = slice(start, start + len(example.tokens))
     for key in ("tokens", "targets", "loss_weight"):
         decoder[key][row, written] = getattr(example, key)
-
-
-def _write_medium(
-    encoder: Batch, row: int, start: int, segment: int, parts: int, medium: Medium
-) -> None:
-    span = slice(start, start + len(medium.inputs))
-    encoder["inputs"][row, span] = medium.inputs
-    ids = segment + np.arange(parts, dtype=np.int32)
-    encoder["segment_ids"][row, span] = np.repeat(ids, len(medium.inputs) // parts)
-    encoder["positions"][row, span] = medium.positions
-    if medium.grid is not None:
-        encoder["sizes"][row, span] = medium.grid
-
-
-def _write_tiles(encoder: Batch, row: int, first: int, tiles: Tiles) -> None:
-    """Where outputs come from, of an image whose first output is `first` in the row."""
-    span = slice(first, first + len(tiles.taps))
-    encoder["taps"][row, span] = first + tiles.taps
-    encoder["shares"][row, span] = tiles.shares

@@ -11,7 +11,6 @@ The parts of a step are on their way while the step before is taken.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.kinds.modality import Modality
-from data.kinds.tiles import TAPS
+from data.kinds.rows import WORD, Words, medium_of, medium_words, words_of
 from data.loading.assemble import BatchArrays, Rows, check_rows
 from data.loading.loader import Step, StepLoader, state_of, step_stats
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
@@ -40,12 +39,10 @@ from data.planning.stream import (
     stream,
 )
 from data.processing.processor import Processor
-from data.sample import DataError, Example, Lengths, Medium, SampleError, Tiles
+from data.sample import DataError, Example, Lengths, SampleError, Size
 from data.sources.order import Order
 from data.sources.source import Source
 
-Words = NDArray[np.int32]
-WORD = 4  # bytes
 _KINDS = list(FaultKind)
 
 
@@ -193,8 +190,8 @@ class _Held:
 
 
 def _encoded(found: Example | Fault, modalities: Sequence[Modality]) -> list[int]:
-    """Lengths as numbers: tokens, and of every encoder a count, lengths, starts and, of tiled
-    images, grids; or a reason.
+    """Lengths as numbers: tokens, and of every encoder a count, lengths, starts and, of media
+    that have them, grids; or a reason.
     """
     if isinstance(found, Fault):
         text = found.text.encode()
@@ -220,7 +217,7 @@ def _decoded(words: Iterator[int], modalities: Sequence[Modality]) -> Lengths | 
         if number:
             media[name] = tuple(next(words) for _ in range(number))
             starts[name] = tuple(next(words) for _ in range(number))
-            if modality.tiling is not None:
+            if modality.is_gridded:
                 grids[name] = tuple((next(words), next(words)) for _ in range(number))
     return Lengths(tokens, media, starts, grids)
 
@@ -270,54 +267,34 @@ class _Parts:
         """What a part is made of, in words of four bytes."""
         if part.encoder is None:
             return [example.tokens, example.targets, example.loss_weight]
-        medium = example.media[part.encoder][part.number]
-        grid = [] if medium.grid is None else [np.array(medium.grid, np.int32)]
-        tiles = [] if medium.tiles is None else [medium.tiles.taps, medium.tiles.shares]
-        return [medium.inputs, medium.positions, *grid, *tiles]
+        modality = self._processor.modalities[part.encoder]
+        return [medium_words(modality, example.media[part.encoder][part.number])]
 
     def size(self, part: _Part) -> int:
         """Words of a part."""
         lengths = part.placement.lengths
         if part.encoder is None:
             return 3 * lengths.tokens
-        return sum(map(math.prod, self._shapes(part)))
+        return words_of(*self._form(part))
 
-    def _shapes(self, part: _Part) -> list[tuple[int, ...]]:
-        """Shapes of the arrays that a medium is made of."""
+    def _form(self, part: _Part) -> tuple[Modality, int, Size]:
+        """The encoder of a medium, its input positions and its grid."""
         assert part.encoder is not None
         modality, lengths = self._processor.modalities[part.encoder], part.placement.lengths
-        n, grid = lengths.media[part.encoder][part.number], modality.grids(lengths)[part.number]
-        inputs = (n, modality.features)
-        if modality.kind == "audio":
-            return [inputs, (n,)]
-        taps = (modality.landed(n, grid), TAPS)
-        return [inputs, (n, 2), (2,), *([] if modality.tiling is None else [taps, taps])]
+        count = lengths.media[part.encoder][part.number]
+        return modality, count, modality.grids(lengths)[part.number]
 
     def write(self, arrays: BatchArrays, part: _Part, words: Words) -> None:
         """Write a part that has been sent as `words`."""
         lengths = part.placement.lengths
         if part.encoder is not None:
-            medium = self._medium(part, words)
+            modality, count, grid = self._form(part)
+            medium = medium_of(modality, words, count, grid)
             arrays.write_medium(part.placement, part.encoder, part.number, medium)
             return
         tokens, targets, weight = words.reshape(3, lengths.tokens)
         example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts)
         arrays.write_text(part.placement, example)
-
-    def _medium(self, part: _Part, words: Words) -> Medium:
-        """A medium that has been sent as `words`."""
-        assert part.encoder is not None
-        lengths, modality = part.placement.lengths, self._processor.modalities[part.encoder]
-        shapes = self._shapes(part)
-        cuts = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
-        found = [a.reshape(s) for a, s in zip(np.split(words, cuts), shapes, strict=True)]
-        inputs, positions, *grid = found[:3]
-        size = (int(grid[0][0]), int(grid[0][1])) if grid else None
-        tiles = None
-        if found[3:]:
-            taps, shares = found[3:]
-            tiles = Tiles(modality.grids(lengths)[part.number], taps, shares.view(np.float32))
-        return Medium(inputs.view(np.float32), positions, size, tiles)
 
 
 # ---- the loader ----------------------------------------------------------------------------------

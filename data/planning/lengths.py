@@ -8,7 +8,7 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
     <encoder>.offsets.npy     [samples + 1] int64: media of sample i are offsets[i] to offsets[i+1]
     <encoder>.lengths.npy     [media] int32, input positions
     <encoder>.starts.npy      [media] int32, the token at which its outputs begin to land
-    <encoder>.grids.npy       [media, 2] int32, rows and columns of outputs; of tiled images only
+    <encoder>.grids.npy       [media, 2] int32, rows and columns of outputs, of tiles
     unusable.json             {sample: [kind, reason]}
 
 Files that changed behind their names do not change the fingerprint; who reads such a sample finds
@@ -139,7 +139,7 @@ class LengthTable:
         Args:
             samples: in the order of the source.
             encoders: all of them.
-            tiled: those whose images are cut into tiles.
+            tiled: those whose media have grids.
         """
         measured = [s if isinstance(s, Lengths) else Lengths(-1) for s in samples]
         media = {}
@@ -177,8 +177,8 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
 
 
 def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
-    """All encoders, and those whose images are cut into tiles."""
-    tiled = [name for name, modality in processor.modalities.items() if modality.tiling]
+    """All encoders, and those whose media have grids."""
+    tiled = [name for name, modality in processor.modalities.items() if modality.is_gridded]
     return list(processor.modalities), tiled
 
 

@@ -82,4 +82,4 @@ def _probe(
 
 def _unit(modality: Modality) -> int:
     """Outputs that a budget has whole multiples of."""
-    return _ROUND if modality.tiling is None else modality.tiling.whole
+    return modality.unit or _ROUND

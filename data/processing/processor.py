@@ -13,18 +13,17 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from data.config import DataConfig
 from data.faults import FaultKind
-from data.kinds.modality import Modality
-from data.kinds.tiles import Size
+from data.kinds.modality import Kind, Modality
+from data.kinds.registry import KINDS
 from data.processing.configured_chat import make_chat, read_files
-from data.processing.readers import AudioReader, ConfiguredClips, ConfiguredImages, ImageReader
-from data.released.audio import ReleasedAudio
 from data.released.files import ReleasedFiles
-from data.released.images import ReleasedImages
+from data.released.readers import released_reader
 from data.sample import (
     ConversationError,
     DataError,
@@ -35,6 +34,7 @@ from data.sample import (
     Medium,
     Sample,
     SampleError,
+    Size,
     grids_of,
 )
 from data.text.chat import PAD_ID, marks_of
@@ -68,25 +68,27 @@ class Processor:
     def __init__(self, config: DataConfig, modalities: Sequence[Modality]) -> None:
         self.config = config
         self.modalities = {modality.name: modality for modality in modalities}
-        self._by_kind = {modality.kind: modality for modality in modalities}
+        self._by_kind: dict[Kind, list[Modality]] = {}
+        for modality in modalities:
+            self._by_kind.setdefault(modality.kind, []).append(modality)
         if len(self._by_kind) < len(modalities):
             raise DataError(f"two encoders take the same kind of media: {list(self.modalities)}")
         self._marks = marks_of(config)
         if len(set(self._marks.values())) < len(self._marks):
-            raise DataError(f"image and audio have the same placeholder {self._marks['image']!r}")
+            raise DataError(f"kinds of media have the same placeholder: {self._marks}")
         files = read_files(config)
         self.chat = make_chat(config, list(self._by_kind), files)
-        image, audio = self._by_kind.get("image"), self._by_kind.get("audio")
-        self._images = None if image is None else _image_reader(config, image, files)
-        self._clips = None if audio is None else _audio_reader(config, audio, files)
+        self._readers = {m.name: _reader(config, m, files) for m in modalities}
 
     @property
     def fingerprint(self) -> str:
         """Of all that decides the lengths of a sample."""
-        image = self.config.image.model_dump(mode="json", exclude={"mean", "std"})
-        audio = self.config.audio.model_dump(mode="json")
-        encoders = [asdict(modality) for modality in self.modalities.values()]
-        contents = [_VERSION, image, audio, self.chat.fingerprint, encoders]
+        sections = {
+            kind: section.model_dump(mode="json", exclude={"mean", "std"})
+            for kind, section in self.config.media.items()
+        }
+        encoders = [[modality.kind, asdict(modality)] for modality in self.modalities.values()]
+        contents = [_VERSION, sections, self.chat.fingerprint, encoders]
         return hashlib.sha256(json.dumps(contents).encode()).hexdigest()
 
     @property
@@ -200,11 +202,11 @@ class Processor:
                 f"medium {number} of {encoder} was measured as {length} positions but holds "
                 f"{len(medium.inputs)}",
             )
-        if medium.tiles is not None and medium.tiles.grid != expected.grids[encoder][number]:
+        if medium.grid is not None and medium.grid != expected.grids[encoder][number]:
             raise LengthError(
                 sample.name,
                 f"medium {number} of {encoder} was measured as {expected.grids[encoder][number]} "
-                f"rows and columns of outputs but has {medium.tiles.grid}",
+                f"rows and columns of outputs but has {medium.grid}",
             )
         return medium
 
@@ -223,11 +225,10 @@ class Processor:
                 )
             if turn.role == "assistant" and not turn.text.strip():
                 raise ConversationError(f"turn {number} is an empty answer")
-        counts = {"image": len(sample.images), "audio": len(sample.audios)}
         for kind, mark in self._marks.items():
-            count = sum(turn.text.count(mark) for turn in sample.turns)
-            if count != counts[kind]:
-                text = f"{count} {mark} placeholders for {counts[kind]} {kind} files"
+            count, files = sum(turn.text.count(mark) for turn in sample.turns), sample.of(kind)
+            if count != len(files):
+                text = f"{count} {mark} placeholders for {len(files)} {kind} files"
                 raise MediaError(FaultKind.MEDIA, text)
             if count and kind not in self._by_kind:
                 text = f"has {kind} media, but no encoder takes {kind}"
@@ -236,48 +237,39 @@ class Processor:
     def _without_answer(self, sample: Sample) -> Sample:
         """The sample without its last turn, and the media of that."""
         turns, last = sample.turns[:-1], sample.turns[-1].text
-        images = len(sample.images) - last.count(self._marks["image"])
-        audios = len(sample.audios) - last.count(self._marks["audio"])
-        return replace(
-            sample, turns=turns, images=sample.images[:images], audios=sample.audios[:audios]
-        )
+        media = {
+            kind: own[: len(own) - last.count(self._marks[kind])]
+            for kind, own in sample.media.items()
+        }
+        return replace(sample, turns=turns, media=media)
 
     def _measure_media(self, sample: Sample) -> tuple[Numbers, Grids]:
-        """Input positions of the media by encoder, and grids of tiled images."""
+        """Input positions of the media by encoder, and grids of those that have one."""
         lengths: Numbers = {}
         grids: Grids = {}
         with _naming(sample):
-            if self._images and sample.images:
-                alone, name = len(sample.images) == 1, self._by_kind["image"].name
-                found = [self._images.measure(image.size(), alone) for image in sample.images]
-                lengths[name] = tuple(length for length, _ in found)
-                tiled = tuple(grid for _, grid in found if grid is not None)
-                grids |= {name: tiled} if tiled else {}
-            if self._clips and sample.audios:
-                clips = [self._clips.measure(*clip.info()) for clip in sample.audios]
-                lengths[self._by_kind["audio"].name] = tuple(clips)
+            for name, modality in self.modalities.items():
+                media = sample.of(modality.kind)
+                kind, reader, alone = KINDS[modality.kind], self._readers[name], len(media) == 1
+                found = [kind.measure(reader, medium, alone) for medium in media]
+                lengths |= {name: tuple(length for length, _ in found)} if found else {}
+                gridded = tuple(grid for _, grid in found if grid is not None)
+                grids |= {name: gridded} if gridded else {}
         return lengths, grids
 
     def _read_media(self, sample: Sample) -> dict[str, tuple[Medium, ...]]:
         media: dict[str, tuple[Medium, ...]] = {}
         with _naming(sample):
-            for modality in self.modalities.values():
-                count = len(sample.images if modality.kind == "image" else sample.audios)
-                if count:
-                    numbers = range(count)
-                    media[modality.name] = tuple(self._read(sample, modality, n) for n in numbers)
+            for name, modality in self.modalities.items():
+                numbers = range(len(sample.of(modality.kind)))
+                if numbers:
+                    media[name] = tuple(self._read(sample, modality, n) for n in numbers)
         return media
 
     def _read(self, sample: Sample, modality: Modality, number: int) -> Medium:
         """One medium as encoder input. Raises MediaError."""
-        if modality.kind == "image" and self._images:
-            pixels = sample.images[number].load(modality.channels)
-            return self._images.read(pixels, len(sample.images) == 1)
-        if self._clips is None:
-            raise MediaError(FaultKind.MEDIA, f"no encoder takes {modality.kind}")
-        clip = sample.audios[number]
-        self._clips.measure(*clip.info())  # refuses clips at another rate, or too long ones
-        return self._clips.read(clip.load())
+        media, reader = sample.of(modality.kind), self._readers[modality.name]
+        return KINDS[modality.kind].read(reader, modality, media[number], len(media) == 1)
 
     def _text(self, sample: Sample, media: Numbers, grids: Grids, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
@@ -293,7 +285,7 @@ class Processor:
         starts: dict[str, list[int]] = {name: [] for name in media}
         done = 0
         for at, kind in told.media:
-            modality = self._by_kind[kind]
+            (modality,) = self._by_kind[kind]
             ids += told.ids[done:at]
             learnt += told.learnt[done:at]
             starts[modality.name].append(len(ids))
@@ -308,40 +300,10 @@ def make_processor(config: DataConfig, modalities: Sequence[Modality]) -> Proces
     return Processor(config, modalities)
 
 
-def _image_reader(
-    config: DataConfig, modality: Modality, files: ReleasedFiles | None
-) -> ImageReader:
-    if files is None or files.image is None:
-        return ConfiguredImages(config.image, modality)
-    _check_idle(config, "image", ("height", "max_patches", "mean", "std"))
-    tiling, most = modality.tiling, files.most_tiles
-    if tiling is not None and most is not None and tiling.most != most:
-        raise DataError(
-            f"data.processor keeps the outputs of {most} tiles of an image "
-            f"(vision_aspect_ratio), the encoder {modality.name!r} of {tiling.most}"
-        )
-    return ReleasedImages(files.image, modality, config.image.max_pixels)
-
-
-def _audio_reader(
-    config: DataConfig, modality: Modality, files: ReleasedFiles | None
-) -> AudioReader:
-    if files is None or files.audio is None:
-        return ConfiguredClips(config.audio, modality)
-    _check_idle(config, "audio", ("sample_rate", "hop", "window"))
-    return ReleasedAudio(files.audio, modality)
-
-
-def _check_idle(config: DataConfig, section: str, keys: Sequence[str]) -> None:
-    """Raise DataError for keys that a released processor leaves without effect."""
-    given = getattr(config, section)
-    for key in keys:
-        value, default = getattr(given, key), type(given).model_fields[key].default
-        if value != default:
-            raise DataError(
-                f"data.{section}.{key}: {value} has no effect, as data.processor says how "
-                f"{section} inputs are made; valid: leave it out"
-            )
+def _reader(config: DataConfig, modality: Modality, files: ReleasedFiles | None) -> Any:
+    """What makes inputs of one encoder: as the released processor does, or as `data` says."""
+    released = released_reader(files, config, modality) if files else None
+    return released or KINDS[modality.kind].reader(config, modality)
 
 
 @contextmanager

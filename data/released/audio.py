@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.kinds.frames import check_finite, log_energies, scaled
-from data.kinds.modality import Modality
+from data.kinds.audio.frames import check_finite, log_energies, scaled
+from data.kinds.audio.modality import AudioModality
 from data.released.files import AudioSettings
 from data.sample import DataError, MediaError, Medium
 
@@ -58,7 +58,7 @@ class ReleasedAudio:
     """
 
     settings: AudioSettings
-    modality: Modality
+    modality: AudioModality
 
     def __post_init__(self) -> None:
         """Refuse what does not fit."""

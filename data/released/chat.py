@@ -101,15 +101,15 @@ class ReleasedChat:
     def __init__(self, files: ReleasedFiles, marks: Mapping[Kind, str], today: date) -> None:
         self._arguments = (files, marks, today)
         self._folder, self._multimodal = files.folder, files.multimodal
-        given = {"image": files.image_token, "audio": files.audio_token}
-        self._written: dict[Kind, str] = {kind: given[kind] or marks[kind] for kind in marks}
-        new = [self._written[kind] for kind in marks if given[kind] is None]
+        given = files.placeholders
+        self._written: dict[Kind, str] = {kind: given.get(kind, marks[kind]) for kind in marks}
+        new = [self._written[kind] for kind in marks if kind not in given]
         self._tokenizer = ReleasedTokenizer(files, new)
         self._kinds = {mark: kind for kind, mark in marks.items()}
         self._split = re.compile("(" + ("|".join(map(re.escape, self._kinds)) or "(?!)") + ")")
         self._placeholders = {kind: self._id(token) for kind, token in self._written.items()}
         # The model may have no room for tokens that its folder does not name.
-        named = [kind for kind in marks if given[kind] is not None]
+        named = [kind for kind in marks if kind in given]
         self._shown = dict.fromkeys(marks, PAD_ID) | {k: self._placeholders[k] for k in named}
         self._template = self._read_template(files, today)
         self._roles, self._kinds_in_parts = self._probe()

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
-from data.released.images import Exactly, ImageSteps, PatchBudget, Resize, ShortestEdge, Size
-from data.sample import DataError
+from data.released.images import Exactly, ImageSteps, PatchBudget, Resize, ShortestEdge
+from data.sample import DataError, Size
 
 _PREPROCESSOR = "preprocessor_config.json"
 _NAMES = (
@@ -180,8 +180,9 @@ class ReleasedFiles:
         audio_token: likewise of a clip.
         image: how images are prepared; None if the files say nothing of it.
         audio: likewise of clips.
-        most_tiles: of an image's outputs, see `data.kinds.tiles.Tiling`; None if the files do not
-        say. fingerprint: of all that was read.
+        most_tiles: of an image's outputs, see `data.kinds.image.tiles.Tiling`; None if the files do
+            not say.
+        fingerprint: of all that was read.
     """
 
     folder: Path
@@ -199,6 +200,16 @@ class ReleasedFiles:
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process reads the folder itself.
         return read_folder, (self.folder,)
+
+    @property
+    def placeholders(self) -> Mapping[str, str]:
+        """By kind of media, the placeholder that the files name."""
+        named = {"image": self.image_token, "audio": self.audio_token}
+        return {kind: token for kind, token in named.items() if token is not None}
+
+    def makes(self, kind: str) -> bool:
+        """Whether the files say how media of a kind are made."""
+        return {"image": self.image, "audio": self.audio}.get(kind) is not None
 
 
 def read_folder(folder: Path) -> ReleasedFiles:

@@ -17,12 +17,11 @@ import PIL.Image
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.kinds.modality import Modality
-from data.kinds.patches import cut_patches, with_class_token
-from data.kinds.tiles import WHOLE, Layout, layout_of, taps_of
-from data.sample import DataError, MediaError, Medium, Tiles
+from data.kinds.image.modality import ImageModality
+from data.kinds.image.patches import cut_patches, with_class_token
+from data.kinds.image.tiles import Layout, Tiling, layout_of, taps_of
+from data.sample import WHOLE, DataError, MediaError, Medium, Size
 
-Size = tuple[int, int]  # (height, width) in pixels
 Pixels = NDArray[np.uint8]  # [height, width, channels]
 
 #: Resampling filters by PIL's numbers, which are what `resample` is.
@@ -212,7 +211,7 @@ class ReleasedImages:
     """
 
     steps: ImageSteps
-    modality: Modality
+    modality: ImageModality
     most: int
 
     def __post_init__(self) -> None:
@@ -303,16 +302,13 @@ class ReleasedImages:
             return with_class_token(self._cut(self.steps.pixels(pixels)), self.modality)
         if not alone:
             medium = self._cut(self._square.pixels(pixels))
-            return replace(medium, tiles=Tiles(WHOLE, *taps_of(None, tiling)))
+            return _tiled(medium, None, tiling)
         layout = layout_of(size, tiling)
         tiles = tiles_of(pixels, layout, tiling.tile, self.steps.resample)
         parts = [self._cut(self.steps.normalised(tile)) for tile in tiles]
-        return Medium(
-            np.concatenate([part.inputs for part in parts]),
-            np.concatenate([part.positions for part in parts]),
-            parts[0].grid,
-            Tiles(layout.grid, *taps_of(layout, tiling)),
-        )
+        inputs = np.concatenate([part.inputs for part in parts])
+        positions = np.concatenate([part.positions for part in parts])
+        return _tiled(Medium(inputs, positions, parts[0].more), layout, tiling)
 
     def _cut(self, pixels: NDArray[np.float32]) -> Medium:
         return cut_patches(pixels, self.modality)
@@ -320,6 +316,13 @@ class ReleasedImages:
     @property
     def _square(self) -> ImageSteps:
         return replace(self.steps, square=True)
+
+
+def _tiled(medium: Medium, layout: Layout | None, tiling: Tiling) -> Medium:
+    """The tiles of an image with how its outputs come from theirs."""
+    taps, shares = taps_of(layout, tiling)
+    grid = layout.grid if layout else WHOLE
+    return replace(medium, more={**medium.more, "taps": taps, "shares": shares}, grid=grid)
 
 
 def tiles_of(pixels: Pixels, layout: Layout, tile: Size, resample: int) -> list[Pixels]:

@@ -99,13 +99,13 @@ class DemoSet:
         ask = LOOK_TWICE if pair else LOOK
         question = ask[int(rng.integers(len(ask)))].format(" ".join([self._marks[0]] * len(images)))
         answer = PAIR_SEPARATOR.join(" ".join(map(str, digits)) for digits in strings)
-        return Sample(self.name(index), _conversation(question, answer), images=images)
+        return Sample(self.name(index), _conversation(question, answer), {"image": images})
 
     def _spoken(self, index: int, rng: np.random.Generator) -> Sample:
         clip = (index // 2) % len(self._clips)
         question = HEAR[int(rng.integers(len(HEAR)))].format(self._marks[1])
         turns = _conversation(question, " ".join(self._clips.utterances[clip].digits))
-        return Sample(self.name(index), turns, audios=(Clip(self._clips, clip),))
+        return Sample(self.name(index), turns, {"audio": (Clip(self._clips, clip),)})
 
 
 def _conversation(question: str, answer: str) -> tuple[Turn, Turn]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data.sample import DataError, Image
+from data.kinds.image.modality import Image
+from data.sample import DataError
 
 SIDE = 16  # pixels; a scan is drawn at twice its size
 _HELDOUT_SHARE = 0.2

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import put_folder
-from data.sample import Audio, DataError
+from data.kinds.audio.modality import Audio
+from data.sample import DataError
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 VOICES = (

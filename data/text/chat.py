@@ -136,4 +136,4 @@ class ConfiguredChat:
 
 def marks_of(config: DataConfig) -> dict[Kind, str]:
     """What stands for media in the text of samples."""
-    return {"image": config.image.placeholder, "audio": config.audio.placeholder}
+    return {kind: section.placeholder for kind, section in config.media.items()}

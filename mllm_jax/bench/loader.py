@@ -18,6 +18,7 @@ import PIL.Image
 import soundfile
 
 from data.config import LlavaSource
+from data.kinds.image.modality import ImageModality
 from data.loading.loader import Loader, StepStats
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
@@ -126,7 +127,7 @@ def _write_sample(
     """Write the media of one sample; its record."""
     images = [f"{name}-{i}.png" for i in range(len(lengths.media["vision"]))]
     clips = [f"{name}-{i}.wav" for i in range(len(lengths.media["audio"]))]
-    patch = next(m.patch for m in modalities(config.model) if m.kind == "image")
+    patch = next(m.patch for m in modalities(config.model) if isinstance(m, ImageModality))
     for file, n in zip(images, lengths.media["vision"], strict=True):
         _picture(n * SCALE * math.prod(patch), rng).save(root / file, compress_level=1)
     audio = config.data.audio

@@ -158,8 +158,8 @@ def _padded_media(media: Sequence[Medium]) -> Batch:
         "positions": _padded([medium.positions for medium in media]),
         "segment_ids": _mask([len(medium.inputs) for medium in media]),
     }
-    grids = [medium.grid for medium in media if medium.grid is not None]
-    return arrays | ({"sizes": np.array(grids, np.int32)} if grids else {})
+    more = {name: np.stack([medium.more[name] for medium in media]) for name in media[0].more}
+    return arrays | more
 
 
 def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -18,9 +18,10 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.config.load import AdamWConfig, ExperimentConfig
+from mllm_jax.config.modalities import packing
 from mllm_jax.config.workload import workload
 from mllm_jax.models.config.model import ModelConfig
-from mllm_jax.models.kept import between, packing
+from mllm_jax.models.kept import between
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters, compute_dtype
 from mllm_jax.models.parameters import run_layers
 from mllm_jax.train.state.stored import StoredForm
@@ -229,7 +230,10 @@ class _LayerRun:
         if name != "decoder":
             shapes, lay = shapes["encoders"], lay["encoders"]
         rows = self.rows * self.plan.batch
-        packed = packing(model, name, rows, self.positions)
+        packed = {
+            key: jax.ShapeDtypeStruct(shape, dtype)
+            for key, (shape, dtype) in packing(model, name, rows, self.positions).items()
+        }
         x = jax.ShapeDtypeStruct(
             between(model, name, rows, self.positions, 1), compute_dtype(model)
         )

@@ -242,7 +242,7 @@ def _shrink_encoder(encoder: EncoderConfig, plan: ParallelPlan, pieces: int) -> 
         # One output high, two wide.
         rows, columns = encoder.block
         small["tiles"] = {"pixels": (2 * rows, 4 * columns), "pinpoints": [(2 * rows, 4 * columns)]}
-    return small | ({"mels": 4} if encoder.modality == "audio" else {"patch": [2, 2]})
+    return small | encoder.smallest
 
 
 def _nan_last(error: float) -> float:

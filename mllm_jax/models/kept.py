@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -22,7 +22,12 @@ Shape = jax.ShapeDtypeStruct
 
 
 def kept_bytes(
-    config: ModelConfig, module: str, tensor: int, positions: int, trains: bool = True
+    config: ModelConfig,
+    module: str,
+    tensor: int,
+    positions: int,
+    batch: Mapping[str, Shape],
+    trains: bool = True,
 ) -> float:
     """Bytes that a layer's backward reads of its forward on one tensor rank, for one row.
 
@@ -34,6 +39,7 @@ def kept_bytes(
         module: `"decoder"` or an encoder's name.
         tensor: ranks of the tensor group.
         positions: input positions of the row.
+        batch: what tells the layer how the row is packed.
         trains: whether the backward makes gradients of parameters, or of the layer's input alone.
     """
     config = config.model_copy(update={"attention": traceable(config.attention)})
@@ -56,7 +62,6 @@ def kept_bytes(
         found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(kept)))
         return jnp.zeros(())
 
-    batch = packing(config, module, 1, positions)
     if tensor == 1:
         jax.eval_shape(trace, stack, batch)
     else:
@@ -91,11 +96,3 @@ def between(
         return rows, positions // tensor, config.decoder.d_model
     encoder = config.encoders[module]
     return rows, positions // encoder.stride // tensor, encoder.d_model
-
-
-def packing(config: ModelConfig, module: str, rows: int, positions: int) -> dict[str, Shape]:
-    """Shapes of what tells a layer how its rows are packed."""
-    row = partial(Shape, dtype=jnp.int32)
-    image = module != "decoder" and config.encoders[module].modality == "image"
-    places = (rows, positions, 2) if image else (rows, positions)
-    return {"segment_ids": row((rows, positions)), "positions": row(places)}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import jax
+
+from mllm_jax.config.modalities import packing
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.config.workload import workload
 from mllm_jax.models.config.model import ModelConfig
@@ -27,10 +30,19 @@ def traced_workload(config: ExperimentConfig, tensors: Sequence[int]) -> Workloa
         if _splits(model, name, tensor, positions)
     ]
     kept = {
-        (n, t): kept_bytes(model, n, t, whole.positions[n], trains=n not in whole.frozen)
+        (n, t): layer_bytes(model, n, t, whole.positions[n], n not in whole.frozen)
         for n, t in sorted(asked)
     }
     return replace(whole, kept=kept)
+
+
+def layer_bytes(
+    model: ModelConfig, name: str, tensor: int, positions: int, trains: bool = True
+) -> float:
+    """`kept_bytes` of one row with so many positions."""
+    rows = packing(model, name, 1, positions).items()
+    packed = {key: jax.ShapeDtypeStruct(shape, dtype) for key, (shape, dtype) in rows}
+    return kept_bytes(model, name, tensor, positions, packed, trains)
 
 
 def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:

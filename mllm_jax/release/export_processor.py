@@ -49,7 +49,11 @@ class TrainedProcessor:
         """
         if data.get("processor") is None:
             return None
-        marks = {kind: data[kind]["placeholder"] for kind in ("image", "audio")}
+        marks = {
+            kind: own["placeholder"]
+            for kind, own in data.items()
+            if isinstance(own, Mapping) and "placeholder" in own
+        }
         return cls(read_folder(Path(data["processor"])), marks)
 
     @property
@@ -59,8 +63,7 @@ class TrainedProcessor:
 
     def token(self, kind: str) -> str:
         """The placeholder of a kind of media."""
-        named = self.files.image_token if kind == "image" else self.files.audio_token
-        return named or self.marks[kind]
+        return self.files.placeholders.get(kind, self.marks[kind])
 
     def id_of(self, kind: str, vocab: int) -> int:
         """The id of the placeholder; one that the tokenizer lacks gets the next that is free.
@@ -93,7 +96,7 @@ class TrainedProcessor:
         Raises:
             PretrainedError: it does not.
         """
-        if (self.files.image if kind == "image" else self.files.audio) is None:
+        if not self.files.makes(kind):
             raise PretrainedError(
                 f"data.processor: {self.folder} has no {PREPROCESSOR} for what the run took in by "
                 f"data.{kind}; put that of the encoder's release there, or export parts (--part)"

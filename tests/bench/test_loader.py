@@ -115,7 +115,9 @@ def test_arrays_are_padded_to_the_longest_of_the_batch():
     def clip(frames):
         return Medium(np.full((frames, 3), frames, np.float32), np.arange(frames, dtype=np.int32))
 
-    picture = replace(clip(2), positions=np.array([[0, 0], [0, 1]], np.int32), grid=(1, 2))
+    picture = replace(
+        clip(2), positions=np.array([[0, 0], [0, 1]], np.int32), more={"sizes": np.array([1, 2])}
+    )
     mine = [example(5, 6), example(1, 2, 3, 4, audio=(clip(1), clip(3))), example(9)]
     batch = pad(mine)
     assert batch["decoder"]["tokens"].tolist() == [[5, 6, 0, 0], [1, 2, 3, 4], [9, 0, 0, 0]]

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from data.config import Balance, DataConfig
 from data.faults import Fault, FaultKind
-from data.kinds.modality import Modality
+from data.kinds.audio.modality import Audio, AudioModality
+from data.kinds.image.modality import Image, ImageModality
 from data.planning.dealing import Dealer, Dealt, Hosts
 from data.planning.ladder import Ladder
 from data.planning.packing import make_capacity
 from data.planning.steps import StepPacker
-from data.sample import Audio, Example, Image, Lengths, Sample, SampleError, Turn
+from data.sample import Example, Lengths, Sample, SampleError, Turn
 
-VISION = Modality("vision", "image", patch=(16, 8), channels=1)
-AUDIO = Modality("audio", "audio", mels=40, stride=8)
+VISION = ImageModality("vision", patch=(16, 8), channels=1)
+AUDIO = AudioModality("audio", mels=40, stride=8)
 BUDGETS = {"tokens": 312, "vision": 72, "audio": 640, "segments": 24}
 CAPACITY = make_capacity(BUDGETS, (VISION, AUDIO))
 UNITS = {"tokens": 1, "vision": VISION.reduction, "audio": AUDIO.reduction}
@@ -80,8 +81,10 @@ def make_sample(
     return Sample(
         name,
         (Turn("user", ask), Turn("assistant", answer)),
-        images=tuple(Picture(16, width) for width in widths),
-        audios=tuple(Noise(samples) for samples in clips),
+        {
+            "image": tuple(Picture(16, width) for width in widths),
+            "audio": tuple(Noise(samples) for samples in clips),
+        },
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from data.kinds.tiles import Tiling, layout_of, taps_of
+from data.kinds.image.tiles import Tiling, layout_of, taps_of
 from mllm_jax.models import multimodal
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.tiles import tapped

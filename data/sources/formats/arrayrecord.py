@@ -22,12 +22,13 @@ from array_record.python.array_record_module import ArrayRecordReader
 from data.config import ArrayRecordSource, DataConfig
 from data.faults import Fault, FaultKind
 from data.folders import put_folder
+from data.kinds.blob import STREAM
 from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.record import Media
-from data.sources.formats.storage import STREAM, File, find_files
+from data.sources.formats.storage import File, find_files
 
 logger = logging.getLogger(__name__)
 

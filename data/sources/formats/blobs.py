@@ -13,24 +13,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from data.faults import FaultKind
+from data.kinds.blob import Blob
 from data.sample import DataError, MediaError
 from data.sources.formats.storage import File, StorageError, local_path, remote, remote_file
 
 _DATA_URI = "data:"
-
-
-class Blob(ABC):
-    """The bytes of an image or clip, read late; `name` is what messages call it."""
-
-    name: str
-
-    @abstractmethod
-    def open(self, chunk: int) -> AbstractContextManager[BinaryIO]:
-        """All of it as a file, fetched `chunk` bytes at a time where that matters.
-
-        Raises:
-            MediaError: there is no such thing. StorageError: it cannot be reached.
-        """
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig, FieldsConfig
 from data.faults import FaultKind
+from data.kinds.blob import Blob
 from data.kinds.modality import Kind
+from data.kinds.registry import KINDS
 from data.sample import MediaError, Sample, SampleError
-from data.sources.formats.blobs import Blob, Bytes, MediaFolder, data_uri, folder_of
-from data.sources.formats.encoded import EncodedAudio, EncodedImage
+from data.sources.formats.blobs import Bytes, MediaFolder, data_uri, folder_of
 from data.sources.formats.record import Media, RecordForm, Reference, Stored
 from data.sources.formats.storage import File
+from data.text.chat import marks_of
 
 _VERSION = 1  # of what a record becomes
 
@@ -82,8 +84,7 @@ class ConversationSet:
 
     def __init__(self, records: Records, form: RecordForm, config: DataConfig) -> None:
         self._records, self._form = records, form
-        self._max_pixels, self._cache = config.image.max_pixels, config.cache
-        self._max_samples = round(config.audio.max_seconds * config.audio.sample_rate)
+        self._config = config
 
     def __len__(self) -> int:
         return len(self._records)
@@ -108,7 +109,7 @@ class ConversationSet:
     def home(self) -> Path:
         """The folder of the records, or `data.cache` if they are not local."""
         first = self._records.files[0]
-        return Path(first.path).parent if first.system is None else self._cache
+        return Path(first.path).parent if first.system is None else self._config.cache
 
     def name(self, index: int) -> str:
         """`train.json[17]`."""
@@ -122,12 +123,11 @@ class ConversationSet:
             blobs = {kind: self._blobs(index, kind, own) for kind, own in found.media.items()}
         except MediaError as error:
             raise SampleError(name, error.fault) from error
-        return Sample(
-            name,
-            found.turns,
-            images=tuple(EncodedImage(blob, self._max_pixels) for blob in blobs["image"]),
-            audios=tuple(EncodedAudio(blob, self._max_samples) for blob in blobs["audio"]),
-        )
+        media = {
+            kind: tuple(KINDS[kind].open(blob, self._config) for blob in own)
+            for kind, own in blobs.items()
+        }
+        return Sample(name, found.turns, media)
 
     def _blobs(self, index: int, kind: Kind, references: Sequence[Reference]) -> list[Blob]:
         names = [f"{kind} {number}" for number in range(len(references))]
@@ -152,9 +152,7 @@ class ConversationSet:
 
 def form_of(fields: FieldsConfig, config: DataConfig) -> RecordForm:
     """The record form of a source."""
-    return RecordForm(
-        fields, {"image": config.image.placeholder, "audio": config.audio.placeholder}
-    )
+    return RecordForm(fields, marks_of(config))
 
 
 def fingerprint_of(files: Sequence[File]) -> str:

@@ -16,12 +16,13 @@ import numpy as np
 
 from data.config import DataConfig, LlavaSource
 from data.faults import Fault, FaultKind
+from data.kinds.blob import STREAM
 from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.record import Media
-from data.sources.formats.storage import STREAM, File, find_files
+from data.sources.formats.storage import File, find_files
 
 LINES = ".jsonl"
 _NAMES = ("spans", "ends", "digest")

@@ -22,11 +22,13 @@ import pyarrow.parquet as pq
 
 from data.config import DataConfig, ParquetSource
 from data.faults import Fault, FaultKind
+from data.kinds.blob import Blob
+from data.kinds.registry import KINDS
 from data.sample import DataError, MediaError, SampleError
-from data.sources.formats.blobs import Blob, Bytes, MediaFolder, media_folder
+from data.sources.formats.blobs import Bytes, MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import MEDIA, Media, RecordForm
+from data.sources.formats.record import Media, RecordForm
 from data.sources.formats.storage import File, Ranges, find_files
 
 logger = logging.getLogger(__name__)
@@ -271,7 +273,7 @@ def _columns(file: File, schema: pa.Schema, form: RecordForm) -> _Columns:
             f"{', '.join(missing)} (data.source.fields says what they are called)"
         )
     texts = [n for n in (*form.text_fields, form.fields.question or "") if n in schema.names]
-    media = [n for kind in MEDIA for n in form.media_fields(kind) if n in schema.names]
+    media = [n for kind in KINDS for n in form.media_fields(kind) if n in schema.names]
     for name in texts:
         _check_text(file, name, schema.field(name).type, form)
     late = [name for name in media if _is_late(file, name, schema.field(name).type)]

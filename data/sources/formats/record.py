@@ -1,4 +1,4 @@
-"""What a record of any format is: a conversation, its images and its clips.
+"""What a record of any format is: a conversation and its media.
 
     {"conversations": [{"from": "human", "value": "<image>\\nWhat is this?"},
                        {"from": "gpt", "value": "A cat."}],
@@ -10,7 +10,7 @@
 
     {"question": "What is this?", "answer": "A cat.", "image": "a.png"}
 
-Media are in the fields `image` or `images` and `audio` or `audios` (one or a list) and belong to
+Media are in fields named as their kind, `image` or `images` (one or a list), and belong to
 the placeholders in order, or to the parts of messages by their `index`; or they are in the parts
 of a message. Each is a path, a data URI, bytes,
 or `{"bytes", "path"}` as hubs have it. Other fields are ignored.
@@ -21,20 +21,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from types import GenericAlias
+from typing import Any, Literal, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
 from data.config import FieldsConfig
 from data.faults import Fault, FaultKind
+from data.kinds.blob import Blob
 from data.kinds.modality import Kind
+from data.kinds.registry import KINDS
 from data.sample import Role, SampleError, Turn
-from data.sources.formats.blobs import Blob
 
 _ROLES: dict[str, Role] = {"human": "user", "gpt": "assistant", "system": "system"}
-#: Fields that hold conversations or media, if `data.source.fields` names none.
+#: Fields that hold conversations, if `data.source.fields` names none.
 CONVERSATIONS = ("conversations", "messages")
-MEDIA: dict[Kind, tuple[str, str]] = {"image": ("image", "images"), "audio": ("audio", "audios")}
 
 
 class _Shape(BaseModel):
@@ -45,7 +46,7 @@ _Bytes = bytes  # in a class that has a field of this name
 
 
 class Stored(_Shape):
-    """An image or clip as hubs store it: bytes, or else the path of a file."""
+    """A medium as hubs store it: bytes, or else the path of a file."""
 
     bytes: _Bytes | None = None
     path: str | None = None
@@ -67,14 +68,13 @@ class _Spoken(_Shape):
     data: str  # in base64
 
 
+#: Kind of the media in the parts of messages, by the type of the part.
+_KIND_OF = {part: name for name, kind in KINDS.items() for part in kind.parts}
+
+
 class _Part(_Shape):
-    type: Literal["text", "image", "image_url", "audio", "audio_url", "input_audio"]
+    type: str
     text: str | None = None
-    image: Reference | None = None
-    image_url: str | _Url | None = None
-    audio: Reference | None = None
-    audio_url: str | _Url | None = None
-    input_audio: _Spoken | None = None
     path: str | None = None
     url: str | None = None
     index: int | None = None  # among the media beside the messages
@@ -82,11 +82,11 @@ class _Part(_Shape):
     @property
     def kind(self) -> Kind | None:
         """None for text."""
-        return None if self.type == "text" else "image" if "image" in self.type else "audio"
+        return _KIND_OF.get(self.type)
 
     @property
     def medium(self) -> Reference | None:
-        """What an image or clip is; None if it is one of those beside the messages."""
+        """What a medium is; None if it is one of those beside the messages."""
         own = getattr(self, self.type)
         if isinstance(own, _Url):
             return own.url
@@ -100,10 +100,31 @@ class _Message(_Shape):
     content: str | list[_Part]
 
 
+def _part_type() -> type[_Part]:
+    """A part that may be a medium of any kind, each in a field of its own."""
+
+    def form(part: str, kind: Kind) -> Any:
+        if part == kind:
+            return Reference | None
+        return _Spoken | None if part.startswith("input_") else str | _Url | None
+
+    fields: dict[str, Any] = {part: (form(part, kind), None) for part, kind in _KIND_OF.items()}
+    fields["type"] = (Literal[("text", *_KIND_OF)], ...)
+    made: type[_Part] = create_model("_Part", __base__=_Part, **fields)
+    return made
+
+
+def _message_type() -> Any:
+    content: Any = (str | GenericAlias(list, (_part_type(),)), ...)
+    return create_model("_Message", __base__=_Message, content=content)
+
+
 T = TypeVar("T")
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True)
 _UTTERANCES: TypeAdapter[list[_Utterance]] = TypeAdapter(list[_Utterance])
-_MESSAGES: TypeAdapter[list[_Message]] = TypeAdapter(list[_Message])
+_MESSAGES: TypeAdapter[list[_Message]] = TypeAdapter(
+    cast(Any, GenericAlias(list, (_message_type(),)))
+)
 _REFERENCES: TypeAdapter[list[Reference]] = TypeAdapter(list[Reference], config=_STRICT)
 
 Media = Mapping[Kind, Sequence[Reference]]
@@ -149,8 +170,8 @@ class RecordForm:
 
     def media_fields(self, kind: Kind) -> tuple[str, ...]:
         """Fields of which a record may have one."""
-        given = self.fields.image if kind == "image" else self.fields.audio
-        return MEDIA[kind] if given is None else (given,)
+        given = getattr(self.fields, kind, None)
+        return KINDS[kind].fields if given is None else (given,)
 
     def is_told(self, record: object) -> bool:
         """Whether a record has a conversation or an answer."""
@@ -180,17 +201,17 @@ class RecordForm:
             return Conversation(self._placed("", record.text, beside), _whole(beside))
         if not isinstance(record, Mapping):
             raise _ShapeError(f"a {type(record).__name__}, not a mapping of fields")
-        listed = {kind: self._listed(record, kind) for kind in MEDIA}
+        listed = {kind: self._listed(record, kind) for kind in KINDS}
         if self.fields.answer is not None:
-            media = {kind: listed[kind] or beside.get(kind, ()) for kind in MEDIA}
+            media = {kind: listed[kind] or beside.get(kind, ()) for kind in KINDS}
             return Conversation(self._asked(record, self.fields.answer, media), media)
         turns, inner, places = self._told(record)
-        for kind in MEDIA:
+        for kind in KINDS:
             if inner[kind] and listed[kind]:
                 raise _ShapeError(f"{kind} media are both in the messages and beside them")
         media = {
             kind: inner[kind] or _picked(kind, listed[kind] or beside.get(kind, ()), places[kind])
-            for kind in MEDIA
+            for kind in KINDS
         }
         return Conversation(turns, media)
 
@@ -224,8 +245,8 @@ class RecordForm:
             names = " or ".join(self.text_fields)
             raise _ShapeError(f"{names}: Field required; it has {', '.join(map(str, record))}")
         turns = _from_json(field, value) if isinstance(value, str) else value
-        media: dict[Kind, list[Reference]] = {kind: [] for kind in MEDIA}
-        places: Places = {kind: [] for kind in MEDIA}
+        media: dict[Kind, list[Reference]] = {kind: [] for kind in KINDS}
+        places: Places = {kind: [] for kind in KINDS}
         if (
             isinstance(turns, list)
             and turns
@@ -241,7 +262,7 @@ class RecordForm:
     def _joined(
         self, content: str | list[_Part], media: dict[Kind, list[Reference]], places: Places
     ) -> str:
-        """Text of a message, with a placeholder for every part that is an image or clip."""
+        """Text of a message, with a placeholder for every part that is a medium."""
         if isinstance(content, str):
             return content
         pieces = []
@@ -275,7 +296,7 @@ def _picked(
 
 def _whole(media: Media) -> Media:
     """`media` with every kind."""
-    return {kind: media.get(kind, ()) for kind in MEDIA}
+    return {kind: media.get(kind, ()) for kind in KINDS}
 
 
 def _chosen(record: Mapping[str, Any], fields: Sequence[str]) -> tuple[str, Any]:

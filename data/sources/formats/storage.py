@@ -20,8 +20,6 @@ import fsspec
 
 from data.sample import DataError
 
-#: Bytes fetched at once where a file is read from its beginning to its end.
-STREAM = 1 << 22
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
 #: What file systems call the thing that changes with a file's contents, the surest first.
 _STAMPS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "updated", "created")

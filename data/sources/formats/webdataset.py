@@ -25,9 +25,11 @@ import numpy as np
 
 from data.config import DataConfig, WebDatasetSource
 from data.faults import Fault, FaultKind
+from data.kinds.blob import Blob
 from data.kinds.modality import Kind
+from data.kinds.registry import KINDS
 from data.sample import DataError, MediaError, SampleError
-from data.sources.formats.blobs import Blob, Part
+from data.sources.formats.blobs import Part
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.record import Caption, Media, RecordForm
@@ -36,10 +38,7 @@ from data.sources.formats.storage import File, find_files
 logger = logging.getLogger(__name__)
 
 _NAMES = ("ends", "firsts", "offsets", "sizes", "name_ends", "names")
-_ENDINGS: Mapping[Kind, tuple[str, ...]] = {
-    "image": ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "ppm"),
-    "audio": ("wav", "flac", "mp3", "ogg", "opus", "aiff"),
-}
+_ENDINGS: Mapping[Kind, tuple[str, ...]] = {name: kind.endings for name, kind in KINDS.items()}
 _PICKLES = ("pickle", "pkl", "pyd", "pth", "pt", "joblib")
 _CAPTION, _RECORD = "txt", "json"
 _HEADERS = 1 << 18  # bytes fetched at once where headers are looked for

@@ -67,6 +67,8 @@ class _EncoderConfig(Section):
     blocks: ClassVar[int] = 2
     #: Products of a layer's MLP; three where it is gated.
     products: ClassVar[int] = 2
+    #: The smallest inputs, for verification.
+    smallest: ClassVar[dict[str, Any]] = {}
 
     layers: int = Field(gt=0, le=10_000)
     d_model: int = Field(gt=0)
@@ -157,6 +159,8 @@ class ImageEncoderConfig(_EncoderConfig):
         tiles: how images are cut into tiles; null: they are encoded as they are.
     """
 
+    smallest: ClassVar[dict[str, Any]] = {"patch": [2, 2]}
+
     patch: Size
     channels: Literal[1, 3] = 3
     grid: Size
@@ -192,7 +196,7 @@ class ImageEncoderConfig(_EncoderConfig):
         return self
 
     @property
-    def modality(self) -> Literal["image", "audio"]:
+    def modality(self) -> str:
         """What the encoder takes in."""
         return "image"
 
@@ -246,6 +250,8 @@ class AudioEncoderConfig(_EncoderConfig):
         lookahead: frames behind a clip that convolutions read as well.
     """
 
+    smallest: ClassVar[dict[str, Any]] = {"mels": 4}
+
     mels: int = Field(80, gt=0)
     lookahead: int = Field(0, ge=0)
 
@@ -259,7 +265,7 @@ class AudioEncoderConfig(_EncoderConfig):
         return self
 
     @property
-    def modality(self) -> Literal["image", "audio"]:
+    def modality(self) -> str:
         """What the encoder takes in."""
         return "audio"
 

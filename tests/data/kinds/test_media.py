@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.config import AudioConfig, ImageConfig
-from data.kinds.frames import frames_medium, frames_of, log_mel, mel_filters
-from data.kinds.modality import Modality
-from data.kinds.patches import grid_of, patches_of
+from data.kinds.audio.frames import frames_medium, frames_of, log_mel, mel_filters
+from data.kinds.audio.modality import AudioModality
+from data.kinds.image.modality import ImageModality
+from data.kinds.image.patches import grid_of, patches_of
 from data.sample import MediaError
 
 SMALL = AudioConfig(sample_rate=1000, hop=10, window=32)
@@ -29,7 +30,7 @@ SMALL = AudioConfig(sample_rate=1000, hop=10, window=32)
 def test_patches_have_the_measured_grid(
     height: int, width: int, block: tuple[int, int], fixed: int | None, channels: int
 ) -> None:
-    modality = Modality("v", "image", patch=(6, 4), channels=channels, block=block)
+    modality = ImageModality("v", patch=(6, 4), channels=channels, block=block)
     config = ImageConfig(height=fixed, max_patches=600 if fixed is None else 100_000)
     grid = grid_of((height, width), modality, config)
     medium = patches_of(np.zeros((height, width, channels), np.uint8), modality, config)
@@ -41,7 +42,7 @@ def test_patches_have_the_measured_grid(
 
 
 def test_patches_of_a_block_are_contiguous_and_hold_their_pixels() -> None:
-    modality = Modality("v", "image", patch=(2, 3), channels=3, block=(2, 2))
+    modality = ImageModality("v", patch=(2, 3), channels=3, block=(2, 2))
     config = ImageConfig(mean=(0.5, 0.25, 0.0), std=(1.0, 0.5, 2.0))
     pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 3)).astype(np.uint8)
     medium = patches_of(pixels, modality, config)
@@ -55,7 +56,7 @@ def test_patches_of_a_block_are_contiguous_and_hold_their_pixels() -> None:
 
 
 def test_a_large_image_is_scaled_into_the_patch_budget_with_its_aspect() -> None:
-    modality = Modality("v", "image", patch=(10, 10))
+    modality = ImageModality("v", patch=(10, 10))
     grid = grid_of((1000, 4000), modality, ImageConfig(max_patches=100))
     assert grid == (5, 20)
     assert grid_of((30, 60), modality, ImageConfig(max_patches=100)) == (3, 6)
@@ -63,7 +64,7 @@ def test_a_large_image_is_scaled_into_the_patch_budget_with_its_aspect() -> None
 
 
 def test_fixed_height_scales_and_pads_with_black() -> None:
-    modality = Modality("v", "image", patch=(16, 8), channels=1)
+    modality = ImageModality("v", patch=(16, 8), channels=1)
     config = ImageConfig(height=16, mean=(0.0,), std=(1.0,))
     medium = patches_of(np.full((32, 20, 1), 255, np.uint8), modality, config)
     assert medium.grid == (1, 2)
@@ -83,7 +84,7 @@ def test_impossible_images_are_refused(
     size: tuple[int, int], config: ImageConfig, message: str
 ) -> None:
     with pytest.raises(MediaError, match=message):
-        grid_of(size, Modality("v", "image"), config)
+        grid_of(size, ImageModality("v"), config)
 
 
 # ---------------------------------------------------------------------------- audio
@@ -146,7 +147,7 @@ def test_a_tone_appears_in_its_band_and_its_frames() -> None:
 )
 def test_impossible_waves_are_refused(wave: np.ndarray, message: str) -> None:
     with pytest.raises(MediaError, match=message):
-        frames_medium(wave, Modality("a", "audio"), SMALL)
+        frames_medium(wave, AudioModality("a"), SMALL)
 
 
 def test_another_sample_rate_is_refused_and_named() -> None:

@@ -13,15 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.faults import Fault, FaultKind
-from data.kinds.modality import Modality
-from data.kinds.tiles import WHOLE
+from data.kinds.image.modality import ImageModality
 from data.loading.assemble import Assembler, Batch, BatchArrays
 from data.planning.lengths import LengthTable, measure, open_lengths
 from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState, Placement, Planner, runs_of_plan
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
-from data.sample import DataError, Lengths, Medium, Sample, SampleError
+from data.sample import WHOLE, DataError, Lengths, Medium, Sample, SampleError
 from tests.data.kinds.tiled import PLACEHOLDER, TILE, TILED, TILING, TiledProcessor, tiled_source
 from tests.data.loading.test_loader import assert_same_step, take
 from tests.data.loading.test_on_read import HOSTS, read
@@ -58,8 +57,7 @@ def outputs(inputs: np.ndarray) -> np.ndarray:
 
 def kept(medium: Medium) -> np.ndarray:
     """Outputs of a medium that land."""
-    assert medium.tiles is not None
-    return (outputs(medium.inputs)[medium.tiles.taps] * medium.tiles.shares).sum(1)
+    return (outputs(medium.inputs)[medium.more["taps"]] * medium.more["shares"]).sum(1)
 
 
 @settings(max_examples=12, deadline=None)
@@ -195,7 +193,7 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
             raise SampleError(sample.name, Fault(FaultKind.IMAGE, "broken"))
 
     bare = make_sample("one")
-    source = ListSource([Sample(bare.name, bare.turns, (Picture(16, 16),))])
+    source = ListSource([Sample(bare.name, bare.turns, {"image": (Picture(16, 16),)})])
     processor = Broken(config, [TILED, AUDIO])
     lengths = measure(source, processor)
     state = LoaderState(0)
@@ -228,12 +226,12 @@ def test_images_that_are_not_cut_are_refused(
     placement = next(p for p in placements if p.lengths.media)
     medium = processor.process(source[placement.index]).media["vision"][0]
     arrays = BatchArrays(all_rows(1), processor.modalities, CAPACITY)
-    with pytest.raises(ValueError, match="vision: images are cut into tiles by all or by none"):
-        arrays.write_medium(placement, "vision", 0, replace(medium, tiles=None))
+    with pytest.raises(ValueError, match=r"with inputs, positions; .* takes .*, taps"):
+        arrays.write_medium(placement, "vision", 0, replace(medium, more={}))
 
 
 def test_tiles_need_a_newline() -> None:
     with pytest.raises(ValueError, match="tiles need a newline, and a newline tiles"):
-        Modality("vision", "image", tiling=TILING)
+        ImageModality("vision", tiling=TILING)
     with pytest.raises(ValueError, match="got None and 3"):
-        Modality("vision", "image", newline=3)
+        ImageModality("vision", newline=3)

@@ -11,10 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.kinds.tiles import (
-    WHOLE,
+from data.kinds.image.tiles import (
     Layout,
-    Size,
     Tiling,
     layout_of,
     newlines_of,
@@ -23,7 +21,7 @@ from data.kinds.tiles import (
     taps_of,
     tokens_of,
 )
-from data.sample import MediaError
+from data.sample import WHOLE, MediaError, Size
 
 PARITY = Path(__file__).parents[2] / "parity" / "llava_onevision"
 PINPOINTS = ((18, 18), (18, 36), (18, 54), (36, 18), (36, 36), (54, 18))

@@ -8,16 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from data.config import DataConfig
+from data.kinds.image.modality import ImageModality
+from data.kinds.image.tiles import Layout, Tiling, layout_of, taps_of
 from data.kinds.modality import Modality
-from data.kinds.tiles import WHOLE, Layout, Tiling, layout_of, taps_of
 from data.processing.processor import Processor
-from data.sample import Example, Lengths, MediaError, Medium, Sample, SampleError, Tiles
+from data.sample import WHOLE, Example, Lengths, MediaError, Medium, Sample, SampleError
 from tests.data.samples import ListSource, Picture, make_sample
 
 TILING = Tiling(((8, 8), (8, 16), (16, 8), (16, 16)), (8, 8), (2, 4), most=2)
-TILED = Modality(
-    "vision", "image", patch=(2, 2), channels=1, block=(2, 1), tiling=TILING, newline=9999
-)
+TILED = ImageModality("vision", patch=(2, 2), channels=1, block=(2, 1), tiling=TILING, newline=9999)
 PLACEHOLDER = 7
 #: Inputs of a tile.
 TILE = 16
@@ -28,22 +27,26 @@ class TiledProcessor(Processor):
 
     def __init__(self, config: DataConfig, modalities: Sequence[Modality]) -> None:
         # Only released processors cut images.
-        super().__init__(config, [replace(m, tiling=None, newline=None) for m in modalities])
+        plain = [
+            replace(m, tiling=None, newline=None) if isinstance(m, ImageModality) else m
+            for m in modalities
+        ]
+        super().__init__(config, plain)
         self.modalities = {modality.name: modality for modality in modalities}
 
     def measure(self, sample: Sample) -> Lengths:
-        layouts = _layouts(sample, [image.size() for image in sample.images])
+        layouts = _layouts(sample, [image.size() for image in sample.of("image")])
         tokens, starts, _ = _text(sample, layouts)
         return Lengths(len(tokens) - 1, *_by_encoder(layouts, starts))
 
     def read(self, sample: Sample) -> Example:
-        sizes = [image.load(1).shape for image in sample.images]
+        sizes = [image.load(1).shape for image in sample.of("image")]
         layouts = _layouts(sample, [(rows, columns) for rows, columns, _ in sizes])
         media = {"vision": tuple(map(_medium, layouts))} if layouts else {}
         return _example(sample, layouts, media)
 
     def text(self, sample: Sample, expected: Lengths) -> Example:
-        layouts = _layouts(sample, [image.size() for image in sample.images])
+        layouts = _layouts(sample, [image.size() for image in sample.of("image")])
         return _example(sample, layouts, {})
 
     def medium(self, sample: Sample, encoder: str, number: int, expected: Lengths) -> Medium:
@@ -104,7 +107,9 @@ def _medium(layout: Layout | None) -> Medium:
     places = np.moveaxis(np.indices((4, 4), np.int32), 0, -1).reshape(-1, 2)
     positions = np.tile(places, (count // TILE, 1))
     inputs = rng.normal(size=(count, TILED.features)).astype(np.float32)
-    return Medium(inputs, positions, (4, 4), Tiles(_grid(layout), *taps_of(layout, TILING)))
+    taps, shares = taps_of(layout, TILING)
+    more = {"sizes": np.array((4, 4), np.int32), "taps": taps, "shares": shares}
+    return Medium(inputs, positions, more, _grid(layout))
 
 
 def tiled_source(count: int, seed: int = 0) -> ListSource:
@@ -116,5 +121,5 @@ def tiled_source(count: int, seed: int = 0) -> ListSource:
             Picture(*rng.integers(3, 40, 2).tolist()) for _ in range(rng.choice([0, 1, 1, 1, 2, 3]))
         )
         bare = make_sample(f"s{i}", answer="1" * int(rng.integers(1, 9)))
-        samples.append(Sample(bare.name, bare.turns, images))
+        samples.append(Sample(bare.name, bare.turns, {"image": images}))
     return ListSource(samples)

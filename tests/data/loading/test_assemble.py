@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.config import DataConfig
+from data.kinds.audio.modality import AudioModality
+from data.kinds.image.modality import ImageModality
 from data.kinds.modality import Modality
 from data.loading.assemble import Assembler, Batch
 from data.planning.lengths import measure
@@ -27,7 +29,7 @@ from tests.data.samples import (
     mixed_source,
 )
 
-BLOCKY = Modality("vision", "image", patch=(8, 8), channels=3, block=(2, 2))
+BLOCKY = ImageModality("vision", patch=(8, 8), channels=3, block=(2, 2))
 #: Encoders of both kinds: pixel shuffle, class tokens, frames behind clips, averages of pairs.
 ENCODERS = (
     (VISION, AUDIO),
@@ -147,6 +149,7 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
 ) -> None:
     """Class tokens by their position, frames behind a clip by the sign of its segment."""
     image, clip = encoders
+    assert isinstance(image, ImageModality)
     config = make_config(rows=2)
     batch, placements = first_step(mixed_source(30), make_processor(config, encoders), config)
     vision, audio = (batch["encoders"][name] for name in ("vision", "audio"))
@@ -164,14 +167,14 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
         media = zip(placement.media["audio"], lengths.get("audio", ()), strict=True)
         for (row, start, segment), length in media:
             ids = audio["segment_ids"][row, start : start + length]
-            expected = [segment] * (length - clip.lookahead) + [-segment] * clip.lookahead
+            expected = [segment] * (length - clip.behind) + [-segment] * clip.behind
             assert ids.tolist() == expected
 
 
 @given(frames=st.integers(1, 3000), lookahead=st.sampled_from([0, 2]))
 def test_averages_of_pairs_are_counted_as_released(frames: int, lookahead: int) -> None:
     """Qwen2-Audio's: two convolutions, the second of stride 2, then an average over pairs."""
-    modality = Modality("audio", "audio", stride=4, pool=2, lookahead=lookahead)
+    modality = AudioModality("audio", stride=4, pool=2, lookahead=lookahead)
     convolved = (frames - 1) // 2 + 1
     assert modality.outputs(frames + lookahead) == (convolved - 2) // 2 + 1
     assert modality.span(frames + lookahead) >= frames + lookahead

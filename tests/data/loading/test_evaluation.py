@@ -65,7 +65,7 @@ def test_answers_of_the_demo_fit_the_reserve(heldout: Source, processor: Process
 
 
 def test_bad_samples_are_skipped_or_raised(processor: Processor, make_config: MakeConfig) -> None:
-    liar = replace(make_sample("liar", [40]), images=(Picture(16, 40, claimed=(16, 60)),))
+    liar = replace(make_sample("liar", [40]), media={"image": (Picture(16, 40, claimed=(16, 60)),)})
     long = make_sample("long", [560])
     source = ListSource([make_sample("a"), liar, long, "broken", make_sample("b", answer="")])
     (batch,) = prompt_batches(source, processor, make_config(), all_rows(4), 250)

@@ -227,8 +227,8 @@ def test_a_sample_that_turns_out_bad_leaves_a_hole(
 ) -> None:
     config = make_config(rows=1, lookahead=3)
     good = [make_sample("a", [30], [900]), make_sample("b", [40], [800]), make_sample("c", [9])]
-    liar = replace(good[1], images=(Picture(16, 40, claimed=(16, 60)),))
-    honest = replace(good[1], images=(Picture(16, 60),))
+    liar = replace(good[1], media={"image": (Picture(16, 40, claimed=(16, 60)),)})
+    honest = replace(good[1], media={"image": (Picture(16, 60),)})
     (whole,) = take(1, ListSource([good[0], honest, good[2]]), processor, config)
     (step,) = take(1, ListSource([good[0], liar, good[2]]), processor, config)
     assert [name for name, _ in step.skipped] == ["b"]
@@ -250,7 +250,7 @@ def test_a_sample_that_turns_out_bad_leaves_a_hole(
 def test_a_sample_that_turns_out_bad_is_raised_by_name(
     processor: Processor, make_config: MakeConfig
 ) -> None:
-    liar = replace(make_sample("liar", [40]), images=(Picture(16, 40, claimed=(16, 60)),))
+    liar = replace(make_sample("liar", [40]), media={"image": (Picture(16, 40, claimed=(16, 60)),)})
     with pytest.raises(SampleError, match="sample liar: was measured as"):
         take(1, ListSource([liar]), processor, make_config(on_error="raise"))
 

@@ -290,7 +290,9 @@ def test_hosts_read_each_medium_once(
             for key, array in part["encoders"][name].items():
                 np.testing.assert_array_equal(array, whole["encoders"][name][key][rows[name]])
     samples = [source.samples[p.index] for p in plan.placements]
-    media = [id(m) for s in samples if not isinstance(s, str) for m in (*s.images, *s.audios)]
+    media = [
+        id(m) for s in samples if not isinstance(s, str) for m in (*s.of("image"), *s.of("audio"))
+    ]
     assert loads == Counter(media)
 
 
@@ -298,7 +300,9 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     config = make_config(rows=1, balance="per_phase")
     sample = make_sample("liar", [40, 24])
     liar = type(sample)(
-        sample.name, sample.turns, (Picture(16, 40, claimed=(16, 60)), sample.images[1])
+        sample.name,
+        sample.turns,
+        {"image": (Picture(16, 40, claimed=(16, 60)), sample.of("image")[1])},
     )
     rows = {name: [0] for name in ("decoder", "vision", "audio")}
     source = ListSource([liar])

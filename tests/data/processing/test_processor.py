@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.kinds.modality import Modality
+from data.kinds.image.modality import ImageModality
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, Sample, SampleError, Turn
 from data.sources.source import Source
@@ -29,7 +29,9 @@ def test_measure_agrees_with_process_on_the_demo(processor: Processor, demo: Sou
 
 
 def test_a_header_that_lies_is_refused_by_name(processor: Processor) -> None:
-    sample = replace(make_sample("liar", [20]), images=(Picture(16, 20, claimed=(16, 100)),))
+    sample = replace(
+        make_sample("liar", [20]), media={"image": (Picture(16, 20, claimed=(16, 100)),)}
+    )
     with pytest.raises(SampleError, match=r"sample liar: was measured as .*13.* but holds .*3"):
         processor.process(sample)
 
@@ -42,7 +44,7 @@ def test_only_answers_are_learnt(processor: Processor) -> None:
         Turn("user", "and what number ?"),
         Turn("assistant", "3"),
     )
-    example = processor.process(Sample("s", turns, images=(Picture(16, 30),)))
+    example = processor.process(Sample("s", turns, media={"image": (Picture(16, 30),)}))
     np.testing.assert_array_equal(example.targets[:-1], example.tokens[1:])
     learnt = example.targets[example.loss_weight > 0].tolist()
     encode = processor.encode
@@ -75,8 +77,11 @@ def test_a_prompt_and_its_answer_make_the_example(processor: Processor) -> None:
     [
         (make_sample("s", answer=" "), "turn 1 is an empty answer"),
         (make_sample("s", answer="so \ud83d"), r"turn 1 has U\+D83D, half of a character .* at 3"),
-        (replace(make_sample("s", [9]), images=()), "1 <image> placeholders for 0 image files"),
-        (replace(make_sample("s"), images=(Picture(16, 9),)), "0 <image> placeholders for 1"),
+        (replace(make_sample("s", [9]), media={}), "1 <image> placeholders for 0 image files"),
+        (
+            replace(make_sample("s"), media={"image": (Picture(16, 9),)}),
+            "0 <image> placeholders for 1",
+        ),
         (Sample("s", (Turn("user", "hi"),)), "does not end with an answer"),
         (Sample("s", ()), "does not end with an answer"),
     ],
@@ -105,12 +110,12 @@ def test_a_clip_of_more_frames_than_have_positions_is_refused(make_config: MakeC
 
 def test_impossible_processors_are_refused(make_config: MakeConfig) -> None:
     with pytest.raises(DataError, match="two encoders take the same kind"):
-        make_processor(make_config(), [VISION, Modality("other", "image")])
+        make_processor(make_config(), [VISION, ImageModality("other")])
     with pytest.raises(DataError, match=r"data.image.mean has 2 values; valid: 1 or 1"):
         make_processor(make_config(image={"mean": (0.1, 0.2)}), [VISION])
     with pytest.raises(DataError, match="the same placeholder"):
         make_processor(make_config(image={"placeholder": "<audio>"}), [VISION])
     with pytest.raises(ValueError, match="channels 2 is not 1 or 3"):
-        Modality("v", "image", channels=2)
+        ImageModality("v", channels=2)
     with pytest.raises(ValueError, match="sizes must be at least 1"):
-        Modality("v", "image", patch=(0, 3))
+        ImageModality("v", patch=(0, 3))

@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.kinds.frames import log_energies
-from data.kinds.modality import Modality
+from data.kinds.audio.frames import log_energies
+from data.kinds.audio.modality import AudioModality
 from data.released import audio
 from data.released.audio import ReleasedAudio, log_mel
 from data.released.files import AudioSettings, read_folder
 from data.sample import DataError, MediaError
 from tests.data.released.stored import ROOT, arrays, wave
 
-EAR = Modality("audio", "audio", mels=16, stride=4, pool=2, lookahead=2)
+EAR = AudioModality("audio", mels=16, stride=4, pool=2, lookahead=2)
 SHORT = AudioSettings(feature_size=16, chunk_length=1)
 
 
@@ -150,7 +150,7 @@ def test_bad_clips(samples: int, rate: int, reason: str) -> None:
 
 
 def test_clips_must_have_positions() -> None:
-    ear = Modality("audio", "audio", mels=16, longest=50)
+    ear = AudioModality("audio", mels=16, longest=50)
     with pytest.raises(MediaError, match="clip of 51 frames is above the 50 that have positions"):
         ReleasedAudio(SHORT, ear).measure(8001, 16_000)
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.kinds.modality import Modality
-from data.kinds.tiles import Tiling
+from data.kinds.image.modality import ImageModality
+from data.kinds.image.tiles import Tiling
 from data.released.files import read_folder
 from data.released.images import (
     Exactly,
@@ -21,11 +21,10 @@ from data.released.images import (
     ReleasedImages,
     Resize,
     ShortestEdge,
-    Size,
     cropped,
     padded_to_square,
 )
-from data.sample import DataError, MediaError, Medium
+from data.sample import DataError, MediaError, Medium, Size
 from tests.data.released.stored import ROOT, arrays, changed, composed, image, read_json
 
 NAMES = ("wide", "tall", "square", "large", "tiny")
@@ -33,7 +32,7 @@ MOST = 10_000_000
 PLAIN = ImageSteps(False, None, 3, None, 1 / 255, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 PINPOINTS = tuple(map(tuple, read_json("llava_onevision", "config.json")["image_grid_pinpoints"]))
 TILING = Tiling(PINPOINTS, (18, 18), (4, 4), 2)
-VISION = Modality("vision", "image", patch=(4, 4))
+VISION = ImageModality("vision", patch=(4, 4))
 TILED = replace(VISION, tiling=TILING, newline=288)
 
 
@@ -97,9 +96,9 @@ def test_tiles_are_as_released(name: str) -> None:
     medium = reader.read(image(name), alone=True)
     expected = [patches_of(tile) for tile in stored[f"{name}.pixel_values"][0]]
     close(medium.inputs, np.concatenate(expected))
-    assert medium.grid == (4, 4)
-    assert medium.tiles is not None
-    tokens = TILED.in_text(len(medium.inputs), medium.tiles.grid, 283)
+    assert medium.more["sizes"].tolist() == [4, 4]
+    assert medium.grid is not None
+    tokens = TILED.in_text(len(medium.inputs), medium.grid, 283)
     assert len(tokens) == np.count_nonzero(stored[f"{name}.input_ids"] == 283)
 
 
@@ -109,8 +108,7 @@ def test_several_images_are_padded_to_squares() -> None:
     for name, (expected,) in zip(("square", "wide"), stored, strict=True):
         medium = reader.read(image(name), alone=False)
         close(medium.inputs, patches_of(expected))
-        assert medium.tiles is not None
-        assert medium.tiles.grid == (0, 0)
+        assert medium.grid == (0, 0)
 
 
 # ---- metadata ------------------------------------------------------------------------------------
@@ -136,7 +134,7 @@ def agrees(reader: ReleasedImages, size: tuple[int, int], alone: bool) -> None:
         return
     medium = reader.read(pixels, alone)
     assert len(medium.inputs) == len(medium.positions) == length
-    assert (medium.tiles and medium.tiles.grid) == grid
+    assert medium.grid == grid
 
 
 @given(SIZES, RESIZES, CROPS, st.booleans(), st.booleans())
@@ -247,7 +245,7 @@ TILES = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
     ],
 )  # fmt: skip
 def test_a_processor_of_another_encoder_is_refused(
-    steps: ImageSteps, modality: Modality, reason: str
+    steps: ImageSteps, modality: ImageModality, reason: str
 ) -> None:
     with pytest.raises(DataError, match=reason):
         ReleasedImages(steps, modality, MOST)

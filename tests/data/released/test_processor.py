@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from data.config import DataConfig
+from data.kinds.audio.modality import Audio, AudioModality
+from data.kinds.image.modality import Image, ImageModality
+from data.kinds.image.tiles import Tiling
 from data.kinds.modality import Modality
-from data.kinds.tiles import Tiling
 from data.loading.evaluation import prompt_batches
 from data.loading.loader import Loader, StepLoader
 from data.loading.on_read import Alone, ReadingLoader
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
-from data.sample import Audio, DataError, Image, LengthError, Sample, SampleError, Turn
+from data.sample import DataError, LengthError, Sample, SampleError, Turn
 from tests.data.released.stored import (
     CHATTING,
     ROOT,
@@ -36,13 +38,17 @@ from tests.data.released.stored import (
 from tests.data.samples import WORK, ListSource
 
 NEWLINE = 999
-VISION = Modality("vision", "image", patch=(4, 4), class_token="dropped")
+VISION = ImageModality("vision", patch=(4, 4), class_token="dropped")
 PINPOINTS = tuple(map(tuple, read_json("llava_onevision", "config.json")["image_grid_pinpoints"]))
-TILED = Modality(
-    "vision", "image", patch=(4, 4), tiling=Tiling(PINPOINTS, (18, 18), (4, 4), 2), newline=NEWLINE
+TILED = ImageModality(
+    "vision", patch=(4, 4), tiling=Tiling(PINPOINTS, (18, 18), (4, 4), 2), newline=NEWLINE
 )
-AUDIO = Modality("audio", "audio", mels=16, stride=4, pool=2, lookahead=2)
-ENCODERS = {"llava": [VISION], "llava_onevision": [TILED], "qwen2_audio": [AUDIO]}
+AUDIO = AudioModality("audio", mels=16, stride=4, pool=2, lookahead=2)
+ENCODERS: dict[str, list[Modality]] = {
+    "llava": [VISION],
+    "llava_onevision": [TILED],
+    "qwen2_audio": [AUDIO],
+}
 BUDGETS = {"tokens": 300, "segments": 8}
 ROOM = {"vision": 320, "audio": 320}
 
@@ -96,7 +102,8 @@ def sample_of(name: str, messages: Sequence[dict[str, Any]]) -> Sample:
                 media[kind].append(part[kind])
         turns.append(Turn(message["role"], text))
     images = tuple(Picture(image(each)) for each in media["image"])
-    return Sample(name, tuple(turns), images, tuple(Clip(wave(each)) for each in media["audio"]))
+    clips = tuple(Clip(wave(each)) for each in media["audio"])
+    return Sample(name, tuple(turns), {"image": images, "audio": clips})
 
 
 def stored_samples(family: str) -> dict[str, Sample]:
@@ -158,9 +165,9 @@ def random_sample(family: str, sizes: Sequence[tuple[int, int]], texts: Sequence
     asked = texts[0] + "".join(f"{mark}\n{texts[1]}" for _ in sizes)
     turns = (Turn("user", asked), Turn("assistant", "so " + texts[2]))
     grey = [np.full((*size, 3), 9, np.uint8) for size in sizes]
-    images = () if audio else tuple(map(Picture, grey))
     noise = [np.ones(h * w + 321, np.float32) for h, w in sizes]
-    return Sample("s", turns, images, tuple(map(Clip, noise)) if audio else ())
+    media = {"audio": tuple(map(Clip, noise))} if audio else {"image": tuple(map(Picture, grey))}
+    return Sample("s", turns, media)
 
 
 @pytest.mark.parametrize("family", ENCODERS)
@@ -191,7 +198,7 @@ def test_media_of_the_last_answer_are_no_part_of_its_prompt() -> None:
     processor = processor_of("llava_onevision")
     turns = (Turn("user", "<image>\nAnd?"), Turn("assistant", "so: <image>\nthis."))
     pictures = (Picture(image("wide")), Picture(image("tall")))
-    sample = Sample("s", turns, pictures)
+    sample = Sample("s", turns, {"image": pictures})
     prompt, whole = processor.prompt(sample), processor.process(sample)
     assert len(whole.media["vision"]) == 2
     # Alone, the first image is cut into tiles.
@@ -205,7 +212,7 @@ def test_a_header_that_lies_is_refused_by_name() -> None:
     for claimed, reason in (((47, 21), "was measured as"), ((22, 45), "rows and columns")):
         sample = replace(
             stored_samples("llava_onevision")["wide"],
-            images=(Picture(image("wide"), claimed),),
+            media={"image": (Picture(image("wide"), claimed),)},
         )
         with pytest.raises(LengthError, match="sample wide: was measured as"):
             processor.process(sample)
@@ -294,7 +301,7 @@ def test_samples_that_cannot_be_told_are_named() -> None:
 
 def test_a_clip_longer_than_the_window_is_named() -> None:
     turns = (Turn("user", "<audio>\nWhat?"), Turn("assistant", "x"))
-    sample = Sample("s", turns, audios=(Clip(np.zeros(16_001, np.float32)),))
+    sample = Sample("s", turns, {"audio": (Clip(np.zeros(16_001, np.float32)),)})
     with pytest.raises(SampleError, match=r"sample s: clip of 1.00 s is longer than the 1 s"):
         processor_of("qwen2_audio").measure(sample)
 

@@ -47,9 +47,9 @@ def test_a_sample_is_a_function_of_its_index(demo: Source, config: DataConfig) -
     for index in (17, 0, 41, 8):
         first, second = demo[index], again[index]
         assert (first.name, first.turns) == (second.name, second.turns)
-        for image, other in zip(first.images, second.images, strict=True):
+        for image, other in zip(first.of("image"), second.of("image"), strict=True):
             np.testing.assert_array_equal(image.load(1), other.load(1))
-        for clip, same in zip(first.audios, second.audios, strict=True):
+        for clip, same in zip(first.of("audio"), second.of("audio"), strict=True):
             np.testing.assert_array_equal(clip.load(), same.load())
     with pytest.raises(IndexError):
         demo[len(demo)]
@@ -57,11 +57,13 @@ def test_a_sample_is_a_function_of_its_index(demo: Source, config: DataConfig) -
 
 def test_half_of_the_samples_are_images_and_some_show_two(demo: Source) -> None:
     samples = [demo[i] for i in range(len(demo))]
-    assert sum(bool(s.images) for s in samples) == sum(bool(s.audios) for s in samples) == 60
-    assert {len(s.images) for s in samples} == {0, 1, 2}
+    assert (
+        sum(bool(s.of("image")) for s in samples) == sum(bool(s.of("audio")) for s in samples) == 60
+    )
+    assert {len(s.of("image")) for s in samples} == {0, 1, 2}
     for sample in samples:
         digits = sample.turns[-1].text.replace(",", " ").split()
-        drawn = sum(len(i.drawings) for i in sample.images if isinstance(i, Strip))
+        drawn = sum(len(i.drawings) for i in sample.of("image") if isinstance(i, Strip))
         assert len(digits) in range(1, 9)
         assert drawn in (0, len(digits))
 
@@ -97,7 +99,7 @@ def test_lengths_vary_tenfold(demo: Source, processor: Processor) -> None:
 def test_more_digits_take_longer_to_say_and_are_audible(demo: Source) -> None:
     durations: dict[int, list[int]] = {}
     for index in range(1, len(demo), 2):
-        (clip,) = demo[index].audios
+        (clip,) = demo[index].of("audio")
         wave = clip.load()
         assert len(wave) == clip.info()[0]
         assert 0.02 < np.sqrt(np.mean(wave**2)) < 0.5

@@ -56,7 +56,7 @@ def test_a_sample_is_the_same_in_every_process(make_config: MakeConfig) -> None:
     assert again.fingerprint == source.fingerprint != make_source(config, "heldout").fingerprint
     for index in range(5):
         assert again[index] == source[index]
-        for one, other in zip(again[index].images, source[index].images, strict=True):
+        for one, other in zip(again[index].of("image"), source[index].of("image"), strict=True):
             np.testing.assert_array_equal(one.load(1), other.load(1))
 
 

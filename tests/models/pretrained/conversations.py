@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from data.kinds.image.modality import ImageModality
+from data.kinds.image.patches import with_class_token
+from data.kinds.image.tiles import Tiling, layout_of, taps_of
 from data.kinds.modality import Modality
-from data.kinds.patches import with_class_token
-from data.kinds.tiles import WHOLE, Tiling, layout_of, taps_of
 from data.loading.assemble import BatchArrays
 from data.planning.packing import make_capacity
 from data.planning.stream import Placement, lay_out, runs_of_plan
-from data.sample import Example, Medium, Tiles
+from data.sample import WHOLE, Example, Medium
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models.config.model import ModelConfig
 from tests.models.pretrained.stored import arrays, composition, cut
@@ -42,14 +43,14 @@ def example(folder: str, name: str, config: ModelConfig) -> Example:
 
 def _in_text(medium: Medium, modality: Modality, placeholder: int) -> list[int]:
     """Tokens of a medium; released texts have the placeholder where newlines are, too."""
-    grid = medium.tiles.grid if medium.tiles else WHOLE
+    grid = medium.grid or WHOLE
     return modality.in_text(len(medium.inputs), grid, placeholder)
 
 
 def _media(inputs: dict[str, np.ndarray], name: str, modality: Modality) -> tuple[Medium, ...]:
-    if modality.tiling is not None:
+    if isinstance(modality, ImageModality) and modality.tiling is not None:
         return tuple(_tiled(inputs, name, modality, modality.tiling))
-    if f"{name}.pixel_values" in inputs:
+    if isinstance(modality, ImageModality) and f"{name}.pixel_values" in inputs:
         patches, grids = cut(inputs[f"{name}.pixel_values"], modality.patch[0])
         return tuple(
             with_class_token(_image(one, tuple(grid)), modality)
@@ -57,7 +58,7 @@ def _media(inputs: dict[str, np.ndarray], name: str, modality: Modality) -> tupl
         )
     if f"{name}.input_features" not in inputs:
         return ()
-    frames = inputs[f"{name}.feature_attention_mask"].sum(axis=-1) + modality.lookahead
+    frames = inputs[f"{name}.feature_attention_mask"].sum(axis=-1) + modality.behind
     features = inputs[f"{name}.input_features"].swapaxes(1, 2)
     return tuple(
         Medium(one[:count], np.arange(count, dtype=np.int32))
@@ -66,7 +67,7 @@ def _media(inputs: dict[str, np.ndarray], name: str, modality: Modality) -> tupl
 
 
 def _tiled(
-    inputs: dict[str, np.ndarray], name: str, modality: Modality, tiling: Tiling
+    inputs: dict[str, np.ndarray], name: str, modality: ImageModality, tiling: Tiling
 ) -> Iterator[Medium]:
     """Images with their tiles, without those that fill a batch up; several have none."""
     pixels = inputs.get(f"{name}.pixel_values", np.zeros(0))
@@ -75,16 +76,19 @@ def _tiled(
         count = 1 + math.prod(layout.tiles) if layout else 1
         patches, grids = cut(tiles[:count], modality.patch[0])
         one = _image(patches[0], (int(grids[0][0]), int(grids[0][1])))
+        taps, shares = taps_of(layout, tiling)
         yield replace(
             one,
             inputs=patches.reshape(-1, patches.shape[-1]),
             positions=np.tile(one.positions, (count, 1)),
-            tiles=Tiles(layout.grid if layout else WHOLE, *taps_of(layout, tiling)),
+            more={**one.more, "taps": taps, "shares": shares},
+            grid=layout.grid if layout else WHOLE,
         )
 
 
 def _image(patches: np.ndarray, grid: tuple[int, int]) -> Medium:
-    return Medium(patches, np.moveaxis(np.indices(grid, np.int32), 0, -1).reshape(-1, 2), grid)
+    positions = np.moveaxis(np.indices(grid, np.int32), 0, -1).reshape(-1, 2)
+    return Medium(patches, positions, {"sizes": np.array(grid, np.int32)})
 
 
 def packed(

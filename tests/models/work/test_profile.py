@@ -13,10 +13,10 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from mllm_jax.models.config.model import ModelConfig
-from mllm_jax.models.kept import kept_bytes
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
 from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.plan.traced import layer_bytes
 from mllm_jax.train.state.stored import StoredForm
 from scheduling.costs.estimate import Strategy, Timing, Workload
 from scheduling.costs.hardware import named
@@ -183,7 +183,7 @@ def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
     config = towers.model(decoder, encoder, attention="reference")
     name = "decoder" if encoder is None else "media"
     (kept, one), (_, other) = (forward(config, name, tensor, seed) for seed in (0, 1))
-    found = kept_bytes(config, name, tensor, POSITIONS[name])
+    found = layer_bytes(config, name, tensor, POSITIONS[name])
     assert found == sum(leaf.nbytes for leaf in kept) / tensor
     # What another input changes must be kept.
     pairs = zip(one, other, strict=True)
@@ -203,7 +203,7 @@ def test_what_cudnn_keeps_is_counted_without_the_library(decoder: str, encoder: 
 
     def kept(attention: str, tensor: int) -> float:
         config = ModelConfig.model_validate(values | {"attention": attention})
-        return kept_bytes(config, name, tensor, tokens)
+        return layer_bytes(config, name, tensor, tokens)
 
     assert kept("cudnn", 1) == kept("pallas_gpu", 1)
     bias, ids = 2 * 128**2, 4 * 128

@@ -18,9 +18,11 @@ import PIL.ImageOps
 import pytest
 import soundfile
 
+from data.kinds.audio.files import EncodedAudio
+from data.kinds.blob import Blob
+from data.kinds.image.files import EncodedImage
 from data.sample import MediaError
-from data.sources.formats.blobs import Blob, Bytes, Part, data_uri, media_folder
-from data.sources.formats.encoded import EncodedAudio, EncodedImage
+from data.sources.formats.blobs import Bytes, Part, data_uri, media_folder
 from data.sources.formats.storage import File, StorageError, local_file
 from tests.data.sources.formats.writers import encoded_clip, encoded_image
 

@@ -110,7 +110,7 @@ def test_stereo_is_averaged(make_config: MakeConfig, media: Path) -> None:
     wave = np.stack([np.full(800, 0.5), np.full(800, 0.1)], axis=1)
     soundfile.write(media / "s.wav", wave, 8000, subtype="FLOAT")
     record = {"audio": "s.wav", "conversations": conversation("<audio>", "Yes.")}
-    (clip,) = make_source(configure(make_config, media, [record]))[0].audios
+    (clip,) = make_source(configure(make_config, media, [record]))[0].of("audio")
     np.testing.assert_allclose(clip.load(), 0.3, atol=1e-6)
 
 

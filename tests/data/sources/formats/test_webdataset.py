@@ -71,7 +71,7 @@ def test_images_of_a_sample_are_in_the_order_of_their_numbers(opened: Any) -> No
     wide = {number: encoded_image((8 * (number + 1), 16)) for number in range(12)}
     members = [(f"0.{number}.png", wide[number]) for number in sorted(wide, key=str)]
     source, _ = opened([("0.txt", b"A."), ("0.front.png", PNG), *members])
-    sizes = [image.size() for image in source[0].images]
+    sizes = [image.size() for image in source[0].of("image")]
     assert sizes == [(16, 40), *((16, 8 * (number + 1)) for number in range(12))]
 
 

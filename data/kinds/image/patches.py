@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from data.config import ImageConfig
 from data.faults import FaultKind
-from data.kinds.modality import Modality
+from data.kinds.image.modality import ImageModality
 from data.sample import MediaError, Medium
 
 
@@ -35,7 +36,7 @@ def _scaled(size: tuple[int, int], height: int) -> tuple[int, int]:
     return height, max(1, round(size[1] * height / size[0]))
 
 
-def grid_of(size: tuple[int, int], modality: Modality, config: ImageConfig) -> tuple[int, int]:
+def grid_of(size: tuple[int, int], modality: ImageModality, config: ImageConfig) -> tuple[int, int]:
     """(rows, columns) of the patch grid of an image of `size` (height, width) in pixels.
 
     Raises:
@@ -91,7 +92,7 @@ def _by_block(values: NDArray, block: tuple[int, int]) -> NDArray:
     return split.swapaxes(1, 2).reshape(rows * cols, *rest)
 
 
-def patches_of(pixels: NDArray[np.uint8], modality: Modality, config: ImageConfig) -> Medium:
+def patches_of(pixels: NDArray[np.uint8], modality: ImageModality, config: ImageConfig) -> Medium:
     """Cut an image [height, width, channels] into normalised patches, see `ImageConfig`.
 
     A patch is flattened as (row, column, channel). Padding of the fixed-height form is black.
@@ -106,7 +107,7 @@ def patches_of(pixels: NDArray[np.uint8], modality: Modality, config: ImageConfi
     return cut_patches((canvas / np.float32(255) - mean) / std, modality)
 
 
-def cut_patches(pixels: NDArray[np.float32], modality: Modality) -> Medium:
+def cut_patches(pixels: NDArray[np.float32], modality: ImageModality) -> Medium:
     """Normalised pixels [height, width, channels] as patches, each (row, column, channel).
 
     What is left over on the right and below is cut off.
@@ -116,10 +117,11 @@ def cut_patches(pixels: NDArray[np.float32], modality: Modality) -> Medium:
     whole = pixels[: grid[0] * ph, : grid[1] * pw]
     tiles = whole.reshape(grid[0], ph, grid[1], pw * channels).swapaxes(1, 2)
     inputs = _by_block(tiles.reshape(*grid, -1), modality.block)
-    return Medium(np.ascontiguousarray(inputs), _grid_positions(grid, modality.block), grid)
+    positions = _grid_positions(grid, modality.block)
+    return Medium(np.ascontiguousarray(inputs), positions, {"sizes": np.array(grid, np.int32)})
 
 
-def with_class_token(medium: Medium, modality: Modality) -> Medium:
+def with_class_token(medium: Medium, modality: ImageModality) -> Medium:
     """The image with its class token, if it has one: a position of zeros, in row and column -1.
 
     One that is kept comes first, as its output lands first. One that is dropped comes last: so the
@@ -130,4 +132,5 @@ def with_class_token(medium: Medium, modality: Modality) -> Medium:
     before, behind = (1, 0) if modality.class_token == "kept" else (0, 1)
     around = ((before, behind), (0, 0))
     inputs = np.pad(medium.inputs, around)
-    return Medium(inputs, np.pad(medium.positions, around, constant_values=-1), medium.grid)
+    positions = np.pad(medium.positions, around, constant_values=-1)
+    return replace(medium, inputs=inputs, positions=positions)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from data.config import AudioConfig
 from data.faults import FaultKind
-from data.kinds.modality import Modality
+from data.kinds.audio.modality import AudioModality
 from data.sample import MediaError, Medium
 
 
@@ -120,7 +120,9 @@ def scaled(log: NDArray[np.float32]) -> NDArray[np.float32]:
     return (np.maximum(log, log.max() - np.float32(8)) + np.float32(4)) / np.float32(4)
 
 
-def frames_medium(wave: NDArray[np.float32], modality: Modality, config: AudioConfig) -> Medium:
+def frames_medium(
+    wave: NDArray[np.float32], modality: AudioModality, config: AudioConfig
+) -> Medium:
     """A waveform [samples] as encoder input.
 
     Raises:

@@ -23,12 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.sample import MediaError
+from data.sample import WHOLE, MediaError, Size
 
-Size = tuple[int, int]  # (height, width) in pixels, or (rows, columns)
-
-#: The grid of an image that is not cut into tiles.
-WHOLE: Size = (0, 0)
 #: Outputs that one of a shrunk grid is made of.
 TAPS = 4
 #: Grids are shrunk if their side is longer by more than this than that of `most` tiles.

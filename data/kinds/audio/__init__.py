@@ -1,0 +1,1 @@
+"""Clips: log-mel frames of them."""

@@ -1,0 +1,72 @@
+"""Clips as a kind of media."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import DataConfig
+from data.kinds.audio.files import EncodedAudio
+from data.kinds.audio.modality import Audio, AudioModality
+from data.kinds.audio.reader import ConfiguredClips
+from data.kinds.blob import Blob
+from data.kinds.kind import Measured, MediumKind
+from data.sample import Medium
+
+
+@dataclass(frozen=True)
+class NoiseClip(Audio):
+    """Noise of `samples` samples at `rate` Hz."""
+
+    samples: int
+    rate: int
+    seed: int
+
+    def info(self) -> tuple[int, int]:
+        """(samples, rate in Hz)."""
+        return self.samples, self.rate
+
+    def load(self) -> NDArray[np.float32]:
+        """Waveform [samples]."""
+        noise = np.random.default_rng(self.seed).standard_normal(self.samples, np.float32)
+        return np.clip(noise / 8, -1, 1)
+
+
+class AudioKind(MediumKind):
+    """See `MediumKind`; a reader has `measure(samples, rate)` and `read(wave)`."""
+
+    name = "audio"
+    endings = ("wav", "flac", "mp3", "ogg", "opus", "aiff")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """As `MediumKind.parts`, or in base64."""
+        return (*super().parts, "input_audio")
+
+    def open(self, blob: Blob, config: DataConfig) -> Audio:
+        """The clip in a file of a format of libsndfile."""
+        audio = config.audio
+        return EncodedAudio(blob, round(audio.max_seconds * audio.sample_rate))
+
+    def reader(self, config: DataConfig, modality: AudioModality) -> ConfiguredClips:
+        """As `data.audio` says."""
+        return ConfiguredClips(config.audio, modality)
+
+    def measure(self, reader: Any, medium: Audio, alone: bool) -> Measured:
+        """Frames, of which there is no grid."""
+        return reader.measure(*medium.info()), None
+
+    def read(self, reader: Any, modality: AudioModality, medium: Audio, alone: bool) -> Medium:
+        """Frames of a clip; one at another rate, or too long, is refused before it is decoded."""
+        reader.measure(*medium.info())
+        found: Medium = reader.read(medium.load())
+        return found
+
+    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseClip:
+        """About so many frames."""
+        audio = config.audio
+        samples = max(1, round(positions)) * audio.hop
+        return NoiseClip(samples, audio.sample_rate, int(rng.integers(2**31)))

@@ -1,0 +1,1 @@
+"""Images: patches of them, and the tiles that large ones are cut into."""

@@ -1,0 +1,70 @@
+"""Images as a kind of media."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import DataConfig, SyntheticSource
+from data.kinds.blob import Blob
+from data.kinds.image.files import EncodedImage
+from data.kinds.image.modality import Image, ImageModality
+from data.kinds.image.reader import ConfiguredImages
+from data.kinds.kind import Measured, MediumKind
+from data.sample import Medium, Size
+
+_PATCH = 16  # pixels of a side for each patch of noise, if the source does not say
+
+
+@dataclass(frozen=True)
+class NoiseImage(Image):
+    """Grey noise of `sides` (height, width) in pixels."""
+
+    sides: Size
+    seed: int
+
+    def size(self) -> Size:
+        """(height, width) in pixels."""
+        return self.sides
+
+    def load(self, channels: int) -> NDArray[np.uint8]:
+        """Pixels [height, width, channels]."""
+        noise = np.random.default_rng(self.seed).integers(0, 256, self.sides, np.uint8)
+        return np.repeat(noise[:, :, None], channels, axis=2)
+
+
+class ImageKind(MediumKind):
+    """See `MediumKind`; a reader has `measure(size, alone)` and `read(pixels, alone)`."""
+
+    name = "image"
+    endings = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "ppm")
+
+    def open(self, blob: Blob, config: DataConfig) -> Image:
+        """The image in a file of one of the common formats."""
+        return EncodedImage(blob, config.image.max_pixels)
+
+    def reader(self, config: DataConfig, modality: ImageModality) -> ConfiguredImages:
+        """As `data.image` says."""
+        return ConfiguredImages(config.image, modality)
+
+    def measure(self, reader: Any, medium: Image, alone: bool) -> Measured:
+        """Patches, and the grid of a tiled image."""
+        found: Measured = reader.measure(medium.size(), alone)
+        return found
+
+    def read(self, reader: Any, modality: ImageModality, medium: Image, alone: bool) -> Medium:
+        """Patches of an image."""
+        found: Medium = reader.read(medium.load(modality.channels), alone)
+        return found
+
+    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseImage:
+        """About so many patches, no side more than twice the other."""
+        source = config.source
+        side = source.patch if isinstance(source, SyntheticSource) else _PATCH
+        rows = max(1, round(math.sqrt(positions * rng.uniform(0.5, 2.0))))
+        columns = max(1, round(positions / rows))
+        return NoiseImage((rows * side, columns * side), int(rng.integers(2**31)))

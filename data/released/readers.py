@@ -1,0 +1,67 @@
+"""Media as a released processor makes them, of the kinds of which its folder says how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from data.config import DataConfig
+from data.kinds.audio.modality import AudioModality
+from data.kinds.image.modality import ImageModality
+from data.kinds.modality import Kind, Modality
+from data.released.audio import ReleasedAudio
+from data.released.files import ReleasedFiles
+from data.released.images import ReleasedImages
+from data.sample import DataError
+
+
+def released_reader(files: ReleasedFiles, config: DataConfig, modality: Modality) -> Any:
+    """What reads media of one encoder; None if the folder does not say how.
+
+    Raises:
+        DataError: the processor does not fit the encoder, or a key of `data` has no effect.
+    """
+    make = _READERS.get(modality.kind)
+    return make(files, config, modality) if make else None
+
+
+def _images(
+    files: ReleasedFiles, config: DataConfig, modality: ImageModality
+) -> ReleasedImages | None:
+    if files.image is None:
+        return None
+    _check_idle(config, "image", ("height", "max_patches", "mean", "std"))
+    tiling, most = modality.tiling, files.most_tiles
+    if tiling is not None and most is not None and tiling.most != most:
+        raise DataError(
+            f"data.processor keeps the outputs of {most} tiles of an image "
+            f"(vision_aspect_ratio), the encoder {modality.name!r} of {tiling.most}"
+        )
+    return ReleasedImages(files.image, modality, config.image.max_pixels)
+
+
+def _audio(
+    files: ReleasedFiles, config: DataConfig, modality: AudioModality
+) -> ReleasedAudio | None:
+    if files.audio is None:
+        return None
+    _check_idle(config, "audio", ("sample_rate", "hop", "window"))
+    return ReleasedAudio(files.audio, modality)
+
+
+_READERS: Mapping[Kind, Callable[[ReleasedFiles, DataConfig, Any], Any]] = MappingProxyType(
+    {"image": _images, "audio": _audio}
+)
+
+
+def _check_idle(config: DataConfig, section: str, keys: tuple[str, ...]) -> None:
+    """Raise DataError for keys that a released processor leaves without effect."""
+    given = getattr(config, section)
+    for key in keys:
+        value, default = getattr(given, key), type(given).model_fields[key].default
+        if value != default:
+            raise DataError(
+                f"data.{section}.{key}: {value} has no effect, as data.processor says how "
+                f"{section} inputs are made; valid: leave it out"
+            )
