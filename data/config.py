@@ -157,6 +157,23 @@ class AudioConfig(MediumConfig):
     placeholder: str = "<audio>"  # stands for a clip in the text
 
 
+class RouteConfig(_Section):
+    """To which of several encoders of one kind a medium goes, and how their outputs meet.
+
+    A record may name another encoder for any of its media, see `sources/formats/record.py`.
+    """
+
+    encoders: tuple[str, ...] | None = None  # that take it, in this order; null: all of its kind
+    join: Literal["tokens", "sum"] = "tokens"  # outputs one after the other, or added up
+
+    @model_validator(mode="after")
+    def _distinct(self) -> RouteConfig:
+        names = self.encoders
+        if names is not None and (not names or len({*names}) < len(names)):
+            raise ValueError(f"encoders {list(names)}; valid: at least one, each once")
+        return self
+
+
 class ChatConfig(_Section):
     """Strings around the turns; `end` must be one token, it ends an answer."""
 
@@ -209,6 +226,7 @@ class DataConfig(_Section):
     chat: ChatConfig | None = None  # around turns; null: the tokenizer's own or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
+    routes: dict[str, RouteConfig] = {}  # by kind of media of which there are several encoders
     cache: LocalPath = Path(".cache/mllm_jax")  # folder for indexes, and what else is made
 
     @property
@@ -216,6 +234,10 @@ class DataConfig(_Section):
         """The sections of all kinds of media, by kind."""
         given = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: own for name, own in given.items() if isinstance(own, MediumConfig)}
+
+    def route(self, kind: str) -> RouteConfig:
+        """Of media of a kind."""
+        return self.routes.get(kind, RouteConfig())
 
     @property
     def rows_apart(self) -> int:

@@ -74,12 +74,14 @@ class Turn:
 class Sample:
     """A conversation with its media by kind, in the order of their placeholders.
 
-    What a medium is before it is read is up to its kind, see `data.kinds`.
+    What a medium is before it is read is up to its kind, see `data.kinds`. encoders: by kind, the
+    encoder that each medium is for, None where `data.routes` says it; nothing for None everywhere.
     """
 
     name: str
     turns: tuple[Turn, ...]
     media: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    encoders: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
 
     def of(self, kind: str) -> tuple[Any, ...]:
         """Media of one kind."""

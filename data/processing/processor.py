@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -37,7 +37,7 @@ from data.sample import (
     Size,
     grids_of,
 )
-from data.text.chat import PAD_ID, marks_of
+from data.text.chat import PAD_ID, Told, marks_of
 
 _VERSION = 2  # of what a sample becomes; raised when the same sample gets other lengths
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may have them alone; no tokenizer takes them
@@ -62,7 +62,7 @@ class Processor:
 
     Raises:
         DataError: a tokenizer, chat template or processor that cannot be used or does not fit the
-            encoders, or two encoders of one kind of media.
+            encoders, or a route to an encoder that there is not.
     """
 
     def __init__(self, config: DataConfig, modalities: Sequence[Modality]) -> None:
@@ -71,8 +71,7 @@ class Processor:
         self._by_kind: dict[Kind, list[Modality]] = {}
         for modality in modalities:
             self._by_kind.setdefault(modality.kind, []).append(modality)
-        if len(self._by_kind) < len(modalities):
-            raise DataError(f"two encoders take the same kind of media: {list(self.modalities)}")
+        self._routes = {kind: self._route(kind) for kind in self._by_kind}
         self._marks = marks_of(config)
         if len(set(self._marks.values())) < len(self._marks):
             raise DataError(f"kinds of media have the same placeholder: {self._marks}")
@@ -89,6 +88,8 @@ class Processor:
         }
         encoders = [[modality.kind, asdict(modality)] for modality in self.modalities.values()]
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
+        if routes := {k: r.model_dump(mode="json") for k, r in self.config.routes.items()}:
+            contents.append(routes)
         return hashlib.sha256(json.dumps(contents).encode()).hexdigest()
 
     @property
@@ -194,7 +195,8 @@ class Processor:
             LengthError: it is not as long as `expected` says.
         """
         with _naming(sample):
-            medium = self._read(sample, self.modalities[encoder], number)
+            own = self._taken(sample)[encoder][number]
+            medium = self._read(sample, self.modalities[encoder], own)
         length = expected.media[encoder][number]
         if len(medium.inputs) != length:
             raise LengthError(
@@ -234,6 +236,45 @@ class Processor:
                 text = f"has {kind} media, but no encoder takes {kind}"
                 raise MediaError(FaultKind.MEDIA, text)
 
+    # ---- routes ----------------------------------------------------------------------------------
+
+    def _route(self, kind: Kind) -> tuple[Modality, ...]:
+        """Encoders that take a medium whose record names none. Raises DataError."""
+        names, own = self.config.route(kind).encoders, self._by_kind[kind]
+        known = {modality.name: modality for modality in own}
+        for name in names or ():
+            if name not in known:
+                raise DataError(
+                    f"data.routes.{kind}.encoders: {name!r} takes no {kind}; valid: "
+                    f"{', '.join(known)}"
+                )
+        return tuple(own) if names is None else tuple(known[name] for name in names)
+
+    def _going(self, sample: Sample, kind: Kind) -> list[tuple[Modality, ...]]:
+        """The encoders that each medium of a kind goes to. Raises MediaError."""
+        default, named = self._routes[kind], sample.encoders.get(kind, ())
+        names = named or (None,) * len(sample.of(kind))
+        return [default if name is None else (self._named(kind, name),) for name in names]
+
+    def _named(self, kind: Kind, name: str) -> Modality:
+        found = self.modalities.get(name)
+        if found is None or found.kind != kind:
+            valid = ", ".join(modality.name for modality in self._by_kind[kind])
+            text = f"an {kind} is for the encoder {name!r}, which takes none; valid: {valid}"
+            raise MediaError(FaultKind.MEDIA, text)
+        return found
+
+    def _taken(self, sample: Sample) -> dict[str, list[int]]:
+        """By encoder, the numbers of the media that it takes, if any. Raises MediaError."""
+        taken: dict[str, list[int]] = {name: [] for name in self.modalities}
+        for kind in self._by_kind:
+            for number, own in enumerate(self._going(sample, kind)):
+                for modality in own:
+                    taken[modality.name].append(number)
+        return {name: numbers for name, numbers in taken.items() if numbers}
+
+    # ---- media and text --------------------------------------------------------------------------
+
     def _without_answer(self, sample: Sample) -> Sample:
         """The sample without its last turn, and the media of that."""
         turns, last = sample.turns[:-1], sample.turns[-1].text
@@ -241,18 +282,20 @@ class Processor:
             kind: own[: len(own) - last.count(self._marks[kind])]
             for kind, own in sample.media.items()
         }
-        return replace(sample, turns=turns, media=media)
+        encoders = {kind: own[: len(media[kind])] for kind, own in sample.encoders.items()}
+        return replace(sample, turns=turns, media=media, encoders=encoders)
 
     def _measure_media(self, sample: Sample) -> tuple[Numbers, Grids]:
         """Input positions of the media by encoder, and grids of those that have one."""
         lengths: Numbers = {}
         grids: Grids = {}
         with _naming(sample):
-            for name, modality in self.modalities.items():
-                media = sample.of(modality.kind)
-                kind, reader, alone = KINDS[modality.kind], self._readers[name], len(media) == 1
-                found = [kind.measure(reader, medium, alone) for medium in media]
-                lengths |= {name: tuple(length for length, _ in found)} if found else {}
+            for name, numbers in self._taken(sample).items():
+                kind, reader = self.modalities[name].kind, self._readers[name]
+                media = sample.of(kind)
+                alone = len(media) == 1
+                found = [KINDS[kind].measure(reader, media[n], alone) for n in numbers]
+                lengths[name] = tuple(length for length, _ in found)
                 gridded = tuple(grid for _, grid in found if grid is not None)
                 grids |= {name: gridded} if gridded else {}
         return lengths, grids
@@ -260,10 +303,9 @@ class Processor:
     def _read_media(self, sample: Sample) -> dict[str, tuple[Medium, ...]]:
         media: dict[str, tuple[Medium, ...]] = {}
         with _naming(sample):
-            for name, modality in self.modalities.items():
-                numbers = range(len(sample.of(modality.kind)))
-                if numbers:
-                    media[name] = tuple(self._read(sample, modality, n) for n in numbers)
+            for name, numbers in self._taken(sample).items():
+                modality = self.modalities[name]
+                media[name] = tuple(self._read(sample, modality, n) for n in numbers)
         return media
 
     def _read(self, sample: Sample, modality: Modality, number: int) -> Medium:
@@ -275,21 +317,46 @@ class Processor:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
         with _naming(sample):
             told = self.chat.tell(sample.turns, opened)
+        with _naming(sample):
+            going = {kind: iter(self._going(sample, kind)) for kind in self._by_kind}
+            return self._placed(told, going, self._in_text(media, grids))
+
+    def _in_text(self, media: Numbers, grids: Grids) -> dict[str, Iterator[tuple[int, Size]]]:
+        """By encoder, input positions and grid of each of its media."""
         own = Lengths(0, media, {}, grids)
-        sizes = {
+        return {
             name: zip(lengths, self.modalities[name].grids(own), strict=True)
             for name, lengths in media.items()
         }
+
+    def _placed(
+        self,
+        told: Told,
+        going: Mapping[Kind, Iterator[tuple[Modality, ...]]],
+        sizes: Mapping[str, Iterator[tuple[int, Size]]],
+    ) -> _Text:
+        """Tokens with those of media in place of the one that stands for each.
+
+        Raises:
+            MediaError: encoders whose outputs are added up make other tokens of a medium.
+        """
         ids: list[int] = []
         learnt: list[bool] = []
-        starts: dict[str, list[int]] = {name: [] for name in media}
+        starts: dict[str, list[int]] = {name: [] for name in sizes}
         done = 0
         for at, kind in told.media:
-            (modality,) = self._by_kind[kind]
             ids += told.ids[done:at]
             learnt += told.learnt[done:at]
-            starts[modality.name].append(len(ids))
-            ids += modality.in_text(*next(sizes[modality.name]), told.ids[at])
+            added = self.config.route(kind).join == "sum"
+            begin, first = len(ids), None
+            for modality in next(going[kind]):
+                own = modality.in_text(*next(sizes[modality.name]), told.ids[at])
+                starts[modality.name].append(begin if added else len(ids))
+                if added and first is not None:
+                    _check_alike(kind, modality, first[0], first[1], own)
+                    continue
+                first = modality, own
+                ids += own
             learnt += [False] * (len(ids) - len(learnt))
             done = at + 1
         return _Text((*ids, *told.ids[done:]), (*learnt, *told.learnt[done:]), _fixed(starts))
@@ -298,6 +365,19 @@ class Processor:
 def make_processor(config: DataConfig, modalities: Sequence[Modality]) -> Processor:
     """The configured processor. Raises DataError, see `Processor`."""
     return Processor(config, modalities)
+
+
+def _check_alike(
+    kind: Kind, modality: Modality, first: Modality, tokens: list[int], own: list[int]
+) -> None:
+    """Raise MediaError unless two encoders make the same tokens of a medium."""
+    if tokens != own:
+        raise MediaError(
+            FaultKind.MEDIA,
+            f"{first.name} and {modality.name} make {len(tokens)} and {len(own)} tokens of an "
+            f"{kind}, which cannot be added up; valid: data.routes.{kind}.join tokens, or encoders "
+            "and connectors that make as many",
+        )
 
 
 def _reader(config: DataConfig, modality: Modality, files: ReleasedFiles | None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,12 @@ Ints = NDArray[np.int32]
 
 
 def synthetic_batch(
-    model: ModelConfig, rows: int, tokens: int, budgets: Mapping[str, int], seed: int
+    model: ModelConfig,
+    rows: int,
+    tokens: int,
+    budgets: Mapping[str, int],
+    seed: int,
+    added: Collection[str] = (),
 ) -> dict[str, Any]:
     """A batch of `rows` rows with random segments, media, padding and targets.
 
@@ -27,18 +32,23 @@ def synthetic_batch(
         tokens: decoder positions per row.
         budgets: encoder name to input positions per row, a multiple of its reduction.
         seed: every batch of one seed is the same.
+        added: kinds of media of which encoders' outputs land at the same tokens.
     """
     rng = np.random.default_rng(seed)
     vocab = model.decoder.vocab_size
     segment_ids, positions = _segments(rng, rows, tokens)
     real = segment_ids > 0
     weight = (real & (rng.random((rows, tokens)) < 0.7)).astype(np.float32)
-    encoders, media = {}, {}
+    encoders: dict[str, Rows] = {}
+    media: dict[str, Ints] = {}
+    firsts: dict[str, str] = {}
     free = real.copy()
     for modality in modalities(model):
         name = modality.name
         encoders[name] = _media(rng, modality, rows, budgets[name])
-        media[name] = _index(rng, modality.lands(encoders[name]), free)
+        first = firsts.setdefault(modality.kind, name) if modality.kind in added else name
+        places = free if first == name else media[first] >= 0
+        media[name] = _index(rng, modality.lands(encoders[name]), places)
         free &= media[name] < 0
     found = {
         "tokens": np.where(real, _tokens(rng, model.decoder, (rows, tokens)), 0),

@@ -74,8 +74,9 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
     budgets = {name: small.data.budgets[name] for name in model.encoders}
     tokens = small.data.budgets["tokens"]
+    added = [kind for kind, route in small.data.routes.items() if route.join == "sum"]
     microbatches = [
-        synthetic_batch(model, rows, tokens, budgets, seed + i)
+        synthetic_batch(model, rows, tokens, budgets, seed + i, added)
         for i in range(small.train.accumulate)
     ]
     params, frozen = initial_parameters(model, seed), Frozen(small.train.freeze)

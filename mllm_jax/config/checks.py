@@ -74,16 +74,34 @@ def _no_budget(config: ExperimentConfig, name: str) -> Problem:
 
 
 def _media(config: ExperimentConfig) -> Iterator[Problem]:
-    """One encoder for each kind of media, and constants for all channels of an image."""
-    owners: dict[str, str] = {}
+    """Constants for all channels of an image, and routes that lead somewhere."""
     for name, encoder in config.model.encoders.items():
-        first = owners.setdefault(encoder.modality, name)
-        if first != name:
-            also = f"{encoder.family} takes {encoder.modality}, as model.encoders.{first} does"
-            one = "one encoder for each kind of media"
-            yield Problem(f"model.encoders.{name}", also, further=one)
         if isinstance(encoder, ImageEncoderConfig):
             yield from _constants(config, f"model.encoders.{name}", encoder.channels)
+    for kind in config.data.routes:
+        yield from _route(config, kind)
+
+
+def _route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
+    """A route is to encoders of its kind, and there are several."""
+    encoders = config.model.encoders.items()
+    own = tuple(name for name, encoder in encoders if encoder.modality == kind)
+    routes, where = config.data.routes, f"data.routes.{kind}"
+    names = routes[kind].encoders or ()
+    if len(own) < 2:
+        rest = {other: route for other, route in routes.items() if other != kind}
+        has = f"{len(own)} encoder" + "s" * (len(own) != 1)
+        left = Choice("left out", {"data.routes": rest})
+        reason = f"has no effect, as model.encoders has {has} of {kind}"
+        yield Problem(where, reason, lambda: [[left]])
+    elif unknown := [name for name in names if name not in own]:
+        changed = {"encoders": own}
+        choice = Choice(
+            f"some of {', '.join(own)}",
+            {"data.routes": routes | {kind: routes[kind].model_copy(update=changed)}},
+        )
+        reason = f"{', '.join(unknown)} takes no {kind}"
+        yield Problem(f"{where}.encoders", reason, lambda: [[choice]])
 
 
 def _constants(config: ExperimentConfig, where: str, channels: int) -> Iterator[Problem]:
@@ -106,13 +124,18 @@ def _lengths(key: str, value: float, valid: list[int]) -> list[Side]:
 
 
 def _placeholders(config: ExperimentConfig) -> Iterator[Problem]:
-    image, audio = config.data.image.placeholder, config.data.audio.placeholder
-    if image == audio:
-        key = "data.audio.placeholder"
-        reason = f"{audio} is data.image.placeholder as well; a text would not say which is meant"
-        token = "<audio>" if image != "<audio>" else "<sound>"
-        choice = Choice(f"any other special token, e.g. {token}", {key: token})
-        yield Problem(key, reason, lambda: [[choice]])
+    """Each kind of media has a placeholder of its own."""
+    first: dict[str, str] = {}
+    for kind, section in config.data.media.items():
+        mark = section.placeholder
+        if mark in first:
+            key = f"data.{kind}.placeholder"
+            of = f"data.{first[mark]}.placeholder"
+            reason = f"{mark} is {of} as well; a text would not say which is meant"
+            token = f"<{kind}>" if mark != f"<{kind}>" else "<sound>"
+            choice = Choice(f"any other special token, e.g. {token}", {key: token})
+            yield Problem(key, reason, lambda own=choice: [[own]])  # type: ignore[misc]
+        first.setdefault(mark, kind)
 
 
 def _evaluation(config: ExperimentConfig) -> Iterator[Problem]:

@@ -153,6 +153,7 @@ class Export:
         """
         decoder, encoders = self.model.decoder, self.model.encoders
         if self.part is None:
+            self._check_kinds()
             named = {encoder_name(own.modality): own for own in encoders.values()}
             return Composition(decoder, named, self._placeholders())
         if self.part not in self.valid_parts:
@@ -165,6 +166,17 @@ class Export:
         if self.part.endswith(_CONNECTOR):
             return Composition(connector=Connector(own.connector, own.connected, decoder.d_model))
         return Composition(encoders={encoder_name(own.modality): alone(own)})
+
+    def _check_kinds(self) -> None:
+        """Raise PretrainedError: no released model has two encoders of one kind of media."""
+        kinds = [own.modality for own in self.model.encoders.values()]
+        for name, own in self.model.encoders.items():
+            if kinds.count(own.modality) > 1:
+                raise PretrainedError(
+                    f"{name} is one of {kinds.count(own.modality)} encoders of {own.modality}, of "
+                    "which no released form has more than one; export parts, each by itself: "
+                    f"--part {' or '.join(self.valid_parts)}"
+                )
 
     def _placeholders(self) -> Mapping[str, int]:
         """Where outputs of encoders land: as the processor says, or else the release."""
@@ -366,7 +378,7 @@ class Export:
 
 def encoder_name(modality: str) -> str:
     """What released encoders of a modality are called here."""
-    return {"image": "vision", "audio": "audio"}[modality]
+    return {"image": "vision"}.get(modality, modality)
 
 
 def export(

@@ -14,6 +14,7 @@ from mllm_jax.config.schedule import encoder_pieces
 from mllm_jax.train.step import media
 from sharding.collectives import axis_size
 from sharding.plan import ParallelPlan
+from tests.configs import VALUES
 from tests.train.models import small_model
 
 PLANS = {
@@ -122,3 +123,28 @@ def test_the_shrunken_model_can_be_split_by_every_plan(
     for name, plan in plans.items():
         for need in model.requirements(name):
             assert need.size % getattr(plan, need.axis) == 0, (name, need)
+
+
+#: Plans, and how the outputs of two encoders of images meet; the second encoder has no stages.
+TWO = {
+    "apart": ({"parallel__decoder": {"fsdp": 2, "tensor": 2}}, "tokens"),
+    "stages": ({"parallel__decoder": {"data": 2, "stage": 2}, "train__accumulate": 4}, "sum"),
+}
+
+
+@pytest.mark.parametrize("case", TWO)
+def test_two_encoders_of_images(small_config, case):
+    changes, join = TWO[case]
+    if "stage" in changes["parallel__decoder"]:
+        changes = changes | {"model__decoder__layers": 2}
+    other = {**VALUES["model"]["encoders"]["vision"], "family": "clip", "d_model": 32}
+    config = small_config(
+        model__encoders__other=other,
+        parallel__encoders__other={"data": 2, "fsdp": 2},
+        data__budgets__other=64,
+        data__routes={"image": {"join": join}},
+        **changes,
+    )
+    result = verify.verify(config)
+    assert result.ok, result
+    assert set(result.worst) == {"decoder", "vision", "audio", "other"}

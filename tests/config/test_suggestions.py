@@ -153,10 +153,10 @@ def merged(changes: list[Changes]) -> dict[str, Any]:
 
 
 def test_what_no_value_mends_leaves_the_choices_of_others() -> None:
-    video = values()["model"]["encoders"]["vision"]
-    plan = {"model__encoders__video": video, "parallel__encoders__video": {"data": 4}}
-    sizes = {"data__budgets__video": 64, "data__rows": 6, "model__decoder__vocab": 64}
+    taken = values()["model"]["encoders"]["vision"]
+    plan = {"model__encoders__segments": taken, "parallel__encoders__segments": {"data": 4}}
+    sizes = {"data__budgets__segments": 64, "data__rows": 6, "model__decoder__vocab": 64}
     config = ExperimentConfig.model_validate(values(**plan, **sizes))
     rows, second = map(str, advised(config, check_sections))
     assert rows.endswith("nearest valid: 4, 8")
-    assert second.endswith("valid: one encoder for each kind of media")
+    assert second.endswith("the name is taken; valid: another, e.g. images")

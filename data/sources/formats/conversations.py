@@ -127,7 +127,7 @@ class ConversationSet:
             kind: tuple(KINDS[kind].open(blob, self._config) for blob in own)
             for kind, own in blobs.items()
         }
-        return Sample(name, found.turns, media)
+        return Sample(name, found.turns, media, found.encoders)
 
     def _blobs(self, index: int, kind: Kind, references: Sequence[Reference]) -> list[Blob]:
         names = [f"{kind} {number}" for number in range(len(references))]

@@ -28,7 +28,7 @@ from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Bytes, MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import Media, RecordForm
+from data.sources.formats.record import Media, RecordForm, encoder_fields
 from data.sources.formats.storage import File, Ranges, find_files
 
 logger = logging.getLogger(__name__)
@@ -263,9 +263,8 @@ def _columns(file: File, schema: pa.Schema, form: RecordForm) -> _Columns:
         DataError: one that is needed is missing, or of a type that holds no such thing.
     """
     needed = [form.text_fields]
-    needed += [
-        (name,) for name in (form.fields.question, form.fields.image, form.fields.audio) if name
-    ]
+    named = (form.fields.question, *(getattr(form.fields, kind, None) for kind in KINDS))
+    needed += [(name,) for name in named if name]
     missing = [" or ".join(names) for names in needed if not set(names) & set(schema.names)]
     if missing:
         raise DataError(
@@ -276,6 +275,7 @@ def _columns(file: File, schema: pa.Schema, form: RecordForm) -> _Columns:
     media = [n for kind in KINDS for n in form.media_fields(kind) if n in schema.names]
     for name in texts:
         _check_text(file, name, schema.field(name).type, form)
+    texts += [n for kind in KINDS for n in encoder_fields(kind) if n in schema.names]
     late = [name for name in media if _is_late(file, name, schema.field(name).type)]
     return _Columns((*texts, *media), tuple(late))
 

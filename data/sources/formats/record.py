@@ -13,14 +13,16 @@
 Media are in fields named as their kind, `image` or `images` (one or a list), and belong to
 the placeholders in order, or to the parts of messages by their `index`; or they are in the parts
 of a message. Each is a path, a data URI, bytes,
-or `{"bytes", "path"}` as hubs have it. Other fields are ignored.
+or `{"bytes", "path"}` as hubs have it. Where a kind has several encoders, the field `image_encoder`
+or `image_encoders` may name that of all images, or a list that of each, null for those of
+`data.routes`. Other fields are ignored.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import GenericAlias
 from typing import Any, Literal, TypeVar, cast
 
@@ -120,6 +122,7 @@ def _message_type() -> Any:
 
 
 T = TypeVar("T")
+S = TypeVar("S")
 _STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True)
 _UTTERANCES: TypeAdapter[list[_Utterance]] = TypeAdapter(list[_Utterance])
 _MESSAGES: TypeAdapter[list[_Message]] = TypeAdapter(
@@ -128,6 +131,8 @@ _MESSAGES: TypeAdapter[list[_Message]] = TypeAdapter(
 _REFERENCES: TypeAdapter[list[Reference]] = TypeAdapter(list[Reference], config=_STRICT)
 
 Media = Mapping[Kind, Sequence[Reference]]
+#: By kind, the encoder that each medium is for, None for that of `data.routes`.
+Encoders = Mapping[Kind, tuple[str | None, ...]]
 #: What parts of messages say of the places of media beside these.
 Places = Mapping[Kind, list[int | None]]
 
@@ -138,6 +143,7 @@ class Conversation:
 
     turns: tuple[Turn, ...]
     media: Media
+    encoders: Encoders = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -204,7 +210,8 @@ class RecordForm:
         listed = {kind: self._listed(record, kind) for kind in KINDS}
         if self.fields.answer is not None:
             media = {kind: listed[kind] or beside.get(kind, ()) for kind in KINDS}
-            return Conversation(self._asked(record, self.fields.answer, media), media)
+            turns = self._asked(record, self.fields.answer, media)
+            return Conversation(turns, media, _encoders(record, media))
         turns, inner, places = self._told(record)
         for kind in KINDS:
             if inner[kind] and listed[kind]:
@@ -213,7 +220,10 @@ class RecordForm:
             kind: inner[kind] or _picked(kind, listed[kind] or beside.get(kind, ()), places[kind])
             for kind in KINDS
         }
-        return Conversation(turns, media)
+        encoders = _encoders(record, media)
+        return Conversation(
+            turns, media, {k: tuple(_picked(k, own, places[k])) for k, own in encoders.items()}
+        )
 
     def _listed(self, record: Mapping[str, Any], kind: Kind) -> Sequence[Reference]:
         """Media of a kind in a field of their own."""
@@ -279,10 +289,30 @@ class RecordForm:
         return "".join(pieces)
 
 
-def _picked(
-    kind: Kind, items: Sequence[Reference], places: Sequence[int | None]
-) -> Sequence[Reference]:
-    """Media beside messages in the order in which their parts name them."""
+def encoder_fields(kind: Kind) -> tuple[str, str]:
+    """Fields that may name the encoders of media."""
+    return (f"{kind}_encoder", f"{kind}_encoders")
+
+
+def _encoders(record: Mapping[str, Any], media: Media) -> dict[Kind, tuple[str | None, ...]]:
+    """Encoders that a record names for its media, in the order in which it lists these."""
+    found = {}
+    for kind in KINDS:
+        field, value = _chosen(record, encoder_fields(kind))
+        count = len(media[kind])
+        if value is None or not count:
+            continue
+        names = [value] * count if isinstance(value, str) else value
+        if not isinstance(names, list) or not all(n is None or isinstance(n, str) for n in names):
+            raise _ShapeError(f"{field}: {value!r:.80} is no name, nor a list of names and nulls")
+        if len(names) != count:
+            raise _ShapeError(f"{field}: {len(names)} names of {count} {kind} media")
+        found[kind] = tuple(names)
+    return found
+
+
+def _picked(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Sequence[S]:
+    """What lies beside messages in the order in which their parts name them."""
     named = [place for place in places if place is not None]
     if not named:
         return items

@@ -34,7 +34,7 @@ def test_patches_have_the_measured_grid(
     config = ImageConfig(height=fixed, max_patches=600 if fixed is None else 100_000)
     grid = grid_of((height, width), modality, config)
     medium = patches_of(np.zeros((height, width, channels), np.uint8), modality, config)
-    assert medium.grid == grid
+    assert tuple(medium.more["sizes"]) == grid
     assert medium.inputs.shape == (grid[0] * grid[1], modality.features)
     assert grid[0] % block[0] == grid[1] % block[1] == 0
     assert sorted(map(tuple, medium.positions.tolist())) == list(np.ndindex(grid))
@@ -46,7 +46,7 @@ def test_patches_of_a_block_are_contiguous_and_hold_their_pixels() -> None:
     config = ImageConfig(mean=(0.5, 0.25, 0.0), std=(1.0, 0.5, 2.0))
     pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 3)).astype(np.uint8)
     medium = patches_of(pixels, modality, config)
-    assert medium.grid == (4, 4)
+    assert medium.more["sizes"].tolist() == [4, 4]
     assert medium.positions[:4].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
     assert medium.positions[4:8].tolist() == [[0, 2], [0, 3], [1, 2], [1, 3]]
     for inputs, (row, col) in zip(medium.inputs, medium.positions, strict=True):
@@ -67,7 +67,7 @@ def test_fixed_height_scales_and_pads_with_black() -> None:
     modality = ImageModality("v", patch=(16, 8), channels=1)
     config = ImageConfig(height=16, mean=(0.0,), std=(1.0,))
     medium = patches_of(np.full((32, 20, 1), 255, np.uint8), modality, config)
-    assert medium.grid == (1, 2)
+    assert medium.more["sizes"].tolist() == [1, 2]
     assert medium.inputs[0].min() == 1  # 20 pixels at half scale are 10 columns
     np.testing.assert_array_equal(medium.inputs[1].reshape(16, 8)[:, 2:], 0)
 

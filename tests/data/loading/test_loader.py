@@ -227,8 +227,8 @@ def test_a_sample_that_turns_out_bad_leaves_a_hole(
 ) -> None:
     config = make_config(rows=1, lookahead=3)
     good = [make_sample("a", [30], [900]), make_sample("b", [40], [800]), make_sample("c", [9])]
-    liar = replace(good[1], media={"image": (Picture(16, 40, claimed=(16, 60)),)})
-    honest = replace(good[1], media={"image": (Picture(16, 60),)})
+    liar = replace(good[1], media={**good[1].media, "image": (Picture(16, 40, claimed=(16, 60)),)})
+    honest = replace(good[1], media={**good[1].media, "image": (Picture(16, 60),)})
     (whole,) = take(1, ListSource([good[0], honest, good[2]]), processor, config)
     (step,) = take(1, ListSource([good[0], liar, good[2]]), processor, config)
     assert [name for name, _ in step.skipped] == ["b"]

@@ -272,7 +272,7 @@ def test_a_header_that_lies_harms_nothing(processor: Processor, make_config: Mak
     """The length is that of the image, so the sample is no bad one."""
     config = make_config(rows=1, lookahead=3, balance="per_phase")
     honest = make_sample("b", [40])
-    liar = replace(honest, media={"image": (Picture(16, 40, claimed=(16, 60)),)})
+    liar = replace(honest, media={**honest.media, "image": (Picture(16, 40, claimed=(16, 60)),)})
     ((step,),) = read(1, ListSource([liar]), processor, config, 1)
     (wanted,) = take(1, ListSource([honest]), processor, config)
     assert not step.skipped

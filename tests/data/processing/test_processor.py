@@ -109,8 +109,6 @@ def test_a_clip_of_more_frames_than_have_positions_is_refused(make_config: MakeC
 
 
 def test_impossible_processors_are_refused(make_config: MakeConfig) -> None:
-    with pytest.raises(DataError, match="two encoders take the same kind"):
-        make_processor(make_config(), [VISION, ImageModality("other")])
     with pytest.raises(DataError, match=r"data.image.mean has 2 values; valid: 1 or 1"):
         make_processor(make_config(image={"mean": (0.1, 0.2)}), [VISION])
     with pytest.raises(DataError, match="the same placeholder"):

@@ -65,7 +65,7 @@ def test_images_of_a_fixed_size_are_as_released(family: str, tmp_path: Path) -> 
         close(steps.pixels(image(name)).transpose(2, 0, 1), expected)
         medium = reader.read(image(name), alone=True)
         close(medium.inputs, patches_of(expected))
-        assert medium.grid == (4, 4)
+        assert medium.more["sizes"].tolist() == [4, 4]
         assert medium.positions.tolist() == [[row, col] for row in range(4) for col in range(4)]
 
 
@@ -75,7 +75,7 @@ def test_naflex_is_as_released(tmp_path: Path) -> None:
     for number, name in enumerate(NAMES):
         medium = reader.read(image(name), alone=False)
         count = stored["pixel_attention_mask"][number].sum()
-        assert medium.grid == tuple(stored["spatial_shapes"][number])
+        assert medium.more["sizes"].tolist() == stored["spatial_shapes"][number].tolist()
         assert len(medium.inputs) == count
         close(medium.inputs, stored["pixel_values"][number, :count])
 

@@ -1,0 +1,1 @@
+"""Point clouds, the worked example of docs/extending.md."""

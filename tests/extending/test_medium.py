@@ -1,0 +1,136 @@
+"""The worked example of docs/extending.md on a kind of media, in a copy of the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PAGE = ROOT / "docs" / "extending.md"
+SECTION = '''class CloudConfig(MediumConfig):
+    """Point clouds."""
+
+    placeholder: str = "<cloud>"  # stands for a point cloud in the text
+
+
+'''
+IMPORT = "from data.kinds.cloud.{} import {}\n"
+MADE = """def _cloud(name: str, encoder: Any, decoder: DecoderConfig) -> Modality:
+    return CloudModality(name, encoder.reduction)
+
+
+"""
+#: Run in the copy: records with clouds and images become batches, measured before and when read.
+SCRIPT = """
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+
+from data.config import DataConfig
+from data.kinds.image.modality import ImageModality
+from data.kinds.rows import empty_rows, write_medium
+from data.loading.loader import Loader
+from data.loading.on_read import Alone, ReadingLoader
+from data.planning.stream import Consumer
+from data.processing.processor import make_processor
+from data.sources.make import make_source
+from mllm_jax.config.modalities import MODALITIES
+
+clouds = MODALITIES["cloud"]("points", SimpleNamespace(reduction=4), None)
+coarse = MODALITIES["cloud"]("coarse", SimpleNamespace(reduction=8), None)
+rows = {name: [0, 1] for name in ("decoder", "vision", "points", "coarse")}
+work = SimpleNamespace(linear=1.0, quadratic=0.01)
+config = DataConfig.model_validate({
+    "source": {"kind": "llava", "path": sys.argv[1]},
+    "budgets": {"tokens": 256, "segments": 16, "vision": 64, "points": 128, "coarse": 128},
+    "rows": 2, "lookahead": 8, "tokenizer": "bytes",
+})
+processor = make_processor(config, [ImageModality("vision"), clouds, coarse])
+source = make_source(config)
+measured = processor.measure(source[0])
+assert measured.media["points"] == (10,), measured
+assert processor.process(source[0]).lengths == measured
+consumer = Consumer(dict.fromkeys(rows, work))
+loaders = (
+    Loader(source, processor, config, 0, rows, consumer=consumer),
+    ReadingLoader(source, processor, config, 0, [rows], None, consumer, Alone()),
+)
+one, other = (next(loader).batch for loader in loaders)
+np.testing.assert_equal(one, other)
+assert one["encoders"]["points"]["radius"].any()
+assert (one["decoder"]["media"]["points"] >= 0).any()
+sketched = empty_rows(clouds, 1, 16)
+write_medium(sketched, clouds, 0, 0, 1, clouds.sketch(np.random.default_rng(0), 3))
+assert clouds.lands(sketched).tolist() == [[True, True, True, False]]
+for loader in loaders:
+    loader.close()
+print("packed")
+"""
+
+
+@pytest.mark.parametrize("name", ["modality", "kind"])
+def test_the_page_shows_the_code(name: str) -> None:
+    code = (HERE / "cloud" / f"{name}.py").read_text()
+    assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in docs/extending.md"
+
+
+#: Lines of the page's table: file, the text that they come before, and they.
+LINES = (
+    ("data/config.py", "class ChatConfig", SECTION),
+    ("data/config.py", "    cache: LocalPath", "    cloud: CloudConfig = CloudConfig()\n"),
+    ("data/kinds/registry.py", "AudioKind())", "CloudKind(), "),
+    ("data/kinds/registry.py", "from data.kinds.image", IMPORT.format("kind", "CloudKind")),
+    ("mllm_jax/config/modalities.py", '"audio": _audio}', '"cloud": _cloud, '),
+    ("mllm_jax/config/modalities.py", "#: By kind of media", MADE),
+    (
+        "mllm_jax/config/modalities.py",
+        "from data.kinds.image.mod",
+        IMPORT.format("modality", "CloudModality"),
+    ),
+)
+
+
+def _named(root: Path) -> None:
+    shutil.copytree(HERE / "cloud", root / "data" / "kinds" / "cloud")
+    for file, before, line in LINES:
+        text = (root / file).read_text()
+        assert text.count(before) == 1, (file, before)
+        (root / file).write_text(text.replace(before, line + before))
+
+
+def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
+    root = tmp_path / "copy"
+    for name in ("data", "mllm_jax", "scheduling", "sharding"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    _named(root)
+    rng = np.random.default_rng(0)
+    records: list[dict[str, Any]] = []
+    for number, count in enumerate([10, 7, 16, 4, 9, 12]):
+        np.save(tmp_path / f"{number}.npy", rng.normal(size=(count, 3)))
+        turns = [{"from": "human", "value": "<cloud> ?"}, {"from": "gpt", "value": "yes"}]
+        records.append({"cloud": f"{number}.npy", "conversations": turns})
+    parts = [{"type": "cloud", "cloud": "0.npy"}, {"type": "text", "text": "?"}]
+    messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": "yes"}]
+    records.append({"messages": messages})
+    (tmp_path / "train.json").write_text(json.dumps(records))
+    (tmp_path / "run.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "run.py"), str(tmp_path / "train.json")],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "packed" in done.stdout
