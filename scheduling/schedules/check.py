@@ -45,6 +45,7 @@ def check(schedule: Schedule) -> None:
             place, or runs before what it needs has arrived. Lists the first problems of the first
             kind found, with task, tick and stage.
     """
+    _raise_first(_bad_table(schedule))
     _raise_first(_bad_sizes(schedule))
     _raise_first(_bad_bundles(schedule))
     sites = _Sites(schedule)
@@ -83,13 +84,17 @@ def _raise_first(problems: Iterator[str]) -> None:
 # ---- sizes and bundles ---------------------------------------------------------------------------
 
 
-def _bad_sizes(schedule: Schedule) -> Iterator[str]:
+def _bad_table(schedule: Schedule) -> Iterator[str]:
+    """What keeps the ticks from being a table, of which the other checks ask more."""
     for name in ("stages", "chunks", "microbatches"):
         if getattr(schedule, name) < 1:
             yield f"{name}: {getattr(schedule, name)} is refused; valid: 1 or more"
     for tick, row in enumerate(schedule.ticks):
         if len(row) != schedule.stages:
             yield f"tick {tick} has {len(row)} bundles; valid: {schedule.stages}, one per stage"
+
+
+def _bad_sizes(schedule: Schedule) -> Iterator[str]:
     names = Counter(cut.name for cut in schedule.encoders)
     for name, count in names.items():
         if count > 1 or name == "decoder":
