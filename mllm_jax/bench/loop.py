@@ -17,6 +17,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import peak_flops
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
+from mllm_jax.train.figures import Recording
 from mllm_jax.train.loop import steps
 from mllm_jax.train.records.metrics import Meter
 from mllm_jax.train.state.progress import Progress
@@ -93,8 +94,10 @@ def _measured(config: ExperimentConfig) -> dict[str, float]:
     first = None
     begin = time.perf_counter()
     state = experiment.step.init(jax.random.key(seed))
-    for _, record in steps(experiment, state, Progress(0, LoaderState(seed))):
+    recording = Recording(experiment)
+    for _, taken in steps(experiment, state, Progress(0, LoaderState(seed)), recording):
         first = first or time.perf_counter() - begin
+        record = recording.record(taken)
         if record.step >= WARM_UP:
             meter.add(record)
     return {"first_step_seconds": first or 0.0, **_flat(meter.totals())}

@@ -17,8 +17,10 @@ from mllm_jax.config.load import load
 from mllm_jax.console import open_console
 from mllm_jax.runtime.devices import start
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import initial_state, steps
+from mllm_jax.train.figures import Recording
+from mllm_jax.train.loop import steps
 from mllm_jax.train.records.metrics import StepRecord
+from mllm_jax.train.start import initial_state
 from mllm_jax.train.state.progress import Progress
 
 
@@ -36,7 +38,8 @@ class Ours:
         experiment = Experiment.build(config)
         state = initial_state(experiment, open_console(as_json=True))
         self._progress = Progress(0, LoaderState(config.train.seed))
-        self._steps = steps(experiment, state, self._progress)
+        self._recording = Recording(experiment)
+        self._steps = steps(experiment, state, self._progress, self._recording)
         self._order = Shuffled(samples, config.train.seed)
         self._tokens, self._positions = 0, 0
 
@@ -58,7 +61,8 @@ class Ours:
         return {"seconds": time.perf_counter() - begin, "tokens": done}
 
     def _step(self) -> StepRecord:
-        _, record = next(self._steps)
+        _, taken = next(self._steps)
+        record = self._recording.record(taken)
         self._tokens += record.used["tokens"]
         self._positions += record.capacity["tokens"]
         return record

@@ -13,6 +13,7 @@ from mllm_jax.bench.pipeline import Row, Tell
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.runtime.devices import peak_flops
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.figures import Recording
 from mllm_jax.train.loop import steps
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.state.progress import Progress
@@ -68,11 +69,11 @@ class _Run:
         experiment = self._experiment
         seed = experiment.config.train.seed
         state: Any = experiment.step.init(jax.random.key(seed))
-        records = []
-        for _, record in steps(experiment, state, Progress(0, LoaderState(seed))):
+        records, recording = [], Recording(experiment)
+        for _, taken in steps(experiment, state, Progress(0, LoaderState(seed)), recording):
             # Until the step is over: the next is not dispatched before.
-            float(record.loss)
-            records.append(record)
+            float(taken.loss)
+            records.append(recording.record(taken))
         return records[WARM_UP:]
 
     def measure(self) -> None:

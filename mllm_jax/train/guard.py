@@ -12,7 +12,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol, SupportsFloat
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.together import compiled_together
-from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
 
@@ -34,6 +33,22 @@ _AHEAD = 2
 DOUBTFUL = 3.0
 #: Weight of the past in the usual loss: a mean over about fifty steps.
 _DECAY = 0.98
+
+
+class Figures(Protocol):
+    """Of one step; whoever takes the value of loss or norm waits for the step."""
+
+    @property
+    def step(self) -> int:
+        """Its number, from 1."""
+
+    @property
+    def loss(self) -> SupportsFloat:
+        """Mean loss of the step's target tokens."""
+
+    @property
+    def gradient_norm(self) -> SupportsFloat:
+        """Global norm before clipping."""
 
 
 class DivergedError(RunError):
@@ -56,11 +71,11 @@ class Guard:
         self, config: GuardConfig, progress: Progress, advice: Callable[[int], str]
     ) -> None:
         self._config, self._progress, self._advice = config, progress, advice
-        self._waiting: deque[StepRecord] = deque()
+        self._waiting: deque[Figures] = deque()
         self._row = 0
         self.sane = 0
 
-    def watch(self, record: StepRecord) -> None:
+    def watch(self, record: Figures) -> None:
         """Take a step in, and look at those that must be over.
 
         Raises:
@@ -91,7 +106,7 @@ class Guard:
             what = f"after step {step}, {bad[0]}{more} is not finite; it is not saved"
             raise DivergedError(f"{what}. {self._advice(self.sane)}")
 
-    def _look(self, record: StepRecord) -> None:
+    def _look(self, record: Figures) -> None:
         loss, norm = float(record.loss), float(record.gradient_norm)
         if math.isfinite(loss) and math.isfinite(norm):
             self._row = 0

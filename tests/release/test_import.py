@@ -26,7 +26,8 @@ from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.release import import_weights
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import initial_state, train
+from mllm_jax.train.loop import train
+from mllm_jax.train.start import initial_state
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from tests.configs import ROOT
@@ -361,7 +362,7 @@ def test_data_are_looked_at_before_weights_are_read(
 ) -> None:
     values = imported(tmp_path / "run", PARITY / "qwen2_5")
     values["data"]["source"] = {"kind": "llava", "path": str(tmp_path / "gone.json")}
-    monkeypatch.setattr("mllm_jax.train.loop.initial_state", None)
+    monkeypatch.setattr("mllm_jax.train.start.initial_state", None)
     with pytest.raises(DataError, match=r"gone\.json"):
         train(planned(values, **SHARDED), Console(quiet=True))
 

@@ -26,7 +26,8 @@ from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.interrupt import standing
-from mllm_jax.train import loop, saves
+from mllm_jax.train import loop, saves, start
+from mllm_jax.train.events import Listener, Taken
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.guard import DivergedError, Guard, not_finite
@@ -132,13 +133,16 @@ class Runs:
     ) -> dict[str, Any]:
         """Train for as many steps as there are losses in all; `at` happens before steps."""
 
-        def steps(experiment: Experiment, state: Any, progress: Progress) -> Iterator[Any]:
+        def steps(
+            experiment: Experiment, state: Any, progress: Progress, tell: Listener
+        ) -> Iterator[Any]:
             for loss in losses[progress.step :]:
                 progress.step += 1
                 (at or {}).get(progress.step, lambda: None)()
                 value = jnp.int32(progress.step)
                 state = state | {"step": jax.device_put(value, state["step"].sharding)}
-                yield state, record(progress.step, loss)
+                scalars = {"loss": loss, "grad_norm": 1.0, "targets": 0}
+                yield state, Taken(progress.step, 1.0, [], scalars, 0.1)
 
         self.monkeypatch.setattr(loop, "steps", steps)
         config = self.make(
@@ -164,7 +168,7 @@ def runs(small_config, experiment, fresh_state, tmp_path, monkeypatch, caplog) -
         )
 
     monkeypatch.setattr(Experiment, "build", same)
-    monkeypatch.setattr(loop, "initial_state", lambda experiment, console: fresh_state()[0])
+    monkeypatch.setattr(start, "initial_state", lambda experiment, console: fresh_state()[0])
     monkeypatch.setattr(saves, "_PAUSE", 0.001)
     caplog.set_level(logging.WARNING)
     return Runs(small_config, tmp_path, monkeypatch, [])

@@ -5,7 +5,7 @@ import logging
 import jax
 import numpy as np
 
-from mllm_jax.train import loop
+from mllm_jax.train import events
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.records.metrics import Sums
 from mllm_jax.train.state.changes import tell_changes
@@ -70,7 +70,7 @@ def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh
 
 def test_time_spent_in_evaluation_is_not_part_of_a_step(experiment, fresh_state, monkeypatch):
     clock = iter(range(10_000_000))
-    monkeypatch.setattr(loop.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(events.time, "perf_counter", lambda: float(next(clock)))
 
     def pause(state, progress):
         for _ in range(1000):

@@ -19,7 +19,8 @@ from mllm_jax.config.load import CheckpointConfig, ExperimentConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import pipeline_figures, steps
+from mllm_jax.train.figures import pipeline_figures
+from mllm_jax.train.loop import steps
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError

@@ -35,6 +35,8 @@ class StepRecord:
         gradient_norm: global norm before clipping; may stay on the device until reported.
         seconds: wall time of the step, waiting included.
         wait_seconds: part of `seconds` spent waiting for data.
+        place_seconds: part of `seconds` spent on placing the batch on the devices, by the host.
+        device_wait_seconds: part of `seconds` spent waiting for a step before, on the devices.
         used: positions that hold samples, by budget (`tokens`, encoder names).
         capacity: positions computed, by budget; padding is `capacity - used`.
         flops: model FLOPs of the step but for the decoder's head, forward and backward, all
@@ -65,6 +67,8 @@ class StepRecord:
     moved_bytes: float = 0.0
     planning_seconds: float = 0.0
     skips: bool = False
+    place_seconds: float = 0.0
+    device_wait_seconds: float = 0.0
 
     @property
     def left_out(self) -> bool:
@@ -125,6 +129,7 @@ class Report:
         moved_bytes, planning_seconds: of a step in the mean, see `StepRecord`.
         skipped_updates: of the window that were left out.
         step_seconds: wall time of a step in the mean.
+        place_seconds, device_wait_seconds: parts of it, see `StepRecord`.
     """
 
     step: int
@@ -143,6 +148,8 @@ class Report:
     planning_seconds: float = 0.0
     skipped_updates: int = 0
     step_seconds: float | None = None
+    place_seconds: float | None = None
+    device_wait_seconds: float | None = None
 
     def fields(self) -> list[tuple[str, str]]:
         """Label and value of what the log line shows: always the same, then what deviates."""
@@ -184,6 +191,8 @@ class Sums:
     loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
     moved_bytes: float = 0.0
     planning_seconds: float = 0.0
+    place_seconds: float = 0.0
+    device_wait_seconds: float = 0.0
 
     def plus(self, record: StepRecord) -> Sums:
         return Sums(
@@ -196,6 +205,8 @@ class Sums:
             loads=_added(self.loads, record.loads, PhaseLoad()),
             moved_bytes=self.moved_bytes + record.moved_bytes,
             planning_seconds=self.planning_seconds + record.planning_seconds,
+            place_seconds=self.place_seconds + record.place_seconds,
+            device_wait_seconds=self.device_wait_seconds + record.device_wait_seconds,
         )
 
     @property
@@ -274,6 +285,8 @@ class Meter:
             "moved_bytes": sums.moved_bytes / max(1, sums.steps),
             "planning_seconds": sums.planning_seconds / max(1, sums.steps),
             "data_wait_share": sums.wait_share,
+            "place_seconds": sums.place_seconds / max(1, sums.steps),
+            "device_wait_seconds": sums.device_wait_seconds / max(1, sums.steps),
             "mfu": self._mfu(sums),
         }
 
@@ -297,6 +310,8 @@ class Meter:
             planning_seconds=everything.planning_seconds / everything.steps,
             skipped_updates=len(window) - len(losses),
             step_seconds=pace,
+            place_seconds=timed.place_seconds / timed.steps if timed.steps else None,
+            device_wait_seconds=timed.device_wait_seconds / timed.steps if timed.steps else None,
         )
 
     def _mfu(self, sums: Sums) -> float | None:

@@ -1,0 +1,44 @@
+"""The batches of the steps: read from the loader, placed on the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+from data.loading.loader import Step, StepLoader
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.step.batch import place
+
+
+def microbatches(
+    experiment: Experiment, loader: StepLoader, steps: int
+) -> Iterator[tuple[list[Step], list[Step] | None]]:
+    """The microbatches of `steps` steps, with those of the next step if this one works ahead."""
+
+    def read() -> list[Step]:
+        return [next(loader) for _ in range(experiment.config.train.accumulate)]
+
+    following: list[Step] | None = None
+    for left in range(steps - 1, -1, -1):
+        own = following or read()
+        following = read() if experiment.step.program.ahead and left else None
+        yield own, following
+
+
+def batch_of(
+    experiment: Experiment,
+    state: Any,
+    microbatches: list[Step],
+    following: list[Step] | None,
+    carried: dict[str, jax.Array] | None,
+) -> Any:
+    """The batch of a step on the devices; `carried` is what the step before has left."""
+    own = [m.batch for m in microbatches]
+    step = experiment.step
+    # After the last step there is none: its work ahead is thrown away.
+    batch = place(own, step, following and [m.batch for m in following])
+    if carried is None and step.program.ahead:
+        carried = step.primed(state["params"], place(own, step))["carried"]
+    return batch | {"carried": carried or {}}

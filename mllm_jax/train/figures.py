@@ -1,0 +1,170 @@
+"""The figures of a run, from what the loop tells."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from data.loading.loader import Step
+from mllm_jax.config.schedule import encoder_pieces, task_costs
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.multimodal import compute_dtype, model_flops
+from mllm_jax.runtime.devices import peak_flops
+from mllm_jax.train.evaluate import figures_of
+from mllm_jax.train.events import Done, Evaluated, Event, Placed, Read, Saving, Taken, Timed
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.notices import Waiting
+from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord
+from mllm_jax.train.records.sinks import Metrics
+from mllm_jax.train.state.progress import Progress
+from scheduling.simulate.timeline import timeline
+
+
+class Recording:
+    """Makes the record of each step of an experiment, if it hears all of its events."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._spent: defaultdict[type[Event], float] = defaultdict(float)
+
+    def __call__(self, event: Event) -> None:
+        """Note what an event has taken."""
+        if isinstance(event, Timed):
+            self._spent[type(event)] += event.seconds
+
+    def record(self, taken: Taken) -> StepRecord:
+        """Of the step that has been taken last, with what was heard since the one before."""
+        config, spent = self._experiment.config, self._spent
+        self._spent = defaultdict(float)
+        frozen, microbatches = config.train.freeze, taken.microbatches
+        stats = [microbatch.stats for microbatch in microbatches]
+        return StepRecord(
+            step=taken.step,
+            loss=taken.loss,
+            learning_rate=taken.learning_rate,
+            gradient_norm=taken.gradient_norm,
+            seconds=taken.seconds,
+            wait_seconds=spent[Read],
+            place_seconds=spent[Placed],
+            device_wait_seconds=spent[Done],
+            used=_summed([own.used for own in stats]),
+            capacity=_summed([own.capacity for own in stats]),
+            flops=sum(model_flops(config.model, own.lengths, frozen) for own in stats),
+            head_flops=model_flops(config.model, {}, frozen, targets=1),
+            targets=taken.scalars["targets"],
+            skips=self._experiment.step.skips,
+            skipped=taken.skipped,
+            loads=_loads(self._experiment, microbatches),
+            moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
+            planning_seconds=sum(own.seconds for own in stats),
+        )
+
+
+class Figures:
+    """Listens: log line, `metrics.jsonl`, TensorBoard, and what progress and summary say of them.
+
+    Args:
+        progress: of the run; its `loss` and `figures` are kept here.
+        metrics: where figures go.
+    """
+
+    def __init__(self, experiment: Experiment, progress: Progress, metrics: Metrics) -> None:
+        config, self._progress, self._metrics = experiment.config, progress, metrics
+        self._recording, self._waiting = Recording(experiment), Waiting(config.data)
+        self._meter = Meter(
+            config.train.steps, _peak(experiment), config.run.log_every, progress.figures
+        )
+        self._pipeline = pipeline_figures(experiment)
+        if self._pipeline:
+            named = {f"pipeline/{name}": value for name, value in self._pipeline.items()}
+            metrics.log(progress.step, named)
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        match event:
+            case Taken():
+                self._take(event)
+            case Saving():
+                self._progress.figures = self._meter.sums
+            case Evaluated():
+                self._metrics.log(event.step, figures_of(event.result))
+            case _:
+                self._recording(event)
+
+    def _take(self, taken: Taken) -> None:
+        report = self._meter.add(self._recording.record(taken))
+        if report:
+            self._metrics.write(report)
+            self._waiting(report)
+            self._progress.loss = report.loss
+
+    def summary(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """The content of `summary.json`.
+
+        Args:
+            result: of the evaluation after the last step.
+        """
+        progress = self._progress
+        return {
+            "steps": progress.step,
+            "seconds": progress.seconds,
+            "final_loss": progress.loss,
+            **result,
+            **self._meter.totals(),
+            "skipped_updates": progress.skipped_updates,
+            "skipped": progress.skipped.summary(),
+            **({"pipeline": self._pipeline} if self._pipeline else {}),
+        }
+
+
+def pipeline_figures(experiment: Experiment) -> dict[str, float]:
+    """What the schedule of the pipeline predicts; nothing without one.
+
+    Returns:
+        `bubble_share`, the share of the devices' time that is idle; `encoder_hidden`, the share of
+        the encoders' work that lies in time which the decoder leaves idle; `tick_imbalance`, the
+        step's time over what it would be if the stages that work in a tick all took as long.
+    """
+    schedule = experiment.step.program.schedule
+    if schedule is None:
+        return {}
+    costs = task_costs(experiment.config, encoder_pieces(experiment.config))
+    line = timeline(schedule, costs)
+    figures = {"bubble_share": line.bubble_share, "tick_imbalance": line.tick_imbalance}
+    hidden = line.encoder_hidden
+    return figures if hidden is None else figures | {"encoder_hidden": hidden}
+
+
+def _summed(counts: Sequence[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for own in counts:
+        total.update(own)
+    return total
+
+
+def _moved_bytes(model: ModelConfig, microbatch: Step) -> float:
+    """Of encoder outputs that go to another host and of their gradients that come back, and of
+    samples that one host has read for another."""
+    outputs = sum(microbatch.stats.crossing.values())
+    width = model.decoder.d_model * compute_dtype(model).itemsize
+    return 2 * outputs * width + microbatch.stats.sent
+
+
+def _loads(experiment: Experiment, microbatches: Sequence[Step]) -> dict[str, PhaseLoad]:
+    """Work of the ranks that each phase is dealt over, microbatch by microbatch."""
+    loads: dict[str, PhaseLoad] = {}
+    for name, view in experiment.step.program.views.items():
+        ranks = view.degree(view.batch)
+        for microbatch in microbatches:
+            own = microbatch.stats.loads[name]
+            packed, balanced = (rows.reshape(ranks, -1).sum(1) for rows in (own.before, own.after))
+            load = PhaseLoad(float(packed.mean()), float(packed.max()), float(balanced.max()))
+            loads[name] = loads.get(name, PhaseLoad()) + load
+    return loads
+
+
+def _peak(experiment: Experiment) -> float | None:
+    devices = list(experiment.mesh.devices.flat)
+    peak = peak_flops(devices[0])
+    return None if peak is None else peak * len(devices)

@@ -1,0 +1,93 @@
+"""Who listens to the training loop: the one place that knows them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from mllm_jax.runtime.devices import is_primary
+from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.part import peers
+from mllm_jax.train.events import Evaluating, Event, Listener, Placed, Read, Reading, Saving
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.figures import Figures
+from mllm_jax.train.notices import Notices
+from mllm_jax.train.records.recorder import own_name
+from mllm_jax.train.records.sinks import Metrics, write_summary
+from mllm_jax.train.records.skips import LIST
+from mllm_jax.train.state.progress import Progress
+
+
+class Listeners:
+    """All listeners of a run as one.
+
+    Args:
+        figures: the one that knows the run's summary.
+        others: told before it.
+    """
+
+    def __init__(self, console: Console, figures: Figures, others: Sequence[Listener]) -> None:
+        self._console, self._figures = console, figures
+        self._all: Sequence[Listener] = (*others, figures)
+
+    def __call__(self, event: Event) -> None:
+        """Tell all of them."""
+        for listener in self._all:
+            listener(event)
+
+    def finish(self, folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Write `summary.json`, on process 0, and return its content.
+
+        Args:
+            result: of the evaluation after the last step.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        summary, path = self._figures.summary(result), folder / "summary.json"
+        if is_primary():
+            try:
+                write_summary(path, summary)
+            except OSError as error:
+                raise RunError(f"the run is done, but {path} cannot be written: {error}") from error
+            self._console.print(f"summary in {path}", soft_wrap=True)
+        return summary
+
+
+@contextmanager
+def listeners(experiment: Experiment, progress: Progress, console: Console) -> Iterator[Listeners]:
+    """Those of a run that goes on after `progress.step`; they close what they have opened."""
+    config = experiment.config
+    folder = config.run.path
+    progress.skipped.listed_in(folder / f"{own_name(LIST)}.jsonl", progress.step)
+    notices = Notices(experiment)
+
+    def notice(event: Event) -> None:
+        if isinstance(event, Read):
+            notices(event.microbatches)
+
+    with Metrics.open(
+        folder,
+        console,
+        tensorboard=config.run.tensorboard,
+        primary=is_primary(),
+        resumed_step=progress.step,
+    ) as metrics:
+        yield Listeners(console, Figures(experiment, progress, metrics), [tell_peers, notice])
+
+
+def tell_peers(event: Event) -> None:
+    """Tell the other processes what this one does."""
+    match event:
+        case Reading():
+            peers().note(f"waiting for the data of step {event.step}")
+        case Placed():
+            peers().note(f"step {event.step}")
+        case Saving():
+            peers().note(f"saving after step {event.step}")
+        case Evaluating():
+            peers().note(f"evaluating after step {event.step}", limited=False)

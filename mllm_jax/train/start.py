@@ -1,0 +1,69 @@
+"""Where a run starts: its newest checkpoint, or a first state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+from rich.console import Console
+
+from data.planning.stream import LoaderState
+from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.runtime.devices import is_primary
+from mllm_jax.runtime.folder import RunError
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.state.changes import tell_changes
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.pretrained import start_from
+from mllm_jax.train.state.progress import Progress
+
+
+def restore_or_init(
+    experiment: Experiment, checkpoints: Checkpoints, console: Console, from_step: int | None
+) -> tuple[Any, Progress]:
+    """The state that a run goes on from, and what it has done.
+
+    Args:
+        from_step: of the checkpoint to go on from; None: the newest.
+
+    Raises:
+        RunError: `from_step` without checkpoints.
+        CheckpointError: no checkpoint of the run can be read, or they are of another model.
+    """
+    config, restored = experiment.config, None
+    if config.checkpoint.enabled:
+        restored = checkpoints.restore(experiment.step.abstract, from_step)
+    elif from_step is not None:
+        raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")
+    if restored is None:
+        state = initial_state(experiment, console)
+        return state, Progress(0, LoaderState(config.train.seed))
+    progress = restored.progress
+    if is_primary():
+        tell_changes(restored.config, config.model_dump(mode="json"))
+        console.print(f"resuming {config.run.path} after step {progress.step}", soft_wrap=True)
+    return restored.state, progress
+
+
+def initial_state(experiment: Experiment, console: Console) -> Any:
+    """The state before the first step, its parameters at random or from released weights."""
+    config, step = experiment.config, experiment.step
+    state = step.init(jax.random.key(config.train.seed))
+    if config.model.pretrained is None:
+        return state
+
+    def tell(text: str) -> None:
+        if is_primary():
+            console.print(text, markup=False, soft_wrap=True)
+
+    params = state.pop("params")
+    return state | {"params": start_from(config.model, params, step.abstract["params"], tell)}
+
+
+def announce(experiment: Experiment, console: Console) -> None:
+    """Print the size of the model and the plans, on process 0."""
+    if is_primary():
+        profiles = tower_profiles(experiment.config.model).values()
+        count = sum(tower.parameters for tower in profiles)
+        console.print(f"{count / 1e6:.2f}M parameters on", soft_wrap=True)
+        console.print(str(experiment.grid), soft_wrap=True, markup=False)

@@ -1,0 +1,33 @@
+"""A step that is measured tick by tick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from mllm_jax.config.schedule import encoder_pieces, task_costs
+from mllm_jax.runtime.devices import peak_flops
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.records.recorder import UNKNOWN_RATE, Recorder, own_name, write_timelines
+
+
+def traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple[Any, Any]:
+    """Take step `number`, and write its timeline into the run's folder."""
+    config, recorder = experiment.config, Recorder(experiment.grid)
+    observed = experiment.observed(recorder)
+    schedule = observed.program.schedule
+    assert schedule is not None  # a configuration without stages has no trace_step
+    state, scalars = observed.step(state, batch)
+    jax.block_until_ready(scalars)
+    jax.effects_barrier()
+    rate = peak_flops(experiment.mesh.devices.flat[0]) or UNKNOWN_RATE
+    write_timelines(
+        config.run.path,
+        own_name(f"step-{number}"),
+        schedule,
+        task_costs(config, encoder_pieces(config)),
+        rate,
+        recorder.records(),
+    )
+    return state, scalars

@@ -1,0 +1,63 @@
+"""What the loop tells, and the figures that are made of it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from mllm_jax.train import loop
+from mllm_jax.train.events import Dispatched, Done, Placed, Read, Reading, Taken, Timed
+from mllm_jax.train.figures import Recording
+from mllm_jax.train.records.metrics import Meter
+
+
+def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
+    experiment, fresh_state, monkeypatch
+):
+    place, slow = loop.batch_of, 0.05
+
+    def placed(*arguments):
+        time.sleep(slow)
+        return place(*arguments)
+
+    monkeypatch.setattr(loop, "batch_of", placed)
+    state, progress = fresh_state()
+    events, recording, meter = [], Recording(experiment), Meter(experiment.config.train.steps)
+
+    def listen(event):
+        events.append(event)
+        recording(event)
+
+    for _, taken in loop.steps(experiment, state, progress, listen):
+        events.append(taken)
+        record = recording.record(taken)
+        own = [event for event in events if event.step == taken.step and isinstance(event, Timed)]
+        assert record.wait_seconds == own[0].seconds
+        assert record.place_seconds == own[1].seconds > slow
+        parts = record.wait_seconds, record.place_seconds, record.device_wait_seconds
+        assert sum(parts) + own[2].seconds <= record.seconds
+        report = meter.add(record)
+    steps = experiment.config.train.steps
+    told = [(type(event), event.step) for event in events]
+    for step in range(1, steps + 1):
+        kinds = [kind for kind, number in told if number == step]
+        assert kinds == [Reading, Read, Placed, Dispatched, Taken, Done]
+    ahead = told.index((Done, 1))
+    assert told[ahead + 1] == (Dispatched, 2)  # on CPU a step waits for the one before
+    assert report.place_seconds > slow
+    assert meter.totals()["place_seconds"] == pytest.approx(report.place_seconds, rel=0.5)
+
+
+def test_what_was_waited_for_the_devices_belongs_to_the_step_that_waited(experiment):
+    recording = Recording(experiment)
+    scalars = {"loss": 1.0, "grad_norm": 1.0, "targets": 1}
+    for step in (1, 2, 3):
+        for event in (Read(step, 1.0, []), Placed(step, 2.0), Dispatched(step, 0.5)):
+            recording(event)
+        if step == 3:
+            recording(Done(1, 4.0))
+            recording(Done(2, 8.0))
+        record = recording.record(Taken(step, 20.0, [], scalars, 0.1))
+        assert (record.wait_seconds, record.place_seconds) == (1.0, 2.0)
+        assert record.device_wait_seconds == (12.0 if step == 3 else 0.0)
