@@ -21,7 +21,7 @@ from mllm_jax.calibrate.timing import medians
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.schedule import encoder_pieces, task_costs
+from mllm_jax.config.lower import lower
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step
@@ -262,7 +262,7 @@ def _encoder_share(config: ExperimentConfig) -> float:
     """Share of the forward FLOPs that are the encoders', however they are cut."""
     pieces = {name: plan.stage for name, plan in config.parallel.encoders.items()}
     config = _changed(config, "schedule", pieces=pieces)
-    costs = task_costs(config, encoder_pieces(config))
+    costs = lower(config).costs
     chunks = config.parallel.decoder.stage * config.schedule.chunks
     encoders = sum(sum(own.forward) for own in costs.encoders.values())
     return encoders / (encoders + chunks * costs.forward)

@@ -27,7 +27,7 @@ from mllm_jax.calibrate.probes import (
 )
 from mllm_jax.calibrate.timing import lower_quartiles, samples
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.workload import on_platform
+from mllm_jax.config.lower import on_platform
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import prepare_folder
 from scheduling.costs.fit import Timed, fit_efficiency, fit_link

@@ -18,8 +18,8 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.config.load import AdamWConfig, ExperimentConfig
+from mllm_jax.config.lower import workload
 from mllm_jax.config.modalities import packing
-from mllm_jax.config.workload import workload
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.kept import between
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters, compute_dtype

@@ -11,7 +11,7 @@ import numpy as np
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.schedule import encoder_pieces, pipeline_plan, task_costs
+from mllm_jax.config.lower import lower
 from mllm_jax.runtime.devices import peak_flops
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.train.records.recorder import (
@@ -68,14 +68,14 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
     Raises:
         RunError: the decoder has one stage, or `folder` cannot be written.
     """
-    plan = pipeline_plan(config)
+    plan = lower(config).pipeline
     if plan is None:
         raise RunError(
             "parallel.decoder.stage: 1 has no pipeline to draw; choose 2 or more, for example "
             "parallel.decoder='{stage: 2}' with train.accumulate=8"
         )
     prepare_folder(folder, 0)
-    costs = task_costs(config, encoder_pieces(config))
+    costs = lower(config).costs
     records = _records(config) if measure else None
     rate = peak_flops(jax.devices()[0]) or UNKNOWN_RATE
     return Trace(write_timelines(folder, own_name("schedule"), plan.schedule, costs, rate, records))

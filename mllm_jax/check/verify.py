@@ -18,8 +18,8 @@ import numpy as np
 
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
+from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.config.schedule import encoder_pieces, pipeline_plan
 from mllm_jax.models.config.model import (
     DecoderConfig,
     EncoderConfig,
@@ -85,7 +85,7 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     dealt = microbatches
     if small.data.balance == "per_phase":
         dealt = [scattered(batch, model, seed + i) for i, batch in enumerate(microbatches)]
-    got = run(plans, params, dealt, pipeline_plan(small))
+    got = run(plans, params, dealt, lower(small).pipeline)
     return compare(got, run(single, params, microbatches))
 
 
@@ -175,7 +175,7 @@ def shrink(config: ExperimentConfig) -> ExperimentConfig:
     """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
     plans = config.parallel.plans
     if plans["decoder"].stage > 1:
-        pieces = {cut.name: cut.pieces for cut in encoder_pieces(config)}
+        pieces = dict(lower(config).strategy.pieces)
         schedule = config.schedule.model_copy(update={"pieces": pieces})
         config = config.model_copy(update={"schedule": schedule})
     shares = math.lcm(*(plan.batch for plan in plans.values()))

@@ -12,10 +12,10 @@ from functools import partial
 from data.planning.balance import check_balancing
 from data.planning.ladder import Ladder
 from data.sample import DataError
+from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_checks import pipeline_checks
 from mllm_jax.config.plan_checks import elsewhere, near, no_evaluation, plan_checks, present_plans
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side, advised
-from mllm_jax.config.schedule import pipeline_plan
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import LIMITS, able_backends
 from mllm_jax.models.config.model import ImageEncoderConfig
@@ -284,7 +284,7 @@ def _values(key: str, *values: object) -> Callable[[], list[Side]]:
 def _schedule(config: ExperimentConfig) -> Iterator[str]:
     """The pipeline can be scheduled; what may refuse it is in `mllm_jax.config.pipeline_checks`."""
     try:
-        pipeline_plan(config)
+        lower(config).pipeline  # noqa: B018  made to see what it refuses
     except ScheduleError as error:
         named = str(error).startswith(("schedule.", "model."))
         yield str(error) if named else f"schedule: {error}"

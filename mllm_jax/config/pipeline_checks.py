@@ -9,10 +9,8 @@ from mllm_jax.config.plan_checks import covering_plans, elsewhere, module_path, 
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.hardware import HardwareError, named, names
+from scheduling.schedules.schedule import MOST_FORWARDS
 from sharding.plan import ParallelPlan, divisors
-
-#: Forwards of chunks in a schedule; larger ones take minutes to make.
-MOST_FORWARDS = 2**18
 
 
 def pipeline_checks(config: ExperimentConfig) -> list[Problem]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from data.config import DataConfig
 from data.places import LocalText
 from mllm_jax.models.config.model import ModelConfig
+from scheduling.schedules.kinds import ScheduleKind
 from sharding.plan import ParallelPlan
 
 
@@ -119,7 +120,7 @@ class ScheduleConfig(Section):
             padding cost time and do nothing.
     """
 
-    kind: Literal["1f1b", "gpipe"] = "1f1b"
+    kind: ScheduleKind = "1f1b"
     chunks: int = Field(1, ge=1)
     encoder_placement: Literal["first_stage", "prologue", "bubbles"] = "bubbles"
     fill: tuple[Literal["pipeline", "tensor", "data"], ...] = ("pipeline", "tensor", "data")

@@ -235,7 +235,7 @@ def _devices(planner: Planner) -> list[str]:
     times = 2
     while times <= MOST_TIMES:
         more = planner.with_devices(times * planner.space.devices)
-        if found := fitting(more.space, more.workload, more.hardware, more.schedule):
+        if found := fitting(more.space, more.schedule):
             return [f"{found[0].decoder.devices} devices"]
         times *= 2
     return []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.schedule import encoder_pieces, pipeline_plan
-from mllm_jax.config.workload import on_platform, strategy
+from mllm_jax.config.lower import lower, on_platform
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import Memory, step_memory
@@ -18,9 +17,8 @@ def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
         ScheduleError: the sizes of the pipeline do not fit together.
     """
     settled = on_platform(config, hardware.platform)
-    plan = pipeline_plan(settled)
-    pieces = {cut.name: cut.pieces for cut in encoder_pieces(settled)}
-    chosen = strategy(settled, pieces)
+    lowered = lower(settled)
+    plan, chosen = lowered.pipeline, lowered.strategy
     tensors = sorted({own.tensor for own in settled.parallel.plans.values()})
     sizes = None if plan is None else buffer_sizes(plan.schedule, chosen)
     return step_memory(traced_workload(settled, tensors), chosen, hardware, sizes)

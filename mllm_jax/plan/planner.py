@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from mllm_jax.config.checks import check_sections
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
-from mllm_jax.config.schedule import cut_encoder, make_schedule, one_stage
-from mllm_jax.config.workload import on_platform
+from mllm_jax.config.lower import on_platform
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.estimate import Strategy, Workload
 from scheduling.costs.hardware import Hardware
-from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.bounds import Bounds
 from scheduling.search.branch_and_bound import Lean, Outcome, Progress, Search, leanest, search
+from scheduling.search.make import Scheduler
 from scheduling.search.space import Need, Space
-from sharding.plan import ParallelPlan
 
 #: Larger tensor groups are not tried.
 MOST_TENSORS = 128
@@ -42,7 +38,6 @@ class Planner:
     name: str
     memory: float | None = None
     within: float = 0.0
-    _cuts: dict[Any, int] = field(default_factory=dict, repr=False, compare=False)
 
     def with_devices(self, devices: int) -> Planner:
         """The same for so many devices."""
@@ -58,7 +53,8 @@ class Planner:
     @cached_property
     def space(self) -> Space:
         """Degrees that the model's sizes divide by; groups of them stay within a domain."""
-        devices, needs = self.config.parallel.devices, tuple(self._needs())
+        config, needs = self.config, tuple(self._needs())
+        devices = config.parallel.devices
         split: dict[str, list[int]] = {need.axis: [] for need in needs}
         for need in needs:
             if need.tower == "decoder":
@@ -73,6 +69,8 @@ class Planner:
             tensors=tuple(n for n in rows if all(size % n == 0 for size in split["tensor"])),
             domain=most,
             pad=self.settled.schedule.pad_layers,
+            # Evaluation runs without stages.
+            unstaged=tuple(n for n in needs if n.axis == "fsdp" and config.evaluate.enabled),
         )
 
     def _needs(self) -> list[Need]:
@@ -97,6 +95,11 @@ class Planner:
         """Of strategies of this workload, for all searches."""
         return Bounds(self.workload, self.hardware)
 
+    @cached_property
+    def schedule(self) -> Scheduler:
+        """Makes schedules as the train step would."""
+        return Scheduler(self.workload, self.hardware)
+
     def configured(self, strategy: Strategy) -> ExperimentConfig:
         """The configuration with the plans of `strategy`, for the devices that it uses.
 
@@ -109,8 +112,11 @@ class Planner:
             update={"devices": devices, "decoder": strategy.decoder, "encoders": encoders}
         )
         rows = self.workload.rows // strategy.microbatches
+        # Without stages there is no pipeline whose step could be traced.
+        traced = config.run.trace_step if strategy.decoder.stage > 1 else None
         return config.model_copy(
             update={
+                "run": config.run.model_copy(update={"trace_step": traced}),
                 "parallel": parallel,
                 "schedule": self._schedule(strategy),
                 "model": config.model.model_copy(update={"remat": strategy.remat}),
@@ -135,41 +141,6 @@ class Planner:
             }
         )
 
-    def schedule(self, strategy: Strategy, thorough: bool = True) -> Schedule:
-        """The schedule as the train step makes it, or, if not `thorough`, one made faster.
-
-        Raises:
-            ScheduleError: the sizes do not fit together.
-        """
-        for problem in check_sections(self.configured(strategy)):
-            raise ScheduleError(str(problem))
-        if strategy.decoder.stage == 1:
-            return one_stage(self.configured(strategy))
-        pieces = self._pieces(strategy)
-        return make_schedule(self.configured(replace(strategy, pieces=pieces)), thorough)
-
-    def _pieces(self, strategy: Strategy) -> dict[str, int]:
-        """How encoders are cut.
-
-        One of several stages has a piece for each: smaller ones would only be sent more often.
-        """
-        stages = {name: strategy.plans[name].stage for name in self.workload.encoders}
-        return {name: n if n > 1 else self._cut(strategy, name) for name, n in stages.items()}
-
-    def _cut(self, strategy: Strategy, name: str) -> int:
-        """Pieces of an encoder of one stage.
-
-        They are found once for all strategies that share parameters in other ways, or have other
-        plans for other encoders: for parameters gathered over all ranks at the start of a step.
-        """
-        own, decoder = strategy.plans[name], strategy.decoder
-        plans = dict.fromkeys(strategy.plans, _shared(own)) | {"decoder": _shared(decoder)}
-        usual = replace(strategy, plans=plans, pieces={}, gather="step", co_issue=False)
-        key = (name, str(usual))
-        if key not in self._cuts:
-            self._cuts[key] = cut_encoder(self.configured(usual), name).pieces
-        return self._cuts[key]
-
     def search(
         self,
         top: int = 1,
@@ -178,14 +149,9 @@ class Planner:
         known: Sequence[Outcome] = (),
     ) -> Search:
         """The fastest strategies of `space`, by default of all, and of those that are known."""
-        given = space or self.space, self.workload, self.hardware, self.schedule
+        given = space or self.space, self.schedule
         return search(*given, top, progress, self.within, known, self.bounds)
 
     def leanest(self, space: Space | None = None) -> Lean | None:
         """What takes the least memory of `space`, by default of all, and its bytes."""
-        return leanest(space or self.space, self.workload, self.hardware, self.schedule)
-
-
-def _shared(plan: ParallelPlan) -> ParallelPlan:
-    """`plan` with its parameters shared by all replicas."""
-    return plan.model_copy(update={"data": 1, "fsdp": plan.data * plan.fsdp})
+        return leanest(space or self.space, self.schedule)

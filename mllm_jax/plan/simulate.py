@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.schedule import encoder_pieces, one_stage, pipeline_plan
-from mllm_jax.config.workload import on_platform, strategy, workload
+from mllm_jax.config.lower import lower, on_platform, workload
 from mllm_jax.runtime.folder import prepare_folder
 from scheduling.costs import estimate
 from scheduling.costs.hardware import Hardware
@@ -120,10 +119,10 @@ def _step(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:
 
     Without a pipeline, the only stage runs all tasks of a microbatch after those of the one before.
     """
-    plan = pipeline_plan(config)
-    if plan is not None:
-        return plan.schedule, (plan.co_issue, plan.overlap_gather)
-    return one_stage(config), (False, False)
+    lowered = lower(config)
+    plan = lowered.pipeline
+    overlaps = (False, False) if plan is None else (plan.co_issue, plan.overlap_gather)
+    return lowered.schedule, overlaps
 
 
 def step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
@@ -133,5 +132,4 @@ def step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
         HardwareError: `hardware` has no speed for the type of the activations.
     """
     settled = on_platform(config, hardware.platform)
-    pieces = {cut.name: cut.pieces for cut in encoder_pieces(settled)}
-    return estimate.step_times(workload(settled), strategy(settled, pieces), hardware)
+    return estimate.step_times(workload(settled), lower(config).strategy, hardware)

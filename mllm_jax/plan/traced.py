@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import jax
 
+from mllm_jax.config.lower import workload
 from mllm_jax.config.modalities import packing
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.config.workload import workload
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.kept import kept_bytes
 from scheduling.costs.estimate import Workload

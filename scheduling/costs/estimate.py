@@ -18,12 +18,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd, prod
+from typing import get_args
 
 from scheduling.costs.hardware import Efficiency, Hardware
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
 from scheduling.programs.program import Remat
-from scheduling.schedules.bubbles import Placement
+from scheduling.schedules.bubbles import Fill, Placement
+from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import EncoderPieces, Kind
 from sharding.axes import LogicalAxis, logical_axis
 from sharding.numbering import Span, numbering
@@ -98,6 +100,9 @@ class Strategy:
         live: microbatches whose encoder outputs may wait in bubbles; None for twice the stages.
         pieces: how encoders are cut, by name; one piece a stage for those that are not named.
         co_issue: tasks of a bundle run side by side.
+        kind: of the decoder's schedule, see `scheduling.schedules.kinds`.
+        fill: bubbles that take encoder work.
+        work_ahead: frozen encoders may work for the next step.
     """
 
     plans: Mapping[str, ParallelPlan]
@@ -109,6 +114,9 @@ class Strategy:
     live: int | None = None
     pieces: Mapping[str, int] = field(default_factory=dict)
     co_issue: bool = True
+    kind: ScheduleKind = "1f1b"
+    fill: tuple[Fill, ...] = get_args(Fill)
+    work_ahead: bool = True
 
     @property
     def decoder(self) -> ParallelPlan:
@@ -124,6 +132,21 @@ class Strategy:
     def by_layer(self) -> bool:
         """Whether layers gather their parameters one by one."""
         return self.decoder.stage == 1 or self.gather == "layer"
+
+
+def communicates(plans: Mapping[str, ParallelPlan], gather: str) -> bool:
+    """Whether layers have collectives that other tasks could hide; co-issue costs locality."""
+    by_layer = gather == "layer"
+    return any(plan.sequence > 1 or (by_layer and plan.fsdp > 1) for plan in plans.values())
+
+
+def encoder_pieces(workload: Workload, strategy: Strategy, name: str) -> EncoderPieces:
+    """How the work of encoder `name` is cut, and which of its pieces have a backward."""
+    stages = strategy.plans[name].stage
+    pieces = strategy.pieces.get(name, stages)
+    backward = 0 if name in workload.frozen_connectors else 1
+    trains = name not in workload.frozen
+    return EncoderPieces(name, pieces, stages, pieces if trains else backward)
 
 
 def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> StepTimes:
@@ -236,11 +259,7 @@ class Timing:
     @cached_property
     def cut(self) -> EncoderPieces:
         """How an encoder's work is cut."""
-        pieces = self.strategy.pieces.get(self.name, self.plan.stage)
-        backward = 0 if self.name in self.workload.frozen_connectors else 1
-        return EncoderPieces(
-            self.name, pieces, self.plan.stage, pieces if self.trains else backward
-        )
+        return encoder_pieces(self.workload, self.strategy, self.name)
 
     @property
     def trains(self) -> bool:

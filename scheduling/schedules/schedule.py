@@ -26,8 +26,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.schedules.kinds import ScheduleKind
+
 Kind = Literal["F", "B", "EF", "EB"]
 KINDS: tuple[Kind, ...] = ("F", "B", "EF", "EB")
+#: Forwards of chunks in a schedule; larger ones take minutes to make.
+MOST_FORWARDS = 2**18
 
 
 class ScheduleError(ValueError):
@@ -311,6 +315,13 @@ def _interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
     _check_sizes(stages, chunks, microbatches)
     width = _groups(stages, microbatches)[0][1]
     return _lockstep(stages, chunks, microbatches, backward_start=(chunks - 1) * width + stages)
+
+
+#: Makes the decoder's tasks of `stages`, `chunks` and `microbatches`.
+SCHEDULES: Mapping[ScheduleKind, Callable[..., Schedule]] = {
+    "1f1b": interleaved,
+    "gpipe": gpipe,
+}
 
 
 def _lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) -> Schedule:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import floor, inf, log
-from typing import Protocol
 
 from scheduling.costs.estimate import Strategy, Workload, step_times
 from scheduling.costs.hardware import Hardware
@@ -34,6 +33,7 @@ from scheduling.search.bounds import (
     least_compute,
     least_state,
 )
+from scheduling.search.make import Scheduler
 from scheduling.search.space import Space, decoder_plans, families, members
 from scheduling.simulate.lockstep import makespan, simulate
 from scheduling.simulate.simulation import Options, Simulation
@@ -102,34 +102,18 @@ class Search:
     refused: Mapping[str, int]
 
 
-class Scheduler(Protocol):
-    """Makes schedules."""
-
-    def __call__(self, strategy: Strategy, thorough: bool = True) -> Schedule:
-        """The schedule of a strategy, as the train step would make it.
-
-        Args:
-            strategy: with all plans.
-            thorough: else one that is made faster, whose step is a few percent longer at most.
-
-        Raises:
-            ScheduleError: its sizes do not fit together.
-        """
-
-
 #: Told after each simulation: how many there were, the seconds to undercut (infinite until enough
 #: are found), and what all that is left takes at least.
 Progress = Callable[[int, float, float], None]
 
 
-def evaluate(
-    workload: Workload, strategy: Strategy, hardware: Hardware, scheduler: Scheduler
-) -> Outcome:
+def evaluate(strategy: Strategy, scheduler: Scheduler) -> Outcome:
     """Schedules and simulates a strategy.
 
     Raises:
         ScheduleError: its sizes do not fit together.
     """
+    workload, hardware = scheduler.workload, scheduler.hardware
     schedule = scheduler(strategy)
     strategy = _cut(strategy, schedule)
     times = step_times(workload, strategy, hardware)
@@ -168,8 +152,6 @@ def _memory(
 
 def search(
     space: Space,
-    workload: Workload,
-    hardware: Hardware,
     scheduler: Scheduler,
     top: int = 1,
     progress: Progress | None = None,
@@ -184,37 +166,35 @@ def search(
     them.
 
     Args:
-        scheduler: makes a strategy's schedule.
+        scheduler: makes the schedules, of a workload on some hardware.
         progress: see `Progress`.
         within: none is faster than what is found by more than this share of its seconds.
         known: what other searches have found, inside the space or outside; they count as found.
         bounds: of this workload on this hardware, which other searches may have asked for, too.
     """
-    bounds = bounds or Bounds(workload, hardware)
+    bounds = bounds or Bounds(scheduler.workload, scheduler.hardware)
     made = _Search(space, bounds, scheduler, top, progress, within)
     for outcome in known:
         made.keep(outcome)
     return made.run()
 
 
-def leanest(
-    space: Space, workload: Workload, hardware: Hardware, scheduler: Scheduler
-) -> Lean | None:
+def leanest(space: Space, scheduler: Scheduler) -> Lean | None:
     """A strategy of `space` that takes the least memory (to `NEAR`), and its bytes; None if none.
 
     Args: as for `search`.
     """
-    return _Search(space, Bounds(workload, hardware), scheduler, 1).leanest()
+    bounds = Bounds(scheduler.workload, scheduler.hardware)
+    return _Search(space, bounds, scheduler, 1).leanest()
 
 
-def fitting(
-    space: Space, workload: Workload, hardware: Hardware, scheduler: Scheduler
-) -> Lean | None:
+def fitting(space: Space, scheduler: Scheduler) -> Lean | None:
     """Some strategy of `space` that has room, and its bytes; None if none has.
 
     Args: as for `search`.
     """
-    found = _Search(space, Bounds(workload, hardware), scheduler, 1).leanest(enough=space.memory)
+    bounds = Bounds(scheduler.workload, scheduler.hardware)
+    found = _Search(space, bounds, scheduler, 1).leanest(enough=space.memory)
     return found if found and found[1] <= space.memory else None
 
 
@@ -376,7 +356,7 @@ class _Search:
     def _leaner(self, member: Strategy, found: Lean | None) -> Lean | None:
         """What takes less memory; `found` if `member` has no schedule."""
         try:
-            schedule = self.scheduler(member)
+            schedule = self._schedule(member)
         except ScheduleError:
             return found
         strategy = _cut(member, schedule)
@@ -446,7 +426,7 @@ class _Search:
             self.simulated += 1
             if not self._promises(member):
                 return True
-            schedule = self.scheduler(member)
+            schedule = self._schedule(member)
         except ScheduleError:
             self.simulated -= 1
             self.refused["no schedule for their sizes"] += 1
@@ -461,11 +441,15 @@ class _Search:
         self.keep(Outcome(strategy, schedule, times, seconds, memory))
         return True
 
+    def _schedule(self, member: Strategy, thorough: bool = True) -> Schedule:
+        self.space.check(member)
+        return self.scheduler(member, thorough)
+
     def _promises(self, member: Strategy) -> bool:
         """Whether a thorough schedule of many tasks may be fast enough."""
         if member.tasks < MANY or self.limit == inf:
             return True
-        _, _, seconds = self._timed(member, self.scheduler(member, thorough=False))
+        _, _, seconds = self._timed(member, self._schedule(member, thorough=False))
         return seconds < self.limit * GAIN
 
     def _timed(self, member: Strategy, schedule: Schedule) -> tuple[Strategy, StepTimes, float]:

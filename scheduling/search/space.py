@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import get_args
 
-from scheduling.costs.estimate import Strategy, Workload
+from scheduling.costs.estimate import Strategy, Workload, communicates
 from scheduling.programs.program import Remat
 from scheduling.schedules.bubbles import Placement
+from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, divisors
+from sharding.stages import StageViews, without_stages
 
 #: Placements of encoders that are tried; on the first stage is a baseline.
 PLACEMENTS: tuple[Placement, ...] = ("prologue", "bubbles")
@@ -47,6 +49,7 @@ class Space:
         gathers: how parameters are gathered over fsdp.
         placements: of encoders.
         pad: layers need not divide by stages x chunks.
+        unstaged: what plans must divide, too, once their stages are part of fsdp.
     """
 
     devices: int
@@ -62,6 +65,7 @@ class Space:
     gathers: tuple[str, ...] = ("step", "layer")
     placements: tuple[Placement, ...] = PLACEMENTS
     pad: bool = False
+    unstaged: tuple[Need, ...] = ()
 
     def uses(self, devices: int) -> bool:
         """Whether strategies that use so many devices are tried."""
@@ -69,8 +73,30 @@ class Space:
 
     def fits(self, tower: str, plan: ParallelPlan) -> bool:
         """Whether `plan` divides all that it must."""
-        own = (need for need in self.needs if need.tower == tower)
-        return all(need.size % getattr(plan, need.axis) == 0 for need in own)
+        return _divides(self.needs, tower, plan)
+
+    def check(self, strategy: Strategy) -> None:
+        """Hold a member against what its plans must agree on together.
+
+        Raises:
+            ScheduleError: its plans are no views of one grid, or its schedule would be too long.
+        """
+        if strategy.tasks > MOST_FORWARDS and strategy.decoder.stage > 1:
+            raise ScheduleError(f"more than {MOST_FORWARDS} forwards to schedule")
+        if len(strategy.plans) > 1:
+            try:
+                StageViews.build(JointGrid.build(strategy.plans), strategy.gather)
+            except PlanError as error:
+                raise ScheduleError(str(error)) from None
+        if self.unstaged:
+            for name, plan in without_stages(strategy.plans).items():
+                if plan != strategy.plans[name] and not _divides(self.unstaged, name, plan):
+                    raise ScheduleError(f"fsdp x stage does not divide the parameters of {name}")
+
+
+def _divides(needs: Iterable[Need], tower: str, plan: ParallelPlan) -> bool:
+    own = (need for need in needs if need.tower == tower)
+    return all(need.size % getattr(plan, need.axis) == 0 for need in own)
 
 
 def decoders(space: Space, workload: Workload) -> Iterator[Strategy]:
@@ -188,8 +214,6 @@ def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Stra
         placements = space.placements
     for plans in product(*choices):
         own = {"decoder": family.decoder, **dict(zip(names, plans, strict=True))}
-        by_layer = family.gather == "layer" and any(plan.fsdp > 1 for plan in own.values())
-        communicates = any(plan.sequence > 1 for plan in own.values()) or by_layer
-        co_issue = communicates and family.decoder.stage > 1
+        co_issue = family.decoder.stage > 1 and communicates(own, family.gather)
         for placement in placements:
             yield replace(family, plans=own, co_issue=co_issue, placement=placement)

@@ -8,7 +8,7 @@ from mllm_jax.bench.overlap import TARGETS, measured, within_tensor
 from mllm_jax.compile.hlo import Instruction
 from mllm_jax.compile.overlap import loop_share
 from mllm_jax.config.load import load
-from mllm_jax.config.schedule import make_schedule
+from mllm_jax.config.lower import lower
 from mllm_jax.runtime.devices import DeviceError
 from scheduling.programs.compile import compile_program
 from sharding.grid import JointGrid
@@ -48,7 +48,7 @@ def test_groups_within_a_stage_count():
 
 
 def test_loops_count_as_often_as_the_schedule_has_them():
-    schedule = make_schedule(load(CONFIG))
+    schedule = lower(load(CONFIG)).schedule
     program = compile_program(schedule, "layer")
     share = loop_share(program)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mllm_jax.check import verify
 from mllm_jax.check.verify import Verification, leaf_errors, relative_error, shrink_model
 from mllm_jax.config.load import ScheduleConfig
-from mllm_jax.config.schedule import encoder_pieces
+from mllm_jax.config.lower import lower
 from mllm_jax.train.step import media
 from sharding.collectives import axis_size
 from sharding.plan import ParallelPlan
@@ -67,9 +67,9 @@ def test_the_shrunken_encoders_are_cut_like_those_of_the_experiment(small_config
         model__encoders__audio__layers=6,
         train__accumulate=8,
     )
-    cuts = encoder_pieces(config)
-    assert max(cut.pieces for cut in cuts) > 1
-    assert encoder_pieces(verify.shrink(config)) == cuts
+    cuts = lower(config).strategy.pieces
+    assert max(cuts.values()) > 1
+    assert lower(verify.shrink(config)).strategy.pieces == cuts
 
 
 def test_not_a_number_is_not_ok():

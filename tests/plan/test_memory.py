@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import pytest
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.config.workload import on_platform, strategy
+from mllm_jax.config.lower import on_platform, strategy
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.step.batch import place
@@ -37,9 +38,8 @@ def predicted(experiment: Experiment) -> Memory:
         tables = program.tables
         sizes = tables.sizes, {name: one.sizes for name, one in tables.encoders.items()}
         pieces = {cut.name: cut.pieces for cut in program.schedule.encoders}
-    return step_memory(
-        traced_workload(own, sorted(tensors)), strategy(own, pieces), named("h100"), sizes
-    )
+    chosen = replace(strategy(own), pieces=pieces)
+    return step_memory(traced_workload(own, sorted(tensors)), chosen, named("h100"), sizes)
 
 
 def batch(experiment: Experiment) -> Any:
@@ -85,7 +85,7 @@ def test_state_and_batch_take_what_is_predicted(own: ExperimentConfig) -> None:
 def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
     def memory(*freeze: str) -> Memory:
         own = on_platform(config(train__freeze=list(freeze), model__remat="none"), "cpu")
-        return step_memory(traced_workload(own, [1, 2]), strategy(own, {}), named("h100"))
+        return step_memory(traced_workload(own, [1, 2]), strategy(own), named("h100"))
 
     whole, encoders, decoder = memory(), memory("vision", "audio"), memory("decoder")
     assert encoders.encoders == 0 < whole.encoders == decoder.encoders

@@ -17,7 +17,7 @@ import yaml
 
 import launch
 from mllm_jax.config.load import ExperimentConfig, load, resolve
-from mllm_jax.config.schedule import make_schedule, one_stage
+from mllm_jax.config.lower import lower
 from mllm_jax.plan import report as module
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.planner import Planner
@@ -223,7 +223,7 @@ def test_what_is_written_runs_as_it_was_predicted(tmp_path: Path) -> None:
 
 
 def schedule_of(config: ExperimentConfig) -> Any:
-    return one_stage(config) if config.parallel.decoder.stage == 1 else make_schedule(config)
+    return lower(config).schedule
 
 
 def test_a_written_plan_trains(tmp_path: Path) -> None:

@@ -7,12 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from scheduling.costs.estimate import Strategy, Timing, Workload, step_times
+from scheduling.costs.estimate import Workload
 from scheduling.costs.hardware import Efficiency, Hardware, Link
 from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
-from scheduling.schedules.bubbles import place_encoders
-from scheduling.schedules.schedule import Schedule, interleaved
-from scheduling.search.branch_and_bound import Scheduler
 from scheduling.search.space import Need, Space
 
 #: Degrees of tensor parallelism that the workloads here can have.
@@ -102,20 +99,6 @@ def space(devices: int = 4, workload: Workload | None = None, **changes: Any) ->
     names = workload.towers if workload else ("decoder", "vision")
     needs = tuple(Need(name, "heads", 8, "sequence") for name in names)
     return Space(devices, needs, **{"memory": 1e9, "contexts": (1,), "tensors": TENSORS, **changes})
-
-
-def scheduler(workload: Workload, hardware: Hardware) -> Scheduler:
-    """Interleaved 1F1B with one piece of every encoder a stage, placed by the cost model."""
-
-    def schedule(strategy: Strategy, thorough: bool = True) -> Schedule:
-        plan = strategy.decoder
-        decoder = interleaved(plan.stage, strategy.chunks, strategy.microbatches)
-        cuts = [Timing(workload, strategy, hardware, name).cut for name in workload.encoders]
-        costs = step_times(workload, strategy, hardware).costs
-        placement = strategy.placement if plan.stage > 1 else "first_stage"
-        return place_encoders(decoder, cuts, costs, placement, thorough=thorough)
-
-    return schedule
 
 
 @st.composite

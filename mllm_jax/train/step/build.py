@@ -10,8 +10,8 @@ import optax
 from jax.sharding import Mesh
 
 from mllm_jax.config.load import ExperimentConfig, TrainConfig
+from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.config.schedule import pipeline_plan
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.state.optimizer import build_optimizer
@@ -102,7 +102,7 @@ def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
 
 
 def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None) -> TrainStep:
-    frozen, pipeline = Frozen(config.train.freeze), pipeline_plan(config)
+    frozen, pipeline = Frozen(config.train.freeze), lower(config).pipeline
     plans = config.parallel.plans
     return build_step(config.model, plans, pipeline, frozen, train=train, devices=devices)
 

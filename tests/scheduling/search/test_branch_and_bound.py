@@ -17,6 +17,7 @@ from scheduling.costs.hardware import Hardware, Link
 from scheduling.costs.memory import least_memory
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search import bounds as of_bounds
+from scheduling.search import make as of_make
 from scheduling.search.bounds import Bounds, least_compute, least_state, lower_bound
 from scheduling.search.branch_and_bound import (
     NEAR,
@@ -27,6 +28,7 @@ from scheduling.search.branch_and_bound import (
     leanest,
     search,
 )
+from scheduling.search.make import Scheduler
 from scheduling.search.space import Space, decoders, encoder_plans, members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -42,11 +44,11 @@ def everything(
     space: Space, workload: Workload, hardware: Hardware
 ) -> Iterator[tuple[Strategy, Outcome]]:
     """All strategies of all families that have a schedule, each with its family."""
-    scheduler = small.scheduler(workload, hardware)
+    scheduler = Scheduler(workload, hardware)
     for family in decoders(space, workload):
         for member in members(space, workload, family):
             try:
-                yield family, evaluate(workload, member, hardware, scheduler)
+                yield family, evaluate(member, scheduler)
             except ScheduleError:
                 continue
 
@@ -84,15 +86,15 @@ def test_nothing_is_faster_than_what_is_found(data: st.DataObject) -> None:
         if outcome.memory.total <= memory:
             plan = outcome.strategy.decoder
             best[plan] = min(outcome.seconds, best.get(plan, outcome.seconds))
-    scheduler = small.scheduler(workload, hardware)
-    some = fitting(space, workload, hardware, scheduler)
+    scheduler = Scheduler(workload, hardware)
+    some = fitting(space, scheduler)
     assert some[1] <= memory if some else not best
-    found = search(space, workload, hardware, scheduler, top)
+    found = search(space, scheduler, top)
     assert [own.seconds for own in found.best] == sorted(best.values())[:top]
     assert all(own.memory.total <= memory for own in found.best)
     assert len({own.strategy.decoder for own in found.best}) == len(found.best)
     if tried and not found.best:
-        lean = leanest(space, workload, hardware, scheduler)
+        lean = leanest(space, scheduler)
         assert lean is not None
         assert memory < bytes_[0] <= lean[1] <= bytes_[0] * (1 + NEAR)
     assert found.simulated <= len(tried)
@@ -100,10 +102,10 @@ def test_nothing_is_faster_than_what_is_found(data: st.DataObject) -> None:
 
 def test_a_search_may_end_when_little_can_be_gained() -> None:
     workload, hardware = small.workload(), small.hardware()
-    space, scheduler = small.space(8, workload), small.scheduler(workload, hardware)
-    fastest = search(space, workload, hardware, scheduler)
+    space, scheduler = small.space(8, workload), Scheduler(workload, hardware)
+    fastest = search(space, scheduler)
     for within in (0.02, 0.2, 0.6):
-        found = search(space, workload, hardware, scheduler, within=within)
+        found = search(space, scheduler, within=within)
         assert found.best[0].seconds * (1 - within) <= fastest.best[0].seconds
         assert found.simulated < fastest.simulated
 
@@ -111,14 +113,14 @@ def test_a_search_may_end_when_little_can_be_gained() -> None:
 def test_what_other_searches_have_found_counts() -> None:
     """Whatever a search may miss, nothing that is known is faster than what it finds."""
     workload, hardware = small.workload(), small.hardware()
-    space, scheduler = small.space(8, workload), small.scheduler(workload, hardware)
-    fastest = search(space, workload, hardware, scheduler)
+    space, scheduler = small.space(8, workload), Scheduler(workload, hardware)
+    fastest = search(space, scheduler)
     part = replace(space, stages=(2,), placements=("prologue",))
-    known = search(part, workload, hardware, scheduler).best
+    known = search(part, scheduler).best
     for within in (0.0, 0.6):
-        found = search(space, workload, hardware, scheduler, within=within, known=known)
+        found = search(space, scheduler, within=within, known=known)
         assert found.best[0].seconds <= known[0].seconds
-    again = search(space, workload, hardware, scheduler, known=fastest.best)
+    again = search(space, scheduler, known=fastest.best)
     assert again.best[0].seconds == fastest.best[0].seconds
     assert again.simulated <= fastest.simulated
 
@@ -130,7 +132,7 @@ def test_plans_of_several_encoders_that_are_shared_alike_are_simulated_once() ->
     part: dict[str, Any] = {"stages": (2,), "tensors": (1, 2), "contexts": (1,), "chunks": (1, 2)}
     space = small.space(4, workload, remats=("layer",), **part)
     tried = [outcome.seconds for _, outcome in everything(space, workload, hardware)]
-    found = search(space, workload, hardware, small.scheduler(workload, hardware))
+    found = search(space, Scheduler(workload, hardware))
     assert found.refused[SHARED] > 0
     assert min(tried) <= found.best[0].seconds <= min(tried) * 1.01
     assert found.simulated < len(tried) / 3
@@ -151,11 +153,13 @@ def test_effort_is_not_spent_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(of_bounds, name, counted(name, getattr(of_bounds, name)))
     workload, hardware = small.workload(), small.hardware()
     space, shared = small.space(8, workload), Bounds(workload, hardware)
-    scheduler = counted("schedules", small.scheduler(workload, hardware))
-    found = search(space, workload, hardware, scheduler, bounds=shared)
+    make = counted("schedules", of_make.make_schedule)
+    monkeypatch.setattr(of_make, "make_schedule", make)
+    scheduler = Scheduler(workload, hardware)
+    found = search(space, scheduler, bounds=shared)
     first = Counter(counts)
     assert first["schedules"] <= 20
-    known = search(space, workload, hardware, scheduler, known=found.best, bounds=shared)
+    known = search(space, scheduler, known=found.best, bounds=shared)
     assert known.best[0].seconds == found.best[0].seconds
     assert counts["schedules"] < 1.5 * first["schedules"]
     assert {name: counts[name] for name in first if name != "schedules"} == {
@@ -166,7 +170,7 @@ def test_effort_is_not_spent_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_most_strategies_are_never_simulated() -> None:
     workload, hardware = small.workload(), small.hardware()
     space = small.space(8, workload)
-    found = search(space, workload, hardware, small.scheduler(workload, hardware))
+    found = search(space, Scheduler(workload, hardware))
     count = sum(1 for family in decoders(space, workload) for _ in members(space, workload, family))
     assert found.simulated < count / 20
     assert found.refused["slower, by their lower bounds"] > found.families / 2
@@ -175,31 +179,31 @@ def test_most_strategies_are_never_simulated() -> None:
 def test_the_leanest_strategy_is_named_where_none_fits() -> None:
     workload, hardware = small.workload(rows=4), small.hardware()
     space = small.space(4, workload, memory=1e4)
-    scheduler = small.scheduler(workload, hardware)
-    assert search(space, workload, hardware, scheduler).best == ()
-    found = leanest(space, workload, hardware, scheduler)
+    scheduler = Scheduler(workload, hardware)
+    assert search(space, scheduler).best == ()
+    found = leanest(space, scheduler)
     assert found is not None
     strategy, memory = found
     assert set(strategy.plans) == {"decoder", "vision"}
     # So much, and no less, is enough.
-    (one,) = search(replace(space, memory=memory), workload, hardware, scheduler).best
+    (one,) = search(replace(space, memory=memory), scheduler).best
     assert one.memory.total == memory
     less = memory / (1 + NEAR) - 1
-    assert not search(replace(space, memory=less), workload, hardware, scheduler).best
+    assert not search(replace(space, memory=less), scheduler).best
 
 
 def test_the_fastest_decoder_plans_come_in_order() -> None:
     workload, hardware = small.workload(), small.hardware()
-    scheduler = small.scheduler(workload, hardware)
+    scheduler = Scheduler(workload, hardware)
     space = small.space(4, workload, remats=("layer",), stages=(1, 2), chunks=(1,))
     plans = {family.decoder for family in decoders(space, workload)}
-    found = search(space, workload, hardware, scheduler, top=100).best
+    found = search(space, scheduler, top=100).best
     assert {own.strategy.decoder for own in found} == plans
     assert len(found) == len(plans)
     seconds = [own.seconds for own in found]
     assert seconds == sorted(seconds)
     for top in (1, 2, 4):
-        fewer = search(space, workload, hardware, scheduler, top).best
+        fewer = search(space, scheduler, top).best
         assert [own.strategy for own in fewer] == [own.strategy for own in found[:top]]
 
 
@@ -239,7 +243,7 @@ def test_the_bound_leaves_out_what_pieces_of_frozen_encoders_compute_again() -> 
     hardware = small.hardware(link=FREE, network=FREE)
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
     strategy = Strategy(plans, microbatches=32, pieces={"vision": 4}, co_issue=False)
-    outcome = evaluate(workload, strategy, hardware, small.scheduler(workload, hardware))
+    outcome = evaluate(strategy, Scheduler(workload, hardware))
     bound = lower_bound(workload, strategy, hardware)
     assert 0.9 * outcome.seconds < bound <= outcome.seconds
 
@@ -260,7 +264,7 @@ def test_the_bound_of_encoders_is_reached_where_they_fill_all_that_is_idle() -> 
     hardware = small.hardware()
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
     strategy = Strategy(plans, microbatches=32, co_issue=False)
-    outcome = evaluate(workload, strategy, hardware, small.scheduler(workload, hardware))
+    outcome = evaluate(strategy, Scheduler(workload, hardware))
     bound = lower_bound(workload, strategy, hardware)
     assert bound <= outcome.seconds < 1.05 * bound
 
@@ -270,7 +274,7 @@ def test_the_bound_of_encoders_is_reached_where_they_fill_all_that_is_idle() -> 
 
 def best(space: Space, workload: Workload, hardware: Hardware) -> float:
     """Seconds of the best plan; infinite if none fits."""
-    found = search(space, workload, hardware, small.scheduler(workload, hardware)).best
+    found = search(space, Scheduler(workload, hardware)).best
     return found[0].seconds if found else float("inf")
 
 
@@ -330,8 +334,8 @@ def test_devices_behind_slow_links_are_left_idle() -> None:
     """Two domains of two devices: the gradients, or a tensor group, must cross the slow network."""
     workload = small.workload(rows=4, layers=2, encoders=())
     hardware = small.hardware(domain=2, network=Link(bandwidth=1e6, latency=0))
-    scheduler, space = small.scheduler(workload, hardware), small.space(4, workload)
-    (found,) = search(space, workload, hardware, scheduler).best
+    scheduler, space = Scheduler(workload, hardware), small.space(4, workload)
+    (found,) = search(space, scheduler).best
     assert found.strategy.decoder.devices == 2
     assert best(replace(space, counts=(4,)), workload, hardware) > 1.2 * found.seconds
 
@@ -340,21 +344,21 @@ def test_all_numbers_of_devices_are_looked_at() -> None:
     """Three rows keep three devices of four busy."""
     workload, hardware = small.workload(rows=3), small.hardware(link=FREE, network=FREE)
     space = small.space(4, workload, tensors=(1,), stages=(1,))
-    (found,) = search(space, workload, hardware, small.scheduler(workload, hardware)).best
+    (found,) = search(space, Scheduler(workload, hardware)).best
     assert found.strategy.decoder.devices == 3
 
 
 def test_numbers_of_devices_are_refused_by_their_own_bounds() -> None:
     workload, hardware = small.workload(rows=8), small.hardware(link=FREE, network=FREE)
     space = small.space(8, workload, tensors=(1,), stages=(1,))
-    scheduler = small.scheduler(workload, hardware)
-    found = search(space, workload, hardware, scheduler)
-    alone = search(replace(space, counts=(8,)), workload, hardware, scheduler)
+    scheduler = Scheduler(workload, hardware)
+    found = search(space, scheduler)
+    alone = search(replace(space, counts=(8,)), scheduler)
     # Of 1, 2 and 4 devices nothing is enumerated.
     assert found.refused["numbers of devices: slower, by what each would compute"] == 3
     assert found.families == alone.families
     memory = least_state(workload, 4) * 0.9
-    found = search(replace(space, memory=memory), workload, hardware, scheduler)
+    found = search(replace(space, memory=memory), scheduler)
     large = "numbers of devices: more memory than there is, by the parameters of each"
     assert found.refused[large] == 3
 
@@ -392,7 +396,7 @@ def test_rows_that_are_too_few_for_the_devices_are_split() -> None:
     workload, hardware = small.workload(rows=1, encoders=()), small.hardware()
     usual = small.space(4, workload, stages=(1,), tensors=(1,))
     one, four = (
-        search(space, workload, hardware, small.scheduler(workload, hardware)).best[0]
+        search(space, Scheduler(workload, hardware)).best[0]
         for space in (usual, replace(usual, contexts=(1, 2, 4)))
     )
     assert one.strategy.decoder == ParallelPlan()

@@ -1,0 +1,176 @@
+"""From a configuration to the values that everything below it reads: workload and strategy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
+from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.models.attention.limits import PREFERRED, able_backends, causal_share
+from mllm_jax.models.config.model import Backend
+from mllm_jax.models.frozen import FrozenParts
+from mllm_jax.models.work.profile import tower_profiles
+from scheduling.costs.estimate import Strategy, Workload, communicates
+from scheduling.costs.flops import task_flops
+from scheduling.costs.hardware import Hardware, HardwareError, named
+from scheduling.schedules.check import check
+from scheduling.schedules.costs import TaskCosts
+from scheduling.schedules.schedule import Schedule, ScheduleError
+from scheduling.search.make import Times, cut_encoders, make_schedule, seconds_on
+
+#: How many lowered configurations are kept for those who ask again.
+KEPT = 16
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """What a configuration comes to.
+
+    Attributes:
+        config: that was lowered.
+        workload: what a step computes.
+        chosen: how it runs, as the configuration says.
+        times: by which encoders are placed.
+    """
+
+    config: ExperimentConfig
+    workload: Workload
+    chosen: Strategy
+    times: Times
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """How the step runs, with the pieces of all encoders.
+
+        Raises:
+            ScheduleError: layers cannot be cut as configured.
+        """
+        return cut_encoders(self.workload, self.chosen, self.times)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The order of the step's tasks, of one stage, too.
+
+        Raises:
+            ScheduleError: the sizes do not fit together.
+        """
+        return make_schedule(self.workload, self.strategy, self.times)
+
+    @property
+    def costs(self) -> TaskCosts:
+        """FLOPs of the tasks of `schedule`."""
+        return task_flops(self.workload, self.strategy)
+
+    @cached_property
+    def pipeline(self) -> PipelinePlan | None:
+        """The checked plan of the pipeline, or None where the decoder has one stage.
+
+        Raises:
+            ScheduleError: layers, stages, chunks, pieces and microbatches do not fit together.
+        """
+        own = self.strategy
+        if own.decoder.stage == 1:
+            return None
+        check_layers(self.config.model, self.schedule, self.config.schedule.pad_layers)
+        check(self.schedule)
+        return PipelinePlan(
+            self.schedule,
+            gather=own.gather,
+            co_issue=own.co_issue,
+            overlap_gather="data" in own.fill,
+        )
+
+
+_kept: dict[str, Lowered] = {}
+
+
+def lower(config: ExperimentConfig) -> Lowered:
+    """Workload, strategy and schedule of `config`, which equal configurations share.
+
+    Raises:
+        ScheduleError: there is no such hardware as the schedule's.
+    """
+    hardware = _hardware(config)
+    platform = hardware.platform if hardware else config.parallel.platform
+    whole, chosen = workload(on_platform(config, platform)), strategy(config)
+    key = repr((whole, chosen, hardware, config.schedule.pad_layers))
+    if key not in _kept:
+        times = seconds_on(hardware) if hardware else task_flops
+        while len(_kept) >= KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[key] = Lowered(config, whole, chosen, times)
+    return _kept[key]
+
+
+def _hardware(config: ExperimentConfig) -> Hardware | None:
+    """By whose seconds encoders are placed; None: by FLOPs."""
+    # A step without stages has no bubbles to place anything in.
+    if config.schedule.hardware is None or config.parallel.decoder.stage == 1:
+        return None
+    try:
+        return named(config.schedule.hardware)
+    except HardwareError as error:
+        raise ScheduleError(f"schedule.hardware: {error}") from None
+
+
+def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
+    """`config` with the type and the attention that `auto` means on `platform`."""
+    model = config.model
+    dtype = model.dtype_on(platform)
+    attention = model.attention
+    if attention == "auto":
+        attention = _attention(config, platform, dtype)
+    changed = model.model_copy(update={"dtype": dtype, "attention": attention})
+    return config.model_copy(update={"model": changed})
+
+
+def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
+    """The first implementation that can run all towers."""
+    towers = {"decoder": (config.data.budgets["tokens"], config.model.decoder.head_dim)}
+    for name, encoder in config.model.encoders.items():
+        towers[name] = config.data.budgets[name] // encoder.stride, encoder.head_dim
+    able = [
+        set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype))
+        for tokens, width in towers.values()
+    ]
+    return next(name for name in PREFERRED[platform] if all(name in own for own in able))
+
+
+def workload(config: ExperimentConfig) -> Workload:
+    """What a step of `config` computes; as `on_platform` has settled it."""
+    model, data = config.model, config.data
+    positions = {"decoder": data.budgets["tokens"]}
+    positions |= {name: data.budgets[name] for name in model.encoders}
+    frozen = FrozenParts(config.train.freeze)
+    return Workload(
+        towers=tower_profiles(model),
+        positions=positions,
+        rows=data.rows * config.train.accumulate,
+        dtype=model.dtype,
+        moments=2 if config.train.optimizer.kind == "adamw" else 1,
+        frozen=frozenset(name for name in positions if frozen.trunk(name)),
+        frozen_connectors=frozenset(name for name in model.encoders if frozen.connector(name)),
+        loss_chunk=model.loss_chunk,
+        pairs={"decoder": causal_share(model.attention, positions["decoder"])},
+    )
+
+
+def strategy(config: ExperimentConfig) -> Strategy:
+    """How `config` says that its step runs; the pieces of encoders that it names alone."""
+    chosen, plans = config.schedule, config.parallel.plans
+    stages = config.parallel.decoder.stage > 1
+    return Strategy(
+        plans=plans,
+        microbatches=config.train.accumulate,
+        chunks=chosen.chunks,
+        remat=config.model.remat,
+        gather=chosen.fsdp_gather,
+        placement=chosen.encoder_placement,
+        live=chosen.live,
+        pieces=chosen.pieces,
+        co_issue="tensor" in chosen.fill and stages and communicates(plans, chosen.fsdp_gather),
+        kind=chosen.kind,
+        fill=chosen.fill,
+        work_ahead=chosen.work_ahead,
+    )

@@ -1,0 +1,47 @@
+"""What the tasks of a step cost in FLOPs, for schedules that know no hardware."""
+
+from __future__ import annotations
+
+from scheduling.costs.estimate import Strategy, Workload, encoder_pieces
+from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.schedule import EncoderPieces
+
+
+def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
+    """FLOPs of every task on one device, for full rows.
+
+    Inside a stage every device takes the same share of them, whichever way its plan splits them.
+    """
+    tower, rows = workload.towers["decoder"], _rows(workload, strategy, "decoder")
+    per_chunk = -(-tower.layers // (strategy.decoder.stage * strategy.chunks))
+    forward = per_chunk * tower.layer.work.flops(rows)
+    head = tower.end.work.flops(rows) / strategy.decoder.stage
+    cuts = [encoder_pieces(workload, strategy, name) for name in workload.encoders]
+    encoders = {cut.name: _encoder(workload, strategy, cut) for cut in cuts}
+    return TaskCosts(forward, _backward(strategy, forward), 3 * head, encoders)
+
+
+def _encoder(workload: Workload, strategy: Strategy, cut: EncoderPieces) -> EncoderCosts:
+    tower, rows = workload.towers[cut.name], _rows(workload, strategy, cut.name)
+    layers = tower.layers // cut.pieces * tower.layer.work.flops(rows)
+    forward = [layers] * cut.pieces
+    forward[0] += tower.start.work.flops(rows)
+    forward[-1] += tower.end.work.flops(rows)
+    backward = [
+        _backward(strategy, cost) if piece in cut.backward_pieces else 0.0
+        for piece, cost in enumerate(forward)
+    ]
+    if cut.name in workload.frozen and cut.backward:
+        again = 0.0 if strategy.remat == "none" else layers
+        backward[-1] = again + 3 * tower.end.work.flops(rows)
+    return EncoderCosts(tuple(forward), tuple(backward))
+
+
+def _backward(strategy: Strategy, forward: float) -> float:
+    """Two products for each one of the forward, and the forward again if nothing was kept."""
+    return (2 if strategy.remat == "none" else 3) * forward
+
+
+def _rows(workload: Workload, strategy: Strategy, name: str) -> list[int]:
+    """Lengths of a microbatch's rows, full to their budget, each of them one segment."""
+    return [workload.positions[name]] * (workload.rows // strategy.microbatches)

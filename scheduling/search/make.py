@@ -1,0 +1,151 @@
+"""The schedule of a strategy: the decoder's tasks, and the encoders' among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from scheduling.costs.estimate import Strategy, Workload, encoder_pieces, step_times
+from scheduling.costs.flops import task_flops
+from scheduling.costs.hardware import Hardware
+from scheduling.schedules.bubbles import choose_pieces, fill_ahead, place_encoders
+from scheduling.schedules.costs import TaskCosts
+from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError
+from sharding.plan import ParallelPlan, divisors
+
+#: What the tasks of a strategy's step cost, by which encoders are placed: FLOPs
+#: (`scheduling.costs.flops.task_flops`), or seconds on some hardware (`seconds_on`).
+Times = Callable[[Workload, Strategy], TaskCosts]
+
+
+def seconds_on(hardware: Hardware) -> Times:
+    """Tasks cost the seconds that they take on `hardware`."""
+    return lambda workload, strategy: step_times(workload, strategy, hardware).costs
+
+
+def make_schedule(
+    workload: Workload, strategy: Strategy, times: Times, thorough: bool = True
+) -> Schedule:
+    """Decoder tasks by the strategy's kind, encoder tasks by its placement.
+
+    Without stages it is the order of the step: microbatch by microbatch, its encoders first.
+
+    Args:
+        strategy: with the pieces of all encoders, as `cut_encoders` chooses them.
+        thorough: as of `place_encoders`.
+
+    Raises:
+        ScheduleError: the sizes do not fit together.
+    """
+    cuts = tuple(encoder_pieces(workload, strategy, name) for name in workload.encoders)
+    decoder = _decoder(strategy, strategy.microbatches)
+    if strategy.decoder.stage == 1:
+        return place_encoders(decoder, cuts, task_flops(workload, strategy), "first_stage")
+    costs = times(workload, strategy)
+    if strategy.work_ahead and strategy.placement == "bubbles":
+        cuts = fill_ahead(decoder, cuts, costs, strategy.fill, strategy.live)
+    way = strategy.placement, strategy.fill, strategy.live
+    return place_encoders(decoder, cuts, costs, *way, thorough)
+
+
+def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
+    sizes = {"stages": strategy.decoder.stage, "chunks": strategy.chunks}
+    return SCHEDULES[strategy.kind](**sizes, microbatches=microbatches)
+
+
+def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strategy:
+    """`strategy` with the pieces of all encoders: those that it names, else as fits bubbles.
+
+    Raises:
+        ScheduleError: layers cannot be cut like this.
+    """
+    pieces = {name: _cut(workload, strategy, name, times) for name in workload.encoders}
+    return replace(strategy, pieces=pieces)
+
+
+def _cut(workload: Workload, strategy: Strategy, name: str, times: Times) -> int:
+    """Pieces of an encoder: as named, else so that a piece fits the decoder's bubbles."""
+    stages, layers = strategy.plans[name].stage, workload.towers[name].layers
+    valid = [n for n in divisors(layers) if n % stages == 0]
+    bubbles = strategy.placement == "bubbles" and strategy.decoder.stage > 1
+    if name in strategy.pieces or not bubbles:
+        pieces = strategy.pieces.get(name, stages)
+        if pieces not in valid:
+            raise ScheduleError(
+                f"schedule.pieces.{name}: {pieces} does not cut the {layers} layers of "
+                f"model.encoders.{name} over its {stages} stages evenly; valid: "
+                f"{', '.join(map(str, valid)) or 'none: choose a stage that divides the layers'}"
+            )
+        return pieces
+    if not valid:
+        raise ScheduleError(
+            f"model.encoders.{name}.layers: {layers} layers cannot be cut over {stages} stages; "
+            f"choose a parallel.encoders.{name}.stage that divides them"
+        )
+    return _fitting(workload, strategy, name, valid, times)
+
+
+def _fitting(
+    workload: Workload, strategy: Strategy, name: str, valid: list[int], times: Times
+) -> int:
+    """The pieces of an encoder, one of `valid`, that fit the decoder's bubbles."""
+    ways = [replace(strategy, pieces={name: pieces}) for pieces in valid]
+    cuts = {
+        encoder_pieces(workload, way, name): times(workload, way).encoders[name] for way in ways
+    }
+    # What fills the bubbles of a few rounds fills those of many.
+    microbatches = min(strategy.microbatches, 2 * strategy.decoder.stage)
+    alone = times(workload, replace(strategy, pieces={}))
+    decoder = _decoder(strategy, microbatches)
+    return choose_pieces(decoder, cuts, alone, strategy.fill, strategy.live).pieces
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """Makes the schedules of strategies that a search compares.
+
+    Attributes:
+        workload: that they compute.
+        hardware: by whose seconds encoders are placed.
+    """
+
+    workload: Workload
+    hardware: Hardware
+    _pieces: dict[tuple[str, str], int] = field(default_factory=dict, repr=False, compare=False)
+
+    def __call__(self, strategy: Strategy, thorough: bool = True) -> Schedule:
+        """The schedule of a strategy with all plans, as the train step makes it.
+
+        Args:
+            thorough: else one that is made faster, whose step is a few percent longer at most.
+
+        Raises:
+            ScheduleError: its sizes do not fit together.
+        """
+        pieces = {name: self._cut(strategy, name) for name in self.workload.encoders}
+        cut = replace(strategy, pieces=pieces)
+        return make_schedule(self.workload, cut, seconds_on(self.hardware), thorough)
+
+    def _cut(self, strategy: Strategy, name: str) -> int:
+        """Pieces of an encoder.
+
+        One of several stages has a piece for each: smaller ones would only be sent more often.
+        Those of one stage are found once for all strategies that share parameters in other ways, or
+        have other plans for other encoders: for parameters gathered over all ranks at the start of
+        a step.
+        """
+        own, decoder = strategy.plans[name], strategy.decoder
+        if own.stage > 1 or decoder.stage == 1:
+            return own.stage
+        plans = dict.fromkeys(strategy.plans, _shared(own)) | {"decoder": _shared(decoder)}
+        usual = replace(strategy, plans=plans, pieces={}, gather="step", co_issue=False)
+        key = (name, str(usual))
+        if key not in self._pieces:
+            times = seconds_on(self.hardware)
+            self._pieces[key] = _cut(self.workload, usual, name, times)
+        return self._pieces[key]
+
+
+def _shared(plan: ParallelPlan) -> ParallelPlan:
+    """`plan` with its parameters shared by all replicas."""
+    return plan.model_copy(update={"data": 1, "fsdp": plan.data * plan.fsdp})

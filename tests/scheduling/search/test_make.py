@@ -1,0 +1,74 @@
+"""Schedules are made of workload, strategy and times alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+from mllm_jax.config.lower import lower
+from scheduling.costs.estimate import Strategy
+from scheduling.costs.flops import task_flops
+from scheduling.schedules.check import check
+from scheduling.schedules.kinds import ScheduleKind
+from scheduling.schedules.schedule import SCHEDULES, Schedule, gpipe, interleaved
+from scheduling.search.make import cut_encoders, make_schedule, seconds_on
+from sharding.plan import ParallelPlan
+from tests.configs import config
+from tests.scheduling import workloads as small
+
+STAGES = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
+
+
+def decoder_of(schedule: Schedule) -> list[Any]:
+    """Its decoder tasks by tick that has some, stage by stage."""
+    rows = [
+        [[str(task) for task in own if task.module == "decoder"] for own in row]
+        for row in schedule.ticks
+    ]
+    return [row for row in rows if any(row)]
+
+
+@pytest.mark.parametrize("times", [task_flops, seconds_on(small.hardware())])
+def test_every_kind_of_schedule_takes_encoders(times: Any) -> None:
+    workload = small.workload()
+    alone = {"1f1b": interleaved(2, 1, 4), "gpipe": gpipe(2, 4)}
+    assert set(alone) == set(SCHEDULES) == {*get_args(ScheduleKind)}
+    for kind in SCHEDULES:
+        strategy = cut_encoders(workload, Strategy(STAGES, 4, kind=kind), times)
+        schedule = make_schedule(workload, strategy, times)
+        check(schedule)
+        assert decoder_of(schedule) == decoder_of(alone[kind])
+
+
+def test_another_kind_is_a_function_and_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_after_the_other(stages: int, chunks: int, microbatches: int) -> Schedule:
+        parts = [interleaved(stages, chunks, 1)] * microbatches
+        rows = [
+            tuple(tuple(replace(task, microbatch=i) for task in own) for own in row)
+            for i, part in enumerate(parts)
+            for row in part.ticks
+        ]
+        return Schedule(stages, chunks, microbatches, (), tuple(rows))
+
+    monkeypatch.setitem(SCHEDULES, "alone", one_after_the_other)  # type: ignore[arg-type]
+    workload, times = small.workload(), seconds_on(small.hardware())
+    new = Strategy(STAGES, 4, pieces={"vision": 2}, kind="alone")  # type: ignore[arg-type]
+    schedule = make_schedule(workload, new, times)
+    check(schedule)
+    assert decoder_of(schedule) == decoder_of(one_after_the_other(2, 1, 4))
+
+
+def test_equal_configurations_are_lowered_once() -> None:
+    stages: dict[str, Any] = {
+        "parallel__decoder": {"stage": 2, "fsdp": 2},
+        "model__decoder__layers": 2,
+        "train__accumulate": 4,
+    }
+    lowered = lower(config(**stages))
+    assert lower(config(**stages, train__steps=7)).schedule is lowered.schedule
+    assert lowered.pipeline is not None
+    assert lowered.pipeline.schedule is lowered.schedule
+    other = lower(config(**stages, schedule__kind="gpipe"))
+    assert other.schedule != lowered.schedule
