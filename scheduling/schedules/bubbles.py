@@ -86,8 +86,9 @@ def place_encoders(
             first tick, backwards after its last, dealt evenly over the stages; `"bubbles"`: in
             idle slots, the rest in rounds.
         fill: for `"bubbles"`: `"pipeline"` lets the decoder's idle slots be used; `"tensor"` lets
-            rounds run beside decoder tasks, as they otherwise have ticks of their own. `"data"`,
-            encoder work beside the collectives at the step's ends, leaves the table as it is.
+            rounds run beside decoder tasks, as they otherwise have ticks of their own. `"data"`
+            lets the time be used in which the costs say that parameters are gathered and
+            gradients scattered.
         live: for `"bubbles"`: how many microbatches' outputs of one encoder may wait for the
             decoder, over all stages, and how many of their gradients for the encoder; by default
             2 x stages. Not for the others: one waits with `"first_stage"`, all with `"prologue"`.

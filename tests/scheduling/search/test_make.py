@@ -13,6 +13,7 @@ from scheduling.costs.flops import task_flops
 from scheduling.schedules.check import check
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import SCHEDULES, Schedule, gpipe, interleaved
+from scheduling.search import make
 from scheduling.search.make import cut_encoders, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.configs import config
@@ -52,7 +53,8 @@ def test_another_kind_is_a_function_and_a_name(monkeypatch: pytest.MonkeyPatch) 
         ]
         return Schedule(stages, chunks, microbatches, (), tuple(rows))
 
-    monkeypatch.setitem(SCHEDULES, "alone", one_after_the_other)  # type: ignore[arg-type]
+    kinds: Any = {**SCHEDULES, "alone": one_after_the_other}
+    monkeypatch.setattr(make, "SCHEDULES", kinds)
     workload, times = small.workload(), seconds_on(small.hardware())
     new = Strategy(STAGES, 4, pieces={"vision": 2}, kind="alone")  # type: ignore[arg-type]
     schedule = make_schedule(workload, new, times)
