@@ -33,7 +33,6 @@ from mllm_jax.check.verify import (
 )
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
-from mllm_jax.config.schedule import make_schedule
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.check import check
 from sharding.plan import ParallelPlan
