@@ -94,7 +94,7 @@ def plan_of(config: ExperimentConfig) -> PipelinePlan:
     Raises:
         ScheduleError: its sizes do not fit together.
     """
-    schedule = make_schedule(config)
+    schedule = lower(config).schedule
     check_layers(config.model, schedule, pad=False)
     check(schedule)
     return PipelinePlan(schedule, co_issue=False)
