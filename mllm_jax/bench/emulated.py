@@ -32,6 +32,7 @@ from mllm_jax.check.verify import (
     shrink,
 )
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.check import check
