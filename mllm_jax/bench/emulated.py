@@ -36,6 +36,7 @@ from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.check import check
+from scheduling.search.make import pipeline_schedule
 from sharding.plan import ParallelPlan
 
 #: Stages that are emulated, each with a layer of the decoder; pieces of an encoder; microbatches.
@@ -95,7 +96,8 @@ def plan_of(config: ExperimentConfig) -> PipelinePlan:
     Raises:
         ScheduleError: its sizes do not fit together.
     """
-    schedule = lower(config).schedule
+    own = lower(config)
+    schedule = pipeline_schedule(own.workload, own.strategy, own.times)
     check_layers(config.model, schedule, pad=False)
     check(schedule)
     return PipelinePlan(schedule, co_issue=False)

@@ -37,11 +37,18 @@ def make_schedule(
     Raises:
         ScheduleError: the sizes do not fit together.
     """
-    cuts = tuple(encoder_pieces(workload, strategy, name) for name in workload.encoders)
-    decoder = _decoder(strategy, strategy.microbatches)
     if strategy.decoder.stage == 1:
-        return place_encoders(decoder, cuts, task_flops(workload, strategy), "first_stage")
-    costs = times(workload, strategy)
+        alone = replace(strategy, placement="first_stage")
+        return pipeline_schedule(workload, alone, task_flops, thorough)
+    return pipeline_schedule(workload, strategy, times, thorough)
+
+
+def pipeline_schedule(
+    workload: Workload, strategy: Strategy, times: Times, thorough: bool = True
+) -> Schedule:
+    """`make_schedule` as for several stages, of a pipeline of a single one as well."""
+    cuts = tuple(encoder_pieces(workload, strategy, name) for name in workload.encoders)
+    decoder, costs = _decoder(strategy, strategy.microbatches), times(workload, strategy)
     if strategy.work_ahead and strategy.placement == "bubbles":
         cuts = fill_ahead(decoder, cuts, costs, strategy.fill, strategy.live)
     way = strategy.placement, strategy.fill, strategy.live
