@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data.loading.loader import Step
-from mllm_jax.config.schedule import encoder_pieces, task_costs
+from mllm_jax.config.lower import lower
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.runtime.devices import peak_flops
@@ -129,7 +129,7 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
     schedule = experiment.step.program.schedule
     if schedule is None:
         return {}
-    costs = task_costs(experiment.config, encoder_pieces(experiment.config))
+    costs = lower(experiment.config).costs
     line = timeline(schedule, costs)
     figures = {"bubble_share": line.bubble_share, "tick_imbalance": line.tick_imbalance}
     hidden = line.encoder_hidden

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from mllm_jax.config.schedule import encoder_pieces, task_costs
+from mllm_jax.config.lower import lower
 from mllm_jax.runtime.devices import peak_flops
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.records.recorder import UNKNOWN_RATE, Recorder, own_name, write_timelines
@@ -26,7 +26,7 @@ def traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple
         config.run.path,
         own_name(f"step-{number}"),
         schedule,
-        task_costs(config, encoder_pieces(config)),
+        lower(config).costs,
         rate,
         recorder.records(),
     )
