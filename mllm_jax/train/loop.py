@@ -43,7 +43,7 @@ from mllm_jax.train.events import (
     nobody,
 )
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import check_sources, go_on_with, open_loader
+from mllm_jax.train.feed import check_sources, open_loader
 from mllm_jax.train.guard import Guard
 from mllm_jax.train.listeners import listeners
 from mllm_jax.train.saves import Saves
@@ -96,8 +96,7 @@ def _train(
     )
     try:
         peers().note("restoring or making the state", limited=False)
-        state, progress = restore_or_init(experiment, checkpoints, console, from_step)
-        go_on_with(config, progress, sources)
+        state, progress = restore_or_init(experiment, checkpoints, console, sources, from_step)
         with listeners(experiment, progress, console) as tell:
             result = _run(experiment, state, progress, checkpoints, tell)
     finally:

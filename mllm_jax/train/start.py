@@ -7,37 +7,49 @@ from typing import Any
 import jax
 from rich.console import Console
 
+from data.loading.identity import Identities
 from data.planning.stream import LoaderState
 from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed import go_on_with
 from mllm_jax.train.state.changes import tell_changes
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import Checkpoints, Restored
 from mllm_jax.train.state.pretrained import start_from
 from mllm_jax.train.state.progress import Progress
 
 
 def restore_or_init(
-    experiment: Experiment, checkpoints: Checkpoints, console: Console, from_step: int | None
+    experiment: Experiment,
+    checkpoints: Checkpoints,
+    console: Console,
+    sources: Identities,
+    from_step: int | None,
 ) -> tuple[Any, Progress]:
     """The state that a run goes on from, and what it has done.
 
     Args:
+        sources: which data there are.
         from_step: of the checkpoint to go on from; None: the newest.
 
     Raises:
         RunError: `from_step` without checkpoints.
         CheckpointError: no checkpoint of the run can be read, or they are of another model.
+        DataError: the data are not those that the run was trained on; no file has changed.
     """
     config, restored = experiment.config, None
+
+    def accept(found: Restored) -> None:
+        go_on_with(config, found.progress, sources)
+
     if config.checkpoint.enabled:
-        restored = checkpoints.restore(experiment.step.abstract, from_step)
+        restored = checkpoints.restore(experiment.step.abstract, from_step, accept)
     elif from_step is not None:
         raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")
     if restored is None:
         state = initial_state(experiment, console)
-        return state, Progress(0, LoaderState(config.train.seed))
+        return state, Progress(0, LoaderState(config.train.seed), sources=sources)
     progress = restored.progress
     if is_primary():
         tell_changes(restored.config, config.model_dump(mode="json"))

@@ -210,8 +210,10 @@ def test_every_nth_checkpoint_is_kept(runs):
 def test_other_data_are_refused_unless_they_are_accepted(runs, small_config, caplog):
     source = small_config().data.source.model_dump() | {"train": 60}
     runs([4.0, 4.0])
-    with pytest.raises(DataError, match=r"other data:\n  data.source: 64 -> 60 samples\n"):
-        runs([4.0] * 3, data__source=source)
+    for asked in (None, 1):  # and nothing is set aside
+        with pytest.raises(DataError, match=r"other data:\n  data.source: 64 -> 60 samples\n"):
+            runs([4.0] * 3, from_step=asked, data__source=source)
+        assert sorted(runs.kept) == [1, 2]
     runs([4.0] * 3, data__source=source, data__accept_changes=True)
     assert "going on with other data: data.source: 64 -> 60 samples" in caplog.text
     runs([4.0] * 4, data__source=source)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,12 +118,19 @@ class Checkpoints:
         # Forced: which steps are saved is the loop's choice and not Orbax's.
         self._manager.save(step, args=items, force=True)
 
-    def restore(self, target: Any, step: int | None = None) -> Restored | None:
+    def restore(
+        self,
+        target: Any,
+        step: int | None = None,
+        accept: Callable[[Restored], None] = lambda found: None,
+    ) -> Restored | None:
         """The newest readable checkpoint, or None when there is none.
 
         Args:
             target: tree of `jax.ShapeDtypeStruct` with shardings.
             step: the one to restore, whatever else there is; newer ones are set aside.
+            accept: raises if the run cannot go on from what was found, on all processes or on
+                none; nothing is set aside then.
 
         Raises:
             CheckpointError: every checkpoint is damaged, or the newest readable one holds another
@@ -133,6 +140,8 @@ class Checkpoints:
         for tried in reversed(self.steps) if step is None else [self._existing(step)]:
             found, reason = self._try(tried, target)
             if everywhere(found is not None):
+                assert found is not None
+                accept(found)
                 newer = [n for n in self.steps if step is not None and n > step]
                 self._set_aside(dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer"))
                 return found
