@@ -30,8 +30,8 @@ def suggest_budgets(
     The stream's means fix the ratio of the budgets: the scarcest one sets the pace, and what the
     others have beyond the ratio is padding. Budgets are multiples of 8 encoder outputs (8 tokens),
     or of a tile's, so among the scales within 15 % of `samples_per_step` the one that rounds best
-    is taken. Lengths come from `probe` samples over the source, at random, or from the first ones
-    of `order`, in which some come up more often than others.
+    is taken, of several the nearest. Lengths come from `probe` samples over the source, at random,
+    or from the first ones of `order`, in which some come up more often than others.
 
     Raises:
         DataError: none of the probed samples is usable.
@@ -41,7 +41,8 @@ def suggest_budgets(
     means = np.array([needs[name][0].mean() for name in names])
     largest = np.array([needs[name][0].max() for name in names])
     units = np.array([needs[name][1] for name in names])
-    scales = samples_per_step / rows * np.linspace(0.85, 1.15, 61)
+    factors = np.array(sorted(np.linspace(0.85, 1.15, 61), key=lambda factor: abs(factor - 1)))
+    scales = samples_per_step / rows * factors
     tables = np.maximum(scales[:, None] * means, largest) / units
     ratios = np.ceil(tables) * units / (scales[:, None] * means)
     best = int(np.argmin(ratios.max(1) / ratios.min(1)))

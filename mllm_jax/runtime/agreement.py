@@ -24,7 +24,7 @@ PACKAGES = ("data", "mllm_jax", "scheduling", "sharding")
 SCRIPTS = ("launch.py",)
 
 #: Keys that a host may have of its own: where its files are, and how it reads them. That it reads
-#: the same is told by the identity of the data, the tokenizer included (`data.identity`).
+#: the same is told by the identity of the data, the tokenizer included (`data.loading.identity`).
 OWN_KEYS = re.compile(
     r"run\.compilation_cache|"
     r"data\.(cache|lengths_folder|workers|prefetch|processor|source\.(.*\.)?(path|media)(\..*)?)"
