@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from itertools import chain
 
 from packaging.requirements import Requirement
@@ -59,6 +61,35 @@ def all_needed() -> set[str]:
     direct = [*project["dependencies"], *extras]
     seen: set[str] = set()
     return {name for text in direct for name in needed(Requirement(text), seen)}
+
+
+def imported() -> set[str]:
+    """Top-level modules of others that our packages import."""
+    found = set()
+    for floor in ("data", "mllm_jax", "scheduling", "sharding"):
+        for path in (ROOT / floor).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    found |= {name.name.split(".")[0] for name in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    found.add(node.module.split(".")[0])
+    return found - {*sys.stdlib_module_names, "data", "mllm_jax", "scheduling", "sharding"}
+
+
+def test_what_is_imported_is_declared() -> None:
+    """Not only by something else that happens to need it; jax and pydantic bring parts of their own."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = chain.from_iterable(project["optional-dependencies"].values())
+    declared = {
+        canonicalize_name(Requirement(text).name) for text in [*project["dependencies"], *extras]
+    }
+    homes = packages_distributions()
+    missing = {
+        module
+        for module in imported() & {*homes}
+        if not declared & {canonicalize_name(home) for home in homes[module]}
+    }
+    assert missing <= {"jaxlib", "jax_plugins", "pydantic_core"}
 
 
 def test_everything_that_is_needed_is_pinned() -> None:

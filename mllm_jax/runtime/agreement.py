@@ -17,7 +17,10 @@ from mllm_jax.runtime.part import peers
 Facts = Mapping[str, Any]
 
 #: Packages whose versions decide what is computed.
-VERSIONS = ("mllm_jax", "jax", "jaxlib", "numpy", "optax", "flax", "grain")
+VERSIONS = (
+    *("mllm_jax", "jax", "jaxlib", "numpy", "scipy", "optax", "flax", "grain", "orbax-checkpoint"),
+    *("tokenizers", "jinja2", "pillow", "soundfile"),
+)
 
 #: Our own code, in folders and in files.
 PACKAGES = ("data", "mllm_jax", "scheduling", "sharding")
