@@ -205,14 +205,6 @@ ENDS = ("", ".connector")
         ),
         # media
         (
-            {
-                "model__encoders__video": VALUES["model"]["encoders"]["vision"],
-                "parallel__encoders__video": {"data": 4},
-                "data__budgets__video": 64,
-            },
-            ["model.encoders.video: siglip takes image", "model.encoders.vision does", "valid"],
-        ),
-        (
             {"data__image": {"mean": [0.5, 0.4, 0.3]}},
             ["data.image.mean: [0.5, 0.4, 0.3]", "vision.channels 1", "valid lengths: 1"],
         ),
@@ -363,3 +355,12 @@ def test_an_unset_vocabulary_is_the_tokenizers() -> None:
     size = config().model.decoder.vocab_size
     assert size % 64 == 0
     assert config(data__tokenizer="bytes").model.decoder.vocab_size > size
+
+
+def test_two_encoders_of_one_kind_of_media_are_accepted() -> None:
+    both = {
+        "model__encoders__video": VALUES["model"]["encoders"]["vision"],
+        "parallel__encoders__video": {"data": 4},
+        "data__budgets__video": 64,
+    }
+    assert [*config(**both).model.encoders] == ["vision", "audio", "video"]
