@@ -60,7 +60,7 @@ def values(**changes: Any) -> dict[str, Any]:
         node = changed
         for part in parents:
             node = node.setdefault(part, {})
-        node[last] = value
+        node[last] = copy.deepcopy(value)  # later changes may go into it
     return changed
 
 

@@ -135,6 +135,7 @@ def test_where_no_single_value_does_the_simplest_plans_are_suggested() -> None:
             parallel__devices=16,
             parallel__decoder=sequences,
             parallel__encoders={"vision": sequences, "audio": sequences},
+            model__decoder__vocab=64,
             model__decoder__heads=6,
             model__decoder__d_model=144,
             model__decoder__kv_heads=6,

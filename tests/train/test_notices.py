@@ -19,7 +19,7 @@ def experiment(samples: int | None = None) -> Any:
     """Four rows on two ranks."""
     view = View(data=("data",), sizes=(("data", 2),))
     config = SimpleNamespace(data=SimpleNamespace(samples=samples))
-    step = SimpleNamespace(views={"vision": view})
+    step = SimpleNamespace(program=SimpleNamespace(views={"vision": view}))
     return SimpleNamespace(step=step, shapes=set(), config=config)
 
 
