@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, model_validator
 
 from data.places import LocalPath, LocalText, Place
 
@@ -18,7 +18,7 @@ class DemoSource(_Section):
     """Handwritten digit strips and spoken digit strings; see `data/sources/demo.py`."""
 
     kind: Literal["demo"] = "demo"  # format of the source
-    seed: Annotated[int, Field(ge=0)] = 0  # of the split, the strips and the spoken strings
+    seed: Annotated[int, Field(ge=0)] = 0  # seed of the split, the strips and the spoken strings
     train: PositiveInt = 65536  # samples in an epoch, half images and half speech
     heldout: PositiveInt = 400  # held-out samples, half images and half speech
     clips: PositiveInt = 6144  # distinct synthesised training clips
@@ -30,11 +30,13 @@ class DemoSource(_Section):
 class FieldsConfig(_Section):
     """Fields of a record (columns of a table, keys of an object): `sources/formats/record.py`."""
 
-    conversation: str | None = None  # of turns; null: conversations or messages
+    conversation: str | None = None  # field of the turns; null: conversations or messages
     question: str | None = None  # what the user says before `answer`; null: nothing but the media
     answer: str | None = None  # what is learnt, in place of a conversation
     image: str | None = None  # one image or a list; null: image or images
     audio: str | None = None  # one clip or a list; null: audio or audios
+    image_encoder: str | None = None  # of images, a name or a list; null: image_encoder(s)
+    audio_encoder: str | None = None  # of clips, a name or a list; null: audio_encoder(s)
 
     @model_validator(mode="after")
     def _one_form(self) -> FieldsConfig:
@@ -75,10 +77,10 @@ class SyntheticSource(_Section):
 
     kind: Literal["synthetic"]  # format of the source
     samples: PositiveInt = 4096  # samples in an epoch
-    distribution: LocalText = "web"  # of their lengths: web, or a file with a JSON object a line
-    scale: Annotated[float, Field(gt=0)] = 1.0  # of the distribution's lengths
+    distribution: LocalText = "web"  # of lengths: web, or a file with a JSON object per line
+    scale: Annotated[float, Field(gt=0)] = 1.0  # factor on the distribution's lengths
     patch: PositiveInt = 16  # pixels of a side for each patch of an image
-    seed: Annotated[int, Field(ge=0)] = 0  # of lengths and contents
+    seed: Annotated[int, Field(ge=0)] = 0  # seed of lengths and contents
 
 
 class WebDatasetSource(_Files):
@@ -131,7 +133,7 @@ class MediumConfig(_Section):
     placeholder: str
 
 
-class ImageConfig(MediumConfig):
+class _Patches(_Section):
     """How images become patches.
 
     With `height`, an image is scaled to that many pixels of height and padded to whole patch
@@ -141,10 +143,48 @@ class ImageConfig(MediumConfig):
 
     height: PositiveInt | None = None  # pixels to scale every image to; null: by `max_patches`
     max_patches: PositiveInt = 1024  # largest patch grid of an image, without `height`
-    max_pixels: PositiveInt = 89_478_485  # larger files are refused as decompression bombs
     mean: tuple[float, ...] = (0.5,)  # per channel, or one for all, of pixels in [0, 1]
     std: tuple[Annotated[float, Field(gt=0)], ...] = (0.5,)  # per channel, or one for all
+
+
+#: What single encoders leave out.
+_AS_OTHERS: dict[str, JsonValue] = {"derived": "that of data.image"}
+
+
+class EncoderImages(_Patches):
+    """How images become patches of one encoder."""
+
+    height: PositiveInt | None = Field(None, json_schema_extra=_AS_OTHERS)
+    max_patches: PositiveInt = Field(1024, json_schema_extra=_AS_OTHERS)
+    mean: tuple[float, ...] = Field((0.5,), json_schema_extra=_AS_OTHERS)
+    std: tuple[Annotated[float, Field(gt=0)], ...] = Field((0.5,), json_schema_extra=_AS_OTHERS)
+
+
+class ImageConfig(_Patches, MediumConfig):
+    """How images become patches: of all encoders, and what single ones have of their own."""
+
+    max_pixels: PositiveInt = 89_478_485  # larger files are refused as decompression bombs
     placeholder: str = "<image>"  # stands for an image in the text
+    encoders: dict[str, EncoderImages] = {}  # by encoder; what is left out is as for the others
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inherited(cls, given: Any) -> Any:
+        """What an encoder leaves out is taken from the section."""
+        own = given.get("encoders") if isinstance(given, dict) else None
+        if not isinstance(own, dict):
+            return given
+        common = {key: given[key] for key in EncoderImages.model_fields if key in given}
+        whole = {
+            name: {**common, **each} if isinstance(each, dict) else each
+            for name, each in own.items()
+        }
+        return {**given, "encoders": whole}
+
+    def of(self, encoder: str) -> ImageConfig:
+        """The section as it is for one encoder."""
+        own = self.encoders.get(encoder)
+        return self if own is None else self.model_copy(update=dict(own))
 
 
 class AudioConfig(MediumConfig):
@@ -163,7 +203,7 @@ class RouteConfig(_Section):
     A record may name another encoder for any of its media, see `sources/formats/record.py`.
     """
 
-    encoders: tuple[str, ...] | None = None  # that take it, in this order; null: all of its kind
+    encoders: tuple[str, ...] | None = None  # that take it, in order; null: all of its kind
     join: Literal["tokens", "sum"] = "tokens"  # outputs one after the other, or added up
 
     @model_validator(mode="after")
@@ -195,7 +235,7 @@ class TowerBalancing(_Section):
     """How the samples of the decoder, or the media of an encoder, are dealt over the rows."""
 
     algorithm: str | None = None  # lpt, contiguous or module:function; null: that of the cost
-    cost: Literal["packed", "padded", "convolution"] = "packed"  # of a rank, from its segments
+    cost: Literal["packed", "padded", "convolution"] = "packed"  # cost of a rank by its segments
 
 
 class DataConfig(_Section):
@@ -209,16 +249,16 @@ class DataConfig(_Section):
     source: Annotated[OneSource | MixtureSource, Field(discriminator="kind")] = DemoSource()
     rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module
     budgets: dict[str, PositiveInt]  # capacities of a row: tokens, segments, and each encoder's
-    batch: Literal["tokens", "samples"] = "tokens"  # what every step has as many of
-    samples: PositiveInt | None = None  # of a step, all its microbatches; for `batch: samples`
-    ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # of budgets, for `batch: samples`
-    balance: Balance = "per_phase"  # samples, or all media, too
-    balancing: dict[str, TowerBalancing] = {}  # how, for `decoder` and every encoder
-    lookahead: PositiveInt | None = None  # samples on offer for a step; null: 48 a row
+    batch: Literal["tokens", "samples"] = "tokens"  # unit that is equal in all steps
+    samples: PositiveInt | None = None  # number in a step; for `batch: samples`
+    ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # shares of budgets, for `batch: samples`
+    balance: Balance = "per_phase"  # whether samples, or all media too, are balanced
+    balancing: dict[str, TowerBalancing] = {}  # how `decoder` and every encoder are balanced
+    lookahead: PositiveInt | None = None  # samples that a step is chosen from; null: 48 per row
     lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or when read
     lengths_folder: LocalPath | None = None  # folder for measured lengths; null: beside the data
-    workers: Annotated[int, Field(ge=0)] = 0  # 0: a thread of this process
-    prefetch: PositiveInt = 2  # steps made ahead (per worker)
+    workers: Annotated[int, Field(ge=0)] = 0  # processes that make batches; 0: a thread
+    prefetch: PositiveInt = 2  # microbatches made ahead (per worker)
     on_error: Literal["skip", "raise"] = "skip"  # what to do with an unusable sample
     accept_changes: bool = False  # let a run go on with other data than it was trained on
     processor: LocalPath | None = None  # folder of a released tokenizer, template, media processor

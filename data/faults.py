@@ -31,8 +31,8 @@ class Fault:
     """Why one sample cannot be used.
 
     Attributes:
-        kind: to count by.
-        text: with names and numbers.
+        kind: kind by which faults are counted.
+        text: reason with names and numbers.
     """
 
     kind: FaultKind
@@ -47,10 +47,10 @@ class Fault:
 
     @classmethod
     def from_json(cls, value: object) -> Fault:
-        """Inverse of `to_json`; of a text alone, as earlier versions wrote it, the kind is unknown.
+        """Inverse of `to_json`; for a text alone, as earlier versions wrote, the kind is unknown.
 
         Raises:
-            ValueError: it is neither.
+            ValueError: `value` is neither.
         """
         match value:
             case str(text):

@@ -1,4 +1,4 @@
-"""Folders that are there whole or not at all."""
+"""Folders that exist completely or not at all."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 
 def put_folder(folder: Path, write: Callable[[Path], None], *, replace: bool = False) -> None:
-    """Make `folder` of what `write` writes into the folder that it is given.
+    """Make `folder` with the contents that `write` puts into the folder given to it.
 
-    It is written under another name and then renamed, so that a reader sees all of it or nothing,
-    and nothing is left behind if `write` fails. Of processes that put the same contents into the
-    same place at once, the first one wins. With `replace` the folder may be there already; who has
-    mapped its files keeps them.
+    It is written under another name and then renamed, so that a reader sees the whole folder or
+    none, and nothing is left behind if `write` fails. If several processes make the same folder at
+    once, the first one wins. With `replace` the folder may exist already; processes that have
+    mapped its files keep them.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the folder cannot be written.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     names = "draft-", "old-"

@@ -1,4 +1,4 @@
-"""Places that a configuration names: on this machine, or wherever fsspec reaches."""
+"""Places in a configuration: paths on this machine, or URLs that fsspec can open."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-#: `s3://bucket`, `simplecache::s3://bucket`, and `s3:/bucket`, which a path makes of a URL.
+#: `s3://bucket`, `simplecache::s3://bucket`, and `s3:/bucket`, into which `Path` turns a URL.
 _URL = re.compile(r"[A-Za-z][\w.+-]+(:/|::)")
 
 
 def local(place: object) -> object:
-    """`place`, which is a path of this machine.
+    """`place`, a path on this machine.
 
     Raises:
-        ValueError: it is a URL. Made a path, it would be a folder of that name here.
+        ValueError: `place` is a URL, which would become a local folder of that name.
     """
     if isinstance(place, str | Path) and _URL.match(str(place)):
         raise ValueError(
@@ -28,7 +28,7 @@ def local(place: object) -> object:
 
 #: A path on this machine.
 LocalPath = Annotated[Path, BeforeValidator(local)]
-#: The same where a text is kept.
+#: A path on this machine, kept as text.
 LocalText = Annotated[str, BeforeValidator(local)]
 #: A path, or a URL that fsspec knows, such as s3://bucket/folder.
 Place = Annotated[

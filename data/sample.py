@@ -34,11 +34,11 @@ class MediaError(Exception):
 
 
 class ConversationError(Exception):
-    """A conversation that cannot be told; `Processor` turns it into a `SampleError`."""
+    """A conversation that cannot be tokenized; `Processor` turns it into a `SampleError`."""
 
     @property
     def fault(self) -> Fault:
-        """Why it cannot be told."""
+        """The reason as a fault."""
         return Fault(FaultKind.CONVERSATION, str(self))
 
 
@@ -74,8 +74,9 @@ class Turn:
 class Sample:
     """A conversation with its media by kind, in the order of their placeholders.
 
-    What a medium is before it is read is up to its kind, see `data.kinds`. encoders: by kind, the
-    encoder that each medium is for, None where `data.routes` says it; nothing for None everywhere.
+    The type of a medium before it is read depends on its kind, see `data.kinds`. encoders: by kind,
+    the encoder that each medium is for, None if `data.routes` decides; a kind without an entry has
+    None for all.
     """
 
     name: str
@@ -90,18 +91,21 @@ class Sample:
 
 @dataclass(frozen=True)
 class Lengths:
-    """What a sample occupies: decoder tokens, and input positions of each of its media.
+    """Lengths of a sample: decoder tokens, and input positions of each of its media.
 
     starts: by encoder, the token at which the outputs of each medium begin to land; they land side
-    by side, those of a tiled image with newlines between.
-    grids: by encoder of media that have one: of a tiled image the (rows, columns) of outputs behind
-    those of the whole image, see `data.kinds.image.tiles`.
+    by side, the outputs of a tiled image with newlines between.
+    grids: by encoder whose media have grids: for a tiled image the (rows, columns) of outputs that
+    follow those of the whole image, see `data.kinds.image.tiles`.
+    numbers: by lane, which of its encoder's media go through it; nothing until a step is planned.
+    From then on all attributes are by lane (`data.planning.lanes`).
     """
 
     tokens: int
     media: dict[str, tuple[int, ...]] = field(default_factory=dict)
     starts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     grids: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    numbers: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.tokens} tokens, media {self.media}"
@@ -111,9 +115,9 @@ class Lengths:
 class Medium:
     """A medium as encoder input, in arrays that `data.kinds.modality.Modality.arrays` lists.
 
-    inputs: [n, F] float32, of a tiled image those of its tiles one after the other, the whole image
-    first; positions: [n, ...] int32; more: other arrays by name; grid: as of `Lengths`, of media
-    that have one.
+    inputs: [n, F] float32, for a tiled image the inputs of its tiles one after the other, the whole
+    image first; positions: [n, ...] int32; more: other arrays by name; grid: as in `Lengths`, for
+    media that have a grid.
     """
 
     inputs: NDArray[np.float32]
@@ -123,7 +127,7 @@ class Medium:
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All of them by name."""
+        """All arrays by name."""
         return {"inputs": self.inputs, "positions": self.positions, **self.more}
 
 
@@ -132,7 +136,7 @@ class Example:
     """A processed sample.
 
     tokens, targets: [n] int32; loss_weight: [n] float32, 1 where `targets` is the assistant's;
-    media: encoder name -> its media in order; starts: as of `Lengths`.
+    media: encoder name -> its media in order; starts: as in `Lengths`.
     """
 
     tokens: NDArray[np.int32]

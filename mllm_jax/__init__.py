@@ -1,1 +1,61 @@
-"""Multimodal LLM training on JAX: configuration, models, train loop."""
+"""Multimodal LLM training on JAX: configuration, models, train loop.
+
+    import mllm_jax
+
+    config = mllm_jax.load("configs/demo.yaml", "train.steps=5")
+    experiment = mllm_jax.build(config)
+    for result in mllm_jax.steps(experiment):
+        print(result.step, result.loss)
+
+The functions are those of `mllm_jax.api`; docs/python.md shows them all. Their results, and the
+errors that they raise, are loaded when they are asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mllm_jax.api import build, find_plans, load, steps, verify
+
+if TYPE_CHECKING:  # which `import mllm_jax` does not need
+    from mllm_jax.check.verify import Verification
+    from mllm_jax.config.sections import ConfigError, ExperimentConfig
+    from mllm_jax.plan.report import Planned
+    from mllm_jax.train.experiment import Experiment
+    from mllm_jax.train.loop import StepResult
+
+__all__ = [
+    "ConfigError",
+    "Experiment",
+    "ExperimentConfig",
+    "Planned",
+    "StepResult",
+    "Verification",
+    "build",
+    "find_plans",
+    "load",
+    "steps",
+    "verify",
+]
+
+#: Where the classes are.
+_HOMES = {
+    "ConfigError": "mllm_jax.config.sections",
+    "Experiment": "mllm_jax.train.experiment",
+    "ExperimentConfig": "mllm_jax.config.sections",
+    "Planned": "mllm_jax.plan.report",
+    "StepResult": "mllm_jax.train.loop",
+    "Verification": "mllm_jax.check.verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A class, loaded now."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

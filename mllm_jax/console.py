@@ -1,4 +1,4 @@
-"""What a person sees: lines and tables, coloured on a terminal and plain elsewhere.
+"""Output for people: lines and tables, coloured on a terminal and plain elsewhere.
 
 With `--json` the standard output carries one JSON value and nothing else; all other text goes to
 standard error.
@@ -21,7 +21,7 @@ def open_console(as_json: bool = False) -> Console:
     return Console(stderr=as_json, highlight=False, soft_wrap=True)
 
 
-#: Packages that tell what takes them long.
+#: Packages whose progress messages are shown.
 OWN_PACKAGES = ("data", "mllm_jax")
 
 
@@ -29,8 +29,8 @@ def log_to(console: Console, level: int = logging.WARNING) -> None:
     """Send Python's log records, warnings included, to `console`.
 
     Args:
-        console: where to.
-        level: from which on, but for our own packages, whose progress is shown, too.
+        console: console to write to.
+        level: lowest level that is shown; of our own packages progress is shown, too.
     """
     logging.captureWarnings(capture=True)
     handler: logging.Handler

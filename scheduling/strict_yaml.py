@@ -1,9 +1,10 @@
 """YAML as people write it, strictly: plain data of bounded size, or an error that names the line.
 
-Scalars are read as YAML 1.2 reads them where YAML 1.1, which the library knows, surprises: `1e-3`
-and `010` are the numbers that they look like, `12:30` and `2026-11-23` are texts. Keys are texts
-always, and none appears twice. What no experiment needs is refused before it costs time or memory:
-nesting without end, anchors that multiply, numbers of thousands of digits, objects of a language.
+Scalars are read as in YAML 1.2 where YAML 1.1, which the library implements, surprises: `1e-3` and
+`010` are the numbers that they look like, `12:30` and `2026-11-23` are texts. Keys are always
+texts, and no key appears twice. Contents that no experiment needs are refused before they cost time
+or memory: endless nesting, anchors that multiply, numbers of thousands of digits, objects of a
+programming language.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any
 
 import yaml
 
-#: Of a file.
+#: Largest size of a file in bytes.
 MOST_BYTES = 1 << 20
-#: Levels of nesting, aliases followed.
+#: Most levels of nesting, aliases expanded.
 DEEPEST = 64
-#: Scalars, sequences and mappings, aliases followed.
+#: Most scalars, sequences and mappings, aliases expanded.
 MOST_VALUES = 20_000
-#: Whole numbers are at most as far from zero.
+#: Largest absolute value of a whole number.
 LARGEST = 10**12
 
 _CORE = "tag:yaml.org,2002:"
@@ -34,14 +35,14 @@ _FLOAT = re.compile(
 
 
 class YamlError(ValueError):
-    """What is no plain YAML; the message gives line and column where they are known."""
+    """A text that is no plain YAML; the message gives line and column where they are known."""
 
 
 def read_yaml(path: Path) -> Any:
     """Values of a file.
 
     Raises:
-        YamlError: it cannot be read, or as in `parse_yaml`.
+        YamlError: the file cannot be read, or as in `parse_yaml`.
     """
     try:
         with path.open("rb") as file:
@@ -61,7 +62,7 @@ def parse_yaml(text: str) -> Any:
     """Values of a text: None, truth values, numbers, texts, lists, and mappings with texts as keys.
 
     Raises:
-        YamlError: the text is no YAML, or holds what is no such value or is too large.
+        YamlError: the text is no YAML, or holds another value or one that is too large.
     """
     try:
         loader = _Loader(text)
@@ -78,7 +79,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def write_yaml(values: Any) -> str:
-    """A text of which `parse_yaml` makes `values` again, keys in their order."""
+    """A text that `parse_yaml` reads as `values`, with keys in their order."""
     text: str = yaml.dump(values, Dumper=_Dumper, sort_keys=False, width=100)
     return text
 
@@ -95,7 +96,7 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._depth = 0
-        #: Of every node that is whole: values and levels, aliases followed.
+        #: Values and levels of every complete node, aliases expanded.
         self._sizes: dict[yaml.Node, tuple[int, int]] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -116,7 +117,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def _size(self, node: yaml.Node) -> tuple[int, int]:
-        """Values and levels of a node whose parts are whole."""
+        """Values and levels of a node whose parts are complete."""
         if isinstance(node, yaml.ScalarNode):
             return 1, 0
         parts = [part for own in node.value for part in (own if isinstance(own, tuple) else (own,))]
@@ -129,7 +130,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _value(node: yaml.Node) -> Any:
-    """The plain value of a node; of an alias anew each time it is used."""
+    """The plain value of a node; an alias has a new value at each use."""
     if isinstance(node, yaml.MappingNode) and node.tag == f"{_CORE}map":
         return _mapping(node)
     if isinstance(node, yaml.SequenceNode) and node.tag == f"{_CORE}seq":
@@ -147,7 +148,7 @@ def _scalar(node: yaml.ScalarNode, read: Callable[[str], Any]) -> Any:
 
 
 def _mapping(node: yaml.MappingNode) -> dict[str, Any]:
-    """Values by key; those of a mapping that is merged (`<<: *name`) come behind its own."""
+    """Values by key; those of a merged mapping (`<<: *name`) come after its own."""
     merged: dict[str, Any] = {}
     own: dict[str, Any] = {}
     for key, value in node.value:
@@ -163,7 +164,7 @@ def _mapping(node: yaml.MappingNode) -> dict[str, Any]:
 
 
 def _merged(node: yaml.Node) -> dict[str, Any]:
-    """Of a mapping, or of several, of which the first that has a key gives its value."""
+    """Values of one mapping, or of several, of which the first that has a key gives its value."""
     values = _value(node)
     found: dict[str, Any] = {}
     for mapping in values if isinstance(values, list) else [values]:

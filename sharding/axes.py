@@ -34,17 +34,17 @@ LogicalAxes = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class LogicalAxis:
-    """What a named dimension of a parameter is to those who lay parameters out and update them.
+    """Role of a named dimension of a parameter in its layout and in its update.
 
     Attributes:
         plan_axes: axes of the module's plan that split the dimension, slowest first.
-        stored: how a dimension lies that the ranks share. `split`: they divide it evenly.
-            `gathered`: the same, and it is whole wherever the parameter is used. `copied`: it is
-            split as far as its entries allow, and ranks beyond them hold copies. `padded`: zeros
-            fill it up to a multiple of the ranks.
-        muon: what the dimension is to an optimizer of matrices. `stack`: every entry has a matrix
+        stored: how ranks share the dimension. `split`: they divide it evenly. `gathered`: the same,
+            and it is whole wherever the parameter is used. `copied`: it is split as far as its
+            entries allow, and ranks beyond them hold copies. `padded`: zeros fill it up to a
+            multiple of the ranks.
+        muon: role of the dimension in an optimizer of matrices. `stack`: every entry has a matrix
             of its own. `model`: one side of the matrix. `hidden`: the other side, together with all
-            further dimensions. `table`: parameters that have it are no matrices.
+            further `hidden` dimensions. `table`: parameters that have it are no matrices.
     """
 
     plan_axes: tuple[str, ...]
@@ -52,7 +52,7 @@ class LogicalAxis:
     muon: Literal["stack", "model", "hidden", "table"]
 
     def degree(self, plan: ParallelPlan) -> int:
-        """Ranks of `plan` that share the dimension."""
+        """Number of ranks of `plan` that share the dimension."""
         return math.prod(getattr(plan, axis) for axis in self.plan_axes)
 
 
@@ -72,7 +72,7 @@ def logical_axis(name: str) -> LogicalAxis:
     """The entry of `name` in the table.
 
     Raises:
-        ValueError: there is none; the message lists the valid names.
+        ValueError: the table has no such name; the message lists the valid names.
     """
     if name not in LOGICAL_AXES:
         raise ValueError(f"logical axis {name!r} is unknown; valid: {', '.join(LOGICAL_AXES)}")
@@ -89,5 +89,5 @@ def stored_dimension(axes: LogicalAxes, stored: str) -> int | None:
 
 
 def muon_role(name: str | None) -> str | None:
-    """What a dimension is to an optimizer of matrices, see `LogicalAxis`; None without a name."""
+    """Role of a dimension in an optimizer of matrices, see `LogicalAxis`; None without a name."""
     return None if name is None else logical_axis(name).muon

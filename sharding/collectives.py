@@ -1,7 +1,7 @@
 """Collectives over runs of grid axes; over no axes each is the identity.
 
-Thus one code path serves every plan and the single device. All are called inside a fully manual
-`jax.shard_map` with `check_vma=True`, whose types make the transposes right.
+Thus one code path serves every plan and the single device. All collectives are called inside a
+fully manual `jax.shard_map` with `check_vma=True`, whose types make the transposes right.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _without_leading_ones(
 ) -> jax.Array:
     """`collective(x, dim)` along the first dimension, if those before it are of size one.
 
-    The TPU compiler makes an all-reduce and a slice, twice the bytes, of a reduce-scatter along
-    dimension 1 of `[1, tokens, width]`; it keeps that of `[tokens, width]`.
+    The TPU compiler turns a reduce-scatter along dimension 1 of `[1, tokens, width]` into an
+    all-reduce and a slice, twice the bytes; it keeps a reduce-scatter of `[tokens, width]`.
     """
     ones = x.shape[:dim]
     if math.prod(ones) != 1:
@@ -80,8 +80,8 @@ def _without_leading_ones(
 def all_to_all(x: jax.Array, axes: Axes, split: int = 0, concat: int = 0) -> jax.Array:
     """Block j of rank i becomes block i of rank j.
 
-    Dimension `split` is cut into a block for each rank, and dimension `concat` joins those that
-    arrive: where both are 0, `[ranks * n, ...]` to the same.
+    Dimension `split` is cut into a block for each rank, and dimension `concat` joins the blocks
+    that arrive: if both are 0, the shape `[ranks * n, ...]` stays.
     """
     if not axes:
         return x
@@ -89,21 +89,21 @@ def all_to_all(x: jax.Array, axes: Axes, split: int = 0, concat: int = 0) -> jax
 
 
 def ragged_all_to_all(x: jax.Array, slices: jax.Array, length: int, axes: Axes) -> jax.Array:
-    """Move a slice of `x`, of any length, from every rank to every other; CPUs cannot.
+    """Move a slice of `x`, of any length, from every rank to every other; not available on CPUs.
 
     Args:
         x: `[n, ...]`.
-        slices: `[4, ranks]`, of integers: where the slice for each rank begins in `x`, its length,
-            where it begins in that rank's result, and the length of the slice that comes from it.
-        length: of the result; may differ from `n`.
-        axes: one or more, of more than one rank.
+        slices: `[4, ranks]`, integers: start in `x` of the slice for each rank, its length, its
+            start in that rank's result, and the length of the slice that comes from that rank.
+        length: length of the result; may differ from `n`.
+        axes: one or more axes, with more than one rank.
 
     Returns:
         `[length, ...]`; zero where nothing arrives.
     """
     x = vary(x, axes)
     nothing = jnp.zeros((length, *x.shape[1:]), x.dtype)
-    # JAX gives the result the type of what it fills, whatever arrives in it.
+    # JAX gives the result the type of the array that it fills, whatever arrives in it.
     nothing = vary(nothing, tuple(jax.typeof(x).mat.varying))
     return lax.ragged_all_to_all(x, nothing, *slices, axis_name=axes)
 

@@ -11,10 +11,10 @@ for every multimodal position, the output that lands there::
 The backward is its transpose: the gradient of an output is picked where it went, and
 reduce-scattered.
 
-Where balancing has dealt encoder rows and decoder rows each for itself there are no such blocks:
+If balancing has dealt encoder rows and decoder rows independently there are no such blocks:
 `exchange_by_routes` moves every output from the device that made it straight to the one that needs
-it, in one all-to-all: a ragged one, whose bytes are those of the outputs, or on CPUs, which lack
-it, one of slots for the most that any device can send another.
+it, in one all-to-all. It is ragged, so that only outputs are sent; on CPUs, which lack the ragged
+collective, every pair of devices has slots for the most outputs that it can move.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ def exchange_by_routes(
     """Move encoder outputs from any device to any other; see `sharding.routes`.
 
     Args:
-        outputs: `[encoder rows, outputs, d_model]`, those of this device.
-        send: `picks`, `[entries]`, which of them are sent, in the order of the devices that get
-            them; where routes are ragged also `slices`, `[4, devices]`, see `ragged_all_to_all`.
-        receive: `[decoder rows, tokens]`, what of all that is received lands at every token of this
-            device.
+        outputs: `[encoder rows, outputs, d_model]`, the outputs of this device.
+        send: `picks`, `[entries]`, indices of the outputs to send, in the order of the receiving
+            devices; with ragged routes also `slices`, `[4, devices]`, see `ragged_all_to_all`.
+        receive: `[decoder rows, tokens]`, index of the received output that lands at every token of
+            this device.
         axes: grid axes that number the devices.
 
     Returns:
@@ -98,10 +98,10 @@ def exchange_by_routes(
 
 @jax.custom_vjp
 def _picked(values: jax.Array, index: jax.Array) -> jax.Array:
-    """`values[index]`, zero where an index is beyond them; none is picked twice.
+    """`values[index]`, zero where an index is beyond them; no value is picked twice.
 
-    Every output goes to one place, so that its gradient is picked as well: nothing is to be added
-    up, which accelerators do one by one.
+    Every output goes to one place, so that its gradient is picked as well: a sum over places,
+    which accelerators make one by one, is not needed.
     """
     return values.at[index].get(mode="fill", fill_value=0)
 

@@ -1,8 +1,8 @@
 """The joint grid: one device mesh that every module's plan is a view of.
 
-Each plan writes the device number in mixed radix, data slowest and tensor fastest; that of an
-encoder beside stages goes around them, see `sharding.numbering`. The grid is the common refinement
-of all plans: its axes are fine enough that every plan's axis is a few of them. Sixteen devices,
+Each plan writes the device number in mixed radix, data slowest and tensor fastest; an encoder
+beside stages counts within a stage first, see `sharding.numbering`. The grid is the common
+refinement of all plans: every plan's axis is one or several of its axes. Sixteen devices,
 decoder data 2 x stage 4 x tensor 2, encoder data 8 x tensor 2::
 
     grid       data 2   stage 4   tensor 2
@@ -109,14 +109,14 @@ class JointGrid:
         """Refine `plans`, which must contain `"decoder"`.
 
         Args:
-            kv_heads: the decoder's heads of keys and values. Where its tensor degree does not
-                divide them, they are split as far as the grid allows, and copied beyond; None for
-                as many as any degree divides.
+            kv_heads: number of the decoder's heads of keys and values. If its tensor degree does
+                not divide them, they are split as far as the grid allows, and copied beyond; None
+                if every degree divides them.
 
         Raises:
             PlanError: the plans cover different numbers of devices, an encoder's groups reach
                 across the decoder's stages, or groups of devices overlap without one containing
-                the other; the message lists the plans that would do.
+                the other; the message lists plans that fit.
         """
         decoder = plans["decoder"]
         cuts = _edges(decoder, decoder)
@@ -141,7 +141,7 @@ class JointGrid:
 
     @property
     def devices(self) -> int:
-        """Devices of the grid."""
+        """Number of devices of the grid."""
         return math.prod(size for _, size in self.axes)
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ def refining_plans(
 
 
 def _edges(plan: ParallelPlan, decoder: ParallelPlan) -> set[int]:
-    """Ends of all spans of a plan; data 2 x tensor 4 has 1, 4 and 8."""
+    """Ends of all spans of a plan; data 2 x tensor 4 has the ends 1, 4 and 8."""
     spans = numbering(plan, decoder).values()
     return {1, decoder.devices, *(edge for own in spans for span in own for edge in span)}
 
@@ -182,7 +182,7 @@ def _clash(cuts: set[int]) -> tuple[int, int] | None:
 
 
 def _refusal(plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> str | None:
-    """Why `plan` is no view of a grid with axes between `cuts`, if it is none."""
+    """Why `plan` is no view of a grid with axes between `cuts`; None if it is a view."""
     try:
         own = cuts | _edges(plan, decoder)
     except PlanError as error:
@@ -192,13 +192,13 @@ def _refusal(plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> str |
 
 
 def _copies(kv_heads: int, tensor: int, cuts: set[int]) -> int:
-    """Tensor ranks that hold the same heads: as few as the heads and the other cuts allow."""
+    """Number of tensor ranks with the same heads: as few as the heads and other cuts allow."""
     splits = reversed(divisors(math.gcd(kv_heads, tensor)))
     return next(tensor // n for n in splits if _clash(cuts | {tensor // n}) is None)
 
 
 def _with_copies(view: View, copies: int) -> View:
-    """`view` with the last of its tensor axes, of `copies` ranks in all, as those of copies."""
+    """`view` with the last of its tensor axes, of `copies` ranks in all, as its `copies` axes."""
     tails = (view.tensor[i:] for i in range(len(view.tensor) + 1))
     return replace(view, copies=next(tail for tail in tails if view.degree(tail) == copies))
 

@@ -1,8 +1,8 @@
-"""Numbers from host to host, over the same network as everything else.
+"""Numbers from host to host, over the network of the devices.
 
-One device of each process takes part. What is begun is only dispatched: it runs behind what its
-devices have been given before, and nobody waits until the answer is asked for. All processes must
-begin the same things in the same order.
+One device of each process takes part. A transfer that is begun is only dispatched: it runs after
+the earlier work of its devices, and no process waits before it asks for the answer. All processes
+must begin the same transfers in the same order.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ AXIS = "host"
 
 
 class Begin(Protocol):
-    """How a jitted program of that name begins: for all processes at once, if they need that."""
+    """Prepares a jitted program of that name: for all processes at once, if they need that."""
 
     def __call__(self, name: str, program: Any) -> Callable[..., jax.Array]:
-        """What is called instead of `program`."""
+        """The function to call instead of `program`."""
 
 
 class ProcessCluster:
@@ -36,8 +36,8 @@ class ProcessCluster:
     Sizes are rounded up to powers of two, so that few programs are compiled.
 
     Args:
-        begin: makes of a program what is called; a network may give processes that compile for
-            longer than others little time to meet.
+        begin: prepares a program, so that all processes have compiled it before any calls it; a
+            network may allow processes little time to meet.
     """
 
     def __init__(self, begin: Begin) -> None:
@@ -65,7 +65,7 @@ class ProcessCluster:
         return jax.make_array_from_process_local_data(layout, words)
 
     def gather(self, numbers: Words) -> Callable[[], list[Words]]:
-        """Begin to tell all processes `numbers`, `[n]`; what each has told, once asked for."""
+        """Begin to send `numbers`, `[n]`, to all processes; the result waits for each one's."""
         sent = self._told(numbers, self._room)
 
         def answer() -> list[Words]:
@@ -80,7 +80,7 @@ class ProcessCluster:
         return answer
 
     def _told(self, numbers: Words, room: int) -> jax.Array:
-        """How many numbers there are, and as many of them as there is room for, of all."""
+        """Every process's count of numbers, and its first `room` numbers."""
         message = np.zeros((1, 1 + room), np.int32)
         message[0, 0] = len(numbers)
         message[0, 1 : 1 + len(numbers)] = numbers[:room]
@@ -88,14 +88,14 @@ class ProcessCluster:
 
     @cached_property
     def _tell(self) -> Callable[[jax.Array], jax.Array]:
-        """`[processes, n]`, dealt over them, to the same on all of them."""
+        """A program from `[processes, n]`, dealt over processes, to the same array on all."""
         everywhere = NamedSharding(self._mesh, PartitionSpec())
         return self._begin("numbers to all", jax.jit(lambda x: x, out_shardings=everywhere))
 
     def exchange(
         self, parts: Sequence[Words], sizes: NDArray[np.int64]
     ) -> Callable[[], list[Words]]:
-        """Begin to send `parts[j]` to process j; what each has sent, once asked for.
+        """Begin to send `parts[j]` to process j; the result waits for the parts sent to this one.
 
         Args:
             parts: `[n]` for every process.
@@ -117,7 +117,7 @@ class ProcessCluster:
 
     @cached_property
     def _swap(self) -> Callable[[jax.Array], jax.Array]:
-        """`[from, to, n]`, dealt over the senders, to `[to, from, n]`, dealt over the receivers."""
+        """A program from `[from, to, n]`, dealt over senders, to `[to, from, n]` over receivers."""
 
         def body(x: jax.Array) -> jax.Array:
             return jnp.expand_dims(all_to_all(x[0], (AXIS,)), 0)

@@ -14,7 +14,7 @@ from sharding.plan import PlanError
 
 
 def make_mesh(grid: JointGrid, devices: Sequence[jax.Device] | None = None) -> Mesh:
-    """The one mesh of the program, by default over all devices that are present.
+    """The one mesh of the program, by default over all present devices.
 
     Raises:
         PlanError: the number of devices differs from the grid's.

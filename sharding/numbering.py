@@ -1,4 +1,4 @@
-"""How a plan numbers the devices: which digits of a device's number are the ranks of an axis.
+"""How a plan numbers the devices: the digits of a device's number that are the ranks of an axis.
 
 Every plan numbers the devices in mixed radix, data slowest and tensor fastest. Beside a decoder
 with stages an encoder does so inside a stage, and its own stages lie along the decoder's. Sixteen
@@ -10,8 +10,8 @@ devices, the decoder's data 2 x stage 4 x tensor 2::
     encoder data 4,       tensor | data                |    tensor
             tensor 4
 
-Nothing else can be: stages run different tasks at a time, so that the ranks of an expert, context
-or tensor group are on one of them.
+Other orders are impossible: stages run different tasks at a time, so that the ranks of an expert,
+context or tensor group must be on one stage.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _check(plan: ParallelPlan, decoder: ParallelPlan) -> None:
 
 
 def overlap(plan: ParallelPlan, one: int, other: int) -> str:
-    """Why groups of so many devices of `plan` and of another plan are no views of one grid."""
+    """Why groups of `one` and `other` devices, of `plan` and another plan, are not of one grid."""
     return (
         f"{plan} does not refine with the other plans: groups of {min(one, other)} and of "
         f"{max(one, other)} neighbouring devices overlap without one containing the other"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -102,6 +103,18 @@ class ParallelPlan(BaseModel):
     def __str__(self) -> str:
         parts = [f"{axis} {n}" for axis, n in zip(AXES, self.degrees, strict=True) if n > 1]
         return " x ".join(parts) or "one device"
+
+
+class Requirement(NamedTuple):
+    """`size`, known to the user as `name`, must be divisible by `axis` of a module's plan."""
+
+    name: str
+    size: int
+    axis: str
+
+    def met(self, plan: ParallelPlan) -> bool:
+        """Whether the plan divides the size."""
+        return self.size % getattr(plan, self.axis) == 0
 
 
 def divisors(n: int) -> list[int]:

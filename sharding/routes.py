@@ -1,17 +1,18 @@
 """Routes of an exchange: which encoder output goes from which device to which, made on the host.
 
-Balancing deals media over the encoder's rows and samples over the decoder's, each for itself, so
+Balancing deals media over the encoder's rows and samples over the decoder's rows independently, so
 that an output may have to go from any device to any other (OrchMLLM, arXiv 2503.23830, section 5:
-the second arrangement after the inverse of the first). What is to be moved is a list of runs::
+the second arrangement after the inverse of the first). A list of runs says what is moved::
 
     encoder row, first output, decoder row, first token, length
 
-Every output lies on one device, every token too: rows over the batch axes of a view, positions over
-its sequence axes. A run is cut where a device ends on either side.
+Every output and every token lies on one device: rows are dealt over the batch axes of a view,
+positions over its sequence axes. A run is cut where a device's share ends on either side.
 
-A device puts what it sends into a buffer, in the order of the devices that get it, and finds what
-it receives in another, in the order of those that sent it. Slices of the buffers follow one another
-(ragged), or each has room for the most that one device can send another (padded)::
+A device puts the outputs that it sends into a buffer, in the order of the receiving devices, and
+finds the outputs that it receives in another, in the order of the sending devices. Slices of the
+buffers follow one another (ragged), or each has room for the most that one device can send another
+(padded)::
 
     device 0 has 4 outputs, of which it keeps 3 and sends 1 to device 1; that keeps 1 and sends 2
     device      0                1
@@ -37,12 +38,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Side:
-    """How one side of an exchange lies on the devices.
+    """Layout of one side of an exchange on the devices.
 
     Attributes:
-        view: of the module.
-        rows: of the whole batch.
-        positions: of a row: outputs of an encoder, tokens of the decoder.
+        view: view of the module.
+        rows: number of rows of the whole batch.
+        positions: number of positions of a row: outputs of an encoder, tokens of the decoder.
     """
 
     view: View
@@ -70,10 +71,11 @@ class Routes:
 
     Attributes:
         source: the encoder's side.
-        target: the decoder's.
+        target: the decoder's side.
         runs: `[runs, 5]`, see above.
         axes: grid axes that number the devices between which outputs move.
-        ragged: slices of the buffers follow one another, see above; if not they are padded.
+        ragged: whether slices of the buffers follow one another, see above; otherwise they are
+            padded.
     """
 
     source: Side
@@ -89,7 +91,7 @@ class Routes:
         """Routes of `runs`.
 
         Raises:
-            PlanError: the two views do not deal over the same devices.
+            PlanError: the two views are not dealt over the same devices.
             ValueError: a run leaves its row, an output is sent twice, or two land on one token.
         """
         views = source.view, target.view
@@ -120,20 +122,20 @@ class Routes:
 
     @property
     def count(self) -> int:
-        """Devices between which outputs move."""
+        """Number of devices between which outputs move."""
         return self.target.view.degree(self.axes)
 
     @property
     def capacity(self) -> int:
-        """Outputs that one device can send to another at most: all it has, or all that it takes.
+        """Most outputs that one device can send to another: all that one has or the other takes.
 
-        That does not depend on the runs, so that one program serves all of them.
+        The number does not depend on the runs, so that one program serves all of them.
         """
         return min(math.prod(self.source.shape), math.prod(self.target.shape))
 
     @property
     def entries(self) -> tuple[int, int]:
-        """Of the buffers of what a device sends and of what it receives.
+        """Numbers of entries of a device's buffers for sending and for receiving.
 
         As `capacity`, they do not depend on the runs.
         """
@@ -165,9 +167,10 @@ class Routes:
         return side.devices(self.axes)[share]
 
     def send(self, device: int) -> NDArray[np.int32]:
-        """Which of its outputs `device` sends, `[entries of what it sends]`.
+        """Indices of the outputs that `device` sends, `[entries of its buffer for sending]`.
 
-        Numbers count the outputs that the device holds, row by row; their number means none.
+        Indices count the outputs that the device holds, row by row; an index equal to the number of
+        these outputs marks an empty entry.
         """
         pieces, _, receives, within = (part[self._sent(device)] for part in self._pieces)
         rows, positions = self.source.shape
@@ -179,9 +182,10 @@ class Routes:
         return send
 
     def receive(self, device: int) -> NDArray[np.int32]:
-        """What `device` has received for its tokens, `[rows, tokens]`.
+        """Indices of the received outputs for the tokens of `device`, `[rows, tokens]`.
 
-        Numbers count the entries of what it receives; their number means nothing.
+        Indices count the entries of its buffer for receiving; an index equal to the number of
+        entries marks a token without an output.
         """
         pieces, sends, _, within = (part[self._received(device)] for part in self._pieces)
         rows, positions = self.target.shape
@@ -197,8 +201,8 @@ class Routes:
     def slices(self, device: int) -> NDArray[np.int32]:
         """Slices of the buffers of `device` where they are ragged, `[4, devices]`.
 
-        For every other device: where the slice begins that goes there, how long it is, where it
-        begins in what that device receives, and how long the slice is that comes from there.
+        For every other device: start and length of the slice sent there, its start in that device's
+        buffer for receiving, and length of the slice received from there.
         """
         pieces, _, receives, _ = self._pieces
         sent, received = self._sizes(device)
@@ -217,7 +221,7 @@ class Routes:
         return np.bincount(devices, lengths, self.count).astype(np.int64)
 
     def _begins(self, sizes: Ints) -> Ints:
-        """Where slices of `sizes` begin in a buffer."""
+        """Starts of slices of `sizes` in a buffer."""
         if self.ragged:
             return np.cumsum(sizes) - sizes
         return np.arange(self.count) * self.capacity
@@ -255,7 +259,7 @@ def _overlapping(runs: Ints, row: int, first: int) -> list[list[list[int]]]:
 
 
 def _cut(runs: Ints, column: int, size: int) -> Ints:
-    """Runs cut where `column`, an encoder's output or a token, passes a multiple of `size`."""
+    """Runs cut at multiples of `size` of `column`, an encoder's output or a token."""
     runs = runs[runs[:, 4] > 0]
     start, length = runs[:, column], runs[:, 4]
     parts = (start + length - 1) // size - start // size + 1

@@ -1,4 +1,4 @@
-"""Parameter layouts: logical axes of a leaf (`sharding.axes`) to axes of a module's view."""
+"""Parameter layouts: from logical axes of a leaf (`sharding.axes`) to axes of a module's view."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sharding.grid import Axes, View
 
 @dataclass(frozen=True)
 class Layout:
-    """How one parameter lies on the grid; a leaf of the tree of layouts.
+    """Layout of one parameter on the grid; a leaf of the tree of layouts.
 
     Attributes:
         axes: logical axis of every dimension.
@@ -37,7 +37,7 @@ class Layout:
         return PartitionSpec(*[axes or None for axes in self.mesh_axes])
 
     def padded(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """`shape` as it is stored: the vocabulary rounded up to a multiple of its ranks."""
+        """The stored `shape`: the vocabulary is rounded up to a multiple of its ranks."""
         dim = stored_dimension(self.axes, "padded")
         if dim is None:
             return shape
@@ -86,8 +86,8 @@ def gather_parameters(params: Any, axes: Any, view: View, dtype: jnp.dtype | Non
         params: tree of local arrays.
         axes: tree of logical axes, one tuple a leaf, without `"layers"` where a scan has taken it.
         view: view of the module that owns the parameters.
-        dtype: in which what is sharded goes over the network and is returned, as it is used; None
-            for its own. Gradients are summed in float32 all the same.
+        dtype: type in which sharded parameters are sent and returned; None for their own. Gradients
+            are summed in float32 in any case.
     """
 
     def leaf(names: LogicalAxes, x: jax.Array) -> jax.Array:

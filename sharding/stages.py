@@ -1,7 +1,7 @@
 """Views of the modules inside one stage of the decoder's pipeline.
 
-The decoder's stages share out the work of all microbatches, so that inside a stage rows are dealt
-over the remaining axes only. Eight devices, decoder data 2 x stage 4, encoder data 4 x stage 2::
+The decoder's stages divide the work of all microbatches, so that inside a stage rows are dealt over
+the remaining axes only. Eight devices, decoder data 2 x stage 4, encoder data 4 x stage 2::
 
     grid             data 2    stage0 2    stage1 2
     decoder          [data]    [      stage       ]
@@ -15,11 +15,11 @@ lie inside a stage, see `sharding.numbering`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sharding.grid import Axes, JointGrid, View
-from sharding.plan import ParallelPlan, PlanError
+from sharding.plan import ParallelPlan, PlanError, Requirement
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class StageViews:
         """Views of `grid`.
 
         Args:
-            gather: `step`, if parameters have been gathered over fsdp before the first tick;
-                `layer`, if every layer gathers its own.
+            gather: `step` if parameters are gathered over fsdp before the first tick; `layer` if
+                every layer gathers its own.
 
         Raises:
-            PlanError: an encoder's layers would be gathered across stages, in the midst of work.
+            PlanError: an encoder's layers would be gathered across stages during their work.
         """
         decoder, encoders = grid.decoder, _encoders(grid)
         for name, view in encoders.items():
@@ -68,9 +68,9 @@ def _encoders(grid: JointGrid) -> dict[str, View]:
 
 
 def without_stages(plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]:
-    """Plans that lay the same model out without a pipeline, its stages as part of fsdp.
+    """Plans for the same model without a pipeline: stages become part of fsdp.
 
-    Where groups of devices would overlap, all replicas are fsdp, too.
+    If groups of devices would overlap, all replicas become part of fsdp, too.
     """
     own = {name: plan.without_stages for name, plan in plans.items()}
     try:
@@ -82,8 +82,21 @@ def without_stages(plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]
     return own
 
 
+def undivided_without_stages(
+    plans: Mapping[str, ParallelPlan], requirements: Mapping[str, Iterable[Requirement]]
+) -> Iterator[tuple[str, Requirement, ParallelPlan]]:
+    """What fsdp does not divide once the stages are part of it, with module and `without_stages`.
+
+    Evaluation runs without a pipeline.
+    """
+    for name, plan in without_stages(plans).items():
+        for need in requirements[name] if plan != plans[name] else ():
+            if need.axis == "fsdp" and not need.met(plan):
+                yield name, need, plan
+
+
 def _check_gather(name: str, grid: JointGrid, view: View, gather: str) -> None:
-    """Layers are gathered in the midst of a stage's work, where no other stage takes part."""
+    """Check that a layer's gather, in which no other stage takes part, stays inside a stage."""
     if gather == "layer" and set(view.fsdp) & set(grid.decoder.stage):
         raise PlanError(
             f"{name}: fsdp {grid.plans[name].fsdp} reaches across the decoder's stages and cannot "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -48,6 +49,16 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # Compiling makes the first example slow, which is no flakiness; the same examples on every run.
 settings.register_profile("mllm_jax", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("mllm_jax")
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    """Those that a test starts; none survives it."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture(autouse=True)

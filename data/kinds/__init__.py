@@ -1,1 +1,1 @@
-"""Kinds of media: what an encoder takes of them, and how they become its inputs."""
+"""Kinds of media: their form as encoder inputs, and how they are read into it."""

@@ -1,4 +1,4 @@
-"""Where the bytes of a medium are."""
+"""The place of a medium's bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADER = 1 << 16
 
 
 class Blob(ABC):
-    """The bytes of a medium, read late; `name` is what messages call it."""
+    """The bytes of a medium, read when needed; `name` is its name in messages."""
 
     name: str
 

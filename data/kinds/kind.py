@@ -1,8 +1,8 @@
-"""What a kind of media is: how it is found in records, opened, measured and read.
+"""The interface of a kind of media: how it is found in records, opened, measured and read.
 
-Its samples are late: what `open` gives knows its size from a header, and is decoded by `read`
-alone. A reader says what becomes of them in one encoder; it is picklable, and what it measures it
-must read.
+Media are decoded late: `open` returns an object that knows its size from a header, and only `read`
+decodes it. A reader makes the inputs of one encoder; it is picklable, and `read` must return the
+lengths that `measure` returned.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Measured = tuple[int, Size | None]
 class MediumKind(ABC):
     """One kind of media; `data.kinds.registry` lists all."""
 
-    #: Its section of `data`, its key in samples, and its field in records, or with an s behind.
+    #: Name of its section of `data`, its key in samples, and its field in records (or with an s).
     name: Kind
-    #: Endings of files that hold one.
+    #: Endings of files of this kind.
     endings: tuple[str, ...]
 
     @property
@@ -45,19 +45,19 @@ class MediumKind(ABC):
 
     @abstractmethod
     def reader(self, config: DataConfig, modality: Any) -> Any:
-        """What makes encoder inputs of media as `data` says. Raises DataError: it cannot."""
+        """The reader of media by `data`. Raises DataError: `data` does not fit the encoder."""
 
     @abstractmethod
     def measure(self, reader: Any, medium: Any, alone: bool) -> Measured:
         """Input positions of a medium, from metadata alone.
 
         Args:
-            reader: of the encoder.
-            medium: as of `open`.
+            reader: reader of the encoder.
+            medium: medium as returned by `open`.
             alone: whether it is the only one of its kind in its conversation.
 
         Raises:
-            MediaError: it cannot be used.
+            MediaError: the medium cannot be used.
         """
 
     @abstractmethod
@@ -66,4 +66,4 @@ class MediumKind(ABC):
 
     @abstractmethod
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> Any:
-        """A medium of no meaning, of about so many input positions; see `open`."""
+        """A medium of noise with about `positions` input positions; see `open`."""

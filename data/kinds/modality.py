@@ -1,4 +1,4 @@
-"""What the data pipeline must know of an encoder: what it takes of a medium, and what lands.
+"""An encoder as the data pipeline sees it: its inputs from a medium, and the outputs that land.
 
 An encoder's rows are arrays of the names that `Modality.arrays` lists; `data.kinds.rows` makes,
 writes, sends and reads them, whatever the kind of media.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from data.sample import WHOLE, Lengths, Medium, Size
 
@@ -26,12 +26,12 @@ class Array:
     """One array of an encoder's rows; where no medium lies it is zero.
 
     Attributes:
-        per: what a medium has an entry for: each of its input `position`s, each `output` that
-            lands, or itself (`medium`, written to all of its positions).
-        shape, dtype: of an entry.
-        blank: value of a medium that cannot be read.
-        is_place: whether the values are places among the outputs of the medium; in a row they count
-            from its first output.
+        per: whether a medium has an entry for each input `position`, for each `output` that lands,
+            or one for itself (`medium`, written to all of its positions).
+        shape, dtype: shape and type of an entry.
+        blank: value for a medium that cannot be read.
+        is_place: whether the values are indices of outputs of the medium; in a row they count from
+            the row's first output.
     """
 
     per: Literal["position", "output", "medium"]
@@ -42,15 +42,50 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Modality(ABC):
-    """Input format of one encoder; a subclass for each kind of media.
+class Lane:
+    """Which media of an encoder a lane takes, by their input positions.
 
-    name: the encoder's name, which is also its key in `data.budgets` and in batches.
+    Attributes:
+        encoder: whose lane it is.
+        above: number of positions that a medium of this lane exceeds.
+        up_to: most positions of a medium of this lane; None for any number.
+    """
+
+    encoder: str
+    above: int = 0
+    up_to: int | None = None
+
+    def takes(self, positions: ArrayLike) -> NDArray[np.bool_]:
+        """Whether media with so many input positions go through the lane, an entry for each."""
+        lengths = np.asarray(positions)
+        most = np.iinfo(np.int64).max if self.up_to is None else self.up_to
+        return (self.above < lengths) & (lengths <= most)
+
+
+@dataclass(frozen=True)
+class Modality(ABC):
+    """Input format of one lane of an encoder; a subclass for each kind of media.
+
+    An encoder without lanes has one, of its own name, which takes all of its media.
+
+    name: the lane's name, which is also its key in `data.budgets` and in batches.
+    lane: which media of the encoder it takes; None for all of the encoder `name`.
     """
 
     kind: ClassVar[Kind]
 
     name: str
+    lane: Lane | None = field(default=None, kw_only=True)
+
+    @property
+    def encoder(self) -> str:
+        """The name of the encoder."""
+        return self.name if self.lane is None else self.lane.encoder
+
+    @property
+    def of_encoder(self) -> Modality:
+        """The input format of the whole encoder, which all of its lanes share."""
+        return self if self.lane is None else replace(self, name=self.lane.encoder, lane=None)
 
     @property
     @abstractmethod
@@ -74,17 +109,17 @@ class Modality(ABC):
 
     @property
     def unit(self) -> int | None:
-        """Outputs that media have whole multiples of; None for any number."""
+        """Number of outputs of which a medium has a whole multiple; None for any number."""
         return None
 
     @property
     def averaged(self) -> int:
-        """Positions behind the encoder that an output is the mean of; it lands if all are there."""
+        """Number of positions after the encoder that an output averages; incomplete ones drop."""
         return 1
 
     @property
     def behind(self) -> int:
-        """Last input positions of a medium that are read and are none of its own."""
+        """Number of last input positions that are read but do not belong to the medium."""
         return 0
 
     def outputs(self, inputs: int) -> int:
@@ -92,24 +127,24 @@ class Modality(ABC):
         return -(-(inputs - self.behind) // (self.reduction // self.averaged)) // self.averaged
 
     def span(self, inputs: int) -> int:
-        """Positions of a row that such a medium takes: of whole outputs, landing or not."""
+        """Positions of a row that such a medium takes, rounded up to whole outputs."""
         return -(-inputs // self.reduction) * self.reduction
 
     def segments(self, inputs: int) -> int:
-        """Parts of a medium that attend each to itself alone."""
+        """Number of parts of a medium, each of which attends only to itself."""
         return 1
 
     def landing(self, inputs: int, grid: Size) -> Iterator[tuple[int, int, int]]:
         """Where a medium's outputs land: (first output, first token, number) of each run of them.
 
         Args:
-            inputs: of the medium.
+            inputs: number of input positions of the medium.
             grid: see `Lengths.grids`.
         """
         return iter([(0, 0, self.outputs(inputs))])
 
     def landed(self, inputs: int, grid: Size) -> int:
-        """Outputs of a medium that land."""
+        """Number of outputs of a medium that land."""
         return sum(count for _, _, count in self.landing(inputs, grid))
 
     def in_text(self, inputs: int, grid: Size, placeholder: int) -> list[int]:
@@ -126,7 +161,7 @@ class Modality(ABC):
 
     @abstractmethod
     def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
-        """A medium whose outputs, landing or not, are so many; its inputs are zero."""
+        """A medium with `outputs` outputs, landing or not; its inputs are zero."""
 
     def lands(self, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
         """Which outputs of rows land, `[rows, outputs]`."""
@@ -141,7 +176,7 @@ class Modality(ABC):
 
 
 def blank(modality: Modality, inputs: int, grid: Size = WHOLE) -> Medium:
-    """Stands for a medium that cannot be read."""
+    """A replacement for a medium that cannot be read."""
     arrays = {
         name: np.full(shape, array.blank, array.dtype)
         for name, (array, shape) in shapes(modality, inputs, grid).items()
@@ -152,7 +187,7 @@ def blank(modality: Modality, inputs: int, grid: Size = WHOLE) -> Medium:
 
 
 def shapes(modality: Modality, inputs: int, grid: Size) -> dict[str, tuple[Array, tuple[int, ...]]]:
-    """Arrays that a medium is made of, and their shapes."""
+    """The arrays of a medium, and their shapes."""
     counts = {"position": (inputs,), "output": (modality.landed(inputs, grid),), "medium": ()}
     return {
         name: (array, (*counts[array.per], *array.shape)) for name, array in modality.arrays.items()

@@ -1,11 +1,11 @@
-"""Rows of an encoder: the one statement of how a batch holds media, and how they travel.
+"""Rows of an encoder: the one definition of how a batch holds media, and of how they are sent.
 
     inputs       [rows, positions, features]     float32
     segment_ids  [rows, positions]               int32, see below
     ...          as `Modality.arrays` says: [rows, positions, ...], or [rows, outputs, ...]
 
 Each medium is a segment, numbered from 1 in its row, or several (tiles of an image); 0 is padding.
-Negative ones are positions behind a medium, which convolutions read and of which nothing lands.
+Negative ids mark positions after a medium, which convolutions read and which have no output.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def write_medium(
     """Write a medium into a row, from input position `start` on.
 
     Args:
-        rows: as of `empty_rows`.
+        rows: arrays as from `empty_rows`.
         segment: number of the medium, or of the first of its parts.
 
     Raises:
-        ValueError: it does not have the arrays of the modality.
+        ValueError: the medium does not have the arrays of the modality.
     """
     arrays, count = medium.arrays, len(medium.inputs)
     if arrays.keys() != modality.arrays.keys():

@@ -1,1 +1,1 @@
-"""Planned steps, read and assembled to batches."""
+"""Planned microbatches, read and assembled to batches."""

@@ -1,12 +1,13 @@
-"""Step plans to arrays: the packed batch.
+"""Plans of microbatches to arrays: the packed batch.
 
     {"decoder": {tokens, targets, loss_weight, segment_ids, positions: [R, T],
-                 media: {encoder: [R, T]}},
-     "encoders": {encoder: {inputs [R, Te, F], segment_ids [R, Te], positions [R, Te, ...], ...}}}
+                 media: {lane: [R, T]}},
+     "encoders": {lane: {inputs [R, Te, F], segment_ids [R, Te], positions [R, Te, ...], ...}}}
 
-`data.kinds.rows` says what an encoder's rows hold. `media` is -1, or row * T_out + offset of the
-encoder output that lands at the position, where `row` is the encoder's global row and T_out its
-outputs per row. Segment 0 is padding.
+An encoder has one lane of its own name, or several (`data.planning.lanes`). `data.kinds.rows` says
+what rows of a lane hold. `media` is -1, or row * T_out + offset of the encoder output that lands at
+the position, where `row` is the lane's global row and T_out its outputs per row. Segment 0 is
+padding.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import numpy as np
 from data.config import DataConfig
 from data.kinds.modality import Modality, blank
 from data.kinds.rows import empty_decoder, empty_rows, write_medium
+from data.planning.lanes import by_encoder, number_of
 from data.planning.packing import Capacity
 from data.planning.stream import Placement, Skip, runs_of_plan
 from data.processing.processor import Processor
-from data.sample import DataError, Example, LengthError, Medium, SampleError
+from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError
 from data.sources.source import Source
 
 Batch = dict[str, Any]
@@ -31,7 +33,7 @@ Rows = Mapping[str, Sequence[int]]
 
 
 def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
-    """Check which global rows of each tower a process asks for.
+    """Check the global rows of each tower that a process asks for.
 
     Raises:
         ValueError: a tower is missing or unknown, or a row is out of range or repeated.
@@ -48,9 +50,9 @@ class BatchArrays:
     """The arrays of some rows, empty at first.
 
     Args:
-        rows: of each tower.
-        modalities: of the encoders.
-        capacity: of a row.
+        rows: global rows of each tower.
+        modalities: modalities of all lanes of the encoders, by name.
+        capacity: capacity of a row.
     """
 
     def __init__(self, rows: Rows, modalities: Mapping[str, Modality], capacity: Capacity) -> None:
@@ -69,14 +71,14 @@ class BatchArrays:
         return placement.row in self._local["decoder"]
 
     def wanted_media(self, placement: Placement) -> Iterator[tuple[str, int]]:
-        """Encoder and number of the media of a sample whose rows are among these."""
+        """Lane and number in it of the media of a sample whose rows are among these."""
         for name, media in placement.media.items():
             for number, (row, _, _) in enumerate(media):
                 if row in self._local[name]:
                     yield name, number
 
     def write_text(self, placement: Placement, example: Example) -> None:
-        """Write a sample into its decoder row, and where its media land."""
+        """Write a sample into its decoder row, with the places where its media land."""
         row, decoder = self._local["decoder"][placement.row], self.batch["decoder"]
         _write_text(decoder, row, placement, example)
         for name, runs in runs_of_plan([placement], self._capacity.modalities).items():
@@ -86,7 +88,7 @@ class BatchArrays:
                 decoder["media"][name][row, token : token + count] = index
 
     def write_medium(self, placement: Placement, name: str, number: int, medium: Medium) -> None:
-        """Write one medium of a sample into its encoder row."""
+        """Write one medium of a sample into its row of lane `name`."""
         row, start, segment = placement.media[name][number]
         local = self._local[name][row]
         encoder = self.batch["encoders"][name]
@@ -96,14 +98,14 @@ class BatchArrays:
 class Assembler:
     """Reads the samples of some rows and writes them into arrays.
 
-    By default a process reads every sample that has a part in any of its rows, and all of it, so
-    that two processes with parts of one bad sample both leave the same hole.
+    By default a process reads the whole of every sample that has a part in any of its rows, so that
+    two processes with parts of one bad sample both leave the same hole.
 
     Args:
         rows: global rows of each tower that this process holds.
-        apart: media lie in rows of their own. A process then reads the texts of its decoder rows
-            and the media of its encoder rows, each of which no other process reads. In the place of
-            a medium that turns out bad is a blank one.
+        apart: whether media are in rows of their own. A process then reads the texts of its decoder
+            rows and the media of its encoder rows, and no other process reads them. A bad medium is
+            replaced by a blank one.
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class Assembler:
     def __call__(
         self, placements: Sequence[Placement], capacity: Capacity, reserve: int | None = None
     ) -> tuple[Batch, tuple[Skip, ...]]:
-        """The batch, and the samples that turned out bad when read (they leave holes).
+        """The batch, and the samples that turned out bad when read, which leave holes.
 
         With `reserve`, examples end where the answer begins, and the last `reserve` positions of
         each placement are left free (segment and positions set, padding tokens).
@@ -155,12 +157,14 @@ class Assembler:
         skipped.append((error.name, error.fault))
 
     def _check_unchanged(self, placement: Placement, error: LengthError) -> None:
-        """Tell a sample whose header lies, which is bad, from one that is another one now.
+        """Distinguish a sample whose header is wrong, a bad sample, from one that has changed.
 
         Raises:
-            DataError: it has other lengths now; so may many, and plans made from them be wrong.
+            DataError: the sample has other lengths than measured; others may too, and plans would
+                be wrong.
         """
-        if self._processor.measure(self._source[placement.index]) != placement.lengths:
+        lengths = self._by_encoder(placement)
+        if self._processor.measure(self._source[placement.index]) != lengths:
             raise DataError(
                 f"{error}; the data have changed since their lengths were measured: delete the "
                 "folder lengths-* beside them (or in data.lengths_folder)"
@@ -173,8 +177,8 @@ class Assembler:
         media: Sequence[tuple[str, int]],
         reserve: int | None,
     ) -> None:
-        """Read a whole sample and write what lies in rows of this process."""
-        sample, lengths = self._source[placement.index], placement.lengths
+        """Read a whole sample and write its parts in rows of this process."""
+        sample, lengths = self._source[placement.index], self._by_encoder(placement)
         if reserve is None:
             example = self._processor.process(sample, lengths)
         else:
@@ -183,31 +187,43 @@ class Assembler:
         if arrays.wants_text(placement):
             arrays.write_text(placement, example)
         for name, number in media:
-            arrays.write_medium(placement, name, number, example.media[name][number])
+            encoder, own = self._of_encoder(placement, name, number)
+            arrays.write_medium(placement, name, number, example.media[encoder][own])
 
     def _write_parts(
         self, arrays: BatchArrays, placement: Placement, media: Sequence[tuple[str, int]]
     ) -> None:
-        """Write what lies in rows of this process, and read no more than that.
+        """Read and write only the parts in rows of this process.
 
         Raises:
-            SampleError: for the first bad part, after all have been written.
+            SampleError: a part is bad; raised for the first one after all have been written.
         """
-        sample, lengths = self._source[placement.index], placement.lengths
+        sample, lengths = self._source[placement.index], self._by_encoder(placement)
         if arrays.wants_text(placement):
             arrays.write_text(placement, self._processor.text(sample, lengths))
         errors = []
         for name, number in media:
+            encoder, own = self._of_encoder(placement, name, number)
             try:
-                medium = self._processor.medium(sample, name, number, lengths)
+                medium = self._processor.medium(sample, encoder, own, lengths)
             except SampleError as error:
                 errors.append(error)
                 modality = self._processor.modalities[name]
-                length, grid = lengths.media[name][number], modality.grids(lengths)[number]
+                grid = modality.grids(placement.lengths)[number]
+                length = placement.lengths.media[name][number]
                 medium = blank(modality, length, grid)
             arrays.write_medium(placement, name, number, medium)
         if errors:
             raise errors[0]
+
+    def _by_encoder(self, placement: Placement) -> Lengths:
+        """Lengths of a sample as the processor knows them."""
+        return by_encoder(placement.lengths, self._processor.modalities.values())
+
+    def _of_encoder(self, placement: Placement, lane: str, number: int) -> tuple[str, int]:
+        """The encoder of a medium of a lane, and the number of the medium among all of its own."""
+        encoder = self._processor.modalities[lane].encoder
+        return encoder, number_of(placement.lengths, lane, number)
 
 
 def _write_text(decoder: Batch, row: int, placement: Placement, example: Example) -> None:

@@ -19,10 +19,10 @@ from data.sources.source import Source
 
 @dataclass(frozen=True)
 class Slot:
-    """Where the answer of sample `index` goes: positions `start` to `start + reserve` of `row`.
+    """The place of the answer of sample `index`: positions `start` to `start + reserve` of `row`.
 
-    The logits at `start - 1` predict the answer's first token. encoders: those that the sample has
-    media for.
+    The logits at `start - 1` predict the answer's first token. encoders: encoders of the sample's
+    media.
     """
 
     index: int
@@ -59,8 +59,8 @@ def prompt_batches(
     """Prompts of samples 0..limit-1, each exactly once, oldest first; the last batch is padded.
 
     A segment is a prompt followed by `reserve` free positions, which have its segment id and
-    running positions but padding tokens; they are behind the prompt, so causal attention does not
-    see them until they are filled.
+    running positions but padding tokens; they follow the prompt, so causal attention does not see
+    them until they are filled.
 
     Raises:
         ValueError: `reserve` below 1. DataError, SampleError: as `Loader`.
@@ -71,7 +71,8 @@ def prompt_batches(
     for batch, placed, skipped in _passed(
         source, config, capacity, heldout_indices(source, limit), measure, assemble
     ):
-        yield PromptBatch(batch, tuple(_slot(p, reserve) for p in placed), skipped)
+        slots = tuple(_slot(p, reserve, processor) for p in placed)
+        yield PromptBatch(batch, slots, skipped)
 
 
 def example_batches(
@@ -102,11 +103,11 @@ def check_heldout(
 ) -> None:
     """Measure samples as `prompt_batches` does, or, without `reserve`, as `example_batches`.
 
-    Unusable ones that are skipped are no error, as long as there is one that can be used.
+    Skipped unusable samples are no error, as long as one sample can be used.
 
     Raises:
-        SampleError: one cannot be used, with `data.on_error: raise`.
-        DataError: none can be used.
+        SampleError: a sample cannot be used, with `data.on_error: raise`.
+        DataError: no sample can be used.
     """
     capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
     whole = _examples(source, processor, capacity)
@@ -129,12 +130,12 @@ def check_heldout(
 
 
 def heldout_indices(source: Source, limit: int | None) -> range:
-    """Of the first `limit` samples, or of all."""
+    """Indices of the first `limit` samples, or of all."""
     return range(len(source) if limit is None else min(limit, len(source)))
 
 
 def by_member(source: Source, indices: Sequence[int]) -> dict[str, list[int]]:
-    """`indices` by the member of a mixture that they are of; of another source under ""."""
+    """`indices` by the member of a mixture that holds them; under "" for another source."""
     if not isinstance(source, Mixture):
         return {"": list(indices)}
     groups: dict[str, list[int]] = {name: [] for name in source.members}
@@ -207,13 +208,15 @@ def _examples(source: Source, processor: Processor, capacity: Capacity) -> Calla
 def _fitting(
     source: Source, capacity: Capacity, index: int, lengths: Lengths, how: str = ""
 ) -> Lengths:
-    """`lengths`, if a row can hold them."""
+    """`lengths` by lane, if a row can hold them."""
+    lengths = capacity.by_lane(lengths)
     if misfit := capacity.misfit(lengths):
         raise SampleError(source.name(index), Fault(misfit.kind, f"{how}{misfit}"))
     return lengths
 
 
-def _slot(placement: Placement, reserve: int) -> Slot:
+def _slot(placement: Placement, reserve: int, processor: Processor) -> Slot:
     start = placement.start + placement.lengths.tokens - reserve
-    encoders = tuple(name for name, media in placement.media.items() if media)
+    lanes = (processor.modalities[name] for name, media in placement.media.items() if media)
+    encoders = tuple(dict.fromkeys(lane.encoder for lane in lanes))
     return Slot(placement.index, placement.row, start, encoders)

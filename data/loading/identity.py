@@ -1,9 +1,9 @@
-"""Which data a run has been trained on: enough of every source to notice that it is another.
+"""Identity of the data that a run was trained on, so that a change of the data is noticed.
 
 A position of the stream means a sample only as long as the source is the same, and a sample the
-same tokens only as long as the tokenizer is. Local files count by their names, sizes and contents,
-of large files by samples of the contents, and not by folder or time: a copy elsewhere is the same
-data. Files behind URLs count by what their store says of them.
+same tokens only as long as the tokenizer is. Local files are identified by their names, sizes and
+contents (large files by parts of their contents), and not by folder or time: a copy elsewhere is
+the same data. Files behind URLs are identified by the size and stamp that their store reports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from data.sources.mixture import Mixture
 from data.sources.source import Source
 from data.text.tokenizer import BUILT_IN
 
-#: Bytes of one look into a file, looks into a file, and files that are looked into.
+#: Bytes of one probe of a file, probes of a file, and files that are probed.
 _LOOK, _LOOKS, _FILES = 2**16, 32, 256
 
 
@@ -33,10 +33,10 @@ _PROCESSING = ("data.processor", "data.tokenizer")
 
 
 class Identity(BaseModel):
-    """A source, or the tokenizer, as it was when a run read it.
+    """Identity of a source, or of the tokenizer, when a run read it.
 
-    samples: in it; files, bytes: that it is read from, 0 for what is made and for a tokenizer;
-    digest: of all that tells one from another.
+    samples: number of its samples; files, bytes: number and size of its files, 0 for generated
+    samples and for a tokenizer; digest: digest of all that identifies it.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -46,7 +46,7 @@ class Identity(BaseModel):
     digest: str
 
     def differences(self, now: Identity) -> list[str]:
-        """What has changed: `300 -> 120 samples`."""
+        """The changes as texts: `300 -> 120 samples`."""
         old, new = self.model_dump(exclude={"digest"}), now.model_dump()
         counts = [f"{old[key]} -> {new[key]} {key}" for key in old if old[key] != new[key]]
         return counts or ["other contents"] * (self.digest != now.digest)
@@ -91,13 +91,19 @@ def processing(config: DataConfig) -> dict[str, Identity]:
     return {name: Identity(samples=0, files=0, bytes=0, digest=digest)}
 
 
+def check_same_processing(before: Identities, config: DataConfig) -> list[str]:
+    """As `check_same_data`, for the tokenizer or processor alone."""
+    known = {name: own for name, own in before.items() if name in _PROCESSING}
+    return check_same_data(known, processing(config), config) if known else []
+
+
 def check_same_data(before: Identities, now: Identities, config: DataConfig) -> list[str]:
-    """What differs between the data of a run and those it would go on with, a line a source.
+    """Differences between the data of a run and those of its continuation, a line for each source.
 
     Raises:
-        DataError: something does, and `data.accept_changes` does not allow it.
+        DataError: there are differences, and `data.accept_changes` does not allow them.
     """
-    if before.keys().isdisjoint(_PROCESSING):  # of a version that did not note it
+    if before.keys().isdisjoint(_PROCESSING):  # a version that did not note the processing
         now = {name: own for name, own in now.items() if name not in _PROCESSING}
     lines = [f"{name}: was not there before" for name in sorted(now.keys() - before.keys())]
     lines += [f"{name}: is no longer there" for name in sorted(before.keys() - now.keys())]
@@ -129,7 +135,7 @@ def _digest(files: Sequence[File]) -> str:
 
 
 def _looks(size: int) -> list[int]:
-    """Where a file is looked at: everywhere, if it is small."""
+    """Starts of the probes of a file, which cover it if it is small."""
     if size <= _LOOK * _LOOKS:
         return list(range(0, size, _LOOK))
     places: list[int] = np.linspace(0, size - _LOOK, _LOOKS).astype(int).tolist()

@@ -1,19 +1,18 @@
 """The loader: plans -> samples -> batches as one Grain pipeline.
 
-    StepPlans (custom IterDataset) -> map(assemble) -> thread prefetch     data.workers: 0
-                                                    -> mp_prefetch         data.workers: N
+    plans (custom IterDataset) -> map(assemble) -> thread prefetch     data.workers: 0
+                                                -> mp_prefetch         data.workers: N
 
-Worker k of N makes every plan (from measurements, cheap) and assembles steps k, k + N, ...; Grain
-hands the steps out in turn, so the batches are the same for any number of workers. Each step
-carries the state after it: that, and not Grain's own state, is what a checkpoint saves, and where
-new workers go on if one dies.
+Worker k of N makes every plan (from measurements, cheap) and assembles microbatches k,
+k + N, ...; Grain hands them out in turn, so the batches are the same for any number of workers.
+Each microbatch carries the state after it: a checkpoint saves that state, and not Grain's own, and
+new workers go on from it if one dies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 import grain
@@ -29,9 +28,9 @@ from data.planning.stream import (
     NO_CONSUMER,
     Consumer,
     LoaderState,
+    MicrobatchPlan,
     Planner,
     Skip,
-    StepPlan,
     runs_of_plan,
     used_lengths,
 )
@@ -41,14 +40,14 @@ from data.sources.source import Source
 
 
 @dataclass(frozen=True)
-class StepStats:
-    """The global step, the same on all hosts.
+class MicrobatchStats:
+    """Statistics of a global microbatch, the same on all hosts.
 
-    samples: placed; used, capacity: positions per modality ("tokens" and each encoder);
+    samples: number of placed samples; used, capacity: positions per modality ("tokens" and each
     lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays; loads: forward
     FLOPs of every row per tower, as packed and as balanced; dearest: per tower, the work of the
     dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
-    another host; seconds: that planning took; sent: bytes that hosts have sent each other, of
+    another host; seconds: duration of planning; sent: bytes that hosts have sent each other, of
     samples that one has read for another (`data.lengths: on_read`).
     """
 
@@ -69,15 +68,16 @@ class StepStats:
 
 
 @dataclass(frozen=True)
-class Step:
-    """What the training loop takes: see `data.loading.assemble` for the batch.
+class Microbatch:
+    """One microbatch, of which a train step takes `train.accumulate`.
 
-    skipped: samples found unusable in making this step (at planning: reported by every host; at
-    reading: by the hosts that read them); state: continues after this step.
+    batch: see `data.loading.assemble`; stats: of the global microbatch; skipped: samples found
+    unusable in making it (at planning: reported by every host; at reading: by the hosts that read
+    them); state: continues after it.
     """
 
     batch: Batch
-    stats: StepStats
+    stats: MicrobatchStats
     skipped: tuple[Skip, ...]
     state: LoaderState
 
@@ -89,14 +89,14 @@ class _PlanIterator(Unseekable):
         super().__init__()
         self._planner, self._ahead, self._stride = planner, offset, stride
 
-    def make(self) -> StepPlan:
+    def make(self) -> MicrobatchPlan:
         for _ in range(self._ahead):
             self._planner.plan()
         self._ahead = self._stride - 1
         return self._planner.plan()
 
 
-class _StepPlans(Sliced):
+class _MicrobatchPlans(Sliced):
     """The stream of plans."""
 
     def __init__(
@@ -116,33 +116,33 @@ class _StepPlans(Sliced):
 
 
 class _Assemble:
-    """The map of the pipeline: a plan to a step."""
+    """The map of the pipeline: a plan to a microbatch."""
 
     def __init__(self, assembler: Assembler, config: DataConfig) -> None:
         self._assembler, self._config = assembler, config
 
-    def __call__(self, plan: StepPlan) -> dict[str, Any]:
-        # A dict and not a Step: Grain moves arrays through shared memory only if it sees them.
+    def __call__(self, plan: MicrobatchPlan) -> dict[str, Any]:
+        # A dict: Grain moves arrays through shared memory only if it sees them.
         batch, bad = self._assembler(plan.placements, plan.capacity)
         if self._config.balance == "per_phase":
             batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
-        stats = step_stats(plan, self._config.rows)
+        stats = microbatch_stats(plan, self._config.rows)
         return {"batch": batch, "rest": _Rest(stats, plan.skipped + bad, plan.state)}
 
 
 @dataclass(frozen=True)
 class _Rest:
-    stats: StepStats
+    stats: MicrobatchStats
     skipped: tuple[Skip, ...]
     state: LoaderState
 
 
-def step_stats(plan: StepPlan, rows: int, sent: int = 0) -> StepStats:
-    """Statistics of the global step of `rows` rows from its plan, and the bytes sent for it."""
+def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> MicrobatchStats:
+    """Statistics of the global microbatch of `rows` rows from its plan and the bytes sent."""
     lengths = used_lengths(plan.placements, plan.capacity.modalities)
     used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
     total = {name: rows * plan.capacity.limit(name) for name in used}
-    return StepStats(
+    return MicrobatchStats(
         len(plan.placements),
         used,
         total,
@@ -155,8 +155,8 @@ def step_stats(plan: StepPlan, rows: int, sent: int = 0) -> StepStats:
     )
 
 
-class StepLoader(Iterator[Step]):
-    """Endless iterator over training steps, to be closed (or use `with`)."""
+class MicrobatchLoader(Iterator[Microbatch]):
+    """Endless iterator over microbatches, to be closed (or use `with`)."""
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
@@ -165,24 +165,19 @@ class StepLoader(Iterator[Step]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 
-class Loader(StepLoader):
-    """Steps of samples whose lengths are known beforehand; resumable.
+class Loader(MicrobatchLoader):
+    """Microbatches of samples whose lengths are known beforehand; resumable.
 
     rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
     "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. consumer:
     what the batches are for. lengths: of the samples; by default those kept beside the data.
 
     With `data.balance: per_phase` batches list `runs`: by encoder, which outputs land where, of all
-    rows of the step (`data.planning.stream.runs_of_plan`).
+    rows of the microbatch (`data.planning.stream.runs_of_plan`).
 
     Raises:
         DataError: budgets that do not fit the encoders, an unusable source, a state of another
@@ -209,28 +204,28 @@ class Loader(StepLoader):
         lengths = lengths or open_lengths(source, processor, config)
         self._workers, self._state = config.workers, state
 
-        def steps(_: int) -> grain.IterDataset:
-            plans = _StepPlans(source, lengths, config, capacity, self._state, consumer)
+        def microbatches(_: int) -> grain.IterDataset:
+            plans = _MicrobatchPlans(source, lengths, config, capacity, self._state, consumer)
             return plans.map(_Assemble(assembler, config))
 
-        self._steps = Prefetched(steps, config.workers, config.prefetch)
+        self._microbatches = Prefetched(microbatches, config.workers, config.prefetch)
 
-    def __next__(self) -> Step:
-        element = next(self._steps)
+    def __next__(self) -> Microbatch:
+        element = next(self._microbatches)
         batch, rest = element["batch"], element["rest"]
         if self._workers:
-            # Grain unmaps shared memory with its array; what JAX may alias must not live there.
+            # Grain unmaps shared memory with its array; arrays that JAX may alias must be copies.
             batch = _copied(batch)
         self._state = rest.state
-        return Step(batch, rest.stats, rest.skipped, rest.state)
+        return Microbatch(batch, rest.stats, rest.skipped, rest.state)
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
-        self._steps.close()
+        self._microbatches.close()
 
 
 def state_of(state: LoaderState | None, seed: int) -> LoaderState:
-    """Where to begin.
+    """The state to begin from, by default the start of `seed`.
 
     Raises:
         DataError: `state` is of another seed.

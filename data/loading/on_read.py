@@ -1,12 +1,12 @@
-"""Steps of samples whose lengths are known only once they are read (`data.lengths: on_read`).
+"""Microbatches of samples whose lengths are known once they are read (`data.lengths: on_read`).
 
 Each host reads every n-th sample of the stream, ahead of its turn. The hosts tell each other the
-lengths of new samples, make the same plan from them, and send each other what lies in rows of
-others, and only that::
+lengths of new samples, make the same plan from them, and send each other only the parts in rows of
+others::
 
     read (Grain) -> lengths to all hosts -> plan -> parts to the hosts of their rows -> arrays
 
-The parts of a step are on their way while the step before is taken.
+The parts of a microbatch are on their way while the microbatch before it is taken.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from data.faults import Fault, FaultKind
 from data.kinds.modality import Modality
 from data.kinds.rows import WORD, Words, medium_of, medium_words, words_of
 from data.loading.assemble import BatchArrays, Rows, check_rows
-from data.loading.loader import Step, StepLoader, state_of, step_stats
+from data.loading.loader import Microbatch, MicrobatchLoader, microbatch_stats, state_of
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
+from data.planning.lanes import number_of
 from data.planning.packing import make_capacity
 from data.planning.stream import (
     Consumer,
     LoaderState,
+    MicrobatchPlan,
     Placement,
     Planner,
-    StepPlan,
     runs_of_plan,
     stream,
 )
@@ -58,16 +59,16 @@ class Cluster(Protocol):
         """Number of hosts."""
 
     def gather(self, numbers: Words) -> Callable[[], list[Words]]:
-        """Begin to tell all hosts `numbers`; what each host has told, once it is asked for."""
+        """Begin to send `numbers` to all hosts; the result waits for the numbers of each host."""
 
     def exchange(
         self, parts: Sequence[Words], sizes: NDArray[np.int64]
     ) -> Callable[[], list[Words]]:
-        """Begin to send `parts[j]` to host j; what each host has sent, once it is asked for.
+        """Begin to send `parts[j]` to host j; the result waits for the parts from each host.
 
         Args:
-            parts: of every host; nothing for this one.
-            sizes: words from host i to host j, `[i, j]`, the same on all hosts.
+            parts: parts for every host; empty for this one.
+            sizes: `[i, j]`: number of words from host i to host j, the same on all hosts.
         """
 
 
@@ -77,13 +78,13 @@ class Alone:
     index, count = 0, 1
 
     def gather(self, numbers: Words) -> Callable[[], list[Words]]:
-        """Its own."""
+        """The host's own numbers."""
         return lambda: [numbers]
 
     def exchange(
         self, parts: Sequence[Words], sizes: NDArray[np.int64]
     ) -> Callable[[], list[Words]]:
-        """Nothing."""
+        """Nothing is sent."""
         return lambda: list(parts)
 
 
@@ -103,9 +104,9 @@ class _PlaceIterator(Unseekable):
 
 
 class _Places(Sliced):
-    """What one host reads: its share of the samples carried over, then of all that follow.
+    """Places of the samples that one host reads: its share of carried samples, then of new ones.
 
-    Its first `taken` have been read.
+    The first `taken` places have been read.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class _Reader:
 
 
 class _Held:
-    """Samples that this host has read and that wait for their step; tells the others of them."""
+    """Samples that this host has read and that wait to be placed; tells the others of them."""
 
     def __init__(
         self, reads: Iterator[_Read], cluster: Cluster, modalities: Sequence[Modality]
@@ -160,17 +161,17 @@ class _Held:
         self.examples: dict[int, Example] = {}
 
     def ask(self, positions: Sequence[int]) -> None:
-        """Begin to find out the lengths at `positions`, which will be needed next."""
+        """Begin to exchange the lengths at `positions`, which are needed next."""
         self._asked = list(positions), self._begin(positions)
 
     def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | Fault]:
-        """Lengths of samples at (stream position, index), whoever has read them."""
+        """Lengths of samples at (stream position, index), from the hosts that have read them."""
         positions = [position for position, _ in places]
         asked, answer = self._asked
         self._asked = ([], list)
         told = (answer if asked == positions else self._begin(positions))()
         words = [iter(own.tolist()) for own in told]
-        # Each host has told of its samples in their order.
+        # Each host has sent the lengths of its samples in their order.
         return [_decoded(words[p % self._cluster.count], self._modalities) for p in positions]
 
     def _begin(self, positions: Sequence[int]) -> Callable[[], list[Words]]:
@@ -190,8 +191,8 @@ class _Held:
 
 
 def _encoded(found: Example | Fault, modalities: Sequence[Modality]) -> list[int]:
-    """Lengths as numbers: tokens, and of every encoder a count, lengths, starts and, of media
-    that have them, grids; or a reason.
+    """Lengths as numbers: tokens, and for every encoder a count, lengths, starts and, if its media
+    have them, grids; or a reason.
     """
     if isinstance(found, Fault):
         text = found.text.encode()
@@ -227,21 +228,21 @@ def _decoded(words: Iterator[int], modalities: Sequence[Modality]) -> Lengths | 
 
 @dataclass(frozen=True)
 class _Part:
-    """The text (no encoder) or one medium of a sample, and from which host to which it goes."""
+    """The text (no lane) or one medium of a sample, and from which host to which it goes."""
 
     placement: Placement
-    encoder: str | None
+    lane: str | None
     number: int
     sender: int
     receiver: int
 
 
 class _Parts:
-    """What the hosts send each other for a plan.
+    """The parts that hosts send each other for a plan.
 
     Args:
-        rows: of every host.
-        processor: knows the shapes of media.
+        rows: rows of every host.
+        processor: processor, which knows the shapes of media.
     """
 
     def __init__(self, rows: Sequence[Rows], processor: Processor) -> None:
@@ -252,8 +253,8 @@ class _Parts:
                 for row in numbers:
                     self._owners[tower, row].append(host)
 
-    def of(self, plan: StepPlan) -> Iterator[_Part]:
-        """All parts of a plan, those among them that stay where they are."""
+    def of(self, plan: MicrobatchPlan) -> Iterator[_Part]:
+        """All parts of a plan, also those that stay on their host."""
         for p in plan.placements:
             sender = p.position % self._hosts
             for host in self._owners["decoder", p.row]:
@@ -264,33 +265,34 @@ class _Parts:
                         yield _Part(p, name, number, sender, host)
 
     def arrays(self, part: _Part, example: Example) -> list[NDArray[Any]]:
-        """What a part is made of, in words of four bytes."""
-        if part.encoder is None:
+        """The arrays of a part, of words of four bytes."""
+        if part.lane is None:
             return [example.tokens, example.targets, example.loss_weight]
-        modality = self._processor.modalities[part.encoder]
-        return [medium_words(modality, example.media[part.encoder][part.number])]
+        modality = self._processor.modalities[part.lane]
+        number = number_of(part.placement.lengths, part.lane, part.number)
+        return [medium_words(modality, example.media[modality.encoder][number])]
 
     def size(self, part: _Part) -> int:
         """Words of a part."""
         lengths = part.placement.lengths
-        if part.encoder is None:
+        if part.lane is None:
             return 3 * lengths.tokens
         return words_of(*self._form(part))
 
     def _form(self, part: _Part) -> tuple[Modality, int, Size]:
-        """The encoder of a medium, its input positions and its grid."""
-        assert part.encoder is not None
-        modality, lengths = self._processor.modalities[part.encoder], part.placement.lengths
-        count = lengths.media[part.encoder][part.number]
+        """The lane of a medium, its input positions and its grid."""
+        assert part.lane is not None
+        modality, lengths = self._processor.modalities[part.lane], part.placement.lengths
+        count = lengths.media[part.lane][part.number]
         return modality, count, modality.grids(lengths)[part.number]
 
     def write(self, arrays: BatchArrays, part: _Part, words: Words) -> None:
         """Write a part that has been sent as `words`."""
         lengths = part.placement.lengths
-        if part.encoder is not None:
+        if part.lane is not None:
             modality, count, grid = self._form(part)
             medium = medium_of(modality, words, count, grid)
-            arrays.write_medium(part.placement, part.encoder, part.number, medium)
+            arrays.write_medium(part.placement, part.lane, part.number, medium)
             return
         tokens, targets, weight = words.reshape(3, lengths.tokens)
         example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts)
@@ -302,27 +304,27 @@ class _Parts:
 
 @dataclass(frozen=True)
 class _Sent:
-    """A step whose parts are on their way: those of this host, and those that others send it.
+    """A microbatch whose parts are on their way: those of this host, and those that others send.
 
-    size: of what all hosts send, in bytes.
+    size: bytes that all hosts send.
     """
 
-    plan: StepPlan
+    plan: MicrobatchPlan
     own: Mapping[int, Example]
     parts: Sequence[_Part]
     received: Callable[[], list[Words]]
     size: int
 
 
-class ReadingLoader(StepLoader):
-    """Steps of samples that are measured when they are read; resumable on any number of hosts.
+class ReadingLoader(MicrobatchLoader):
+    """Microbatches of samples measured when they are read; resumable on any number of hosts.
 
     Its batches are those of `Loader`, but for samples that turn out bad when they are read: here
     that happens before they are planned, so that they leave no hole.
 
     Args:
-        source, processor, config, seed, state, consumer: as of `Loader`.
-        rows: of every host.
+        source, processor, config, seed, state, consumer: as in `Loader`.
+        rows: rows of every host.
         cluster: the hosts.
 
     Raises:
@@ -343,9 +345,8 @@ class ReadingLoader(StepLoader):
         state = state_of(state, seed)
         if not len(source):
             raise DataError("the data source is empty")
-        encoders = list(processor.modalities)
         for own in rows:
-            check_rows(own, encoders, config.rows)
+            check_rows(own, list(processor.modalities), config.rows)
         self._config, self._processor, self._cluster = config, processor, cluster
         self._rows, self._parts = rows[cluster.index], _Parts(rows, processor)
 
@@ -353,20 +354,19 @@ class ReadingLoader(StepLoader):
             places = _Places(source, state, cluster.index, cluster.count, taken)
             return places.map(_Reader(source, processor))
 
-        # A step holds many samples: as many of them are made ahead as a step takes.
+        # A step holds many samples: `data.prefetch` counts steps, Grain's buffer samples.
         wanted = config.prefetch * config.pool(consumer.microbatches)
         ahead = wanted // (cluster.count * max(1, config.workers)) + 1
         self._reads = Prefetched(reads, config.workers, ahead)
-        modalities = tuple(processor.modalities.values())
-        self._held = _Held(self._reads, cluster, modalities)
-        capacity = make_capacity(config.budgets, modalities)
+        self._held = _Held(self._reads, cluster, tuple(processor.encoders.values()))
+        capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
         begin = replace(state, done=0)
         self._planner = Planner(source, self._held, config, capacity, begin, consumer)
         self._sent: _Sent | None = None
         for _ in range(state.done):
             self._forget(self._planner.plan())
 
-    def __next__(self) -> Step:
+    def __next__(self) -> Microbatch:
         sent = self._sent or self._send(self._planner.plan())
         self._sent = self._send(self._planner.plan())
         return self._received(sent)
@@ -376,8 +376,8 @@ class ReadingLoader(StepLoader):
         self._reads.close()
         self._sent = None
 
-    def _send(self, plan: StepPlan) -> _Sent:
-        """Begin to send what others need, and to ask for the lengths of the next samples."""
+    def _send(self, plan: MicrobatchPlan) -> _Sent:
+        """Begin to send the parts that others need, and to exchange the next samples' lengths."""
         index, hosts = self._cluster.index, self._cluster.count
         parts, own = list(self._parts.of(plan)), self._forget(plan)
         sizes = np.zeros((hosts, hosts), np.int64)
@@ -398,19 +398,19 @@ class ReadingLoader(StepLoader):
         arrays = self._parts.arrays(part, own[part.placement.position])
         return np.concatenate([array.ravel().view(np.int32) for array in arrays])
 
-    def _forget(self, plan: StepPlan) -> dict[int, Example]:
+    def _forget(self, plan: MicrobatchPlan) -> dict[int, Example]:
         """Samples of a plan that this host has held until now."""
         positions = [p.position for p in plan.placements]
         held, waiting = self._held.examples, self._planner.waiting
         own = {position: held.pop(position) for position in positions if position in held}
-        # What fits in no row has been read in vain.
+        # Samples that fit in no row are dropped.
         for position in [p for p in held if p < self._planner.state.position]:
             if position not in waiting:
                 del held[position]
         return own
 
-    def _received(self, sent: _Sent) -> Step:
-        """The step of parts that have arrived."""
+    def _received(self, sent: _Sent) -> Microbatch:
+        """The microbatch of parts that have arrived."""
         plan, words = sent.plan, sent.received()
         arrays = BatchArrays(self._rows, self._processor.modalities, plan.capacity)
         taken = [0] * self._cluster.count
@@ -425,4 +425,6 @@ class ReadingLoader(StepLoader):
         batch = arrays.batch
         if self._config.balance == "per_phase":
             batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
-        return Step(batch, step_stats(plan, self._config.rows, sent.size), plan.skipped, plan.state)
+        return Microbatch(
+            batch, microbatch_stats(plan, self._config.rows, sent.size), plan.skipped, plan.state
+        )

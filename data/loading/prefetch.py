@@ -17,25 +17,25 @@ from data.sample import DataError
 
 logger = logging.getLogger(__name__)
 
-#: Times that workers are started again after one of them has died.
+#: Most restarts of the workers after one of them has died.
 RESTARTS = 3
-#: Elements without a death, after which those before are forgotten.
+#: Number of elements without a death after which earlier deaths no longer count.
 FORGIVEN = 1000
-#: What Grain says of a worker that is gone.
+#: Grain's message for a dead worker.
 _DIED = re.compile(r"Worker process was terminated unexpectedly with exit code (-?\d+)")
 
 
 class Prefetched(Iterator[Any]):
     """The elements of a Grain data set, made ahead; close it.
 
-    A worker process that dies, as by the kernel's hand when memory runs out, takes no element with
-    it: all workers are started again and go on behind the last element that has been taken.
+    No element is lost if a worker process dies, say because memory runs out: all workers are
+    started again and continue after the last element that has been taken.
 
     Args:
-        elements: the data set without its first elements, as many as have been taken; worker k of N
+        elements: the data set without as many first elements as have been taken; worker k of N
             makes its elements k, k + N, ...
-        workers: processes; 0 for a thread of this one.
-        ahead: elements made ahead, by each worker.
+        workers: number of processes; 0 for a thread of this one.
+        ahead: number of elements that each worker makes ahead.
 
     Raises (from `next`):
         DataError: workers died more often than `RESTARTS` times.
@@ -45,7 +45,7 @@ class Prefetched(Iterator[Any]):
         self, elements: Callable[[int], grain.IterDataset], workers: int, ahead: int
     ) -> None:
         if workers and not flags.FLAGS.is_parsed():
-            # Grain's worker processes read absl flags, which nobody parses in this program.
+            # Grain's worker processes read absl flags, which this program does not parse.
             flags.FLAGS.mark_as_parsed()
         self._elements, self._workers, self._ahead = elements, workers, ahead
         self._taken, self._deaths, self._last_death = 0, 0, 0
@@ -82,10 +82,10 @@ class Prefetched(Iterator[Any]):
             return element
 
     def _go_on(self, error: RuntimeError) -> None:
-        """Start the workers again, if it is the death of one that is told.
+        """Start the workers again after the death of one.
 
         Raises:
-            RuntimeError: it is something else. DataError: it was one death too many.
+            RuntimeError: `error` has another cause. DataError: too many workers died.
         """
         died = _DIED.search(str(error))
         if died is None:
@@ -139,7 +139,7 @@ class Sliced(grain.IterDataset):
 
 
 class Unseekable(grain.DatasetIterator):
-    """An iterator whose place Grain's prefetching may ask for, but not change."""
+    """An iterator whose state Grain's prefetching may read, but not set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,17 +155,17 @@ class Unseekable(grain.DatasetIterator):
         raise NotImplementedError
 
     def get_state(self) -> dict[str, Any]:
-        """Only Grain's own prefetching asks; resuming goes through `LoaderState`."""
+        """An empty state for Grain's prefetching; a run resumes from `LoaderState`."""
         return {"elements": self._count}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Refused: a new loader is how to go elsewhere."""
+        """Raises ValueError: a new loader starts elsewhere."""
         if state != self.get_state():
             raise ValueError("a loader does not seek; make a new one with `state`")
 
 
 def _leave_interrupts_to_the_parent() -> None:
-    """Ignore SIGINT in a worker process; nothing else, in any other.
+    """Ignore SIGINT in a worker process; do nothing in any other process.
 
     Ctrl-C reaches the parent and its workers at once. The parent may want to finish its step and
     to save, for which it needs batches; when it closes the loader, its workers end.

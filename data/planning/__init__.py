@@ -1,1 +1,1 @@
-"""What a step holds: from lengths to packed, dealt and balanced rows."""
+"""Contents of a step: from lengths of samples to packed, dealt and balanced rows."""

@@ -1,16 +1,19 @@
-"""Balancing: which rank gets which item, so that the heaviest rank is as light as can be.
+"""Balancing: which rank gets which item, so that the heaviest rank is as light as possible.
 
 OrchMLLM (arXiv 2503.23830), section 4: after a global batch has been drawn its items are dealt anew
-for every phase, which changes no result, as the gradient is a sum over the same samples. What
-ranks cost is counted in `data.planning.problem`.
+for every phase, which changes no result, as the gradient is a sum over the same samples. The cost
+of a rank is defined in `data.planning.problem`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import importlib
+import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +24,12 @@ from data.planning.problem import CostKind, Ints, Problem
 from data.sample import DataError
 
 _UNLIMITED = 2**62
-#: Ranks, from the lightest on, with which the heaviest tries to exchange items.
+#: Number of the lightest ranks with which the heaviest tries to exchange items.
 PARTNERS = 8
 
 
-#: Deals the items of a problem: the rank of each, -1 for one that has no room; or, for every rank,
-#: its items, all of which then have room.
+#: Deals the items of a problem: returns the rank of each, -1 for an item without room; or the list
+#: of items of every rank, which must hold all items.
 Algorithm = Callable[[Problem], Ints | Sequence[Sequence[int]]]
 
 
@@ -34,7 +37,7 @@ def lpt(problem: Problem) -> Ints:
     """Longest processing time first: each item, dearest first, to the lightest rank.
 
     For packed costs at most 4/3 - 1/(3 ranks) of the optimum (Graham, SIAM J. Appl. Math. 1969)
-    while no limit binds. Takes `items log ranks`.
+    while no limit binds. It takes O(items log ranks).
     """
     costs = problem.costs
     order = np.argsort(-costs, kind="stable")
@@ -72,10 +75,11 @@ def _lightest_first(costs: list[int], ranks: int) -> list[int]:
 
 
 def contiguous(problem: Problem) -> Ints:
-    """Runs of the items in order of length, the dearest run as cheap as can be.
+    """Runs of the items in order of length, such that the dearest run is as cheap as possible.
 
-    Exact for padded costs: an optimal deal is made of such runs (OrchMLLM, section 4.2). A binary
-    search on the cap; under a cap every rank, from the longest item on, takes as many as it may.
+    The result is optimal for padded costs: an optimal deal consists of such runs (OrchMLLM, section
+    4.2). The cap on costs is found by binary search; under a cap every rank, from the longest item
+    on, takes as many items as fit.
     """
     rank = np.full(len(problem.lengths), -1, np.int64)
     fitting = np.flatnonzero((problem.needs <= problem.limits).all(1))
@@ -86,21 +90,21 @@ def contiguous(problem: Problem) -> Ints:
 
 
 class _Runs:
-    """Runs of sorted items under a cap."""
+    """Runs of sorted items under a cap of their costs."""
 
     def __init__(self, problem: Problem, order: Ints) -> None:
         self._count, self._ranks = len(order), problem.ranks
-        linear, quadratic = (part[order] for part in problem.parts)
-        # The first of a run is its longest.
-        padded = linear * (problem.kind != "packed") + quadratic * (problem.kind == "padded")
-        packed = linear + quadratic - padded
+        linear, attention = (part[order] for part in problem.parts)
+        # The first item of a run is its longest.
+        padded = linear * (problem.kind != "packed") + attention * (problem.kind == "padded")
+        packed = linear + attention - padded
         self._longest, self._sums = padded, np.concatenate([[0], np.cumsum(packed)])
         needs = problem.needs[order]
         self._most = self._room(needs, problem.limits)
         self._bound = 0 if problem.limits else int(np.ceil(problem.bound))
 
     def _room(self, needs: Ints, limits: tuple[int, ...]) -> Ints:
-        """Where a run from every item on ends at the latest, for the limits' sake."""
+        """Latest end of a run that starts at each item, by the limits."""
         ends = np.full(self._count, self._count)
         for resource, limit in enumerate(limits):
             sums = np.concatenate([[0], np.cumsum(needs[:, resource])])
@@ -111,7 +115,7 @@ class _Runs:
         return self._longest[start] * (end - start) + self._sums[end] - self._sums[start]
 
     def _ends(self, cap: int) -> Ints:
-        """Where the longest run under `cap` from every item on ends."""
+        """End of the longest run under `cap` that starts at each item."""
         start = np.arange(self._count)
         low, high = start.copy(), self._most.copy()
         while True:
@@ -122,7 +126,7 @@ class _Runs:
                 return low
 
     def _walk(self, cap: int) -> tuple[list[int], int]:
-        """Starts of the runs under `cap`, and where the last one ends."""
+        """Starts of the runs under `cap`, and the end of the last one."""
         ends, start = self._ends(cap).tolist(), 0
         starts: list[int] = []
         while start < self._count and len(starts) < self._ranks and ends[start] > start:
@@ -131,7 +135,7 @@ class _Runs:
         return starts, start
 
     def cheapest(self) -> tuple[list[int], int]:
-        """Starts of the runs under the smallest cap that reaches as far as any; and how far."""
+        """Starts of the runs under the smallest cap that covers most items; end of the last run."""
         best, reach = self._walk(_UNLIMITED)
         low, high = self._bound, self._dearest(best, reach)
         while low < high:
@@ -148,7 +152,7 @@ class _Runs:
         return int(self._cost(begin, np.append(begin[1:], end)[: len(begin)]).max(initial=0))
 
     def _next(self, starts: list[int], cap: int) -> int:
-        """The smallest cap under which a run grows: below it the walk is the same."""
+        """The smallest cap under which a run grows: lower caps give the same runs."""
         begin = np.array(starts, np.int64)
         ends = self._ends(cap)[begin]
         grows = ends < self._most[begin]
@@ -160,12 +164,12 @@ class _Runs:
 
 
 def refine(problem: Problem, rank: Ints) -> Ints:
-    """Move and swap items between the heaviest rank and the lightest ones until none gains.
+    """Move and swap items between the heaviest rank and the lightest ones while that helps.
 
     Every exchange leaves both ranks lighter than the heaviest was.
 
     Args:
-        rank: a deal that keeps the limits, `[items]`; items with -1 stay there.
+        rank: `[items]`: a deal that keeps the limits; items with -1 stay without a rank.
     """
     loads = problem.loads(rank)
     if loads.max() <= problem.bound:
@@ -186,7 +190,7 @@ def refine(problem: Problem, rank: Ints) -> Ints:
 
 
 def _relieve(exchange: _Exchange, members: list[Ints], loads: Ints, heavy: int) -> bool:
-    """Make the heaviest rank lighter, if one of the lightest can take what it gives."""
+    """Make the heaviest rank lighter, if an exchange with one of the lightest does so."""
     for light in _lightest(loads, PARTNERS + 1):
         found = None
         if light != heavy:
@@ -212,15 +216,15 @@ def _lightest(loads: Ints, count: int) -> list[int]:
 
 
 class _Exchange:
-    """What two ranks cost after one has given up to one item for up to one of the other's."""
+    """Costs of two ranks after the exchange of at most one item of each."""
 
     def __init__(self, problem: Problem) -> None:
-        linear, quadratic = problem.parts
+        linear, attention = problem.parts
         zero = np.zeros_like(linear)
         self._padded, self._packed = {
-            "packed": (zero, linear + quadratic),
-            "padded": (linear + quadratic, zero),
-            "convolution": (linear, quadratic),
+            "packed": (zero, linear + attention),
+            "padded": (linear + attention, zero),
+            "convolution": (linear, attention),
         }[problem.kind]
         self._pads = problem.kind != "packed"
         self._needs, self._limits = problem.needs, np.array(problem.limits, np.int64)
@@ -229,7 +233,8 @@ class _Exchange:
         """The exchange after which the heavier of the two is lightest, if it is below `load`.
 
         Returns:
-            Places of the items given and taken, the number of items for none; both new costs.
+            Indices of the given and the taken item, or the number of items if there is none; both
+            new costs.
         """
         new_heavy, new_light = self._costs(heavy, light), self._costs(light, heavy).T
         worst = np.maximum(new_heavy, new_light)
@@ -242,7 +247,7 @@ class _Exchange:
         return given, taken, int(new_heavy[given, taken]), int(new_light[given, taken])
 
     def _costs(self, own: Ints, other: Ints) -> Ints:
-        """Cost of a rank by the item that it gives and the one that it takes, nothing last."""
+        """Cost of a rank by given and taken item; the last entry of each axis is no item."""
         gives, takes = np.append(self._packed[own], 0), np.append(self._packed[other], 0)
         costs: Ints = gives.sum() - gives[:, None] + takes
         if self._pads:
@@ -256,7 +261,7 @@ class _Exchange:
         return costs
 
     def _longest_without(self, own: Ints) -> Ints:
-        """Padded cost of the longest item of a rank, without each one and with all."""
+        """Padded cost of a rank's longest item, without each of its items and with all."""
         padded = self._padded[own]
         second, first = np.sort(np.concatenate([[0, 0], padded]))[-2:]
         without = np.full(len(own) + 1, first)
@@ -265,7 +270,7 @@ class _Exchange:
         return without
 
     def _fits(self, own: Ints, other: Ints) -> NDArray[np.bool_]:
-        """Whether a rank keeps its limits, by the item that it gives and the one that it takes."""
+        """Whether a rank keeps its limits, by given and taken item."""
         none = np.zeros((1, len(self._limits)), np.int64)
         gives = np.concatenate([self._needs[own], none])
         takes = np.concatenate([self._needs[other], none])
@@ -277,9 +282,9 @@ class _Exchange:
 
 #: Algorithms by name; `register` adds to them.
 ALGORITHMS: dict[str, Algorithm] = {"lpt": lpt, "contiguous": contiguous}
-#: Those that come with us.
+#: Names of the built-in algorithms.
 SHIPPED = tuple(ALGORITHMS)
-#: What deals costs of a kind, if nothing else is asked for.
+#: Default algorithm for each kind of costs.
 DEFAULT: Mapping[CostKind, str] = {
     "packed": "lpt",
     "padded": "contiguous",
@@ -302,7 +307,7 @@ def find_algorithm(name: str) -> Algorithm:
     """The algorithm registered as `name`, or `module:function`, which worker processes find too.
 
     Raises:
-        DataError: there is none.
+        DataError: there is no such algorithm.
     """
     if name in ALGORITHMS:
         return ALGORITHMS[name]
@@ -319,13 +324,38 @@ def find_algorithm(name: str) -> Algorithm:
     return found
 
 
+def fingerprints(config: DataConfig) -> dict[str, str]:
+    """Digest of the source of every `module:function` that balances, by the key that names it.
+
+    Raises:
+        DataError: there is no such module.
+    """
+    named = {
+        f"data.balancing.{tower}.algorithm": own.algorithm
+        for tower, own in config.balancing.items()
+    }
+    return {
+        f"source of {key} {name}": _digest(name)
+        for key, name in named.items()
+        if name is not None and name not in ALGORITHMS
+    }
+
+
+def _digest(name: str) -> str:
+    """Digest of the file that holds `module:function`; a module may have several files."""
+    module = inspect.getmodule(find_algorithm(name))
+    file = module and module.__file__
+    content = Path(file).read_bytes() if file else repr(module).encode()
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
 def deal(problem: Problem, algorithm: str | None = None) -> Ints:
-    """The rank of every item, `[items]`; -1 for those that have no room within the limits.
+    """The rank of every item, `[items]`; -1 for items that have no room within the limits.
 
     Args:
-        problem: what to deal.
-        algorithm: name, see `find_algorithm`; by default the one for the kind of costs. What it
-            finds is refined.
+        problem: items and ranks.
+        algorithm: name, see `find_algorithm`; by default the one for the kind of costs. Its result
+            is refined.
 
     Raises:
         DataError: the algorithm is unknown, drops or repeats an item, or exceeds a limit.
@@ -336,7 +366,7 @@ def deal(problem: Problem, algorithm: str | None = None) -> Ints:
 
 
 def _checked(problem: Problem, name: str, dealt: Any) -> Ints:
-    """What an algorithm has found, as ranks, or an error that names the item."""
+    """Result of an algorithm as ranks, or an error that names the item."""
     count = len(problem.lengths)
     rank = dealt if isinstance(dealt, np.ndarray) else _ranks(problem, name, _groups(name, dealt))
     if rank.shape != (count,) or not np.issubdtype(rank.dtype, np.integer):
@@ -362,7 +392,7 @@ def _checked(problem: Problem, name: str, dealt: Any) -> Ints:
 
 
 def _groups(name: str, dealt: Any) -> list[list[int]]:
-    """What an algorithm has found as the items of every rank."""
+    """Result of an algorithm as the list of items of every rank."""
     try:
         return [[operator.index(item) for item in items] for items in dealt]
     except TypeError as error:
@@ -373,7 +403,7 @@ def _groups(name: str, dealt: Any) -> list[list[int]]:
 
 
 def _ranks(problem: Problem, name: str, groups: Sequence[Sequence[int]]) -> Ints:
-    """Items by rank to the rank of every item."""
+    """The rank of every item, from the items of every rank."""
     rank = np.full(len(problem.lengths), -1, np.int64)
     for r, items in enumerate(groups):
         for item in items:
@@ -390,10 +420,10 @@ def _ranks(problem: Problem, name: str, groups: Sequence[Sequence[int]]) -> Ints
 
 
 def check_balancing(config: DataConfig, towers: Sequence[str]) -> None:
-    """See that `data.balancing` names towers and algorithms.
+    """Check that `data.balancing` names known towers and algorithms.
 
     Raises:
-        DataError: it does not.
+        DataError: a tower or an algorithm is unknown.
     """
     for tower, how in config.balancing.items():
         if tower not in towers:

@@ -1,10 +1,9 @@
 """Dealing: which rows the samples of a microbatch and their media go to.
 
-`none` and `decoder` keep a sample's media in its own row, as far as the row goes; `per_phase` deals
-the decoder's samples and every encoder's media each for themselves, so that every phase of the step
-is balanced over the rows, and so over the ranks that hold them. Which samples a microbatch has is
-settled before (`data.planning.steps`), so that nothing that waits depends on costs; here rows are
-balanced.
+`none` and `decoder` keep a sample's media in its own row; `per_phase` deals the decoder's samples
+and every encoder's media independently, so that every phase of the step is balanced over the rows,
+and so over the ranks that hold them. The samples of a microbatch are chosen before
+(`data.planning.steps`), so that the choice does not depend on costs; here rows are balanced.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from data.planning.problem import Ints, Problem, Work
 from data.planning.steps import MediaRows, Packed, by_tower
 from data.sample import DataError, Lengths
 
-#: By tower, the host of every row.
+#: Host of every row, by tower.
 Hosts = Mapping[str, Sequence[int]]
-#: By sample, its row, and the rows of its media.
+#: Row of every sample, and rows of its media.
 Arrangement = tuple[Sequence[int], Sequence[MediaRows]]
 
 
@@ -36,10 +35,11 @@ class Loads:
     """Work of the rows of one phase, in its forward FLOPs, `[rows]`.
 
     Attributes:
-        before: as packed; with `data.batch: samples` as they come, as many in every row.
-        after: as balanced.
-        dearest: work of the dearest item, the sample that it belongs to, and its row; of no item
-            0, 0 and 0.
+        before: work of the rows as packed; with `data.batch: samples` with equally many samples in
+            every row, in their order.
+        after: work of the rows after balancing.
+        dearest: work of the dearest item, the sample that it belongs to, and its row; 0, 0 and 0
+            without items.
     """
 
     before: np.ndarray
@@ -52,11 +52,11 @@ class Dealt:
     """Rows of the samples of a microbatch.
 
     Attributes:
-        rows: of the decoder.
+        rows: row of the decoder of every sample.
         media: by sample and encoder, the encoder's row of every medium.
-        loads: by phase: `decoder` and the encoders.
-        crossing: by encoder, outputs whose tokens are on another host.
-        limits: by resource, positions of a row that hold the fullest.
+        loads: work of the rows by phase: `decoder` and the encoders.
+        crossing: by encoder, number of outputs whose tokens are on another host.
+        limits: by resource, budget of a row in positions that holds the fullest row.
     """
 
     rows: tuple[int, ...]
@@ -68,14 +68,15 @@ class Dealt:
 
 @dataclass(frozen=True)
 class _Items:
-    """What one phase deals over the rows.
+    """The items that one phase deals over the rows.
 
     Attributes:
         phase: `decoder` or an encoder.
         owners: sample of every item.
-        lengths: of the items, in input positions.
-        needs, limits: of an item, `[items, resources]`, and of a row; positions come first.
-        packed: rows that keep the limits.
+        lengths: lengths of the items, in input positions.
+        needs, limits: needs of the items, `[items, resources]`, and limits of a row; positions come
+            first.
+        packed: row of every item in a deal that keeps the limits.
     """
 
     phase: str
@@ -88,7 +89,7 @@ class _Items:
 
 @dataclass(frozen=True)
 class _Offer:
-    """Samples of a microbatch, rows that hold them, their names, and the hosts that have them."""
+    """Samples of a microbatch, rows that hold them, their names, and the hosts that read them."""
 
     samples: Sequence[Lengths]
     packed: Arrangement
@@ -96,7 +97,7 @@ class _Offer:
     readers: Ints | None
 
     def read(self, owners: Sequence[int], amounts: Ints) -> list[tuple[Ints, Ints]]:
-        """Where items of the samples `owners` are, if that is settled, and how much they are."""
+        """Hosts of the items of samples `owners`, if they are known, with the items' amounts."""
         return [] if self.readers is None else [(self.readers[np.array(owners, int)], amounts)]
 
 
@@ -104,11 +105,11 @@ class Dealer:
     """Deals the samples of microbatch after microbatch.
 
     Args:
-        config: rows, what a step has as many of, what is balanced and how.
-        capacity: of a row.
-        ladder: budgets of rows, of which the lowest that serve are taken.
-        work: of the towers, by `decoder` and the encoders' names.
-        hosts: of the rows of every tower, likewise; none if there is but one.
+        config: configuration of the data.
+        capacity: capacity of a row.
+        ladder: budgets of rows; the lowest sufficient ones are taken.
+        work: work of the towers, by `decoder` and the encoders' names.
+        hosts: host of every row, by tower; empty if there is only one host.
 
     Raises:
         ValueError: the work of a tower is missing.
@@ -148,9 +149,9 @@ class Dealer:
 
         Args:
             samples: oldest first.
-            packed: rows that hold them; none of them waits.
-            name: what messages call one.
-            readers: host that has read each of them, if that is settled before their rows are.
+            packed: rows that hold them; no sample waits.
+            name: name of a sample for messages.
+            readers: host that has read each sample, if samples are read before they are dealt.
 
         Raises:
             DataError: a user's algorithm drops or repeats a sample.
@@ -166,11 +167,11 @@ class Dealer:
         return Dealt(tuple(balanced[0]), tuple(balanced[1]), loads, crossing, limits)
 
     def _none(self, offer: _Offer) -> Arrangement:
-        """As packed."""
+        """Rows as packed."""
         return offer.packed
 
     def _decoder(self, offer: _Offer) -> Arrangement:
-        """Samples by the decoder's work, their media in their rows."""
+        """Rows of samples balanced by the decoder's work; media stay in their samples' rows."""
         samples = offer.samples
         needs = [self._capacity.needs(lengths) for lengths in samples]
         here = range(len(samples))
@@ -187,7 +188,7 @@ class Dealer:
         return _with_media(samples, dealt.tolist())
 
     def _per_phase(self, offer: _Offer) -> Arrangement:
-        """Samples by the decoder's work, the media of every encoder by its own."""
+        """Rows of samples balanced by the decoder's work, rows of media by their encoder's."""
         samples, here = offer.samples, range(len(offer.samples))
         tokens = [lengths.tokens for lengths in samples]
         needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
@@ -239,18 +240,18 @@ class Dealer:
         return found
 
     def _room_for(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Packed | None:
-        """Each sample in its row, if those have room."""
+        """Each sample in its row, or None if a row has no room."""
         used = np.zeros((self._rows, len(self._capacity.limits)), np.int64)
         for lengths, row in zip(samples, rows, strict=True):
             used[row] += self._capacity.needs(lengths)
         return Packed.together(samples, rows) if (used <= self._capacity.limits).all() else None
 
     def _as_they_come(self, samples: Sequence[Lengths]) -> Arrangement:
-        """As many samples in every row, whatever its room."""
+        """Equally many samples in every row, whatever its room."""
         return _with_media(samples, in_turn(len(samples), self._rows))
 
     def _pack_parts(self, samples: Sequence[Lengths]) -> Packed | None:
-        """Each sample to the fullest row that takes it, each of its media likewise."""
+        """Each sample, and each of its media, in the fullest row that has room, or None."""
         names = ("tokens", *(m.name for m in self._modalities))
         free = {name: FreeSpans(self._rows, *self._part_limits(name)) for name in names}
         found = []
@@ -272,7 +273,7 @@ class Dealer:
         rows: Sequence[int],
         media: Sequence[MediaRows],
     ) -> dict[str, int]:
-        """The lowest rungs that hold the fullest row of every tower."""
+        """By resource, the lowest rung that holds the fullest row."""
         used = {name: np.zeros(self._rows, np.int64) for name in self._ladder.rungs}
         for lengths, row, inner in zip(samples, rows, media, strict=True):
             used["tokens"][row] += lengths.tokens
@@ -287,8 +288,8 @@ class Dealer:
     def _balanced(self, items: _Items, name: Callable[[int], str]) -> Ints:
         """Rows of all items, under the lowest rung of budgets that has a deal.
 
-        Under the top rung, where there is always that of `packed`, the heaviest row is no heavier
-        than it is there, but for a deal by a user's algorithm.
+        The top rung always has the deal of `packed`. Under it the heaviest row is no heavier than
+        in that deal, except by a user's algorithm.
 
         Raises:
             DataError: a user's algorithm finds no room for an item under the top rung.
@@ -310,7 +311,7 @@ class Dealer:
         return min(found, key=lambda rank: int(top.loads(rank).max()))
 
     def _problems(self, items: _Items, name: Callable[[int], str]) -> list[Problem]:
-        """The deal under every rung that may have one, and under the top one."""
+        """The problem under every rung that may have a deal, and under the top one."""
         how, lengths = self._how(items.phase), np.array(items.lengths, np.int64)
         names = [name(i) for i in items.owners] if how.algorithm else None
         *lower, top = self._ladder.rungs["tokens" if items.phase == "decoder" else items.phase]
@@ -327,13 +328,13 @@ class Dealer:
         return self._balancing.get(phase, TowerBalancing())
 
     def _placed(self, tower: str, dealt: Ints, flows: Sequence[tuple[Ints, Ints]]) -> Ints:
-        """Rows of a tower's items, renumbered so that little goes from host to host.
+        """Rows of a tower's items, renumbered so that little is sent from host to host.
 
         Args:
             tower: `decoder` or an encoder.
             dealt: row of every item.
-            flows: what comes and goes: a host for every item, and how much that has of the item, or
-                needs of it, in positions.
+            flows: for inputs and outputs, a host for every item, and the number of positions of the
+                item that this host has or needs.
         """
         sources = self._hosts.get(tower, ())
         if len(set(sources)) < 2 or not len(dealt) or not flows:
@@ -377,7 +378,7 @@ class Dealer:
         ]
         owners, where, lengths_ = np.array(items, np.int64).reshape(-1, 3).T
         n, work = lengths_.astype(np.float64), self._work[name]
-        return owners, where, work.linear * n + work.quadratic * n * n
+        return owners, where, work.linear * n + work.attention(n)
 
     def _crossing(
         self,
@@ -385,7 +386,7 @@ class Dealer:
         rows: Sequence[int],
         media: Sequence[MediaRows],
     ) -> dict[str, int]:
-        """Outputs of every encoder whose tokens are on another host."""
+        """Number of outputs of every encoder whose tokens are on another host."""
         crossing = {}
         targets = self._hosts.get("decoder", ())
         for modality in self._modalities:
@@ -415,5 +416,5 @@ def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, in
 
 
 def _with_media(samples: Sequence[Lengths], rows: Sequence[int]) -> Arrangement:
-    """All media in the rows of their samples."""
+    """Rows of samples, with all media in the rows of their samples."""
     return rows, Packed.together(samples, rows).media

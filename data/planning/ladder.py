@@ -1,7 +1,7 @@
 """The ladder of budgets: lengths of rows that a step of a fixed number of samples may have.
 
-Programs are compiled for shapes, so a step takes, in every tower by itself, the lowest rung that
-holds its samples: few programs, and little padding.
+Programs are compiled for shapes, so a step takes, for each tower independently, the lowest rung
+that holds its samples: there are few programs, and little padding.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Ladder:
 
     @classmethod
     def build(cls, config: DataConfig, units: Mapping[str, int]) -> Ladder:
-        """The shares `data.ladder` of the budgets, rounded up.
+        """The ladder of the shares `data.ladder` of the budgets, rounded up.
 
         Args:
-            config: of the data.
-            units: by resource, what a budget must be a multiple of.
+            config: configuration of the data.
+            units: by resource, the number of which a budget must be a multiple.
         """
         shares = config.ladder if config.batch == "samples" else (1.0,)
         return cls(

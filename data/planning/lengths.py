@@ -11,8 +11,8 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
     <encoder>.grids.npy       [media, 2] int32, rows and columns of outputs, of tiles
     unusable.json             {sample: [kind, reason]}
 
-Files that changed behind their names do not change the fingerprint; who reads such a sample finds
-that it is not as long as it was (`data.loading.assemble`).
+Media files whose contents change under the same name do not change the fingerprint; when such a
+sample is read, its length no longer agrees (`data.loading.assemble`).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ logger = logging.getLogger(__name__)
 
 Ints = NDArray[np.integer]
 
-_VERSION = 1  # of the folder's contents
-#: Samples that one process measures before others are started for its help.
+_VERSION = 1  # version of the folder's contents
+#: Number of samples that one process measures before others are started to help.
 SAMPLES_A_PROCESS = 1 << 14
 _CHUNK = 1 << 10  # samples measured between two looks at the clock
 _SECONDS = 5.0  # between two messages
@@ -56,7 +56,7 @@ _UNUSABLE, _PARTS = "unusable.json", ("offsets", "lengths", "starts")
 
 @dataclass(frozen=True, eq=False)
 class MediaLengths:
-    """Media of one encoder, sample after sample; see the module."""
+    """Lengths of the media of one encoder, sample after sample; see the module."""
 
     offsets: Ints
     lengths: Ints
@@ -75,10 +75,10 @@ class LengthTable:
     """Lengths of the samples of a source.
 
     Attributes:
-        tokens: `[samples]`, -1 for an unusable one.
-        media: by encoder.
-        unusable: reason why a sample cannot be used.
-        folder: where the table is kept, if it is.
+        tokens: `[samples]`: number of tokens, -1 for an unusable sample.
+        media: lengths of media by encoder.
+        unusable: by sample, the reason why it cannot be used.
+        folder: folder that keeps the table, if it is kept.
     """
 
     tokens: Ints
@@ -87,7 +87,7 @@ class LengthTable:
     folder: Path | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        # A worker process maps the folder itself: nothing large travels.
+        # A worker process maps the folder itself: nothing large is pickled.
         if self.folder is None:
             return LengthTable, (self.tokens, self.media, self.unusable)
         return _load, (self.folder, len(self), list(self.media), self._tiled)
@@ -116,7 +116,7 @@ class LengthTable:
 
     @property
     def digest(self) -> int:
-        """A number of 31 bits that other lengths do not have, but for an accident."""
+        """A checksum of the lengths, of 31 bits."""
         whole = hashlib.sha256(self.tokens.tobytes())
         for own in self.media.values():
             for part in own.parts.values():
@@ -134,12 +134,12 @@ class LengthTable:
         encoders: Sequence[str],
         tiled: Sequence[str] = (),
     ) -> LengthTable:
-        """The table of samples that have these lengths, or cannot be used for these reasons.
+        """The table of given lengths, and of reasons why samples cannot be used.
 
         Args:
-            samples: in the order of the source.
-            encoders: all of them.
-            tiled: those whose media have grids.
+            samples: length or reason of every sample, in the order of the source.
+            encoders: names of all encoders.
+            tiled: names of the encoders whose media have grids.
         """
         measured = [s if isinstance(s, Lengths) else Lengths(-1) for s in samples]
         media = {}
@@ -164,7 +164,7 @@ def _flat(values: Sequence[Sequence[int]]) -> NDArray[np.int32]:
 def measure(source: Source, processor: Processor, known: Sequence[LengthTable] = ()) -> LengthTable:
     """Measure every sample, in several processes if there are many samples and cores.
 
-    known: of a mixture, the lengths of its members.
+    known: for a mixture, the lengths of its members.
     """
     found: list[Lengths | Fault] = []
     told = time.monotonic()
@@ -177,15 +177,15 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
 
 
 def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
-    """All encoders, and those whose media have grids."""
-    tiled = [name for name, modality in processor.modalities.items() if modality.is_gridded]
-    return list(processor.modalities), tiled
+    """Names of all encoders, and of those whose media have grids."""
+    tiled = [name for name, modality in processor.encoders.items() if modality.is_gridded]
+    return list(processor.encoders), tiled
 
 
 def _known_parts(
     source: Source, known: Sequence[LengthTable]
 ) -> Iterator[list[Lengths | Fault]] | None:
-    """What is known of the samples of a mixture; None for what is none."""
+    """Known lengths of the samples of a mixture; None for another source."""
     if not known or not isinstance(source, Mixture):
         return None
     places = map(source.place, range(len(source)))
@@ -193,7 +193,7 @@ def _known_parts(
 
 
 def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengths | Fault]]:
-    """Lengths of all samples in turn, some of them at a time."""
+    """Lengths of all samples in their order, in parts."""
     size = len(source)
     parts = [range(at, min(at + _CHUNK, size)) for at in range(0, size, _CHUNK)]
     processes = min(len(os.sched_getaffinity(0)), size // SAMPLES_A_PROCESS)
@@ -221,7 +221,7 @@ _own: dict[str, Callable[[range], list[Lengths | Fault]]] = {}
 
 
 def _start(source: Source, processor: Processor) -> None:
-    """Set a process of the pool up: source and processor travel once, not with every part."""
+    """Set up a process of the pool: source and processor are sent once, not with every part."""
     _own["measure"] = partial(_measure_part, source, processor)
 
 
@@ -233,7 +233,7 @@ def _measure_own(part: range) -> list[Lengths | Fault]:
 
 
 def open_lengths(source: Source, processor: Processor, config: DataConfig) -> LengthTable:
-    """The lengths kept beside the data; measured now, and then kept, if there are none yet.
+    """The lengths kept beside the data; they are measured and kept if there are none yet.
 
     Sources that have no fingerprint are measured every time.
 
@@ -253,7 +253,7 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
         samples = [again.get(i, table[i]) for i in range(size)]
         table = LengthTable.of(samples, *encoders)
     else:
-        # Told before the measuring, and not after it.
+        # Logged before measuring, which may take long.
         with _keeping(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryDirectory(dir=folder.parent).cleanup()
@@ -268,7 +268,7 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
 
 @contextmanager
 def _keeping(folder: Path) -> Iterator[None]:
-    """Name the folder that cannot be written."""
+    """Raise DataError with the name of a folder that cannot be written."""
     try:
         yield
     except OSError as error:
@@ -281,7 +281,7 @@ def _keeping(folder: Path) -> Iterator[None]:
 def _measured_again(
     table: LengthTable, source: Source, processor: Processor
 ) -> dict[int, Lengths | Fault]:
-    """What unusable samples are now: their files may have been missing, or mended since."""
+    """The table after measuring unusable samples again: their files may have been repaired."""
     return {index: _measure_one(source, processor, index) for index in table.unusable}
 
 
@@ -291,7 +291,7 @@ def _changes(table: LengthTable, again: Mapping[int, Lengths | Fault]) -> tuple[
 
 
 def lengths_folder(source: Source, processor: Processor, config: DataConfig) -> Path | None:
-    """Where the lengths of `source` are kept; None for one that has no fingerprint."""
+    """Folder of the lengths of `source`; None for a source without a fingerprint."""
     if source.fingerprint is None:
         return None
     parts = json.dumps([_VERSION, source.fingerprint, processor.fingerprint])
@@ -318,7 +318,7 @@ def _load(
     """A table whose arrays are mapped, so that the processes of a host share them.
 
     Raises:
-        DataError: a file is missing or damaged, or they are not of `size` samples.
+        DataError: a file is missing or damaged, or the lengths are not of `size` samples.
     """
     try:
         media = {
@@ -355,6 +355,6 @@ def _check_whole(table: LengthTable, size: int) -> None:
 
 
 def _mapped(path: Path) -> Ints:
-    # Nothing can be mapped of an empty array.
+    # An empty array cannot be mapped.
     array: Ints = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
     return array

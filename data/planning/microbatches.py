@@ -1,4 +1,4 @@
-"""Which microbatch of a step everything goes to, so that the microbatches are even in time."""
+"""Items of a step dealt over its microbatches, so that the microbatches take equal time."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from data.sample import Lengths
 def spread_over_time(
     costs: NDArray[np.float64], microbatches: int, most: int | None = None
 ) -> Ints:
-    """Microbatch of every item, so that no phase of any of them is longer than need be.
+    """Microbatch of every item, such that the heaviest phase of each microbatch is light.
 
-    Dearest first, each item goes where the phase that is then the heaviest is lightest. Phases
-    are counted in shares of their work in the whole step, as how long they take is not known here.
+    Dearest first, each item goes to the microbatch whose heaviest phase would then be lightest.
+    Phases count in shares of their work in the whole step, as their seconds are not known here.
 
     Args:
-        costs: of samples or rows, `[items, phases]`; without phases, they are dealt as they come.
-        microbatches: over which to deal them.
-        most: items of a microbatch; by default any number.
+        costs: `[items, phases]`: costs of samples or rows; without phases, items are dealt in turn.
+        microbatches: number of microbatches.
+        most: most items of a microbatch; by default any number.
 
     Returns:
-        `[items]`.
+        `[items]`: microbatch of each item.
     """
     items, phases = costs.shape
     if microbatches == 1 or not phases:
         return np.array(in_turn(items, microbatches), np.int64)
-    # Whole numbers, of which every host finds the same sums.
+    # Whole numbers, whose sums are the same on every host.
     whole = np.rint(costs / np.maximum(costs.max(0, initial=0), 1) * RESOLUTION).astype(np.int64)
     shares = whole * RESOLUTION // np.maximum(whole.sum(0), 1)
     loads = np.zeros((microbatches, phases), np.int64)
@@ -53,9 +53,10 @@ def costs_of(samples: Sequence[Lengths], work: Mapping[str, Work]) -> NDArray[np
 def _work_of(sample: Lengths, phase: str, work: Work) -> float:
     """Forward FLOPs of a sample in one phase."""
     own = [sample.tokens] if phase == "decoder" else sample.media.get(phase, ())
-    return sum(work.linear * n + work.quadratic * n * n for n in own)
+    n = np.array(own, np.float64)
+    return sum((work.linear * n + work.attention(n)).tolist())
 
 
 def in_turn(count: int, rows: int) -> list[int]:
-    """Rows, or microbatches, of `count` items, as many in each, in their order."""
+    """Rows, or microbatches, of `count` items in their order, equally many in each."""
     return [i * rows // count for i in range(count)]

@@ -2,9 +2,9 @@
 
 A row offers a capacity in every resource (decoder tokens, each encoder's input positions, decoder
 segments, each encoder's segments); a sample needs some of each. Samples are offered oldest first
-and each goes to the fullest row that still takes it (best fit), so small young samples fill what
-large old ones leave. The oldest sample meets empty rows, hence is always placed, hence a sample
-with k older ones waits at most k steps.
+and each goes to the fullest row that has room (best fit), so that small young samples fill the
+space that large old ones leave. The oldest sample meets empty rows, hence is always placed, hence a
+sample with k older ones waits at most k steps.
 
     rows of 10 tokens, needs 6 5 4 5:      row 0 |666666|4444|   row 1 |55555|55555|
 
@@ -22,30 +22,38 @@ from numpy.typing import NDArray
 
 from data.faults import Fault, FaultKind
 from data.kinds.modality import Modality
+from data.planning.lanes import by_lane
 from data.planning.problem import RESOLUTION
 from data.sample import DataError, Lengths
 
-#: Row of a sample that waits, where rows are an array.
+#: Row of a sample that waits, in arrays of rows.
 WAITS = -1
-#: Samples that wait, the oldest, for which `fill` looks for room.
+#: Number of the oldest waiting samples for which `fill` looks for room.
 PARTNERS = 128
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """What one row holds: `limits` in the order of `resources`."""
+    """Capacity of one row: `limits` in the order of `resources`.
+
+    modalities: modalities of all lanes of the encoders; lengths of samples are by lane.
+    """
 
     resources: tuple[str, ...]
     limits: tuple[int, ...]
     modalities: tuple[Modality, ...]
 
+    def by_lane(self, lengths: Lengths) -> Lengths:
+        """Lengths of a sample by lane, as all other methods take them; from those by encoder."""
+        return by_lane(lengths, self.modalities)
+
     def with_limits(self, limits: Mapping[str, int]) -> Capacity:
-        """Another capacity, with other `limits` of the resources that are named."""
+        """The capacity with other `limits` for the named resources."""
         changed = zip(self.resources, self.limits, strict=True)
         return replace(self, limits=tuple(limits.get(name, limit) for name, limit in changed))
 
     def limit(self, resource: str) -> int:
-        """What a row has of one resource."""
+        """The limit of a row in one resource."""
         return self.limits[self.resources.index(resource)]
 
     def segments(self, resource: str) -> str:
@@ -53,9 +61,9 @@ class Capacity:
         return "segments" if resource == "tokens" else f"{resource} segments"
 
     def needs(self, lengths: Lengths) -> tuple[int, ...]:
-        """What a sample takes of each resource; media spans are whole multiples of the reduction.
+        """Need of a sample in each resource; media occupy whole multiples of the reduction.
 
-        Raises nothing: whether it fits is `misfit`'s question.
+        It raises no error for a sample that does not fit, see `misfit`.
         """
         spans = [spans_of(m, lengths.media.get(m.name, ())) for m in self.modalities]
         segments = [len(lengths.media.get(m.name, ())) for m in self.modalities]
@@ -65,8 +73,9 @@ class Capacity:
         """Why rows cannot hold a sample, or None.
 
         Args:
-            lengths: of the sample.
-            rows: over which its text and media may lie; with one, all of it is in the same row.
+            lengths: lengths of the sample.
+            rows: number of rows over which text and media may be spread; with 1, all of the sample
+                is in the same row.
         """
         fault = self._exceeded(zip(self.resources, self.needs(lengths), strict=True))
         if fault is None or rows == 1:
@@ -124,26 +133,26 @@ def make_capacity(budgets: Mapping[str, int], modalities: Sequence[Modality]) ->
 
 
 def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> list[int | None]:
-    """The row of each sample, or None for samples that must wait. `needs` is oldest first."""
+    """The row of each sample, or None for samples that wait. `needs` is oldest first."""
     free = FreeRows(rows, limits)
     return [free.take(need) for need in needs]
 
 
 class FreeSpans:
-    """What is left of rows that hold positions and segments, and nothing else.
+    """Free space of rows that hold positions and segments, and nothing else.
 
     Args:
-        rows: number of them.
-        positions, segments: of a row.
+        rows: number of rows.
+        positions, segments: capacity of a row.
     """
 
     def __init__(self, rows: int, positions: int, segments: int) -> None:
         self._left, self._segments = [positions] * rows, [segments] * rows
-        # Rows that take another segment, the fullest first.
+        # Rows that have room for another segment, the fullest first.
         self._open = [(positions, row) for row in range(rows)]
 
     def take(self, span: int) -> int | None:
-        """The fullest row that has room for a segment of `span` positions, which it then has."""
+        """Place a segment of `span` positions in the fullest row that has room; None if none."""
         at = bisect_left(self._open, (span, -1))
         if at == len(self._open):
             return None
@@ -160,19 +169,19 @@ Part = tuple[int, int, int]
 
 
 class FreeRows:
-    """What is left of every resource of rows that have `limits`: `left`, `[rows, resources]`.
+    """Free space of rows that have `limits`: `left`, `[rows, resources]`.
 
-    scale: what a unit of each resource counts when different ones are added up.
+    scale: weight of a unit of each resource in sums over resources.
     """
 
     def __init__(self, rows: int, limits: Sequence[int]) -> None:
         self.left = np.tile(np.array(limits, np.int64), (rows, 1))
-        # Whole numbers, of which every host finds the same sums.
+        # Whole numbers, whose sums are the same on every host.
         self.scale = RESOLUTION // np.array(limits, np.int64)
         self._most: list[int] = self.left.max(0).tolist()
 
     def take(self, need: Sequence[int]) -> int | None:
-        """The fullest row that has room for `need`, which is then taken from it."""
+        """Take `need` from the fullest row that has room, and return its number; None if none."""
         # Most samples of a long look-ahead fail here, without touching an array.
         if any(n > m for n, m in zip(need, self._most, strict=True)):
             return None
@@ -183,7 +192,7 @@ class FreeRows:
         return row
 
     def _fullest(self, need: NDArray[np.int64]) -> int | None:
-        """The row that takes `need` and has least left, counted in resources that `need` uses."""
+        """The row with room for `need` that has least left in the resources that `need` uses."""
         rows = np.flatnonzero((self.left >= need).all(1))
         if not len(rows):
             return None
@@ -191,11 +200,11 @@ class FreeRows:
         return int(rows[np.argmin(rest)])
 
     def take_apart(self, parts: Sequence[Part], block: int) -> list[int] | None:
-        """Rows of parts that may have different ones, all of the first block that has room.
+        """Rows of parts, which may differ, in the first block of rows that has room for all.
 
         Args:
-            parts: resource, the resource of its segments, and positions of each.
-            block: rows of a block, which begins at a multiple of it.
+            parts: of each part, its resource, the resource of its segments, and its positions.
+            block: number of rows of a block, which begins at a multiple of it.
         """
         for first in range(0, len(self.left), block):
             own = self.left[first : first + block].copy()
@@ -208,7 +217,7 @@ class FreeRows:
 
 
 def _rows_apart(left: NDArray[np.int64], parts: Sequence[Part]) -> list[int] | None:
-    """Row of every part, longest first to the fullest, taken from `left`; None if one has none."""
+    """Row of every part, longest first to the fullest row; None if a part has no room."""
     rows = [0] * len(parts)
     for number in sorted(range(len(parts)), key=lambda i: -parts[i][2]):
         resource, segments, positions = parts[number]
@@ -228,9 +237,10 @@ def numbered(capacity: Capacity, lengths: Lengths) -> list[Part]:
 
 
 def block_of(capacity: Capacity, lengths: Lengths, rows: int) -> int | None:
-    """The fewest rows that hold a sample whose media may have different ones.
+    """The fewest rows that hold a sample whose text and media may be in different rows.
 
-    They divide `rows`, of a microbatch, so that each block is in one; None if all are too few.
+    The number divides `rows` of a microbatch, so that a block is in one microbatch; None if all
+    rows are too few.
     """
     parts = numbered(capacity, lengths)
     for size in (n for n in range(1, rows + 1) if rows % n == 0):
@@ -242,16 +252,16 @@ def block_of(capacity: Capacity, lengths: Lengths, rows: int) -> int | None:
 def fill(
     free: FreeRows, needs: NDArray[np.int64], rows: NDArray[np.int64], positions: int
 ) -> NDArray[np.int64]:
-    """Rows after samples have been exchanged for waiting ones that are larger, until none fits.
+    """Rows after samples have been exchanged for larger waiting ones, until none fits.
 
-    What comes takes no less of any of the first `positions` resources than what goes, so each
-    of them is used at least as well as before. The oldest sample stays where it is.
+    A sample that comes in needs at least as much of each of the first `positions` resources as the
+    one that leaves, so each of them is used at least as well as before. The oldest sample stays.
 
     Args:
-        free: what is left of the rows; takes part in the exchange.
-        needs: of the samples, oldest first, `[samples, resources]`.
-        rows: of the samples, `WAITS` for one that waits, `[samples]`.
-        positions: resources that count positions, which come first.
+        free: free space of the rows; it is updated.
+        needs: `[samples, resources]`: needs of the samples, oldest first.
+        rows: `[samples]`: row of every sample, `WAITS` for one that waits.
+        positions: number of resources that count positions, which come first.
     """
     rows, waiting = rows.copy(), np.flatnonzero(rows == WAITS)[:PARTNERS]
     for row, left in enumerate(free.left):

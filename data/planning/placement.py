@@ -1,10 +1,10 @@
-"""Placement: which rank gets which mini-batch, so that little crosses the borders between hosts.
+"""Placement: which rank gets which mini-batch, so that little is sent between hosts.
 
-Balancing says what belongs together, not where: the mini-batches that it makes are interchangeable
-between ranks. Each is put on a host that already has much of what it is made of, or needs much of
-what it makes (OrchMLLM, arXiv 2503.23830, section 6: there by an integer program on the busiest
-host). A linear assignment of the least traffic in total is within 5 % of that on average, and takes
-a second for 2560 ranks on 320 hosts.
+Balancing makes mini-batches that are interchangeable between ranks. Each is put on a host that
+already has many of its inputs, or needs many of its outputs (OrchMLLM, arXiv 2503.23830, section 6:
+there by an integer program that minimises the traffic of the busiest host). A linear assignment of
+the least total traffic is within 5 % of that on average, and takes a second for 2560 ranks on 320
+hosts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def place(volumes: NDArray[np.integer], hosts: Sequence[int]) -> Ints:
     """The rank of every mini-batch, `[batches]`.
 
     Args:
-        volumes: how much of a mini-batch stays on a host if it is put there, `[batches, hosts]`, in
-            bytes or any other unit.
-        hosts: the host of every rank; as many ranks as mini-batches.
+        volumes: `[batches, hosts]`: how much of a mini-batch need not be sent if it is put on a
+            host, in bytes or any other unit.
+        hosts: host of every rank; there are as many ranks as mini-batches.
 
     Raises:
         DataError: ranks and mini-batches differ in number, or a rank is on no host of `volumes`.
@@ -43,7 +43,7 @@ def place(volumes: NDArray[np.integer], hosts: Sequence[int]) -> Ints:
 
 
 def traffic(volumes: NDArray[np.integer], hosts: Sequence[int], placed: Ints) -> Ints:
-    """What every host sends away, `[hosts]`: what it has of mini-batches that are elsewhere."""
+    """Amount that every host sends, `[hosts]`: its parts of mini-batches on other hosts."""
     elsewhere = volumes.copy()
     elsewhere[np.arange(len(placed)), np.asarray(hosts)[placed]] = 0
     return elsewhere.sum(0)

@@ -1,10 +1,10 @@
-"""What is dealt: items over ranks, and what each rank then costs.
+"""The problem of balancing: items, ranks, and the cost of each rank.
 
-What a rank's items cost depends on how its tower computes:
+The cost of a rank's items depends on how its tower computes:
 
-    packed        sum(linear) + sum(quadratic)              no padding, segments side by side
-    padded        count * (linear + quadratic of longest)   all padded to the longest
-    convolution   count * linear of longest + sum(quadratic)
+    packed        sum(linear) + sum(attention)              no padding, segments side by side
+    padded        count * (linear + attention of longest)   all padded to the longest
+    convolution   count * linear of longest + sum(attention)
 
 Costs are counted in integers, so that every host, whatever its processor, finds the same deal.
 """
@@ -26,18 +26,17 @@ CostKind = Literal["packed", "padded", "convolution"]
 
 
 class Work(Protocol):
-    """What a tower does with a segment of n input positions: `linear * n + quadratic * n^2`."""
+    """Work of a tower on a segment of n input positions: `linear * n + attention(n)`."""
 
     @property
     def linear(self) -> float:
-        """Per position."""
+        """Work per position."""
 
-    @property
-    def quadratic(self) -> float:
-        """Per pair of positions."""
+    def attention(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Work with pairs of positions, of segments of `lengths`."""
 
 
-#: Costs are whole multiples of the dearest item's cost over this.
+#: Costs are whole multiples of the dearest item's cost divided by this.
 RESOLUTION = 2**30
 
 
@@ -46,13 +45,13 @@ class Problem:
     """Items to deal over ranks.
 
     Attributes:
-        lengths: of the items, in input positions, `[items]`.
-        ranks: over which to deal.
-        work: of the tower on an item.
-        kind: how a rank's cost comes from its items.
-        needs: what items take of the resources, `[items, resources]`.
-        limits: what a rank has of them, `[resources]`.
-        names: of the items, for errors; by default their numbers.
+        lengths: `[items]`: lengths of the items, in input positions.
+        ranks: number of ranks.
+        work: work of the tower on an item.
+        kind: how a rank's cost is computed from its items.
+        needs: `[items, resources]`: needs of the items.
+        limits: `[resources]`: limits of a rank.
+        names: names of the items, for errors; by default their numbers.
     """
 
     lengths: Ints
@@ -64,10 +63,10 @@ class Problem:
     names: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be dealt.
+        """Refuse a problem that is inconsistent.
 
         Raises:
-            DataError: no rank, a negative length, or needs that do not fit items and limits.
+            DataError: there is no rank, a length is negative, or needs do not fit items and limits.
         """
         if self.ranks < 1:
             raise DataError(f"balancing over {self.ranks} ranks; valid: 1 or more")
@@ -88,18 +87,18 @@ class Problem:
 
     @cached_property
     def parts(self) -> tuple[Ints, Ints]:
-        """Linear and quadratic part of every item's cost, as integers, `[items]`."""
+        """Linear part of every item's cost, and that of attention, as integers, `[items]`."""
         n = self.lengths.astype(np.float64)
-        linear, quadratic = self.work.linear * n, self.work.quadratic * n * n
-        dearest = float((linear + quadratic).max(initial=0.0))
+        linear, attention = self.work.linear * n, self.work.attention(n)
+        dearest = float((linear + attention).max(initial=0.0))
         unit = dearest / RESOLUTION if dearest else 1.0
-        return np.rint(linear / unit).astype(np.int64), np.rint(quadratic / unit).astype(np.int64)
+        return np.rint(linear / unit).astype(np.int64), np.rint(attention / unit).astype(np.int64)
 
     @cached_property
     def costs(self) -> Ints:
-        """What every item costs alone, `[items]`."""
-        linear, quadratic = self.parts
-        return linear + quadratic
+        """Cost of every item alone, `[items]`."""
+        linear, attention = self.parts
+        return linear + attention
 
     def name(self, item: int) -> str:
         """Name of an item."""
@@ -109,17 +108,17 @@ class Problem:
         """Cost of every rank, `[ranks]`.
 
         Args:
-            rank: of every item, -1 for those that no rank has, `[items]`.
+            rank: `[items]`: rank of every item, -1 for items without a rank.
         """
         here = rank >= 0
-        linear, quadratic = (part[here] for part in self.parts)
+        linear, attention = (part[here] for part in self.parts)
         count = np.bincount(rank[here], minlength=self.ranks)
         a = _of_ranks(linear, rank[here], count, padded=self.kind != "packed")
-        return a + _of_ranks(quadratic, rank[here], count, padded=self.kind == "padded")
+        return a + _of_ranks(attention, rank[here], count, padded=self.kind == "padded")
 
     @property
     def bound(self) -> float:
-        """What no deal's heaviest rank can be below: the mean, or the dearest item."""
+        """A lower bound of any deal's heaviest rank: the mean, or the dearest item."""
         return max(self.costs.sum() / self.ranks, float(self.costs.max(initial=0)))
 
 

@@ -1,8 +1,8 @@
-"""What a step holds, and which of its microbatches holds what.
+"""The samples of a step, and of each of its microbatches.
 
-A step is packed as a whole, each sample with all its media in one row, but for samples in blocks
-(see below). So, if there is none of these, which samples a step holds depends on how many rows it
-has, and not on how the rows are split into microbatches:
+A step is packed as a whole, each sample with all its media in one row, except samples in blocks
+(see below). So, without such blocks, the samples of a step depend on its number of rows, and not on
+how the rows are split into microbatches:
 
     rows of the step             0 1 2 3 4 5 6 7
     data.rows 8, accumulate 1    0 1 2 3 4 5 6 7
@@ -41,9 +41,9 @@ class Packed:
     """Rows of samples.
 
     Attributes:
-        rows: of the decoder, None for a sample that waits.
+        rows: row of the decoder of every sample, None for a sample that waits.
         media: by sample and encoder, the encoder's row of every medium.
-        block: rows; a sample and its media are in the same block of so many.
+        block: number of rows of a block; a sample and its media are in the same block.
     """
 
     rows: Sequence[int | None]
@@ -52,7 +52,7 @@ class Packed:
 
     @classmethod
     def together(cls, samples: Sequence[Lengths], rows: Sequence[int | None]) -> Packed:
-        """All media in the rows of their samples."""
+        """The packing with all media in the rows of their samples."""
         return cls(rows, [_in_row(n, row) for n, row in zip(samples, rows, strict=True)])
 
     @property
@@ -71,11 +71,12 @@ class StepPacker:
     """Packs the samples of step after step.
 
     Args:
-        capacity: of a row.
-        rows: of a microbatch.
-        microbatches: of a step.
-        apart: media may have other rows than the text of their sample.
-        evenly: rows need not be full, so the samples are spread over them, if all have room then.
+        capacity: capacity of a row.
+        rows: number of rows of a microbatch.
+        microbatches: number of microbatches of a step.
+        apart: whether media may be in other rows than the text of their sample.
+        evenly: whether rows need not be full: the samples are spread over all rows, if that leaves
+            room for all of them.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class StepPacker:
         return self._full(samples, needs, alone) if even is None else even
 
     def _even(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed | None:
-        """All rows about as full; None if a sample finds no room so."""
+        """Rows that are about equally full; None if a sample finds no room that way."""
         free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
         apart: dict[int, tuple[list[int], int]] = {}
         for number in np.flatnonzero(~alone).tolist():
@@ -112,7 +113,7 @@ class StepPacker:
         return self._packed(samples, rows, apart)
 
     def _full(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed:
-        """Rows as full as can be."""
+        """Rows that are as full as possible."""
         free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
         apart: dict[int, tuple[list[int], int]] = {}
         for number, need in enumerate(needs.tolist()):
@@ -127,7 +128,7 @@ class StepPacker:
     def _packed(
         self, samples: Sequence[Lengths], rows: Ints, apart: Mapping[int, tuple[list[int], int]]
     ) -> Packed:
-        """Samples with one row each, and what `_take_apart` has found for others."""
+        """The packing of samples with one row each, and of others by `_take_apart`."""
         packed = Packed.together(samples, [None if r == WAITS else r for r in rows.tolist()])
         own, media = list(packed.rows), list(packed.media)
         for number, (parts, _) in apart.items():
@@ -146,16 +147,17 @@ class StepPacker:
         """By microbatch, its samples and their rows in it.
 
         Args:
-            samples: of a step, none of which waits.
-            packed: their rows.
-            work: by phase, in which the microbatches shall be even; of none, rows are in order.
+            samples: lengths of the samples of a step, none of which waits.
+            packed: rows of the samples.
+            work: work of the phases in which microbatches are made even; without phases, rows keep
+                their order.
         """
         block = packed.block
         rows = np.array(packed.rows, np.int64)
         costs = np.zeros((self._total // block, len(work)))
         np.add.at(costs, rows // block, costs_of(samples, work))
         owners = spread_over_time(costs, self._microbatches, self._rows // block)
-        first = np.zeros(len(owners), np.int64)  # row of its microbatch with which a block begins
+        first = np.zeros(len(owners), np.int64)  # first row of a block within its microbatch
         for microbatch in range(self._microbatches):
             own = owners == microbatch
             first[own] = np.arange(own.sum()) * block
@@ -178,26 +180,26 @@ def by_tower(capacity: Capacity, lengths: Lengths, rows: Sequence[int]) -> tuple
 
 
 def _moved(packed: Packed, moved: Sequence[int]) -> Packed:
-    """Other numbers for the rows."""
+    """The packing with renumbered rows."""
     media = [{name: tuple(moved[r] for r in own) for name, own in m.items()} for m in packed.media]
     return Packed([None if row is None else moved[row] for row in packed.rows], media)
 
 
 def _in_row(lengths: Lengths, row: int | None) -> MediaRows:
-    """All media of a sample in one row."""
+    """Rows of the media of a sample, all in one row."""
     return {} if row is None else {name: (row,) * len(n) for name, n in lengths.media.items()}
 
 
 def _evenly(needs: Ints, left: list[list[int]], limits: tuple[int, ...]) -> list[int] | None:
-    """A row for every sample, all about as full of what is scarce; None if one finds no room so.
+    """A row for every sample, equally full in the scarcest resource; None if one has no room.
 
-    Much faster than looking for full rows, of which steps of a fixed number of samples have none.
-    Samples that need most of a row of anything come first, whatever else they need.
+    This is much faster than best fit, which serves full rows; steps of a fixed number of samples
+    have none. Samples that need more than half of a row of any resource come first.
 
     Args:
-        needs: of the samples, `[samples, resources]`.
-        left: of every row, by resource; what is taken is taken from it.
-        limits: of an empty row.
+        needs: `[samples, resources]`: needs of the samples.
+        left: free space of every row by resource; it is updated.
+        limits: limits of an empty row.
     """
     shares = needs * (RESOLUTION // np.array(limits))
     scarce, most = shares[:, shares.sum(0).argmax()], shares.max(1, initial=0)

@@ -1,10 +1,10 @@
-"""The endless stream of step plans, a pure function of (source, lengths, seed).
+"""The endless stream of plans of microbatches, a pure function of (source, lengths, seed).
 
-Stream position p is sample shuffle(p) of epoch p // len(source), or what a mixture says
-(`data.sources.order`). A step fills a pool (those carried
-over first, then new ones), packs what fits and carries the rest (`data.planning.steps`); then the
-samples of each of its microbatches are dealt over rows (`data.planning.dealing`). Plans come from
-lengths alone, so that all hosts and workers make the same ones.
+Stream position p is sample shuffle(p) of epoch p // len(source), or the sample that the order of a
+mixture gives (`data.sources.order`). A step fills a pool of samples (carried ones first, then new
+ones), packs those that fit and carries the rest (`data.planning.steps`); then the samples of each
+of its microbatches are dealt over rows (`data.planning.dealing`). Plans depend on lengths alone, so
+that all hosts and workers make the same plans.
 
     data.batch: tokens     a step fills its budgets from a pool of `lookahead` samples
     data.batch: samples    the pool is the samples of a step; they are dealt over its microbatches,
@@ -40,25 +40,25 @@ Skip = tuple[str, Fault]  # name of the sample, and why it cannot be used
 
 
 class Measurements(Protocol):
-    """What is known of the samples before they are planned."""
+    """Source of the lengths of samples, for planning."""
 
     def at(self, places: Sequence[tuple[int, int]]) -> Sequence[Lengths | Fault]:
         """Lengths of samples, or the reasons why they cannot be used.
 
         Args:
-            places: stream position and index in the source of every sample asked for.
+            places: stream position and index in the source of every sample.
         """
 
 
 @dataclass(frozen=True)
 class Consumer:
-    """What plans must know of the training that they are for.
+    """The training that plans are made for.
 
-    work: of the towers on a segment, by which `data.balance` balances; hosts: of every row of each
-    tower, so that few encoder outputs go to another host; microbatches: of a step, which is
-    packed as a whole; units: by budget, what its rungs must be multiples of, if not
-    of 1 or of the encoder's reduction; readers: hosts that read the samples of the stream in turn,
-    and send them to the hosts of their rows.
+    work: by tower, its work on a segment, by which `data.balance` balances; hosts: by tower, the
+    host of every row, so that few encoder outputs go to another host; microbatches: number of
+    microbatches of a step, which is packed as a whole; units: by budget, the number of which its
+    rungs are multiples, if not 1 or the encoder's reduction; readers: number of hosts that read the
+    samples of the stream in turn, and send them to the hosts of their rows.
     """
 
     work: Mapping[str, Work] = field(default_factory=dict)
@@ -73,12 +73,13 @@ NO_CONSUMER = Consumer()
 
 @dataclass(frozen=True)
 class LoaderState:
-    """All that is needed to continue: independent of hosts, workers and budgets.
+    """The state from which the stream continues; it is independent of hosts, workers and budgets.
 
-    step: the number of the step, from 0 (of microbatches, where a state of before 2026-11-23 was
-    the beginning; nothing depends on it); position: the next stream position to read; carry: stream
-    positions of samples read before but not yet placed, oldest first; done: how many microbatches
-    of the step are over. Between steps `done` is 0, and how a step is split changes no state.
+    step: number of the step, from 0 (in runs that began before 2026-11-23 it also counts
+    microbatches; nothing depends on it); position: the next stream position to read; carry: stream
+    positions of samples read before but not yet placed, oldest first; done: number of microbatches
+    of the step that are over. Between steps `done` is 0, and the state does not depend on how a
+    step is split.
     """
 
     seed: int
@@ -102,8 +103,8 @@ class LoaderState:
         """Inverse of `to_json`.
 
         Raises:
-            DataError: a key is missing or unknown, or a value is no whole number (or list of such)
-                from 0 on.
+            DataError: a key is missing or unknown, or a value is no whole number of at least 0, or
+                no list of such numbers.
         """
         numbers = [value.get(key) for key in ("seed", "step", "position", "done")]
         carry = value.get("carry")
@@ -117,12 +118,12 @@ class LoaderState:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a sample goes.
+    """The place of a sample.
 
-    index: in the source; row: global row of the decoder; start: first decoder position; segment:
-    its number in the decoder row, from 1; media: encoder -> ((global row of the encoder, first
-    input position, segment number, of a tiled image that of its first tile), ...); position: of the
-    sample in the stream.
+    index: index in the source; row: global row of the decoder; start: first decoder position;
+    segment: number of its segment in the decoder row, from 1; lengths: lengths by lane; media: lane
+    -> ((global row of the lane, first input position, segment number, for a tiled image that of its
+    first tile), ...); position: position of the sample in the stream.
     """
 
     index: int
@@ -135,12 +136,14 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class StepPlan:
-    """One microbatch: placements in the order of age, samples found unusable, state after it.
+class MicrobatchPlan:
+    """The plan of one microbatch.
 
-    capacity: of its rows; loads: work of the rows of every phase, before and after balancing;
-    dearest: by phase, the dearest item: its work, the name of its sample and its row; crossing: by
-    encoder, outputs whose tokens are on another host; seconds: that planning took.
+    placements: places of its samples, oldest first; skipped: samples found unusable; state: state
+    after it; capacity: capacity of its rows; loads: work of the rows of every phase, before and
+    after balancing; dearest: by phase, the work of the dearest item, the name of its sample and its
+    row; crossing: by encoder, number of outputs whose tokens are on another host; seconds: duration
+    of planning.
     """
 
     placements: tuple[Placement, ...]
@@ -163,12 +166,12 @@ def lay_out(
     """Positions of packed samples (index, lengths) in their rows, each row filled from the left.
 
     Args:
-        samples: index in the source, and lengths.
-        rows: of the decoder, None for a sample that waits.
-        modalities: of the encoders.
+        samples: index in the source and lengths of every sample.
+        rows: row of the decoder of every sample, None for a sample that waits.
+        modalities: modalities of the encoders.
         media_rows: by sample and encoder, the encoder's row of every medium; by default the row of
             the sample.
-        positions: of the samples in the stream, if they come from it.
+        positions: positions of the samples in the stream, if they come from it.
     """
     cursors: dict[tuple[str, int], list[int]] = {}  # next position, next segment
 
@@ -208,15 +211,15 @@ class _Waiting:
 
 
 class Planner:
-    """Makes the plan of microbatch after microbatch; `state` is where it stands.
+    """Makes the plan of microbatch after microbatch; `state` is the state after the last one.
 
     Args:
-        source: of the samples.
-        lengths: of the samples.
-        config: of the data.
-        capacity: of a row with `data.budgets`.
-        state: where to begin.
-        consumer: what the plans are for.
+        source: source of the samples.
+        lengths: lengths of the samples.
+        config: configuration of the data.
+        capacity: capacity of a row with `data.budgets`.
+        state: state to begin from.
+        consumer: the training that the plans are for.
 
     Raises (from `plan`):
         SampleError: an unusable sample, with `data.on_error: raise`.
@@ -256,32 +259,32 @@ class Planner:
         self._stream = stream(source, state.seed)
         self._pool: list[_Waiting] = []
         self._skipped: list[Skip] = []
-        self._planned: deque[StepPlan] = deque()
+        self._planned: deque[MicrobatchPlan] = deque()
         self._take(state.carry)
         for _ in range(state.done):
             self.plan()
 
     @property
     def missing(self) -> range:
-        """Stream positions that the next plan will ask for, if none of their samples is bad."""
+        """Stream positions whose lengths the next plan needs, if none of the samples is bad."""
         room = 0 if self._planned else max(0, self._wanted - len(self._pool))
         return range(self.state.position, self.state.position + room)
 
     @property
     def waiting(self) -> set[int]:
-        """Stream positions of the samples that have been asked for and not yet planned for."""
+        """Stream positions of samples that were measured and are not yet in a returned plan."""
         planned = {p.position for plan in self._planned for p in plan.placements}
         return planned | {item.position for item in self._pool}
 
-    def plan(self) -> StepPlan:
+    def plan(self) -> MicrobatchPlan:
         """The plan of the next microbatch; advances the state."""
         if not self._planned:
-            self._planned.extend(self._step())
+            self._planned.extend(self._plan_step())
         plan = self._planned.popleft()
         self.state = plan.state
         return plan
 
-    def _step(self) -> list[StepPlan]:
+    def _plan_step(self) -> list[MicrobatchPlan]:
         """Plans of the microbatches of a step."""
         began, first = time.perf_counter(), self.state
         position = self._fill()
@@ -305,7 +308,7 @@ class Planner:
         ]
 
     def _split(self, placed: Sequence[_Waiting], packed: Packed) -> list[tuple[list[int], Packed]]:
-        """By microbatch, which of the samples of a step it has, and rows that hold them."""
+        """By microbatch, its samples among those of a step, and rows that hold them."""
         samples, count = [item.lengths for item in placed], self._microbatches
         if self._config.batch == "samples":
             owners = spread_over_time(costs_of(samples, self._work), count)
@@ -334,7 +337,7 @@ class Planner:
         state: LoaderState,
         skipped: tuple[Skip, ...],
         seconds: float,
-    ) -> StepPlan:
+    ) -> MicrobatchPlan:
         """The plan of one microbatch."""
         samples = [(item.index, item.lengths) for item in part]
         positions = [item.position for item in part]
@@ -345,7 +348,7 @@ class Planner:
             else (0.0, "", 0)
             for phase, load in dealt.loads.items()
         }
-        return StepPlan(
+        return MicrobatchPlan(
             placements, skipped, state, capacity, dealt.loads, dearest, dealt.crossing, seconds
         )
 
@@ -353,7 +356,7 @@ class Planner:
         return self._name(item.index)
 
     def _fill(self) -> int:
-        """Read into the pool until it holds what a step wants; the next position."""
+        """Fill the pool with as many samples as a step wants; returns the next position."""
         position, failed = self.state.position, 0
         while len(self._pool) < self._wanted and failed < self._stream.epoch:
             places = range(position, position + self._wanted - len(self._pool))
@@ -366,14 +369,15 @@ class Planner:
         return position
 
     def _take(self, positions: Sequence[int]) -> bool:
-        """The samples at stream positions into the pool, or noted as skipped; whether any is."""
+        """Add samples at stream positions to the pool, or note them as skipped; whether any fit."""
         places = [(position, int(self._stream[position])) for position in positions]
         before = len(self._pool)
         for (position, index), found in zip(places, self._lengths.at(places), strict=True):
-            fault = found if isinstance(found, Fault) else self._packer.misfit(found)
+            lengths = found if isinstance(found, Fault) else self._capacity.by_lane(found)
+            fault = lengths if isinstance(lengths, Fault) else self._packer.misfit(lengths)
             if fault is None:
-                assert isinstance(found, Lengths)
-                self._pool.append(_Waiting(position, index, found))
+                assert isinstance(lengths, Lengths)
+                self._pool.append(_Waiting(position, index, lengths))
             elif self._config.on_error == "raise":
                 raise SampleError(self._name(index), fault)
             else:
@@ -400,10 +404,10 @@ def used_lengths(
 def runs_of_plan(
     placements: Sequence[Placement], modalities: tuple[Modality, ...]
 ) -> dict[str, np.ndarray]:
-    """By encoder, where the outputs of every medium land, `[runs, 5]` int64.
+    """By encoder, the runs of outputs of every medium, `[runs, 5]` int64.
 
     Columns: encoder row, first output, decoder row, first token, number of outputs. A medium has
-    one run, a tiled image one for each row of its grid.
+    one run; a tiled image has one for each row of its grid.
     """
     runs: dict[str, list[tuple[int, int, int, int, int]]] = {m.name: [] for m in modalities}
     for p in placements:

@@ -9,6 +9,7 @@ import numpy as np
 
 from data.faults import Fault
 from data.kinds.modality import Modality
+from data.planning.lanes import by_lane
 from data.planning.lengths import LengthTable
 from data.planning.packing import spans_of
 from data.sample import DataError
@@ -27,11 +28,12 @@ def suggest_budgets(
 ) -> dict[str, int]:
     """`data.budgets` for about `samples_per_step` samples in `rows` rows.
 
-    The stream's means fix the ratio of the budgets: the scarcest one sets the pace, and what the
-    others have beyond the ratio is padding. Budgets are multiples of 8 encoder outputs (8 tokens),
-    or of a tile's, so among the scales within 15 % of `samples_per_step` the one that rounds best
-    is taken, of several the nearest. Lengths come from `probe` samples over the source, at random,
-    or from the first ones of `order`, in which some come up more often than others.
+    The means of the stream fix the ratio of the budgets: the scarcest budget limits the samples,
+    and any excess of the others over the ratio is padding. Budgets are multiples of 8 encoder
+    outputs (8 tokens), or of a tile's outputs, so among the scales within 15 % of
+    `samples_per_step` the one that rounds best is taken, of several the nearest. Lengths come from
+    `probe` random samples of the source, or from the first samples of `order`, in which some come
+    up more often than others.
 
     Raises:
         DataError: none of the probed samples is usable.
@@ -69,8 +71,9 @@ def _probe(
     for index in chosen:
         own = lengths[index]
         if isinstance(own, Fault):
-            continue  # not lost: the loader will meet, count and report it
-        spans = [spans_of(m, own.media.get(m.name, ())) for m in modalities]
+            continue  # the loader will count and report this sample
+        media_of = by_lane(own, modalities).media
+        spans = [spans_of(m, media_of.get(m.name, ())) for m in modalities]
         rows.append([own.tokens, *map(sum, spans)])
         media.append(max(map(len, spans), default=1))
     if not rows:
@@ -82,5 +85,5 @@ def _probe(
 
 
 def _unit(modality: Modality) -> int:
-    """Outputs that a budget has whole multiples of."""
+    """Number of outputs of which a budget is a whole multiple."""
     return modality.unit or _ROUND

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,11 @@ from data.faults import Fault
 from data.kinds.modality import Modality
 from data.planning.lengths import LengthTable, MediaLengths
 from data.planning.packing import Capacity
+from data.planning.problem import Ints
 from data.sample import SampleError
 from data.sources.source import Source
 
-#: Samples that a message names.
+#: Most samples that a message names.
 NAMED = 3
 
 
@@ -22,24 +24,26 @@ def unusable_samples(lengths: LengthTable, capacity: Capacity, rows: int) -> dic
     """Why samples cannot be used, or do not fit in a row, by index and in its order.
 
     Args:
-        lengths: of all samples.
-        capacity: of a row.
-        rows: over which the text and media of a sample may lie (`DataConfig.rows_apart`).
+        lengths: lengths of all samples.
+        capacity: capacity of a row.
+        rows: number of rows over which text and media of a sample may be spread
+            (`DataConfig.rows_apart`).
     """
     found = dict(lengths.unusable)
     for index in np.flatnonzero(_doubtful(lengths, capacity)).tolist():
         own = lengths[index]
-        misfit = own if isinstance(own, Fault) else capacity.misfit(own, rows)
+        lane = own if isinstance(own, Fault) else capacity.by_lane(own)
+        misfit = lane if isinstance(lane, Fault) else capacity.misfit(lane, rows)
         if misfit is not None:
             found[index] = misfit
     return dict(sorted(found.items()))
 
 
 def refuse(source: Source, found: Mapping[int, Fault]) -> None:
-    """Raise for the first of unusable samples, with the names of some others.
+    """Raise SampleError for the first of the unusable samples, with the names of some others.
 
     Raises:
-        SampleError: there is one.
+        SampleError: there is an unusable sample.
     """
     if not found:
         return
@@ -49,24 +53,31 @@ def refuse(source: Source, found: Mapping[int, Fault]) -> None:
 
 
 def names(source: Source, indices: list[int]) -> str:
-    """The first few names of samples, and that there are more."""
+    """The first few names of samples, and a note if there are more."""
     more = ", ..." if len(indices) > NAMED else ""
     return ", ".join(map(source.name, indices[:NAMED])) + more
 
 
 def _doubtful(lengths: LengthTable, capacity: Capacity) -> NDArray[np.bool_]:
-    """`[samples]`, those that are too long if all their media go to one row, and maybe others."""
+    """`[samples]`: whether a sample may be too long for one row; true for all that are."""
     above = np.asarray(lengths.tokens) > capacity.limit("tokens")
     for modality in capacity.modalities:
-        own, name = lengths.media[modality.name], modality.name
-        above |= np.diff(own.offsets) > capacity.limit(f"{name} segments")
-        above |= _positions(own, modality) > capacity.limit(name)
+        own, name = lengths.media[modality.encoder], modality.name
+        taken, positions = _taken(own, modality)
+        above |= taken > capacity.limit(f"{name} segments")
+        above |= positions > capacity.limit(name)
     return above
 
 
-def _positions(own: MediaLengths, modality: Modality) -> NDArray[np.int64]:
-    """`[samples]`, positions of a row that the media of each sample take together."""
-    reduction = modality.reduction
-    spans = -(-np.asarray(own.lengths, np.int64) // reduction) * reduction
-    ends = np.concatenate([[0], np.cumsum(spans)])
-    return ends[own.offsets[1:]] - ends[own.offsets[:-1]]
+def _taken(own: MediaLengths, modality: Modality) -> tuple[Ints, Ints]:
+    """`[samples]`, media of each sample that a lane takes, and positions of a row for them."""
+    reduction, lengths = modality.reduction, np.asarray(own.lengths, np.int64)
+    spans, lane = -(-lengths // reduction) * reduction, modality.lane
+    here = np.ones(len(lengths), bool) if lane is None else lane.takes(lengths)
+    return _by_sample(here, own.offsets), _by_sample(np.where(here, spans, 0), own.offsets)
+
+
+def _by_sample(values: NDArray[Any], offsets: NDArray[np.integer]) -> Ints:
+    """Sums over the media of each sample."""
+    ends = np.concatenate([[0], np.cumsum(values)])
+    return np.asarray(ends[offsets[1:]] - ends[offsets[:-1]], np.int64)

@@ -1,4 +1,4 @@
-"""Tokenizer and chat template as configured, which need no media: they size the vocabulary."""
+"""The configured tokenizer and chat template, which need no media: they size the vocabulary."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from data.released.chat import ReleasedChat
 from data.released.files import ReleasedFiles, read_folder
 from data.text.chat import Chat, ConfiguredChat, marks_of
 
-#: What chat templates are told is today, so that runs can be repeated; as Llama's own have it.
+#: Date that chat templates use as today's, so that runs can be repeated; Llama's own default.
 TODAY = date(2024, 7, 26)
 
 
 def read_files(config: DataConfig) -> ReleasedFiles | None:
-    """What is read of the folder `data.processor`. Raises DataError."""
+    """The files of the folder `data.processor`, or None. Raises DataError."""
     return None if config.processor is None else read_folder(config.processor)
 
 

@@ -39,8 +39,8 @@ from data.sample import (
 )
 from data.text.chat import PAD_ID, Told, marks_of
 
-_VERSION = 2  # of what a sample becomes; raised when the same sample gets other lengths
-_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may have them alone; no tokenizer takes them
+_VERSION = 2  # version of the processing; raised when the same sample gets other lengths
+_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may hold unpaired ones; tokenizers refuse them
 
 
 #: By encoder, input positions of its media, or the tokens at which their outputs begin to land.
@@ -50,7 +50,7 @@ Grids = dict[str, tuple[Size, ...]]
 
 @dataclass(frozen=True)
 class _Text:
-    """Tokens: ids, whether each is learnt, and by encoder where the outputs of media begin."""
+    """Tokens: ids, whether each is learnt, and by encoder the starts of the outputs of media."""
 
     ids: tuple[int, ...]
     learnt: tuple[bool, ...]
@@ -58,18 +58,27 @@ class _Text:
 
 
 class Processor:
-    """Turns samples into examples for the given encoders.
+    """Turns samples into examples for the given encoders; lengths and media are by encoder.
+
+    Args:
+        config: configuration of the data.
+        modalities: modalities of all lanes of the encoders.
+
+    Attributes:
+        modalities: by the name of the lane.
+        encoders: those of the encoders, by name.
 
     Raises:
-        DataError: a tokenizer, chat template or processor that cannot be used or does not fit the
-            encoders, or a route to an encoder that there is not.
+        DataError: a tokenizer, chat template or processor cannot be used or does not fit the
+            encoders, or a route names an encoder that does not exist.
     """
 
     def __init__(self, config: DataConfig, modalities: Sequence[Modality]) -> None:
         self.config = config
         self.modalities = {modality.name: modality for modality in modalities}
+        self.encoders = {modality.encoder: modality.of_encoder for modality in modalities}
         self._by_kind: dict[Kind, list[Modality]] = {}
-        for modality in modalities:
+        for modality in self.encoders.values():
             self._by_kind.setdefault(modality.kind, []).append(modality)
         self._routes = {kind: self._route(kind) for kind in self._by_kind}
         self._marks = marks_of(config)
@@ -77,19 +86,22 @@ class Processor:
             raise DataError(f"kinds of media have the same placeholder: {self._marks}")
         files = read_files(config)
         self.chat = make_chat(config, list(self._by_kind), files)
-        self._readers = {m.name: _reader(config, m, files) for m in modalities}
+        self._readers = {n: _reader(config, m, files) for n, m in self.encoders.items()}
 
     @property
     def fingerprint(self) -> str:
-        """Of all that decides the lengths of a sample."""
+        """Fingerprint of all that decides the lengths of a sample."""
         sections = {
-            kind: section.model_dump(mode="json", exclude={"mean", "std"})
+            kind: section.model_dump(mode="json", exclude={"mean", "std", "encoders"})
             for kind, section in self.config.media.items()
         }
-        encoders = [[modality.kind, asdict(modality)] for modality in self.modalities.values()]
+        encoders = [[own.kind, _fields(own)] for own in self.encoders.values()]
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
         if routes := {k: r.model_dump(mode="json") for k, r in self.config.routes.items()}:
             contents.append(routes)
+        own = self.config.image.encoders
+        if single := {name: own[name].model_dump(mode="json") for name in sorted(own)}:
+            contents.append(single)
         return hashlib.sha256(json.dumps(contents).encode()).hexdigest()
 
     @property
@@ -99,7 +111,7 @@ class Processor:
 
     def placeholder_id(self, encoder: str) -> int:
         """The id at positions where outputs of `encoder` land."""
-        return self.chat.placeholder_id(self.modalities[encoder].kind)
+        return self.chat.placeholder_id(self.encoders[encoder].kind)
 
     # ------------------------------------------------------------------ lengths, examples
 
@@ -113,7 +125,7 @@ class Processor:
             self._check_turns(sample)
         media, grids = self._measure_media(sample)
         text = self._text(sample, media, grids)
-        # The last token is only ever a target, so it takes no position.
+        # The last token is only a target, so it takes no position.
         return Lengths(len(text.ids) - 1, media, text.starts, grids)
 
     def measure_prompt(self, sample: Sample) -> Lengths:
@@ -130,13 +142,13 @@ class Processor:
 
         Raises:
             SampleError: as `measure`; unreadable media.
-            LengthError: lengths other than `expected`, which is what `measure` said (measured now
+            LengthError: the lengths differ from `expected`, the result of `measure` (measured now
                 if None).
         """
         return _agreeing(sample, expected or self.measure(sample), self.read(sample))
 
     def read(self, sample: Sample) -> Example:
-        """As `process`, whatever the sample's metadata promise.
+        """As `process`, without comparing lengths with the sample's metadata.
 
         Raises:
             SampleError: the sample cannot be used; the message says why.
@@ -147,9 +159,9 @@ class Processor:
         return _example(self._text(sample, _sizes(media), grids_of(media)), media)
 
     def prompt(self, sample: Sample, expected: Lengths | None = None) -> Example:
-        """The example up to where the last answer begins; nothing in it is learnt.
+        """The example up to the start of the last answer; nothing in it is learnt.
 
-        `expected` is what `measure_prompt` said (measured now if None).
+        `expected` is the result of `measure_prompt` (measured now if None).
 
         Raises:
             SampleError: as `process`.
@@ -158,14 +170,14 @@ class Processor:
         prompt = self._without_answer(sample)
         media = self._read_media(prompt)
         text = self._text(prompt, _sizes(media), grids_of(media), opened=True)
-        # One more stands for the first generated token, which is not an input.
+        # One more position is for the first generated token, which is not an input.
         more = _Text((*text.ids, PAD_ID), (*text.learnt, False), text.starts)
         example = _example(more, media)
         nothing = np.zeros_like(example.loss_weight)
         return _agreeing(sample, expected, replace(example, loss_weight=nothing))
 
     def answer(self, sample: Sample) -> str:
-        """The last answer as `decode` would print it."""
+        """The last answer as `decode` returns it."""
         return self.decode(self.encode(sample.turns[-1].text.strip()))
 
     def encode(self, text: str) -> Sequence[int]:
@@ -181,7 +193,7 @@ class Processor:
         """As `process`, without reading the media, whose lengths are taken as expected.
 
         Raises:
-            LengthError: the text is not that of `expected`.
+            LengthError: the text has other lengths than `expected`.
         """
         example = _example(self._text(sample, expected.media, expected.grids), {})
         found = replace(example.lengths, media=expected.media, grids=expected.grids)
@@ -191,12 +203,12 @@ class Processor:
         """Read one medium of a sample.
 
         Raises:
-            SampleError: it cannot be read.
-            LengthError: it is not as long as `expected` says.
+            SampleError: the medium cannot be read.
+            LengthError: the medium has another length than `expected`.
         """
         with _naming(sample):
             own = self._taken(sample)[encoder][number]
-            medium = self._read(sample, self.modalities[encoder], own)
+            medium = self._read(sample, self.encoders[encoder], own)
         length = expected.media[encoder][number]
         if len(medium.inputs) != length:
             raise LengthError(
@@ -257,7 +269,7 @@ class Processor:
         return [default if name is None else (self._named(kind, name),) for name in names]
 
     def _named(self, kind: Kind, name: str) -> Modality:
-        found = self.modalities.get(name)
+        found = self.encoders.get(name)
         if found is None or found.kind != kind:
             valid = ", ".join(modality.name for modality in self._by_kind[kind])
             text = f"an {kind} is for the encoder {name!r}, which takes none; valid: {valid}"
@@ -265,8 +277,8 @@ class Processor:
         return found
 
     def _taken(self, sample: Sample) -> dict[str, list[int]]:
-        """By encoder, the numbers of the media that it takes, if any. Raises MediaError."""
-        taken: dict[str, list[int]] = {name: [] for name in self.modalities}
+        """By encoder, the indices of the media that it takes, if any. Raises MediaError."""
+        taken: dict[str, list[int]] = {name: [] for name in self.encoders}
         for kind in self._by_kind:
             for number, own in enumerate(self._going(sample, kind)):
                 for modality in own:
@@ -276,7 +288,7 @@ class Processor:
     # ---- media and text --------------------------------------------------------------------------
 
     def _without_answer(self, sample: Sample) -> Sample:
-        """The sample without its last turn, and the media of that."""
+        """The sample without its last turn, and without that turn's media."""
         turns, last = sample.turns[:-1], sample.turns[-1].text
         media = {
             kind: own[: len(own) - last.count(self._marks[kind])]
@@ -291,7 +303,7 @@ class Processor:
         grids: Grids = {}
         with _naming(sample):
             for name, numbers in self._taken(sample).items():
-                kind, reader = self.modalities[name].kind, self._readers[name]
+                kind, reader = self.encoders[name].kind, self._readers[name]
                 media = sample.of(kind)
                 alone = len(media) == 1
                 found = [KINDS[kind].measure(reader, media[n], alone) for n in numbers]
@@ -304,7 +316,7 @@ class Processor:
         media: dict[str, tuple[Medium, ...]] = {}
         with _naming(sample):
             for name, numbers in self._taken(sample).items():
-                modality = self.modalities[name]
+                modality = self.encoders[name]
                 media[name] = tuple(self._read(sample, modality, n) for n in numbers)
         return media
 
@@ -325,7 +337,7 @@ class Processor:
         """By encoder, input positions and grid of each of its media."""
         own = Lengths(0, media, {}, grids)
         return {
-            name: zip(lengths, self.modalities[name].grids(own), strict=True)
+            name: zip(lengths, self.encoders[name].grids(own), strict=True)
             for name, lengths in media.items()
         }
 
@@ -335,10 +347,10 @@ class Processor:
         going: Mapping[Kind, Iterator[tuple[Modality, ...]]],
         sizes: Mapping[str, Iterator[tuple[int, Size]]],
     ) -> _Text:
-        """Tokens with those of media in place of the one that stands for each.
+        """Tokens in which each medium's placeholder is replaced by the medium's tokens.
 
         Raises:
-            MediaError: encoders whose outputs are added up make other tokens of a medium.
+            MediaError: encoders whose outputs are added up make different tokens of a medium.
         """
         ids: list[int] = []
         learnt: list[bool] = []
@@ -367,6 +379,13 @@ def make_processor(config: DataConfig, modalities: Sequence[Modality]) -> Proces
     return Processor(config, modalities)
 
 
+def _fields(modality: Modality) -> dict[str, Any]:
+    """What decides the lengths of media of an encoder: not its lanes."""
+    fields = asdict(modality)
+    del fields["lane"]
+    return fields
+
+
 def _check_alike(
     kind: Kind, modality: Modality, first: Modality, tokens: list[int], own: list[int]
 ) -> None:
@@ -381,14 +400,14 @@ def _check_alike(
 
 
 def _reader(config: DataConfig, modality: Modality, files: ReleasedFiles | None) -> Any:
-    """What makes inputs of one encoder: as the released processor does, or as `data` says."""
+    """The reader of one encoder's media: by the released processor, or by `data`."""
     released = released_reader(files, config, modality) if files else None
     return released or KINDS[modality.kind].reader(config, modality)
 
 
 @contextmanager
 def _naming(sample: Sample) -> Iterator[None]:
-    """Name the sample whose text or media cannot be used."""
+    """Turn errors of a sample's text or media into SampleError with its name."""
     try:
         yield
     except (ConversationError, MediaError) as error:

@@ -1,8 +1,8 @@
 """Clips as Whisper's processor makes them: log-mel frames in a window of fixed length.
 
-The processor pads a clip with silence to its window of 30 s. Here the clip's frames alone are made,
-and what convolutions read behind them: that takes the clip's own work, and gives the same, as all
-frames behind those are silence.
+The processor pads a clip with silence to its window of 30 s. Here only the clip's frames are made,
+and the frames after them that convolutions read: this costs only the clip's own work, and gives the
+same result, as all later frames are silence.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class ReleasedAudio:
     """Clips of one encoder as their released processor makes them.
 
     Attributes:
-        settings: of the processor.
-        modality: of the encoder.
+        settings: settings of the processor.
+        modality: modality of the encoder.
 
     Raises:
         DataError: the processor's frames do not fit the encoder.

@@ -1,11 +1,11 @@
 """Conversations to tokens by a released tokenizer and chat template.
 
-The template is asked once, when it is read, in which form it wants messages: their content as parts
-(`{"type": "text", "text": ...}`) or as a text, for each role; and whether it writes a placeholder
-for a part that is an image or a clip. For what it does not, the placeholder is put into the text.
+When the template is read, probes find the form of messages that it accepts: for each role, content
+as parts (`{"type": "text", "text": ...}`) or as a text; and whether it writes a placeholder for a
+part that is an image or a clip. If it does not, the placeholder is put into the text.
 
-Learnt are the tokens that touch an answer's characters, with the white space around them that the
-template writes, and the special token right behind it.
+The learnt tokens are those that touch an answer's characters, with the white space around them that
+the template writes, and the special token right after the answer.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Texts:
     spaces: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, text: str, role: Role) -> str:
-        """What a message has for `text`."""
+        """The content of a message for `text`."""
         if not text.strip():
             return text
         answer = role == "assistant"
@@ -76,7 +76,7 @@ class _Rendering:
     """A rendered conversation, and where samples speak in it.
 
     Attributes:
-        text: of it.
+        text: text of the conversation.
         told: texts, without white space around them.
         answers: those that are learnt, with the white space around them.
     """
@@ -90,8 +90,8 @@ class ReleasedChat:
     """See `data.text.chat.Chat`, and the module.
 
     Args:
-        files: of the processor's folder.
-        marks: what stands for media in the text of samples.
+        files: files of the processor's folder.
+        marks: placeholders of media in the text of samples.
         today: see `ChatTemplate`.
 
     Raises:
@@ -248,7 +248,7 @@ class ReleasedChat:
         return _Rendering(text, tuple(told), tuple(answers))
 
     def _rendered(self, turns: Sequence[Turn], opened: bool, texts: _Texts) -> str:
-        """What the template writes. Raises ConversationError."""
+        """The output of the template. Raises ConversationError."""
         messages = [self._message(turn, texts) for turn in turns]
         try:
             return self._template.render(messages, opened)
@@ -256,7 +256,7 @@ class ReleasedChat:
             raise ConversationError(f"chat template: {error}") from error
 
     def _others(self, found: Found, told: str, text: str) -> list[Span]:
-        """Where a text that is no answer is; raise ConversationError only if that matters."""
+        """Places of a text that is no answer; raises ConversationError only if they matter."""
         spans = found.spans(told, text)
         if spans is None and self._tokenizer.spells_special(told):
             raise ConversationError(
@@ -288,7 +288,7 @@ class ReleasedChat:
 
     @property
     def fingerprint(self) -> str:
-        """Of the folder's files and of what stands for media."""
+        """Fingerprint of the folder's files and of the placeholders of media."""
         files, marks, today = self._arguments
         return f"{files.fingerprint} {sorted(marks.items())} {today}"
 
@@ -341,7 +341,7 @@ class ReleasedChat:
 
 
 def _answer(found: Found, told: str, text: str) -> Span:
-    """Where an answer is. Raises ConversationError."""
+    """The place of an answer. Raises ConversationError."""
     span = found.span(told, text)
     if span is None:
         times = max(len(found.opened), len(found.closed))

@@ -1,4 +1,4 @@
-"""What is read of a released processor's folder: JSON and text, typed and checked, nothing run.
+"""The files of a released processor's folder: JSON and text, typed and checked, nothing run.
 
     tokenizer.json, tokenizer_config.json, special_tokens_map.json, added_tokens.json
     chat_template.jinja, or chat_template.json, or in processor_config.json or tokenizer_config.json
@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
-from data.released.images import Exactly, ImageSteps, PatchBudget, Resize, ShortestEdge
+from data.released.images import Exactly, ImageTransforms, PatchBudget, Resize, ShortestEdge
 from data.sample import DataError, Size
 
 _PREPROCESSOR = "preprocessor_config.json"
@@ -55,7 +55,7 @@ _IMAGES: dict[str, dict[str, Any]] = {
         "image_grid_pinpoints": [[high, wide] for high in _SIDES for wide in _SIDES],
     },
 }
-#: Those that pad; others could pad to a size of their own.
+#: Image processors that pad; others could pad to a size of their own.
 _PADDED = ("LlavaImageProcessor", "LlavaOnevisionImageProcessor")
 #: Placeholders that processors have if their files name none.
 _PLACEHOLDERS = {
@@ -82,7 +82,7 @@ class AddedToken(_File):
 
     @property
     def flags(self) -> dict[str, bool]:
-        """All but the content."""
+        """All fields but the content."""
         return self.model_dump(exclude={"content"})
 
 
@@ -162,7 +162,7 @@ class AudioSettings(_File):
 
     @property
     def samples(self) -> int:
-        """Of the window."""
+        """Number of samples of the window."""
         return self.chunk_length * self.sampling_rate
 
 
@@ -171,10 +171,10 @@ class ReleasedFiles:
     """A processor's folder.
 
     Attributes:
-        folder: where it is.
+        folder: path of the folder.
         tokenizer: tokenizer.json.
-        settings: of the tokenizer.
-        template: of conversations.
+        settings: settings of the tokenizer.
+        template: template of conversations.
         multimodal: whether it is the folder of more than a tokenizer.
         image_token: placeholder of an image; None if the files say nothing of one.
         audio_token: likewise of a clip.
@@ -182,7 +182,7 @@ class ReleasedFiles:
         audio: likewise of clips.
         most_tiles: of an image's outputs, see `data.kinds.image.tiles.Tiling`; None if the files do
             not say.
-        fingerprint: of all that was read.
+        fingerprint: fingerprint of all files that were read.
     """
 
     folder: Path
@@ -192,7 +192,7 @@ class ReleasedFiles:
     multimodal: bool
     image_token: str | None
     audio_token: str | None
-    image: ImageSteps | None
+    image: ImageTransforms | None
     audio: AudioSettings | None
     most_tiles: int | None
     fingerprint: str
@@ -251,7 +251,7 @@ def _parsed(path: Path, text: bytes) -> dict[str, Any]:
 
 
 def _said(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Without keys that are null, which have their defaults; a step that is null is not done."""
+    """`values` without null keys, which have their defaults; a flag that is null is off."""
     given = {k: False if v is None and k.startswith("do_") else v for k, v in values.items()}
     return {key: value for key, value in given.items() if value is not None}
 
@@ -286,7 +286,7 @@ class _Reader:
         )
 
     def _checked(self, kind: type[Any], name: str, values: dict[str, Any] | None) -> Any:
-        """`values`, or what the file `name` holds, as `kind`."""
+        """`values`, or the contents of the file `name`, as `kind`."""
         try:
             return kind.model_validate(self._contents.get(name, {}) if values is None else values)
         except ValidationError as error:
@@ -329,7 +329,7 @@ class _Reader:
         return [*found]
 
     def _template(self) -> str:
-        """The first template that there is; of several in one file that named `default`."""
+        """The first existing template; among several in one file, the one named `default`."""
         if self._processor.chat_template is not None:
             return str(self._processor.chat_template)
         if "chat_template.json" in self._contents:
@@ -362,7 +362,7 @@ class _Reader:
 
     @property
     def _class(self) -> str | None:
-        """Of the processor."""
+        """Class of the processor."""
         for name in ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json"):
             found = self._contents.get(name, {}).get("processor_class")
             if isinstance(found, str):
@@ -383,7 +383,7 @@ class _Reader:
                     return name.replace("CLIPFeatureExtractor", "CLIPImageProcessor"), values
         return None
 
-    def _image(self) -> ImageSteps | None:
+    def _image(self) -> ImageTransforms | None:
         part = self._part("image_processor", ("image_processor_type", "feature_extractor_type"))
         if part is None:
             self._check_classless()
@@ -395,7 +395,7 @@ class _Reader:
                 f"data.processor: {self._folder} has images by {name}; valid: {', '.join(_IMAGES)}"
             )
         given = self._checked(_Images, _PREPROCESSOR, _IMAGES[name] | _said(values))
-        return self._steps(name, given)
+        return self._transforms(name, given)
 
     def _check_classless(self) -> None:
         """Raise DataError for settings of images or clips that do not say of which class."""
@@ -407,7 +407,7 @@ class _Reader:
                 "WhisperFeatureExtractor"
             )
 
-    def _steps(self, name: str, images: _Images) -> ImageSteps:
+    def _transforms(self, name: str, images: _Images) -> ImageTransforms:
         tiled, patches = name == "LlavaOnevisionImageProcessor", name == "Siglip2ImageProcessor"
         resize = self._resize(name, images) if images.do_resize else None
         if tiled and images.do_center_crop:
@@ -419,7 +419,7 @@ class _Reader:
         mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         if images.do_normalize:
             mean, std = images.image_mean, images.image_std
-        return ImageSteps(
+        return ImageTransforms(
             square=name == "LlavaImageProcessor" and images.do_pad,
             resize=resize,
             resample=images.resample,
@@ -475,7 +475,7 @@ def _token(value: object) -> object:
 
 
 def _sides(size: Any, square: bool) -> dict[str, int]:
-    """`size` of images as a mapping, without what is null; one number may be that of a square."""
+    """`size` of images as a mapping without null values; one number may mean a square."""
     if isinstance(size, int):
         return {"height": size, "width": size} if square else {"shortest_edge": size}
     if isinstance(size, tuple):

@@ -65,7 +65,7 @@ class PatchBudget:
     most: int
 
     def of(self, size: Size) -> Size:
-        """What an image of `size` becomes: by bisection of the scale, as released."""
+        """The new size of an image of `size`, by bisection of the scale, as released."""
         low, high = 1e-6, 100.0
         while high - low >= 1e-5:
             middle = (low + high) / 2
@@ -85,21 +85,21 @@ Resize = ShortestEdge | Exactly | PatchBudget
 
 
 @dataclass(frozen=True)
-class ImageSteps:
-    """What is done to an image.
+class ImageTransforms:
+    """What is done to an image: padding, resizing, cropping, scaling and normalising.
 
     Attributes:
-        square: whether it is first padded to a square.
-        resize: None to leave its size.
+        square: whether the image is first padded to a square.
+        resize: way of resizing; None to keep the size.
         resample: PIL's number of the filter.
-        crop: the centre that is kept, (height, width); None to keep everything. What is smaller is
-            put into the middle of black.
-        scale: of pixel values.
-        mean: by channel, of scaled values.
-        std: by channel.
+        crop: (height, width) of the centre that is kept; None to keep everything. A smaller image
+            is put into the middle of a black one.
+        scale: factor on pixel values.
+        mean: mean by channel of scaled values.
+        std: standard deviation by channel of scaled values.
         pinpoints: resolutions of which one is cut into tiles, if an image is the only one of its
             conversation; the tiles are as large as `resize` says. None: images are seen whole.
-        border: what is padded, by channel in 8 bits.
+        border: colour of the padding, by channel in 8 bits.
     """
 
     square: bool
@@ -113,10 +113,10 @@ class ImageSteps:
     border: tuple[int, ...] = (0, 0, 0)
 
     def size_of(self, size: Size, most: int) -> Size:
-        """What an image of `size` becomes, from metadata alone.
+        """The size of an image of `size` after all transforms, from metadata alone.
 
         Args:
-            size: of the image.
+            size: size of the image.
             most: pixels that an image may have, resized ones too.
 
         Raises:
@@ -151,7 +151,7 @@ class ImageSteps:
 
 
 def check_pixels(size: Size, most: int, what: str) -> None:
-    """Raise MediaError for more pixels than an image may have; `what` says what they are of."""
+    """Raise MediaError for more pixels than an image may have; `what` qualifies the image."""
     if math.prod(size) > most:
         raise MediaError(
             FaultKind.PIXELS,
@@ -167,7 +167,7 @@ def resized(pixels: Pixels, size: Size, resample: int) -> Pixels:
 
 
 def cropped(pixels: NDArray[Any], size: Size) -> NDArray[Any]:
-    """The centre [*size, channels]; black around what is smaller."""
+    """The centre [*size, channels]; a smaller image gets a black border."""
     result = np.zeros((*size, pixels.shape[2]), pixels.dtype)
     (rows, above), (columns, left) = (
         _centre(length, wanted) for length, wanted in zip(pixels.shape[:2], size, strict=True)
@@ -178,7 +178,7 @@ def cropped(pixels: NDArray[Any], size: Size) -> NDArray[Any]:
 
 
 def _centre(length: int, wanted: int) -> tuple[slice, int]:
-    """What is kept of an axis, and where it begins among `wanted`."""
+    """The kept part of an axis, and its start among `wanted` pixels."""
     start = (length - wanted) // 2
     return slice(max(start, 0), max(start, 0) + wanted), max(-start, 0)
 
@@ -202,21 +202,21 @@ class ReleasedImages:
     """Images of one encoder as their released processor makes them.
 
     Attributes:
-        steps: of an image that is seen whole.
-        modality: of the encoder; with tiles, those of its `tiling`.
+        transforms: what is done to an image that is seen whole.
+        modality: modality of the encoder; its `tiling` describes tiles.
         most: pixels that an image may have.
 
     Raises:
         DataError: the processor's images do not fit the encoder.
     """
 
-    steps: ImageSteps
+    transforms: ImageTransforms
     modality: ImageModality
     most: int
 
     def __post_init__(self) -> None:
         """Refuse what does not fit."""
-        resize, modality = self.steps.resize, self.modality
+        resize, modality = self.transforms.resize, self.modality
         if modality.channels != 3:
             raise self._misfit("has images of 3 channels", f"channels {modality.channels}")
         if isinstance(resize, PatchBudget):
@@ -230,15 +230,15 @@ class ReleasedImages:
         self._check_tiles()
 
     def _check_tiles(self) -> None:
-        tiling, pinpoints = self.modality.tiling, self.steps.pinpoints
+        tiling, pinpoints = self.modality.tiling, self.transforms.pinpoints
         if tiling is None and pinpoints is None:
             return
         if tiling is None:
             raise self._misfit("cuts images into tiles", "none")
         if pinpoints is None:
             raise self._misfit("cuts no images into tiles", f"tiles of {tiling.tile} pixels")
-        if self.steps.resize != Exactly(tiling.tile):
-            raise self._misfit(f"has tiles by {self.steps.resize}", f"tiles of {tiling.tile}")
+        if self.transforms.resize != Exactly(tiling.tile):
+            raise self._misfit(f"has tiles by {self.transforms.resize}", f"tiles of {tiling.tile}")
         if pinpoints != tiling.pinpoints:
             raise self._misfit(f"has pinpoints {pinpoints}", f"pinpoints {tiling.pinpoints}")
         grid = self._grid(tiling.tile)
@@ -255,7 +255,7 @@ class ReleasedImages:
         """Input positions of an image of `size`, and the grid of a tiled one (`Lengths.grids`).
 
         Args:
-            size: of the image.
+            size: size of the image.
             alone: whether it is the only one of its conversation; only such are cut into tiles.
 
         Raises:
@@ -263,7 +263,7 @@ class ReleasedImages:
         """
         tiling = self.modality.tiling
         if tiling is None:
-            grid = self._grid(self.steps.size_of(size, self.most))
+            grid = self._grid(self.transforms.size_of(size, self.most))
             return math.prod(grid) + self.modality.class_tokens, None
         tile = tiling.whole * self.modality.reduction
         if not alone:
@@ -289,8 +289,8 @@ class ReleasedImages:
         """An image as encoder input.
 
         Args:
-            pixels: of the image, RGB.
-            alone: as of `measure`.
+            pixels: pixels of the image, RGB.
+            alone: as in `measure`.
 
         Raises:
             MediaError: as `measure`.
@@ -299,13 +299,13 @@ class ReleasedImages:
         self.measure(size, alone)
         tiling = self.modality.tiling
         if tiling is None:
-            return with_class_token(self._cut(self.steps.pixels(pixels)), self.modality)
+            return with_class_token(self._cut(self.transforms.pixels(pixels)), self.modality)
         if not alone:
             medium = self._cut(self._square.pixels(pixels))
             return _tiled(medium, None, tiling)
         layout = layout_of(size, tiling)
-        tiles = tiles_of(pixels, layout, tiling.tile, self.steps.resample)
-        parts = [self._cut(self.steps.normalised(tile)) for tile in tiles]
+        tiles = tiles_of(pixels, layout, tiling.tile, self.transforms.resample)
+        parts = [self._cut(self.transforms.normalised(tile)) for tile in tiles]
         inputs = np.concatenate([part.inputs for part in parts])
         positions = np.concatenate([part.positions for part in parts])
         return _tiled(Medium(inputs, positions, parts[0].more), layout, tiling)
@@ -314,8 +314,8 @@ class ReleasedImages:
         return cut_patches(pixels, self.modality)
 
     @property
-    def _square(self) -> ImageSteps:
-        return replace(self.steps, square=True)
+    def _square(self) -> ImageTransforms:
+        return replace(self.transforms, square=True)
 
 
 def _tiled(medium: Medium, layout: Layout | None, tiling: Tiling) -> Medium:

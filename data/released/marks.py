@@ -1,4 +1,4 @@
-"""Where texts of messages are in what a chat template makes of them.
+"""Places of the texts of messages in the output of a chat template.
 
 A template may trim, move or leave out what it is given, and a text may also occur where it is not
 meant (an answer `user` in the header of every turn). So the conversation is rendered once more with
@@ -37,7 +37,7 @@ def marked(text: str, number: int) -> str:
     """`text` with marks around it, but inside of the white space around it.
 
     Raises:
-        ConversationError: it has characters that the marks are made of.
+        ConversationError: the text has characters that the marks consist of.
     """
     found = _RESERVED.search(text)
     if found:
@@ -50,7 +50,7 @@ def marked(text: str, number: int) -> str:
 
 
 def white_space(text: str) -> tuple[str, str]:
-    """What is in front of and behind the characters of `text`, which has some."""
+    """White space before and after the characters of `text`, which has some."""
     core = text.strip()
     begin = text.index(core)
     return text[:begin], text[begin + len(core) :]
@@ -58,13 +58,13 @@ def white_space(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Found:
-    """Where the marks of one text are in a rendering, in characters."""
+    """Places of the marks of one text in a rendering, in characters."""
 
     opened: tuple[int, ...]
     closed: tuple[int, ...]
 
     def span(self, text: str, rendered: str) -> Span | None:
-        """Where the text is, if it is there once; if one mark got lost, the text must be there.
+        """The place of the text, if it occurs once; if one mark is lost, the text must be there.
 
         Templates that take a text apart (at `</think>`, say) lose a mark and may well write all
         parts again.
@@ -92,7 +92,7 @@ _Mark = tuple[str, int]
 
 
 def _split(with_marks: str) -> tuple[list[str], list[_Mark]]:
-    """Marks, and what is in front of each and behind the last."""
+    """Marks, and the text before each and after the last."""
     pieces, marks, done = [], [], 0
     for mark in _MARK.finditer(with_marks):
         pieces.append(with_marks[done : mark.start()])
@@ -102,7 +102,7 @@ def _split(with_marks: str) -> tuple[list[str], list[_Mark]]:
 
 
 def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found]:
-    """Where the marks of `texts`, numbered in their order, are.
+    """Places of the marks of `texts`, which are numbered in their order.
 
     Args:
         rendered: without marks.
@@ -132,8 +132,8 @@ def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> li
 
     Args:
         with_marks: the rendering.
-        bare: that of texts without white space around them.
-        spaces: of the texts, as `white_space`; empty where it is in `bare`, too.
+        bare: the rendering of texts without white space around them.
+        spaces: white space of the texts, as of `white_space`; empty where `bare` has it, too.
     """
     (pieces, marks), (others, same) = _split(with_marks), _split(bare)
     kept = [[0, 0] for _ in spaces]

@@ -1,4 +1,4 @@
-"""Media as a released processor makes them, of the kinds of which its folder says how."""
+"""Readers of media by a released processor, for the kinds that its folder describes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from data.sample import DataError
 
 
 def released_reader(files: ReleasedFiles, config: DataConfig, modality: Modality) -> Any:
-    """What reads media of one encoder; None if the folder does not say how.
+    """The reader of media for one encoder; None if the folder does not describe them.
 
     Raises:
         DataError: the processor does not fit the encoder, or a key of `data` has no effect.
@@ -29,7 +29,7 @@ def released_reader(files: ReleasedFiles, config: DataConfig, modality: Modality
 def _images(
     files: ReleasedFiles, config: DataConfig, modality: ImageModality
 ) -> ReleasedImages | None:
-    if files.image is None:
+    if files.image is None or modality.encoder in config.image.encoders:
         return None
     _check_idle(config, "image", ("height", "max_patches", "mean", "std"))
     tiling, most = modality.tiling, files.most_tiles

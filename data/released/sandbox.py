@@ -1,10 +1,10 @@
 """The sandbox of chat templates: jinja2's own, and bounded.
 
-jinja2 keeps templates from Python's insides, but of what a program could waste it bounds nothing
-but `range`. Here what a rendering does is counted (`Budget`), and what could be large at one stroke
-is measured beforehand: products, powers, formats, replacements, comparisons of nested values.
-What is called must be on a list: functions, methods, filters and tests without a use in chat
-templates are not there. No text is `Markup`, whose methods are Python's.
+jinja2 keeps templates from Python's internals, but bounds no resources except `range`. Here the
+work of a rendering is counted (`Budget`), and operations with possibly large results are measured
+beforehand: products, powers, formats, replacements, comparisons of nested values. Only listed
+functions, methods, filters and tests may be called: those with a use in chat templates. No text is
+`Markup`, whose methods are Python's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FILTERS = (
     "abs count d default dictsort first float groupby int items last length list map max min "
     "reject rejectattr reverse select selectattr sort unique"
 )
-#: Of these, what compares whole items.
+#: Filters among these that compare whole items.
 _COMPARING = "dictsort groupby max min sort unique"
 _TEXT_FILTERS = "capitalize lower string title trim upper wordcount"
 _TESTS = (
@@ -61,12 +61,12 @@ _WIDE = re.compile(r"%[^%a-zA-Z]*(\d{4}|\*)")  # a format of a thousand characte
 
 @dataclass
 class Budget:
-    """What is left to one rendering.
+    """The remaining budget of one rendering.
 
     Attributes:
-        turn: what a turn of a loop and a call cost.
+        turn: work of a turn of a loop and of a call.
         work: see `WORK`.
-        characters: to be written.
+        characters: characters that may still be written.
     """
 
     turn: int
@@ -88,7 +88,7 @@ class Budget:
         return text
 
 
-#: That of the rendering that this thread is at.
+#: Budget of the present rendering of this thread.
 budget: ContextVar[Budget] = ContextVar("budget")
 
 
@@ -111,21 +111,21 @@ def _bounded(value: Any) -> Any:
 
 
 def _text(value: object) -> str:
-    """`str(value)`, of values whose text is not much longer than they are."""
+    """`str(value)`, for values whose text is not much longer than they are."""
     if not isinstance(value, str):
         _weigh(value)
     return _bounded(str(value))
 
 
 def _weigh(value: object) -> None:
-    """Spend what `value`, which is to be written, holds."""
+    """Spend the work of writing `value`."""
     for item in _held(value):
         if not isinstance(item, str | int | float | range | Undefined | None):
             raise SecurityError(f"it writes a {type(item).__name__}; valid: JSON's types")
 
 
 def _held(value: object) -> Iterator[object]:
-    """Spend what `value` holds, however often it holds the same; what holds nothing itself."""
+    """Spend the work of visiting all of `value`, repeated parts included; yields its leaves."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -140,7 +140,7 @@ def _held(value: object) -> Iterator[object]:
 
 
 def _whole(value: Any) -> Any:
-    """`value`, of which all is looked at."""
+    """`value`, after spending the work of visiting all of it."""
     for _ in _held(value):
         pass
     return value
@@ -150,7 +150,7 @@ def _whole(value: Any) -> Any:
 
 
 def _charged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that spends what it takes."""
+    """A filter that spends the work of its input."""
 
     @wraps(function)  # with jinja's marks of what is passed beside the value
     def charged(*values: Any, **keywords: Any) -> Any:
@@ -164,7 +164,7 @@ def _charged(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter or method that compares what it is given, and may nest it."""
+    """A filter or method that compares its arguments, and may nest them."""
 
     @wraps(function)
     def comparing(*values: Any, **keywords: Any) -> Any:
@@ -176,7 +176,7 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _strips(text: str, *rest: Any) -> None:
-    """Spend what it takes to strip other characters than white space."""
+    """Spend the work of stripping other characters than white space."""
     for characters in rest:
         if isinstance(characters, str):
             budget.get().spend(len(text) * len(characters))
@@ -307,10 +307,10 @@ class _Generation(Extension):
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Where templates run, with a `budget` set.
+    """The environment of templates, with a `budget` set.
 
     Args:
-        strftime_now: what tells them the date.
+        strftime_now: function that gives templates the date.
     """
 
     intercepted_binops = frozenset(_OPERATORS)
@@ -363,7 +363,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return _bounded(super().call(__context, __self._allowed(__obj), *args, **kwargs))
 
     def _allowed(self, function: Any) -> Any:
-        """What is called in the place of `function`."""
+        """The function to call in place of `function`."""
         if isinstance(function, BuiltinMethodType):
             return _method(function)
         known = any(function is own for own in self.globals.values())
@@ -374,18 +374,18 @@ class Sandbox(ImmutableSandboxedEnvironment):
         raise SecurityError(f"it calls a {type(function).__name__}, which has no use here")
 
     def counted(self, items: Iterable[Any]) -> Iterator[Any]:
-        """What a loop goes over."""
+        """Items of a loop, counted."""
         own = budget.get()
         for item in items:
             own.spend(own.turn)
             yield item
 
     def whole(self, value: Any) -> Any:
-        """What a template puts together of other values, or compares."""
+        """A value that a template builds of other values, or compares."""
         return _whole(value)
 
     def joined(self, items: Sequence[object]) -> str:
-        """What `~` joins."""
+        """The text that `~` joins."""
         return _join(items)
 
 
@@ -399,7 +399,7 @@ def _is_method(function: Any, kind: type, names: Sequence[str]) -> bool:
 
 
 def _method(function: BuiltinMethodType) -> Any:
-    """What is called in the place of a method of a value."""
+    """The function to call in place of a method of a value."""
     owner, name = function.__self__, function.__name__
     if name not in _METHODS.get(type(owner), frozenset()):
         raise SecurityError(f"it calls {type(owner).__name__}.{name}, which has no use here")

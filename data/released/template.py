@@ -1,8 +1,8 @@
 """Chat templates: from messages to the text of a conversation.
 
 A template is a program that came with a file of weights, so it runs in a sandbox
-(`data.released.sandbox`), and what it must not do is refused when it is read, where that can be
-seen.
+(`data.released.sandbox`); forbidden operations that are visible in its source are refused when it
+is read.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class ChatTemplate:
     """A chat template, as transformers renders it.
 
     Args:
-        source: of the template.
+        source: source of the template.
         tokens: special tokens by name (`bos_token`), which it may write.
-        today: what `strftime_now` formats: always the same date, so that runs can be repeated.
+        today: date that `strftime_now` formats: always the same, so that runs can be repeated.
 
     Raises:
-        TemplateError: the source is not jinja's, or does what no chat template has to.
+        TemplateError: the source is no jinja template, or uses a forbidden operation.
     """
 
     def __init__(self, source: str, tokens: Mapping[str, str], today: date) -> None:
@@ -69,11 +69,11 @@ class ChatTemplate:
         return text
 
     def _run(self, function: Callable[[], Any]) -> Any:
-        """What `function` gives, with a budget of its own."""
+        """The result of `function`, with a budget of its own."""
         mark = budget.set(Budget(turn=max(_TURN, len(self._source))))
         try:
             return function()
-        # It is a program of others: it raises whatever its mistakes provoke.
+        # The template is a program of others: it may raise any error.
         except Exception as error:
             raise TemplateError(_explain(error)) from error
         finally:
@@ -109,7 +109,7 @@ def _explain(error: Exception) -> str:
 
 
 def _check(tree: nodes.Template) -> None:
-    """Raise TemplateError for what needs no run to be seen."""
+    """Raise TemplateError for forbidden operations that are visible without running."""
     for other in tree.find_all(_OTHER_FILES):
         raise TemplateError(f"line {other.lineno}: it reads another file, of which there are none")
     for other in tree.find_all(nodes.EvalContextModifier):
@@ -134,7 +134,7 @@ def _reached(node: nodes.Node) -> object:
 
 
 def _count(tree: nodes.Template) -> None:
-    """Let the sandbox count turns of loops, what `~` joins, and what is nested and compared."""
+    """Let the sandbox count turns of loops, joins by `~`, and nested and compared values."""
     for loop in tree.find_all(nodes.For):
         loop.iter = _through("counted", cast(nodes.Expr, loop.iter))
     _measure(tree)

@@ -40,8 +40,8 @@ class ReleasedTokenizer:
     """tokenizer.json with the special tokens of tokenizer_config.json.
 
     Args:
-        files: of the folder.
-        added: special tokens beside those of the files, for splitting texts alone.
+        files: files of the folder.
+        added: special tokens beside those of the files, only for splitting texts.
 
     Raises:
         DataError: tokenizer.json is none, or tokenizer_config.json contradicts it.
@@ -100,7 +100,7 @@ class ReleasedTokenizer:
             )
 
     def _set_ends(self, tokenizer: Tokenizer) -> None:
-        """What is added in front and behind, where the configuration says so."""
+        """Set the tokens added at the start and the end of a text, if the configuration has any."""
         settings = self._files.settings
         if settings.add_bos_token is None and settings.add_eos_token is None:
             return
@@ -127,7 +127,7 @@ class ReleasedTokenizer:
         return found if found is not None and self.is_special[found] else None
 
     def spells_special(self, text: str) -> bool:
-        """Whether a text has what would be a special token."""
+        """Whether a text spells a special token."""
         return self._spelled.search(text) is not None
 
     def plain(self, text: str) -> list[int]:
@@ -143,9 +143,9 @@ class ReleasedTokenizer:
         """Tokens of a rendered conversation.
 
         Args:
-            text: of the conversation.
-            begins: whether to add what the tokenizer adds to a text (`<s>`).
-            told: where samples speak, and not the template: what they spell is no special token.
+            text: text of the conversation.
+            begins: whether to add the tokens that the tokenizer adds to a text (`<s>`).
+            told: spans of the samples' own texts, in which no special token is recognised.
         """
         tokens = self._tokens(self._tokenizer.encode(text, add_special_tokens=begins))
         spelled = np.zeros_like(tokens.special)
@@ -160,9 +160,9 @@ class ReleasedTokenizer:
         return Tokens(ids, spans, self.is_special[ids])
 
     def _apart(self, text: str, tokens: Tokens, spelled: NDArray[np.bool_]) -> Tokens:
-        """Tokens if those that are `spelled` are text: what is between the others, one by one."""
+        """Tokens if the `spelled` ones are text: the pieces between all others, one by one."""
         spans = tokens.spans.copy()
-        # What was added behind the text has no place in it.
+        # Tokens added after the text have no place in it.
         spans[1 + np.flatnonzero(spans[:, 0] < spans[:, 1])[-1] :] = len(text)
         parts, done = [], 0
         for number in np.flatnonzero(tokens.special & ~spelled).tolist():

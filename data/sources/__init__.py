@@ -1,1 +1,1 @@
-"""Sources of samples: what they are, which there are, and in which order samples come up."""
+"""Sources of samples, and the order in which samples come up."""

@@ -33,7 +33,7 @@ HEAR = (
     "what does the speaker say ? {}",
 )
 PAIR_SEPARATOR = " , "
-_VERSION = 1  # of what sample i is
+_VERSION = 1  # version of the samples
 
 
 class DemoSet:
@@ -56,11 +56,11 @@ class DemoSet:
         count = max(1, self._length // 2) if self._heldout else options.clips
         utterances = make_utterances(self._heldout, count, options.digits, options.seed)
         self._clips = Clips(utterances, config.audio.sample_rate, config.cache)
-        # A sample is asked for twice within a few steps: to be measured and to be read.
+        # A sample is requested twice within a few steps: for measuring and for reading.
         self._recent = lru_cache(maxsize=4096)(self._make)
 
     def __reduce__(self) -> tuple[type[DemoSet], tuple[DataConfig, Split]]:
-        # A worker process draws its own shapes and maps the cached clips: nothing large travels.
+        # A worker process draws its own shapes and maps the cached clips: nothing large is pickled.
         return DemoSet, self._arguments
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class DemoSet:
 
     @property
     def fingerprint(self) -> str:
-        """Of the options and of the spoken strings."""
+        """Fingerprint of the options and of the spoken strings."""
         options = self._options.model_dump_json()
         return f"{_VERSION} {self._split} {options} {self._clips.fingerprint} {self._marks}"
 

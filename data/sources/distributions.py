@@ -1,20 +1,20 @@
-"""Lengths of samples without the samples: how long real data are, for benchmarks and simulations.
+"""Lengths of samples without the samples: distributions of real data, for benchmarks.
 
-The shipped distribution, `web`, is a mixture of three public data sets, each fitted to what has
-been published of it:
+The shipped distribution, `web`, is a mixture of three public data sets, each fitted to published
+statistics:
 
-- text: ShareGPT. Conversations of 3.51 turns in the mean (330,239 turns in 94,145 conversations,
-  arXiv 2512.17843, table 1) of 161.31 tokens in and 337.99 out (arXiv 2309.06180, section 6.1). Of
-  all distributions with these means those of the largest entropy are a geometric number of turns of
-  exponential length, together an exponential length.
+- text: ShareGPT. Conversations have 3.51 turns on average (330,239 turns in 94,145 conversations,
+  arXiv 2512.17843, table 1) of 161.31 tokens in and 337.99 out (arXiv 2309.06180, section 6.1). The
+  distributions of largest entropy with these means are a geometric number of turns of exponential
+  length, which together have an exponential length.
 - images: LAION-400M. Of 413M images 211M, 67M and 9.6M are at least 256, 512 and 1024 pixels on
   both sides, 268M, 112M and 26M on one (laion.ai/blog/laion-400-open-dataset): both sides are
-  lognormal to within 3 %. Patches have 16 x 16 pixels. A sample with images has 2.5 of them
-  in the mean, as OBELICS has (353M in 141M documents, arXiv 2306.16527), geometric.
+  lognormal to within 3 %. Patches have 16 x 16 pixels. A sample with images has 2.5 of them on
+  average, as in OBELICS (353M in 141M documents, arXiv 2306.16527), geometrically distributed.
 - speech: LibriSpeech, the quantiles of test-clean (lhotse, as listed in k2-fsa/icefall,
   egs/librispeech/ASR/local/display_manifest_statistics.py), at 100 frames a second.
 
-That two of three samples have images and one of three a clip is an assumption.
+It is an assumption that two of three samples have images and one of three has a clip.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 
 from data.sample import DataError, Lengths
 
-#: Patches and frames that become one token of the decoder.
+#: Numbers of patches and of frames that become one token of the decoder.
 REDUCTION = {"vision": 4, "audio": 8}
 #: Longest conversation in tokens, and largest image in patches; larger ones are cut.
 LONGEST = {"text": 32768, "vision": 16384}
@@ -76,7 +76,7 @@ def web(rng: np.random.Generator, count: int) -> list[Lengths]:
 
 
 def _patches(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Patches of images whose sides are at the same quantile each of its own distribution."""
+    """Patches of images whose sides are at the same quantile, each of its own distribution."""
     z = rng.standard_normal(count)
     sides = [2.0 ** (middle + growth * z) for middle, growth in (_SHORT_SIDE, _LONG_SIDE)]
     patches = math.prod(np.ceil(side / _PATCH) for side in sides)
@@ -95,13 +95,13 @@ DISTRIBUTIONS: Mapping[str, Callable[[np.random.Generator, int], list[Lengths]]]
 
 
 def draw(distribution: str, count: int, seed: int) -> list[Lengths]:
-    """`count` samples.
+    """Lengths of `count` samples.
 
     Args:
-        distribution: a name, or a file with a JSON object a line: `{"tokens": 310, "vision": [256],
-            "audio": []}`, of which samples are drawn with replacement.
-        count: of samples.
-        seed: of the draw.
+        distribution: a name, or a file with a JSON object on each line: `{"tokens": 310, "vision":
+            [256], "audio": []}`, from which samples are drawn with replacement.
+        count: number of samples.
+        seed: seed of the draw.
 
     Raises:
         DataError: the name is unknown, the file cannot be read or a line is not such an object.

@@ -1,7 +1,7 @@
-"""Several sources as one; how often each comes up is a matter of the order (`data.order`).
+"""Several sources as one; the order (`data.sources.order`) decides how often each comes up.
 
-As a list it holds every sample of every member once. Held-out samples are those of the members that
-have some, spread evenly, so that the first of them are of all members.
+As a list a mixture holds every sample of every member once. Held-out samples are those of the
+members that have some, interleaved evenly, so that the first ones come from all members.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Mixture:
     """One split; see the module.
 
     Args:
-        config: of the data, whose source is a mixture.
-        split: of the samples.
-        make: makes the source of a member from a configuration that names it alone.
+        config: configuration of the data, whose source is a mixture.
+        split: split of the samples.
+        make: makes the source of a member from a configuration that names only this member.
 
     Raises:
         DataError: a member cannot be used, has no sample, or none has the split.
@@ -61,14 +61,14 @@ class Mixture:
 
     @cached_property
     def fingerprint(self) -> str | None:
-        """Of the members, but not of their weights, which change no sample."""
+        """Fingerprint of the members, but not of their weights, which change no sample."""
         prints = [member.fingerprint for member in self._list]
         if None in prints:
             return None
         return hashlib.sha256(repr((prints, self._places is None)).encode()).hexdigest()
 
     def place(self, index: int) -> tuple[int, int]:
-        """The member that sample `index` is of, and its index in it. Raises IndexError."""
+        """The member that holds sample `index`, and the index in it. Raises IndexError."""
         if not 0 <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
         if self._places is not None:
@@ -77,7 +77,7 @@ class Mixture:
         return member, index - self._ends[member] + self._sizes[member]
 
     def member(self, index: int) -> str:
-        """Name of the member that sample `index` is of."""
+        """Name of the member that holds sample `index`."""
         return self._names[self.place(index)[0]]
 
     def name(self, index: int) -> str:
@@ -93,5 +93,5 @@ class Mixture:
             raise SampleError(self.name(index), error.fault) from error
 
     def order(self, seed: int) -> Order:
-        """In which order samples come up."""
+        """The order in which samples come up."""
         return Mixed(self._sizes, self._weights, seed)

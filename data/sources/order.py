@@ -1,6 +1,6 @@
-"""In which order samples come up: epochs, each shuffled anew, or a mixture by weights.
+"""The order in which samples come up: epochs, each shuffled anew, or a mixture by weights.
 
-An order is a pure function of the position, so that any place of it can be gone to at once.
+An order is a pure function of the position, so that any position can be looked up directly.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import grain
 import numpy as np
 from numpy.typing import NDArray
 
-_ONE = 1 << 32  # weights are whole numbers of this sum, so that counts are exact
-_SMALL = 1 << 14  # samples whose permutations fit into memory at no cost
-_SHORTEST = 64  # positions of a block
+_ONE = 1 << 32  # weights are whole numbers with this sum, so that counts are exact
+_SMALL = 1 << 14  # number of samples up to which permutations are kept in memory
+_SHORTEST = 64  # fewest positions of a block
 
 
 class Order(Protocol):
@@ -34,7 +34,7 @@ class Order(Protocol):
 
 @dataclass(frozen=True)
 class Shuffled:
-    """Epoch after epoch of `size` samples, each sample once in each of them."""
+    """Epoch after epoch of `size` samples, each sample once in each epoch."""
 
     size: int
     seed: int
@@ -46,7 +46,7 @@ class Shuffled:
 
     @cached_property
     def _indices(self) -> grain.MapDataset[int]:
-        # Of indices, not of samples: planning must not read them.
+        # A data set of indices, not of samples: planning must not read samples.
         return grain.MapDataset.range(self.size).shuffle(seed=self.seed).repeat()
 
     def __getitem__(self, position: int) -> int:
@@ -55,7 +55,7 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class Permuted:
-    """As `Shuffled`, for few samples, with which Grain's shuffle takes milliseconds for each."""
+    """As `Shuffled`, for few samples, for which Grain's shuffle takes milliseconds a sample."""
 
     size: int
     seed: int
@@ -72,7 +72,7 @@ class Permuted:
 
 @lru_cache(maxsize=32)
 def _permutation(seed: int, number: int, size: int) -> NDArray[np.int64]:
-    """One of the permutations of a seed; NumPy promises that they stay what they are."""
+    """Permutation `number` of a seed; NumPy guarantees that it never changes."""
     key = np.array([seed, number], np.uint64)
     return np.argsort(np.random.Philox(key=key).random_raw(size), kind="stable")
 
@@ -83,12 +83,12 @@ class Mixed:
 
     Positions come in blocks. Of the first t positions of whole blocks, a member of share w has
     w * t, rounded up or down; within a block members follow each other at random. The k-th sample
-    of a member is that at position k of its own order, so that it sees all its samples before it
-    sees one twice, however small its weight. Example: weights 3 and 1, blocks of 64; each has 48
-    positions of the first member and 16 of the second, whose samples 0 to 15 (of its order) are in
-    the first block, 16 to 31 in the second.
+    of a member is the one at position k of its own order, so that all its samples come up before
+    one comes up twice, however small its weight. Example: with weights 3 and 1 and blocks of 64,
+    each block has 48 positions of the first member and 16 of the second, whose samples 0 to 15 (of
+    its order) are in the first block, 16 to 31 in the second.
 
-    sizes, weights: of the members, whose samples lie one member after the other in the source.
+    sizes, weights: sizes and weights of the members, whose samples follow each other in the source.
     """
 
     sizes: tuple[int, ...]
@@ -97,13 +97,13 @@ class Mixed:
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
-        """Sum of the shares of the members up to each, the last `_ONE`."""
+        """Cumulative sums of the shares of the members; the last one is `_ONE`."""
         sums = list(accumulate(self.weights))
         return (*(round(_ONE * part / sums[-1]) for part in sums[:-1]), _ONE)
 
     @cached_property
     def block(self) -> int:
-        """Positions of a block: enough that a member is never to have less than none of them."""
+        """Positions of a block: enough that no member gets a negative number of them."""
         return max(_SHORTEST, ceil(2 * _ONE / min(self._shares)))
 
     @property
@@ -125,7 +125,7 @@ class Mixed:
         )
 
     def place(self, position: int) -> tuple[int, int]:
-        """The member at a position, and how many samples of it came up before."""
+        """The member at a position, and the number of its samples that came up before."""
         block, at = divmod(position, self.block)
         members, numbers = _layout(self, block)
         return int(members[at]), int(numbers[at])
@@ -135,7 +135,7 @@ class Mixed:
         return sum(self.sizes[:member]) + self._members[member][number]
 
     def before(self, block: int) -> NDArray[np.int64]:
-        """Positions of every member in all blocks before one, `[members]`."""
+        """Number of positions of every member in all blocks before `block`, `[members]`."""
         position = block * self.block
         up_to = [(position * bound + _ONE // 2) // _ONE for bound in (0, *self.bounds)]
         return np.array([end - start for start, end in pairwise(up_to)], np.int64)
@@ -147,7 +147,7 @@ class Mixed:
 
 @lru_cache(maxsize=4)
 def _layout(order: Mixed, block: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of every position of a block, the member and how many samples of it came up before."""
+    """For every position of a block, the member and the number of its samples before."""
     done = order.before(block)
     counts = order.before(block + 1) - done
     members = np.searchsorted(np.cumsum(counts), order.slots(block), side="right")
@@ -159,7 +159,7 @@ def _layout(order: Mixed, block: int) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _seed(seed: int, part: object) -> int:
-    """A seed of its own for a part: Grain adds the epoch to a seed, so neighbours would repeat."""
+    """A separate seed for a part: Grain adds the epoch to a seed, so seed + 1 would repeat."""
     return int.from_bytes(hashlib.sha256(f"{seed} {part}".encode()).digest()[:4], "big")
 
 

@@ -1,4 +1,4 @@
-"""What a source is: random access to samples by index."""
+"""The interface of a source: random access to samples by index."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Source(Protocol):
         """Sample `index`, without reading its media. Raises SampleError if it is malformed."""
 
     def name(self, index: int) -> str:
-        """What messages call sample `index`."""
+        """Name of sample `index` in messages."""
 
     @property
     def fingerprint(self) -> str | None:
-        """Of all that decides what its samples are, but for the files of media; None if unknown."""
+        """Fingerprint of all that decides the samples, except media files; None if unknown."""
 
     @property
     def home(self) -> Path:
-        """Folder where what is derived from it is kept."""
+        """Folder for data that are derived from the source."""
 
 
 def has_split(source: OneSource, split: Split) -> bool:

@@ -1,10 +1,10 @@
 """Spoken digit strings, synthesised by eSpeak NG and cached as one array of samples.
 
-eSpeak NG is a C library with global state: what it says depends on what it said before. All of it
-therefore runs in synchronous mode in a child process that synthesises one list from start to end,
-so that the same list gives the same samples everywhere (hosts plan from their lengths). Everything
-else reads the cache: a folder whose name is a fingerprint of all that decides its contents, written
-under another name and then renamed, so that a reader sees a whole cache or none.
+eSpeak NG is a C library with global state: its output depends on earlier output. It therefore runs
+in synchronous mode in a child process that synthesises one list from start to end, so that the same
+list gives the same samples everywhere (hosts plan from their lengths). All other processes read the
+cache: a folder whose name is a fingerprint of all that decides its contents, written under another
+name and then renamed, so that a reader sees a whole cache or none.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ VOICES = (
 SPEEDS = (190, 220, 255, 300)  # words per minute
 _SYNCHRONOUS, _CHARS_UTF8, _RATE, _PITCH = 2, 1, 1, 3  # constants of speak_lib.h
 _SEED = 1
-_VERSION = 1  # of the contents of the cache
+_VERSION = 1  # version of the contents of the cache
 Waves = list[NDArray[np.int16]]
 _Callback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
@@ -50,7 +50,7 @@ _Callback = ctypes.CFUNCTYPE(
 
 
 def is_heldout(voice: int, speed: int) -> bool:
-    """Whether the combination of these indices is kept out of training (one in four).
+    """Whether this combination of voice and speed is held out of training (one in four).
 
     Every voice and every speed occurs in training, but not together in these combinations.
     """
@@ -59,7 +59,7 @@ def is_heldout(voice: int, speed: int) -> bool:
 
 @dataclass(frozen=True)
 class Utterance:
-    """What is said and how: a string of digits, a voice, words per minute, pitch 0..100."""
+    """A string of digits and how it is spoken: voice, words per minute, pitch 0..100."""
 
     digits: str
     voice: str
@@ -161,7 +161,7 @@ def _synthesise(utterances: Sequence[Utterance], rate: int, library: str, voices
 
 
 def run_child() -> None:
-    """What the child process does: read the job from stdin, write the two arrays, or complain."""
+    """Main function of the child process: reads the job from stdin, writes the two arrays."""
     job = json.load(sys.stdin)
     utterances = [Utterance(*values) for values in job["utterances"]]
     try:

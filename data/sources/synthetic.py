@@ -1,8 +1,8 @@
-"""Samples as long as real ones and of no meaning: for throughput without data.
+"""Samples of noise with the lengths of real ones, for throughput without data.
 
-Lengths come from `data.sources.distributions`, times `scale`; contents are noise that the sample's
-number decides. With `data.tokenizer: bytes` a sample has about as many tokens as its length says,
-else fewer or more.
+Lengths come from `data.sources.distributions`, times `scale`; the sample's number seeds its noise.
+With `data.tokenizer: bytes` a sample has about as many tokens as its length says; other tokenizers
+give fewer or more.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SyntheticSet:
                 )
 
     def __reduce__(self) -> tuple[type[SyntheticSet], tuple[DataConfig, Split]]:
-        # A worker process draws its own: nothing large travels.
+        # A worker process draws its own lengths: nothing large is pickled.
         return SyntheticSet, self._arguments
 
     def __len__(self) -> int:
@@ -55,13 +55,13 @@ class SyntheticSet:
 
     @property
     def fingerprint(self) -> str:
-        """Of the lengths."""
+        """Fingerprint of the lengths."""
         drawn = repr((self._lengths, self._options.scale, self._options.patch))
         return hashlib.sha256(drawn.encode()).hexdigest()
 
     @property
     def home(self) -> Path:
-        """The folder of what is made."""
+        """The folder for derived data."""
         return self._config.cache
 
     def name(self, index: int) -> str:

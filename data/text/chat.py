@@ -1,4 +1,4 @@
-"""Conversations to tokens: what `Processor` asks of a tokenizer and its chat template."""
+"""Conversations to tokens: the interface of a tokenizer and its chat template for `Processor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from data.kinds.modality import Kind
 from data.sample import Turn
 from data.text.tokenizer import ChatTokenizer
 
-PAD_ID = 0  # what fills unused positions; never attended to, so any id would do
+PAD_ID = 0  # fills unused positions; it is never attended to, so any id works
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Told:
     """A conversation as tokens, in which one token stands for each medium.
 
     Attributes:
-        ids: of the tokens.
-        learnt: whether each of them is one that is learnt.
-        media: the tokens that stand for media, and their kinds.
+        ids: ids of the tokens.
+        learnt: whether each token is learnt.
+        media: indices of the tokens that stand for media, and their kinds.
     """
 
     ids: Sequence[int]
@@ -35,7 +35,7 @@ class Chat(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Of all that decides the tokens of a conversation."""
+        """Fingerprint of all that decides the tokens of a conversation."""
 
     @property
     def vocab_size(self) -> int:
@@ -52,7 +52,7 @@ class Chat(Protocol):
         """Tokens of a conversation; with `opened`, an assistant's turn is begun at its end.
 
         Raises:
-            ConversationError: it cannot be told.
+            ConversationError: the conversation cannot be tokenized.
         """
 
     def encode(self, text: str) -> Sequence[int]:
@@ -66,8 +66,8 @@ class ConfiguredChat:
     """A `Chat` by `data.tokenizer` and `data.chat`.
 
     Args:
-        config: of the data.
-        marks: what stands for media in the text of samples.
+        config: configuration of the data.
+        marks: placeholders of media in the text of samples.
 
     Raises:
         DataError: the tokenizer cannot be used.
@@ -81,7 +81,7 @@ class ConfiguredChat:
 
     @property
     def fingerprint(self) -> str:
-        """Of the tokenizer and the chat template."""
+        """Fingerprint of the tokenizer and the chat template."""
         return self._tokenizer.fingerprint
 
     @property
@@ -91,7 +91,7 @@ class ConfiguredChat:
 
     @property
     def end_id(self) -> int:
-        """The token behind every turn."""
+        """The token at the end of every turn."""
         return self._tokenizer.end_id
 
     def placeholder_id(self, kind: Kind) -> int:
@@ -112,7 +112,7 @@ class ConfiguredChat:
     def _pieces(
         self, turns: Sequence[Turn], opened: bool
     ) -> Iterator[tuple[Sequence[int], bool, Kind | None]]:
-        """Tokens, whether they are learnt, and of which medium they are."""
+        """Tokens, whether each is learnt, and the kind of the medium that it stands for."""
         mark = self._tokenizer.mark
         for number, turn in enumerate(turns):
             answer = turn.role == "assistant"
@@ -135,5 +135,5 @@ class ConfiguredChat:
 
 
 def marks_of(config: DataConfig) -> dict[Kind, str]:
-    """What stands for media in the text of samples."""
+    """Placeholders of media in the text of samples, by kind."""
     return {kind: section.placeholder for kind, section in config.media.items()}

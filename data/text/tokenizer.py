@@ -72,7 +72,7 @@ class ChatTokenizer:
         self.placeholder_ids = {text: self._single(text) for text in placeholders}
         self.end_id = self._single(self.chat.end)
         self._template = self._encode_template()
-        # From here on the text of samples is plain text, whatever it spells.
+        # From here on the text of samples is plain text, even if it spells a special token.
         self._tokenizer.encode_special_tokens = True
         self.encode = lru_cache(maxsize=65536)(self._encode)
 
@@ -97,12 +97,12 @@ class ChatTokenizer:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def __reduce__(self) -> tuple[type[ChatTokenizer], tuple[object, ...]]:
-        # A worker process builds its own: neither the cache nor the Rust object travels.
+        # A worker process builds its own: neither the cache nor the Rust object is pickled.
         return ChatTokenizer, self._arguments
 
     @property
     def fingerprint(self) -> str:
-        """Of the tokenizer and the chat template."""
+        """Fingerprint of the tokenizer and the chat template."""
         contents = self._tokenizer.to_str() + self.chat.model_dump_json()
         return hashlib.sha256(contents.encode()).hexdigest()
 

@@ -30,7 +30,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, resolve
 from mllm_jax.models.attention.limits import PREFERRED, able_backends
 from mllm_jax.models.multimodal import model_flops
-from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.runtime.devices import peak_flops
@@ -40,7 +40,7 @@ from scheduling.costs.hardware import Hardware, of_kind
 
 logger = logging.getLogger(__name__)
 
-#: What a CPU runs in place of the configured sizes, by section.
+#: Sizes for a CPU in place of the configured ones, by section.
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "decoder": {"layers": 4, "d_model": 64, "heads": 4, "kv_heads": 2, "head_dim": 16}
     | {"d_ff": 128, "vocab": 256},
@@ -49,19 +49,19 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
 }
 #: Batches of which the one with the fullest encoder rows is taken.
 DRAWN = 16
-#: Gives rows while it measures: what an error cuts short leaves those before it.
+#: Yields rows while it measures, so that rows before an error are kept.
 Measure = Callable[[], Iterator[Row]]
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of what is not the step.
+    """Sizes of all measurements but the step.
 
     Attributes:
         matrices: rows and columns of products.
         attention: shapes that are timed; errors are those of small ones.
         exchange: rows of a device, outputs and tokens of a row, width.
-        repetitions: of everything that is timed.
+        repetitions: number of repetitions of every timed program.
     """
 
     matrices: tuple[int, ...]
@@ -76,10 +76,10 @@ SMALL_SIZES = Sizes((128,), Case(512, 2, 1, 16), (2, 16, 32, 8), 2)
 
 @dataclass(frozen=True)
 class Setting:
-    """The machine, and what is known of it.
+    """The machine and its configuration.
 
     Attributes:
-        config: for all `devices`.
+        config: configuration for all `devices`.
         hardware: the shipped description of the devices; None if there is none.
         steps: seconds and bytes of the measured step, once they are known.
     """
@@ -97,7 +97,7 @@ class Setting:
         return self.devices[0].platform
 
     def seconds(self, programs: Mapping[Any, Callable[[], Any]]) -> dict[Any, float]:
-        """Of every program, run in turns."""
+        """Seconds of every program, run in turns."""
         return lower_quartiles(programs, self.sizes.repetitions)
 
 
@@ -144,7 +144,7 @@ def _measured(part: str, what: str, measure: Measure) -> list[Row]:
 
 
 def _versions(device: jax.Device) -> str:
-    """Of JAX, and of what it runs on, in one line."""
+    """Versions of JAX and of its platform, in one line."""
     version = " ".join(device.client.platform_version.split())
     return f"{device.platform}, JAX {jax.__version__}, {version}"
 
@@ -205,13 +205,14 @@ def _rate(
 def steps(setting: Setting) -> Iterator[tuple[str, Measure]]:
     """The train step with every attention that `auto` may choose, the first choice first."""
     model, data = setting.config.model, setting.config.data
-    shapes = [(data.budgets["tokens"], model.decoder.head_dim)]
+    decoder = model.decoder
+    shapes = [(data.budgets["tokens"], decoder.head_dim, decoder.window is not None)]
     for name, encoder in model.encoders.items():
-        shapes.append((data.budgets[name] // encoder.stride, encoder.head_dim))
+        shapes.append((data.budgets[name] // encoder.stride, encoder.head_dim, False))
     dtype = model.dtype_on(setting.platform)
     able = [
-        set(able_backends(setting.platform, tokens=tokens, head_dim=width, dtype=dtype))
-        for tokens, width in shapes
+        set(able_backends(setting.platform, tokens=tokens, head_dim=n, dtype=dtype, window=w))
+        for tokens, n, w in shapes
     ]
     preferred = [b for b in PREFERRED[setting.platform] if all(b in own for own in able)]
     # The reference keeps all pairs of tokens, which is much memory: only where nothing else can.
@@ -228,7 +229,7 @@ def _step(setting: Setting, backend: str) -> Iterator[Row]:
     begin = time.perf_counter()
     state = step.init(jax.random.key(config.train.seed))
     placed = place([batch], step)
-    program = step.step.lower(state, placed).compile()
+    program = step.update.lower(state, placed).compile()
     yield row("", f"{what}: initialise, lower, compile", time.perf_counter() - begin)
     run = InPlace(lambda *inputs: program(*inputs)[0], state, (placed,))
     seconds = setting.seconds({0: run.run})[0]
@@ -267,15 +268,15 @@ def _figures(
 
 
 def _counted(config: ExperimentConfig) -> str:
-    profiles = tower_profiles(config.model).items()
-    counts = [f"{name} {own.parameters / 1e9:.3g}B" for name, own in profiles]
+    counted = tower_parameters(config.model).items()
+    counts = [f"{name} {count / 1e9:.3g}B" for name, count in counted]
     return f"parameters: {', '.join(counts)}"
 
 
 def full_batch(config: ExperimentConfig) -> Any:
     """A microbatch of full rows: two segments, a loss on each token, and many media."""
     data = config.data
-    media = {name: data.budgets[name] for name in config.model.encoders}
+    media = {name: data.budgets[name] for name in config.model.lanes}
     drawn = [
         synthetic_batch(config.model, data.rows, data.budgets["tokens"], media, seed)
         for seed in range(DRAWN)
@@ -297,7 +298,7 @@ def _used(batch: Any) -> float:
 
 
 def _lengths(segment_ids: np.ndarray) -> list[int]:
-    """Of every segment of rows, without padding."""
+    """Lengths of all segments of rows, without padding."""
     return [n for own in segment_ids for n in np.bincount(own)[1:].tolist() if n]
 
 

@@ -35,10 +35,10 @@ def bench_balance(
     phase; a whole plan, which also packs and lays out, takes longer (LOG.md).
 
     Args:
-        config: its model says what a sample costs in every phase.
-        tell: told what is going on.
+        config: configuration whose model gives the cost of a sample in every phase.
+        tell: callback for messages of progress.
         ranks, samples: ranks, and samples on each.
-        distribution: of the lengths, see `data.sources.distributions.draw`.
+        distribution: distribution of the lengths, see `data.sources.distributions.draw`.
     """
     chosen = SETTINGS
     if ranks or samples:

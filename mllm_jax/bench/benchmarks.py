@@ -21,7 +21,7 @@ from mllm_jax.bench.step import bench_step
 
 #: Name to benchmark; the result is one value by name, rows of a table, or findings, which may have
 #: failed.
-#: Those with options of their own take them by name.
+#: Benchmarks with options of their own take them by name.
 BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row] | Findings]] = {
     "data": bench_data,
     "step": bench_step,

@@ -1,4 +1,4 @@
-"""What checksums cost: saving and restoring with them, beside the same with plain Orbax.
+"""Cost of checksums: saving and restoring with them, beside the same with plain Orbax.
 
 A turn saves with checksums, twice without and again with them, every other turn the other way
 round, and gives one ratio: neither what slows the machine for longer than a turn nor what a save
@@ -32,7 +32,7 @@ from mllm_jax.train.state.saved import check_whole
 
 #: Turns, after one that warms up: enough to tell a twentieth of the blocking part.
 TURNS = 40
-#: What a thing takes beside another: name, both things, what their ratio is lessened by.
+#: Ratios to report: name, both measurements, and the number subtracted from their ratio.
 SHARES = (
     ("blocking", "blocking", "plain_blocking", 1.0),
     ("finite", "finite", "blocking", 0.0),
@@ -84,7 +84,7 @@ def _figures(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _turn(
     experiment: Experiment, state: Any, folder: Path, *, plain_first: bool
 ) -> dict[str, float]:
-    """Seconds of each part; of saves the mean of two."""
+    """Seconds of each part; for saves the mean of two."""
     config = experiment.config
     summed = Checkpoints(folder / "summed", config.checkpoint, experiment.step.form.regrouping)
     described = config.model_dump(mode="json")
@@ -116,7 +116,7 @@ def _progress(step: int) -> dict[str, Any]:
 
 
 def _plain(step: int, state: Any, config: dict[str, Any]) -> Any:
-    """What a checkpoint holds, for Orbax' own handlers."""
+    """Contents of a checkpoint, for Orbax' own handlers."""
     save = ocp.args.JsonSave
     return ocp.args.Composite(
         state=ocp.args.StandardSave(state), progress=save(_progress(step)), config=save(config)

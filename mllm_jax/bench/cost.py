@@ -1,4 +1,4 @@
-"""Benchmark of the cost model: real train steps beside what is predicted for them.
+"""Benchmark of the cost model: real train steps beside their predictions.
 
 The machine is calibrated in the same go: what a slow moment does to a step it does to the layers
 that predict it. One set of constants serves all rows.
@@ -61,7 +61,7 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
 
 
 def _told(calibration: Calibration, tell: Tell) -> Hardware:
-    """The description, after telling what was fitted."""
+    """The calibrated description, after reporting the fit."""
     for row in calibration.rows:
         tell(f"{row['what']}: {row['measured']:.4g} s, fitted {row['error']:+.1%}")
     tell(", ".join(f"{name} {value:.4g}" for name, value in calibration.constants.items()))
@@ -106,7 +106,7 @@ def variants(config: ExperimentConfig, tell: Tell) -> dict[str, ExperimentConfig
 def _planned(
     config: ExperimentConfig, decoder: ParallelPlan, encoder: ParallelPlan
 ) -> ExperimentConfig:
-    encoders = dict.fromkeys(config.model.encoders, encoder)
+    encoders = dict.fromkeys(config.model.lanes, encoder)
     values = {"devices": decoder.devices, "decoder": decoder, "encoders": encoders}
     parallel = config.parallel.model_copy(update=values)
     pads = config.schedule.pad_layers and decoder.stage > 1
@@ -115,47 +115,47 @@ def _planned(
 
 
 @dataclass(frozen=True)
-class _Step:
+class _CompiledStep:
     """A compiled train step.
 
     Attributes:
         run: takes the step once.
-        bytes: of arguments and temporaries on one device.
+        bytes: bytes of arguments and temporaries on one device.
     """
 
     run: Callable[[], Any]
     bytes: int
 
 
-def _steps(config: ExperimentConfig, devices: Sequence[jax.Device]) -> list[_Step]:
+def _steps(config: ExperimentConfig, devices: Sequence[jax.Device]) -> list[_CompiledStep]:
     """The step on the first of `devices`, and again on all others."""
     count = config.parallel.devices
     groups = [devices[i : i + count] for i in range(0, len(devices) - count + 1, count)]
     return [_compile(config, group) for group in groups]
 
 
-def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _Step:
+def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _CompiledStep:
     step = train_step(config, devices)
     state = step.init(jax.random.key(config.train.seed))
     batch = step.primed(state["params"], place(_microbatches(config), step))
-    program = step.step.lower(state, batch).compile()
+    program = step.update.lower(state, batch).compile()
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for tells
     taken = sizes.argument_size_in_bytes + sizes.temp_size_in_bytes
-    return _Step(InPlace(lambda *inputs: program(*inputs)[0], state, (batch,)).run, taken)
+    return _CompiledStep(InPlace(lambda *inputs: program(*inputs)[0], state, (batch,)).run, taken)
 
 
 def _microbatches(config: ExperimentConfig) -> list[Any]:
     data, budgets = config.data, config.data.budgets
-    media = {name: budgets[name] for name in config.model.encoders}
+    media = {name: budgets[name] for name in config.model.lanes}
     return [
         synthetic_batch(config.model, data.rows, budgets["tokens"], media, seed)
         for seed in range(config.train.accumulate)
     ]
 
 
-def _at_once(steps: Sequence[_Step]) -> Callable[[], Any]:
-    """All of `steps` at the same time."""
+def _at_once(steps: Sequence[_CompiledStep]) -> Callable[[], Any]:
+    """A function that runs all of `steps` at the same time."""
     workers = ThreadPoolExecutor(len(steps))
 
     def run() -> None:

@@ -42,7 +42,7 @@ from sharding.plan import ParallelPlan
 #: Stages that are emulated, each with a layer of the decoder; pieces of an encoder; microbatches.
 STAGES, PIECES, MICROBATCHES = 4, 2, 8
 
-#: What was measured, the figure, what it stands beside, its unit, a note, and whether it is good.
+#: Name, measured figure, figure to compare with, unit, note, and whether the figure is good.
 Figures = tuple[str, float, float | None, str, str, bool]
 Seconds = Callable[[Mapping[Any, Callable[[], Any]]], dict[Any, float]]
 
@@ -77,11 +77,11 @@ def staged(config: ExperimentConfig, stages: int, chunks: int) -> ExperimentConf
     shallow = {"layers": STAGES}
     encoders = {name: own.model_copy(update=shallow) for name, own in model.encoders.items()}
     decoder = model.decoder.model_copy(update=shallow)
-    over = dict.fromkeys(encoders, ParallelPlan(data=stages))
+    over = dict.fromkeys(model.lanes, ParallelPlan(data=stages))
     changes: dict[str, dict[str, Any]] = {
         "model": {"decoder": decoder, "encoders": encoders},
         "parallel": {"devices": stages, "decoder": ParallelPlan(stage=stages), "encoders": over},
-        "schedule": {"chunks": chunks, "pieces": dict.fromkeys(encoders, PIECES)},
+        "schedule": {"chunks": chunks, "pieces": dict.fromkeys(model.lanes, PIECES)},
         # Every stage takes its share of an encoder's rows.
         "data": {"rows": math.lcm(max(1, rows), STAGES)},
         "train": {"accumulate": MICROBATCHES},
@@ -91,10 +91,10 @@ def staged(config: ExperimentConfig, stages: int, chunks: int) -> ExperimentConf
 
 
 def plan_of(config: ExperimentConfig) -> PipelinePlan:
-    """The pipeline of `config`, of a single stage as well.
+    """The pipeline plan of `config`; a single stage is allowed.
 
     Raises:
-        ScheduleError: its sizes do not fit together.
+        ScheduleError: the sizes do not fit together.
     """
     own = lower(config)
     schedule = pipeline_schedule(own.workload, own.strategy, own.times)
@@ -107,7 +107,7 @@ def errors(config: ExperimentConfig) -> Iterator[Figures]:
     """Loss and gradients of a small model in float32, against the plain step on one device."""
     small = _float32(_small(config))
     model, budgets = small.model, small.data.budgets
-    media = {name: budgets[name] for name in model.encoders}
+    media = {name: budgets[name] for name in model.lanes}
     batches = [
         synthetic_batch(model, small.data.rows, budgets["tokens"], media, seed)
         for seed in range(small.train.accumulate)
@@ -126,7 +126,7 @@ def errors(config: ExperimentConfig) -> Iterator[Figures]:
 
 
 def _small(config: ExperimentConfig) -> ExperimentConfig:
-    """As `verify` makes it, cut as `config` is."""
+    """A batch as `verify` makes it, in the microbatches of `config`."""
     small = shrink(config)
     shallow = {"layers": STAGES}
     model = small.model
@@ -156,7 +156,7 @@ def _times(config: ExperimentConfig, found: Mapping[Any, float]) -> Iterator[Fig
 def _emulated(config: ExperimentConfig, found: Mapping[Any, float], stages: int) -> Figures:
     """A step of `STAGES` stages from tasks that were measured on `stages` devices."""
     idle = found["idle"]
-    # What all stages do together is measured on fewer of them.
+    # Work that all stages share is measured on fewer of them.
     shared = {"shared": idle + (found["shared"] - idle) * stages / STAGES}
     seconds = predicted_seconds(plan_of(config).schedule, {**found, **shared})
     bound = found["plain"] / STAGES

@@ -1,4 +1,4 @@
-"""What a benchmark of many unlike parts has found, as a table for LOG.md."""
+"""Results of a benchmark of many unlike parts, as a table for LOG.md."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: `beside` is what the measured value stands beside; the note says what that is.
+#: `beside` is the value to compare with; the note says where it comes from.
 COLUMNS = ("part", "what", "measured", "beside", "unit", "note")
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What was measured, `rows` with `COLUMNS` and whether they `failed`."""
+    """Measured `rows` with `COLUMNS`, and whether they `failed`."""
 
     rows: Sequence[dict[str, Any]]
 

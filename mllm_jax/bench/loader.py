@@ -19,7 +19,7 @@ import soundfile
 
 from data.config import LlavaSource
 from data.kinds.image.modality import ImageModality
-from data.loading.loader import Loader, StepStats
+from data.loading.loader import Loader, MicrobatchStats
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
 from data.sample import Lengths
@@ -36,7 +36,7 @@ SAMPLES, SCALE = 256, 1 / 8
 #: Worker processes: none (a thread makes the batches), and as many as two cores can use.
 WORKERS = (0, 2)
 REPETITIONS = 3
-#: The name of every loader, and what is to be told where torch is missing.
+#: The name of every loader, and the message if torch is missing.
 PACKED, GRAIN, TORCH = "packed", "grain", "torch"
 NO_TORCH = "torch is not installed, its rows are left out; to have them: pip install torch"
 
@@ -50,7 +50,7 @@ def bench_loader(config: ExperimentConfig, tell: Tell) -> list[Row]:
     A folder in LLaVA's format is written for it: `SAMPLES` conversations with images and clips, as
     long as `data.sources.distributions.web` says times `SCALE`. `packed` is our loader as
     configured. `grain` and `torch` shuffle as it does, and pad batches of as many samples as one of
-    its steps holds on average. All find the lengths of the samples measured.
+    its microbatches holds on average. All find the lengths of the samples measured.
 
     Every loader starts, makes a first pass over the folder, and then one that is timed; the fastest
     of `REPETITIONS`, in turns. Nobody works on the batches: loaders run as fast as they can.
@@ -69,10 +69,10 @@ def bench_loader(config: ExperimentConfig, tell: Tell) -> list[Row]:
         tell(f"writing {SAMPLES} samples")
         config = with_source(config, write_folder(Path(folder), config))
         processor = make_processor(config.data, modalities(config.model))
-        stats = _packed_steps(config, processor)
-        samples = sum(step.samples for step in stats)
+        stats = _packed_microbatches(config, processor)
+        samples = sum(own.samples for own in stats)
         batches = Batches(SAMPLES, config.train.seed, round(samples / len(stats)))
-        tell(f"a step holds {samples / len(stats):.1f} samples; batches of {batches.batch}")
+        tell(f"a microbatch holds {samples / len(stats):.1f} samples; batches of {batches.batch}")
         reader = make_reader(config, processor)
         padding = _padding(stats, reader, batches)
         loaders = _loaders(config, reader, batches)
@@ -166,26 +166,26 @@ def _words(length: int, rng: np.random.Generator) -> str:
 def packed_loader(config: ExperimentConfig, processor: Processor, workers: int) -> Loader:
     """Our loader, with all rows of every tower."""
     data = config.data.model_copy(update={"workers": workers})
-    rows = {tower: range(data.rows) for tower in ("decoder", *config.model.encoders)}
+    rows = {tower: range(data.rows) for tower in ("decoder", *config.model.lanes)}
     consumer, seed = Consumer(tower_works(config.model)), config.train.seed
     return Loader(make_source(data), processor, data, seed, rows, consumer=consumer)
 
 
 def make_reader(config: ExperimentConfig, processor: Processor) -> Reader:
-    """What the other loaders read with."""
+    """The source, processor and lengths for the other loaders."""
     source = make_source(config.data)
     lengths = tuple(processor.measure(source[i]) for i in range(len(source)))
     return Reader(source, processor, lengths)
 
 
 def _loaders(config: ExperimentConfig, reader: Reader, batches: Batches) -> dict[str, Start]:
-    """By name; torch only where it is installed."""
+    """Starters of the loaders by name; torch only if it is installed."""
     ahead = config.data.prefetch
 
     @contextmanager
     def packed(workers: int) -> Iterator[Iterator[int]]:
-        with packed_loader(config, reader.processor, workers) as steps:
-            yield (step.stats.samples for step in steps)
+        with packed_loader(config, reader.processor, workers) as microbatches:
+            yield (microbatch.stats.samples for microbatch in microbatches)
 
     def padded(make: Callable[..., AbstractContextManager[Iterator[Any]]]) -> Start:
         @contextmanager
@@ -199,19 +199,21 @@ def _loaders(config: ExperimentConfig, reader: Reader, batches: Batches) -> dict
     return loaders | ({TORCH: padded(torch_batches)} if find_spec("torch") else {})
 
 
-def _packed_steps(config: ExperimentConfig, processor: Processor) -> list[StepStats]:
-    """Statistics of the steps of one pass."""
-    stats: list[StepStats] = []
-    with packed_loader(config, processor, 0) as steps:
-        while sum(step.samples for step in stats) < SAMPLES:
-            stats.append(next(steps).stats)
+def _packed_microbatches(config: ExperimentConfig, processor: Processor) -> list[MicrobatchStats]:
+    """Statistics of the microbatches of one pass."""
+    stats: list[MicrobatchStats] = []
+    with packed_loader(config, processor, 0) as microbatches:
+        while sum(own.samples for own in stats) < SAMPLES:
+            stats.append(next(microbatches).stats)
     return stats
 
 
-def _padding(stats: Sequence[StepStats], reader: Reader, batches: Batches) -> dict[str, float]:
+def _padding(
+    stats: Sequence[MicrobatchStats], reader: Reader, batches: Batches
+) -> dict[str, float]:
     """The share of unused positions over all towers, of one pass of every loader."""
     used, capacity = (
-        sum(sum(getattr(step, name).values()) for step in stats) for name in ("used", "capacity")
+        sum(sum(getattr(own, name).values()) for own in stats) for name in ("used", "capacity")
     )
     passed = islice(batches, math.ceil(SAMPLES / batches.batch))
     padded = padded_share([[reader.lengths[i] for i in batch] for batch in passed])

@@ -1,6 +1,6 @@
 """Benchmarks of the loop: its data alone, and its steps beside those of one device.
 
-Every figure leaves out what happens once: compilation, the first batch, starting workers.
+Every figure leaves out one-time work: compilation, the first batch, starting workers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import islice
 
 import jax
 
-from data.loading.loader import StepStats
+from data.loading.loader import MicrobatchStats
 from data.planning.stream import LoaderState
 from mllm_jax.bench.pipeline import Tell
 from mllm_jax.config.load import ExperimentConfig
@@ -32,16 +32,16 @@ def bench_data(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
 
     Returns:
         Steps, samples and tokens per second; the padding share of each budget; and beside it, as
-        `longest_<name>`, the padding of the same samples padded to the longest of their step
+        `longest_<name>`, the padding of the same samples padded to the longest of their microbatch
         (0 for a modality that no sample has).
     """
     tell(f"loading {WARM_UP + STEPS} steps")
-    experiment = Experiment.build(config)
+    experiment, each = Experiment.build(config), config.train.accumulate
     with open_loader(experiment, LoaderState(config.train.seed)) as loader:
-        for _ in islice(loader, WARM_UP):
+        for _ in islice(loader, WARM_UP * each):
             pass
         begin = time.perf_counter()
-        stats = [step.stats for step in islice(loader, STEPS)]
+        stats = [microbatch.stats for microbatch in islice(loader, STEPS * each)]
         seconds = time.perf_counter() - begin
     return {
         "steps_per_second": STEPS / seconds,
@@ -51,7 +51,7 @@ def bench_data(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
     }
 
 
-def _padding(stats: list[StepStats]) -> dict[str, float]:
+def _padding(stats: list[MicrobatchStats]) -> dict[str, float]:
     shares: dict[str, float] = {}
     for name in stats[0].capacity:
         tower = "decoder" if name == "tokens" else name
@@ -104,7 +104,7 @@ def _measured(config: ExperimentConfig) -> dict[str, float]:
 
 
 def _flat(values: dict[str, object]) -> dict[str, float]:
-    """The numbers of `values`; those of nested mappings as `outer_inner`."""
+    """The numbers of `values`; numbers of nested mappings are named `outer_inner`."""
     flat: dict[str, float] = {}
     for name, value in values.items():
         if isinstance(value, dict):

@@ -28,8 +28,8 @@ class Ours:
     """A run as `launch.py train` makes it, without checkpoints and logs.
 
     Args:
-        folder: with `config.yaml` and what that names.
-        samples: in the source.
+        folder: folder with `config.yaml` and the files that it names.
+        samples: number of samples in the source.
     """
 
     def __init__(self, folder: Path, samples: int) -> None:

@@ -22,13 +22,13 @@ from mllm_jax.bench.turns import peak_bytes, serve
 
 #: Samples among which batches of similar lengths are made, in batches; as transformers does.
 GROUP = 50
-#: What the loss leaves out.
+#: Label that the loss leaves out.
 IGNORED = -100
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How torch trains.
+    """Settings of torch's training.
 
     batch: samples of a step; grouped: whether those of a step are about as long as each other;
     packed: whether they are one row without padding; attention: as transformers names it;
@@ -47,13 +47,13 @@ class Setting:
         return ", ".join([f"batches of {self.batch}", *named, self.attention])
 
     def to_json(self) -> str:
-        """For the command line of a worker."""
+        """Arguments for the command line of a worker."""
         return json.dumps(asdict(self))
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What is trained on.
+    """The training samples.
 
     ids: of every sample the tokens with the last target behind them; labels: the same where they
     are learnt, else `IGNORED`; pixels: images [n, channels, height, width] of every sample.
@@ -108,7 +108,7 @@ def _cut(values: list[int], size: int) -> list[list[int]]:
 
 
 def collate(samples: Samples, batch: Sequence[int], packed: bool) -> dict[str, NDArray[Any]]:
-    """What goes into the model: `input_ids`, `labels`, `pixel_values` and where tokens are.
+    """Inputs of the model: `input_ids`, `labels`, `pixel_values` and positions of tokens.
 
     Padded to the longest on the right with an `attention_mask`; or, packed, one row with
     `position_ids` that begin anew at every sample, the first token of which is no target.
@@ -139,7 +139,7 @@ class Peer:
     """A model of transformers that trains.
 
     Args:
-        folder: with `release`, `samples.npz` and `optimizer.json`.
+        folder: folder with `release`, `samples.npz` and `optimizer.json`.
         setting: how.
     """
 

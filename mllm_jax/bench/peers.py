@@ -42,9 +42,9 @@ SAMPLES, SCALE = 128, 1 / 8
 TURNS = 4
 #: Samples that warm up a way.
 WARM_UP = 16
-#: As a user of transformers who looks at nothing trains.
+#: Settings of a user of transformers who keeps the defaults.
 DEFAULT = Setting(batch=8)
-#: What one who looks tries; the fastest of them is the best setting.
+#: Settings of a user who tunes; the fastest of them is the best setting.
 CANDIDATES = (
     Setting(batch=8, grouped=True),
     Setting(batch=16, grouped=True),
@@ -107,7 +107,7 @@ def check(config: ExperimentConfig) -> None:
     """See that both sides can run, and train the same.
 
     Raises:
-        ConfigError: lists what cannot be.
+        ConfigError: the message lists the keys that the comparison does not allow.
     """
     missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
     problems = []
@@ -144,7 +144,7 @@ def check(config: ExperimentConfig) -> None:
 
 
 def write(folder: Path, config: ExperimentConfig) -> Samples:
-    """Write what both sides read; the samples as transformers takes them."""
+    """Write the files that both sides read; samples are in the form for transformers."""
     vision = config.model.encoders["vision"]
     assert isinstance(vision, ClipConfig)
     source = LlavaSource(kind="llava", path=str(write_samples(folder, vision)))
@@ -207,8 +207,8 @@ def write_release(folder: Path, config: ExperimentConfig, image_token: int) -> N
     """Initial parameters of the model as LLaVA's are released.
 
     Args:
-        folder: to make.
-        config: of the experiment.
+        folder: folder to make.
+        config: configuration of the experiment.
         image_token: at which outputs of the encoder land.
     """
     model = config.model
@@ -275,7 +275,7 @@ def compared(ours: Worker, peers: Mapping[str, Worker], tell: Tell) -> dict[str,
     """Losses of all ways on the samples of our first step, before anything is learnt.
 
     Raises:
-        RunError: they differ.
+        RunError: the losses differ.
     """
     first = ours.ask("first")
     losses = {"ours": first["loss"]}
@@ -295,7 +295,7 @@ def in_turns(ways: Mapping[str, Worker], tokens: int, tell: Tell) -> dict[str, l
 
     Args:
         ways: by name, `ours` among them.
-        tokens: of an epoch.
+        tokens: number of tokens of an epoch.
         tell: shows a line of progress.
     """
     peers = {"samples": SAMPLES // TURNS}
@@ -317,7 +317,7 @@ def report(
     losses: Mapping[str, float],
     settings: Mapping[str, Setting],
 ) -> dict[str, Any]:
-    """What `bench_peers` gives, without the settings tried."""
+    """The result of `bench_peers`, without the settings tried."""
     found: dict[str, Any] = {
         key: {"tokens_per_second": _rate(own), **figures[key], "loss": losses[key]}
         for key, own in turns.items()

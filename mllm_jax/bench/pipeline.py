@@ -30,6 +30,7 @@ from mllm_jax.train.step.train_step import TrainStep
 from scheduling.programs.program import IDLE, BundleKind
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule
+from scheduling.schedules.task_kinds import EB, EF, B, F
 from scheduling.simulate.timeline import timeline
 from sharding.plan import ParallelPlan
 
@@ -52,9 +53,9 @@ class Compiled:
 
     Attributes:
         run: does one step.
-        seconds: of lowering and compiling.
-        temporary_bytes: of its buffers besides inputs and outputs, per device.
-        step: what it was made from.
+        seconds: seconds of lowering and compiling.
+        temporary_bytes: bytes of its buffers besides inputs and outputs, per device.
+        step: the train step that it was made from.
     """
 
     run: Callable[[], Any]
@@ -89,7 +90,7 @@ def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
             compiled = _compiled(_changed(config, "train", accumulate=count))
             seconds[count].append(compiled.seconds)
             temporary[count] = compiled.temporary_bytes
-            del compiled  # a full memory slows what follows
+            del compiled  # a full memory would slow later programs
     return [
         {
             "microbatches": count,
@@ -129,17 +130,17 @@ def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]
 
 def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float:
     """Makespan of `schedule`, given the seconds of the rehearsals of `single_tasks`."""
-    # What a program takes besides its ticks is in both.
+    # The time of a program besides its ticks is in both.
     idle = (seconds["idle longer"] - seconds["idle"]) / (IDLE_TICKS - TICKS)
     own = {key: max(value - seconds["idle"], 0.0) / TICKS for key, value in seconds.items()}
     encoders = {
         cut.name: EncoderCosts(
-            tuple(own[cut, "EF", piece] for piece in range(cut.pieces)),
-            tuple(own.get((cut, "EB", piece), 0.0) for piece in range(cut.pieces)),
+            tuple(own[cut, EF, piece] for piece in range(cut.pieces)),
+            tuple(own.get((cut, EB, piece), 0.0) for piece in range(cut.pieces)),
         )
         for cut in schedule.encoders
     }
-    tasks = TaskCosts(own["F"], own["B"], own["shared"], encoders)
+    tasks = TaskCosts(own[F], own[B], own["shared"], encoders)
     return timeline(schedule, tasks).makespan + idle * int(schedule.meetings.sum())
 
 
@@ -164,18 +165,18 @@ def single_tasks(
                 "idle": rehearse(IDLE, 0, False),
                 "idle longer": rehearse(IDLE, 0, False, IDLE_TICKS),
                 "shared": rehearse(IDLE, 0, True),
-                "F": rehearse(replace(IDLE, forward=True), 0, False),
-                "B": rehearse(replace(IDLE, backward=True), 0, False),
+                F: rehearse(replace(IDLE, forward=True), 0, False),
+                B: rehearse(replace(IDLE, backward=True), 0, False),
             }
         for cut in _schedule(program.step).encoders:
-            if (cut, "EF", 0) in rehearsals:
+            if (cut, EF, 0) in rehearsals:
                 continue
             forward = replace(IDLE, encoder_forward=cut.name)
             backward = replace(IDLE, encoder_backward=cut.name)
             for piece in range(cut.pieces):
-                rehearsals[cut, "EF", piece] = rehearse(forward, piece, False)
+                rehearsals[cut, EF, piece] = rehearse(forward, piece, False)
             for piece in cut.backward_pieces:
-                rehearsals[cut, "EB", piece] = rehearse(backward, piece, False)
+                rehearsals[cut, EB, piece] = rehearse(backward, piece, False)
     return rehearsals
 
 
@@ -234,7 +235,7 @@ def compile_gradients(config: ExperimentConfig, step: TrainStep) -> Compiled:
 
 def _inputs(config: ExperimentConfig, step: TrainStep) -> tuple[Any, Any]:
     data, count = config.data, config.train.accumulate
-    budgets = {name: data.budgets[name] for name in config.model.encoders}
+    budgets = {name: data.budgets[name] for name in config.model.lanes}
     microbatches = [
         synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed)
         for seed in range(count)
@@ -249,8 +250,8 @@ def _inputs(config: ExperimentConfig, step: TrainStep) -> tuple[Any, Any]:
 
 def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
     """`config` with the budget of its encoder that gives it `share` of the FLOPs."""
-    (name, encoder), *_ = config.model.encoders.items()
-    budgets = config.data.budgets
+    name, *_ = config.model.lanes
+    encoder, budgets = config.model.encoder(name), config.data.budgets
     candidates = [
         _changed(config, "data", budgets={**budgets, name: encoder.reduction * n})
         for n in range(8, 4 * budgets["tokens"] // encoder.reduction, 8)

@@ -1,4 +1,4 @@
-"""Steps that papers have measured, beside what the cost model predicts for them.
+"""Steps that papers have measured, beside the cost model's predictions.
 
 No published step is fitted. Which constants come from which published figure is in docs/cost.md,
 and every such figure is marked as `calibrated` here.
@@ -18,8 +18,8 @@ from mllm_jax.plan.prediction import utilisation
 from mllm_jax.plan.simulate import simulated_step
 from scheduling.baselines.chain import Baseline, Chain, balanced, decoder_alone, megatron
 from scheduling.baselines.optimus import Optimus, optimus
-from scheduling.costs.estimate import Strategy
 from scheduling.costs.hardware import named
+from scheduling.costs.strategy import Strategy
 from scheduling.simulate.simulation import IDLE_KINDS, Simulation
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -58,7 +58,7 @@ def bench_published(config: ExperimentConfig, tell: Tell) -> list[Row]:
 
     Args:
         config: not used; every setting has a configuration of its own.
-        tell: told what is going on.
+        tell: callback for messages of progress.
     """
     rows = []
     for setting in (_optimus, _megascale, _orchmllm):
@@ -87,7 +87,7 @@ class Setting:
     """A configuration on its hardware.
 
     Args:
-        path: of the configuration, in configs/.
+        path: path of the configuration, in configs/.
         hardware: name of it.
     """
 
@@ -97,7 +97,7 @@ class Setting:
 
     @cached_property
     def chain(self) -> Chain:
-        """All its modules under the decoder's plan."""
+        """The chain of all its modules under the decoder's plan."""
         config = self.config
         strategy = Strategy(
             {"decoder": config.parallel.decoder},
@@ -120,7 +120,7 @@ class Setting:
         return optimus(self.chain, self.alone.simulation, room)
 
     def mfu(self, seconds: float) -> float:
-        """Of a step that takes so long, recomputation not counted."""
+        """MFU of a step of `seconds`, recomputation not counted."""
         return utilisation(self.planner, self.chain.strategy, seconds)[0]
 
 
@@ -142,7 +142,7 @@ def _optimus(tell: Tell) -> Iterator[Figure]:
 
 
 def _parts(name: str, own: Setting, first: Simulation) -> Iterator[Figure]:
-    """What takes time in a step of the largest setting."""
+    """Times of a step of the largest setting, by part."""
     vision = own.chain.timings["vision"]
     forward = vision.forward(1).seconds
     yield name, "seconds of a ViT-22B layer, forward", 1.4e-3, forward

@@ -1,4 +1,4 @@
-"""CPU seconds from the start of a command to what it says of the configuration."""
+"""CPU seconds from the start of a command to its answer about the configuration."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bench_startup(
         for case, arguments in cases.items():
             tell(f"{case}: {2 * TURNS} processes")
             cached = min(_cpu_seconds(arguments, {}) for _ in range(TURNS))
-            # A folder of its own for every process: what one compiles serves no other.
+            # Every process has a folder of its own, so that none uses another's bytecode.
             folders = [f"{name}/{case} {turn}" for turn in range(TURNS)]
             prefixes = [{"PYTHONPYCACHEPREFIX": folder} for folder in folders]
             uncached = min(_cpu_seconds(arguments, prefix) for prefix in prefixes)

@@ -1,4 +1,4 @@
-"""Benchmark of the train step: what balancing gains, beside what the loads of the ranks predict."""
+"""Benchmark of the train step: the gain of balancing, beside its prediction by loads of ranks."""
 
 from __future__ import annotations
 

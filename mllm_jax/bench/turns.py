@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
@@ -28,8 +27,8 @@ class Worker(AbstractContextManager["Worker"]):
     """A process that runs a module which calls `serve`.
 
     Args:
-        module: its dotted name.
-        arguments: of its command line.
+        module: dotted name of the worker's module.
+        arguments: arguments of its command line.
         environment: variables that it has besides those of this process.
     """
 
@@ -47,10 +46,10 @@ class Worker(AbstractContextManager["Worker"]):
         )
 
     def ask(self, action: str, **arguments: Any) -> Any:
-        """What the worker answers.
+        """The answer of the worker.
 
         Raises:
-            WorkerError: it has ended; its standard error says why.
+            WorkerError: the worker has ended; its standard error says why.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -65,12 +64,7 @@ class Worker(AbstractContextManager["Worker"]):
             raise WorkerError(f"{self.module} has ended with code {code} at {action!r}")
         return json.loads(answer)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """End the process."""
         self._process.kill()
         self._process.communicate()

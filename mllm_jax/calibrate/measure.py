@@ -35,7 +35,7 @@ from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link,
 
 #: Repetitions of every program; the lower quartile counts, and the best for peaks.
 REPETITIONS = 9
-#: What an unknown device is taken to reach where the times do not tell. Assumed.
+#: Efficiency assumed for an unknown device where the times do not determine it.
 USUAL = Efficiency(matmul=0.8, attention=0.3, memory=0.8, link=1.0, network=1.0)
 #: A link of an unknown device that has nothing to be joined to. Assumed.
 UNKNOWN_LINK = Link(bandwidth=1e9, latency=1e-5)
@@ -46,11 +46,11 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured, and the constants that were fitted to it.
+    """Measured times, and the constants that were fitted to them.
 
     Attributes:
         hardware: the description.
-        timed: what was measured.
+        timed: the measured times.
         kept: constants that the times do not tell, as they were assumed or described before.
         bounds: constants that were left at a bound, beyond which the times would have had them.
     """
@@ -74,7 +74,7 @@ class Calibration:
 
     @property
     def constants(self) -> dict[str, float]:
-        """What was measured or fitted, by its key in the file."""
+        """Measured or fitted constants, by their keys in the file."""
         own, dtype = self.hardware, next(iter(self.hardware.flops))
         values = {f"flops.{dtype}": own.flops[dtype], "memory_bandwidth": own.memory_bandwidth}
         for name in ("link", "network"):
@@ -112,7 +112,7 @@ def calibrate(config: ExperimentConfig, output: Path, tell: Tell) -> Calibration
     if output.suffix not in (".yaml", ".yml"):
         raise HardwareError(f"--output {output}: descriptions of hardware end in .yaml or .yml")
     if is_primary():
-        prepare_folder(output.parent, 0)
+        prepare_folder(output.parent)
     bench = Bench.build(config, tell)
     tell(f"timing {len(bench.programs)} programs in turns, {REPETITIONS} times")
     found = bench.fit(lower_quartiles(bench.programs, REPETITIONS), output.stem)
@@ -126,7 +126,7 @@ class Bench:
     """The compiled programs of a calibration.
 
     Attributes:
-        hardware: to start from, with the peaks.
+        hardware: description to start from, with the peaks.
         measured_peaks: whether these were measured.
         tasks: layers and the optimizer.
         link, network: collectives within a domain, and between domains.
@@ -157,15 +157,15 @@ class Bench:
 
     @property
     def programs(self) -> dict[str, Callable[[], Any]]:
-        """All of them, by name."""
+        """All programs, by name."""
         return {each.name: each.run for each in (*self.tasks, *self.link, *self.network)}
 
     def fit(self, seconds: Mapping[str, float], name: str) -> Calibration:
         """The constants that fit best.
 
         Args:
-            seconds: of every one of `programs`.
-            name: of the description.
+            seconds: seconds of each of `programs`.
+            name: name of the description.
         """
 
         def timed(probes: Sequence[Probe]) -> list[Timed]:

@@ -26,8 +26,10 @@ from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters, co
 from mllm_jax.models.parameters import run_layers
 from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.build import build_step
-from scheduling.costs.estimate import WIDE, Strategy, Timing
+from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import WIDE
 from sharding.collectives import all_gather, ppermute, reduce_scatter, vary
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, shardings
@@ -37,7 +39,7 @@ from sharding.plan import ParallelPlan
 LAYERS = 2
 #: Rows of a run over those of the configuration, and positions of a row as parts of its budget.
 SIZES_OF_RUNS = ((1, 1), (1, 2), (1, 4), (2, 2), (4, 4))
-#: Bytes that collectives move, of the whole array.
+#: Sizes of the whole array that collectives move, in bytes.
 COLLECTIVE_BYTES = (2**16, 2**20, 2**22, 2**24)
 #: Rows and columns of the matrices of `matmul`, products one after the other, bytes of `copy`.
 MATRIX, PRODUCTS, COPY_BYTES = 1024, 8, 2**27
@@ -45,10 +47,10 @@ MATRIX, PRODUCTS, COPY_BYTES = 1024, 8, 2**27
 
 @dataclass(frozen=True)
 class Probe:
-    """A compiled program beside what the cost model says about it.
+    """A compiled program with its prediction by the cost model.
 
     Attributes:
-        name: of it.
+        name: name of the program.
         run: runs it once.
         predict: seconds of one run on given hardware.
     """
@@ -63,7 +65,7 @@ class InPlace:
     """A compiled program that replaces its first argument, as a train step does its state.
 
     Attributes:
-        program: from `state` and `rest` to the next state.
+        program: function from `state` and `rest` to the next state.
         state, rest: arrays.
     """
 
@@ -128,7 +130,7 @@ def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterato
         config: as `on_platform` has settled it.
         devices: all of which run them, in tensor groups of the tower's degree.
     """
-    for name in ("decoder", *config.model.encoders):
+    for name in ("decoder", *config.model.lanes):
         for rows, positions in _sizes(config, name):
             run = _LayerRun(_short(config), name, rows, positions, devices)
             yield run.probe(backward=False)
@@ -136,18 +138,19 @@ def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterato
 
 
 def _short(config: ExperimentConfig) -> ExperimentConfig:
-    """`config` with `LAYERS` layers in every tower."""
+    """`config` with `LAYERS` layers in every tower, or a decoder's period if that is longer."""
     model = config.model
     short = {"layers": LAYERS}
     encoders = {n: encoder.model_copy(update=short) for n, encoder in model.encoders.items()}
-    decoder = model.decoder.model_copy(update=short)
+    period = model.decoder.period
+    decoder = model.decoder.model_copy(update={"layers": -(-LAYERS // period) * period})
     changed = model.model_copy(update={"decoder": decoder, "encoders": encoders})
     return config.model_copy(update={"model": changed})
 
 
 def _plans(model: ModelConfig, plan: ParallelPlan) -> dict[str, ParallelPlan]:
     """All towers under one plan."""
-    return dict.fromkeys(("decoder", *model.encoders), plan)
+    return dict.fromkeys(("decoder", *model.lanes), plan)
 
 
 def _sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
@@ -155,7 +158,7 @@ def _sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
     plan = config.parallel.plans[name]
     budget, unit = config.data.budgets["tokens"], plan.tensor
     if name != "decoder":
-        budget, unit = config.data.budgets[name], unit * config.model.encoders[name].reduction
+        budget, unit = config.data.budgets[name], unit * config.model.encoder(name).reduction
     rows = max(1, config.data.rows // plan.batch)
     sizes = [(rows * n, max(unit, budget // part // unit * unit)) for n, part in SIZES_OF_RUNS]
     return list(dict.fromkeys(sizes))
@@ -163,13 +166,18 @@ def _sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _LayerRun:
-    """Layers of one tower on rows of one size, on all devices."""
+    """Layers of the decoder or of a lane on rows of one size, on all devices."""
 
     config: ExperimentConfig
     name: str
     rows: int
     positions: int
     devices: list[jax.Device]
+
+    @property
+    def tower(self) -> str:
+        """The decoder, or the encoder that has the lane."""
+        return self.config.model.lanes.get(self.name, self.name)
 
     @property
     def plan(self) -> ParallelPlan:
@@ -179,7 +187,7 @@ class _LayerRun:
 
     @property
     def timing(self) -> Callable[[Hardware], Timing]:
-        """What the cost model says about one microbatch."""
+        """The cost model's timing of one microbatch."""
         plans = {"decoder": self.plan, self.name: self.plan}
         strategy = Strategy(plans, remat=self.config.model.remat)
         whole = workload(self.config)
@@ -190,23 +198,29 @@ class _LayerRun:
     def probe(self, *, backward: bool) -> Probe:
         """The forward alone, or with its backward."""
         what = "forward and backward" if backward else "forward"
-        name = f"{self.name}: {LAYERS} layers, {self.rows} x {self.positions}, {what}"
+        name = f"{self.name}: {self._layers} layers, {self.rows} x {self.positions}, {what}"
         return Probe(name, self._compiled(backward), partial(self._predict, backward))
 
     def _predict(self, backward: bool, hardware: Hardware) -> float:
         timing = self.timing(hardware)
-        forward = timing.forward(LAYERS).seconds
-        return forward + timing.backward(LAYERS).seconds if backward else forward
+        forward = timing.forward(self._layers).seconds
+        return forward + timing.backward(self._layers).seconds if backward else forward
+
+    @property
+    def _layers(self) -> int:
+        model = self.config.model
+        return (model.decoder if self.name == "decoder" else model.encoders[self.name]).layers
 
     def _compiled(self, backward: bool) -> Callable[[], Any]:
         model, name, plan = self.config.model, self.name, self.plan
         grid = JointGrid.build(_plans(model, plan), model.decoder.kv_heads)
         view, mesh = grid.views[name], make_mesh(grid, self.devices)
-        tower = Decoder(model, view) if name == "decoder" else Encoder(model, name, view)
+        alone = name == "decoder"
+        tower = Decoder(model, view) if alone else Encoder(model, self.tower, view)
 
         def total(stack: Any, x: jax.Array, batch: Any) -> jax.Array:
             context = tower.context(batch)
-            out = run_layers(tower.tower["layers"], stack, x, context, view, model.remat)
+            out, _ = run_layers(tower, stack, x, context, model.remat)
             return jnp.sum(out.astype(jnp.float32))
 
         def body(stack: Any, x: jax.Array, batch: Any) -> Any:
@@ -235,15 +249,16 @@ class _LayerRun:
             for key, (shape, dtype) in packing(model, name, rows, self.positions).items()
         }
         x = jax.ShapeDtypeStruct(
-            between(model, name, rows, self.positions, 1), compute_dtype(model)
+            between(model, self.tower, rows, self.positions, 1), compute_dtype(model)
         )
         by_row = view.batch or None
         specs = (
-            jax.tree.map(lambda leaf: leaf.spec, lay[name]["layers"]),
+            jax.tree.map(lambda leaf: leaf.spec, lay[self.tower]["layers"]),
             PartitionSpec(by_row, view.tensor or None),
             {key: PartitionSpec(by_row) for key in packed},
         )
-        arrays = jax.tree.map(_random, (shapes[name]["layers"], x, packed), shardings(mesh, specs))
+        layers = shapes[self.tower]["layers"]
+        arrays = jax.tree.map(_random, (layers, x, packed), shardings(mesh, specs))
         return specs, arrays
 
 

@@ -19,7 +19,7 @@ def medians(programs: Mapping[Any, Callable[[], Any]], repetitions: int) -> dict
 
 
 def median_between(values: Sequence[float]) -> tuple[float, float]:
-    """Two of the values, between which the median of what they are drawn from lies.
+    """Two of the values, between which the median of their distribution lies.
 
     As many values are below that median as heads come up when as many coins are thrown, whatever
     the values' distribution: in 95 of 100 cases within 1.96 standard deviations of one half. Of
@@ -33,7 +33,7 @@ def median_between(values: Sequence[float]) -> tuple[float, float]:
 def lower_quartiles(
     programs: Mapping[Any, Callable[[], Any]], repetitions: int
 ) -> dict[Any, float]:
-    """Of the seconds of every program the lower quartile, run as of `medians`.
+    """The lower quartile of every program's seconds; programs are run as by `medians`.
 
     Beside other work on the machine, which only slows, it moves less than the median, and one lucky
     run does not decide as it does for the minimum.

@@ -24,8 +24,8 @@ class Case:
     """Packed rows of bfloat16 for attention.
 
     Attributes:
-        tokens: of a row, a multiple of 512.
-        heads, kv_heads, width: of queries, of keys and values, and of each head.
+        tokens: number of tokens of a row, a multiple of 512.
+        heads, kv_heads, width: heads of queries, heads of keys and values, width of a head.
     """
 
     tokens: int = 512
@@ -67,7 +67,7 @@ class Case:
         return jax.jit(both)
 
     def errors(self, found: Any, expected: Any) -> tuple[float, float]:
-        """Of outputs and gradients of a `program`: the largest error over the largest value.
+        """Largest error over the largest value, of the outputs and gradients of a `program`.
 
         Padding, whose values mean nothing, is left out. What is not finite is infinitely wrong.
         """

@@ -1,4 +1,4 @@
-"""The exchange by routes against the plain lookup: what lands, and the gradient of the outputs."""
+"""The exchange by routes against the plain lookup: landed outputs and gradients of the outputs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Landing:
     """Encoder outputs that land on tokens anywhere, by routes over all of `devices`.
 
     Attributes:
-        rows: of a device.
-        outputs, tokens: of a row of the encoder and of the decoder; not fewer tokens than outputs.
-        width: of an output, bfloat16.
+        rows: number of rows of a device.
+        outputs, tokens: length of a row of the encoder and of the decoder, tokens >= outputs.
+        width: width of an output, bfloat16.
         ragged: slices of any length, or padded ones.
     """
 
@@ -48,13 +48,13 @@ class Landing:
 
     @property
     def bytes(self) -> int:
-        """Of the outputs of one device, each of which moves once, and its gradient once back."""
+        """Bytes of the outputs of one device, each of which moves once, and its gradient back."""
         return self.rows * self.outputs * self.width * 2
 
     def program(self) -> Callable[[], Any]:
         """Compiled; gives what lands on every token and the outputs' gradients.
 
-        The gradients are those of the sum of what lands times the weights of `expected`.
+        The gradients are those of the sum of landed outputs times the weights of `expected`.
         """
         grid = JointGrid.build(dict.fromkeys(("decoder", "encoder"), self._plan))
         mesh, axes = make_mesh(grid, self.devices), grid.decoder.positions
@@ -76,7 +76,7 @@ class Landing:
         return partial(run.lower(*inputs).compile(), *inputs)
 
     def expected(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """By a lookup on the host: what `program` gives, exactly."""
+        """The exact result of `program`, by a lookup on the host."""
         outputs, weights = (np.asarray(x, np.float32) for x in self._values())
         flat, lands = outputs.reshape(-1, self.width), self.index >= 0
         moved = np.where(lands[..., None], flat[self.index], 0)
@@ -85,7 +85,7 @@ class Landing:
         return moved, gradient.reshape(outputs.shape)
 
     def error(self, found: Any) -> float:
-        """The largest difference between what `program` gave and `expected`; right is 0."""
+        """The largest difference between the result of `program` and `expected`; right is 0."""
         pairs = zip(found, self.expected(), strict=True)
         return max(float(np.abs(np.asarray(a, np.float32) - b).max()) for a, b in pairs)
 

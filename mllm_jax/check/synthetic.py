@@ -67,7 +67,7 @@ def scattered(batch: Any, model: ModelConfig, seed: int) -> dict[str, Any]:
     Args:
         batch: whole, all of its rows.
         model: resolved model configuration.
-        seed: of the order.
+        seed: seed of the order.
 
     Returns:
         A batch that lists its `runs`.
@@ -77,7 +77,7 @@ def scattered(batch: Any, model: ModelConfig, seed: int) -> dict[str, Any]:
     encoders, media, runs = {}, {}, {}
     for name, tree in batch["encoders"].items():
         order = rng.permutation(rows)
-        outputs = tree["segment_ids"].shape[1] // model.encoders[name].reduction
+        outputs = tree["segment_ids"].shape[1] // model.encoder(name).reduction
         encoders[name] = {key: array[order] for key, array in tree.items()}
         index = batch["decoder"]["media"][name]
         row, offset = np.divmod(index, outputs)
@@ -118,7 +118,7 @@ def _segments(rng: np.random.Generator, rows: int, tokens: int) -> tuple[Ints, I
 
 
 def _media(rng: np.random.Generator, modality: Modality, rows: int, budget: int) -> Rows:
-    """Encoder rows of random media; what lies between them is random, too."""
+    """Encoder rows of random media; the positions between them are random, too."""
     found = empty_rows(modality, rows, budget)
     for row in range(rows):
         start = 0

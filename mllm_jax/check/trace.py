@@ -1,4 +1,4 @@
-"""The schedule of a configuration as a picture: predicted, and beside it what happened."""
+"""The schedule of a configuration as a picture: the predicted and the measured timeline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mllm_jax.train.step.train_step import TrainStep
 
 @dataclass(frozen=True)
 class Trace:
-    """What `trace` wrote, and the schedule's figures by name of the timeline."""
+    """Files that `trace` wrote, and the schedule's figures by name of the timeline."""
 
     written: Written
 
@@ -63,7 +63,7 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
     """Write the timeline of the configured pipeline into `folder`.
 
     Args:
-        measure: also run a step on synthetic data and write what happened.
+        measure: whether to run a step on synthetic data, too, and write its timeline.
 
     Raises:
         RunError: the decoder has one stage, or `folder` cannot be written.
@@ -74,7 +74,7 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
             "parallel.decoder.stage: 1 has no pipeline to draw; choose 2 or more, for example "
             "parallel.decoder='{stage: 2}' with train.accumulate=8"
         )
-    prepare_folder(folder, 0)
+    prepare_folder(folder)
     costs = lower(config).costs
     records = _records(config) if measure else None
     rate = peak_flops(jax.devices()[0]) or UNKNOWN_RATE
@@ -97,7 +97,7 @@ def _records(config: ExperimentConfig) -> np.ndarray:
 def _microbatches(config: ExperimentConfig, step: TrainStep) -> list[Any]:
     """This process's rows of synthetic microbatches."""
     data, rows = config.data, local_rows(step, config.data.rows)
-    budgets = {name: data.budgets[name] for name in config.model.encoders}
+    budgets = {name: data.budgets[name] for name in config.model.lanes}
     return [
         select_rows(
             synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed), rows

@@ -59,7 +59,7 @@ class Verification:
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:
-        """Table rows: what, relative error, the leaf that has it."""
+        """Table rows: name of the value, its relative error, the leaf with that error."""
         head = [("loss", f"{self.loss_error:.1e}", "")]
         return head + [(m, f"{e:.1e}", self.leaves[m]) for m, e in self.worst.items()]
 
@@ -72,7 +72,7 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     """Compare the plans of `config`, and the schedule of its pipeline, with a single device."""
     small = shrink(config)
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
-    budgets = {name: small.data.budgets[name] for name in model.encoders}
+    budgets = {name: small.data.budgets[name] for name in model.lanes}
     tokens = small.data.budgets["tokens"]
     added = [kind for kind, route in small.data.routes.items() if route.join == "sum"]
     microbatches = [
@@ -180,8 +180,8 @@ def shrink(config: ExperimentConfig) -> ExperimentConfig:
         config = config.model_copy(update={"schedule": schedule})
     shares = math.lcm(*(plan.batch for plan in plans.values()))
     budgets = {
-        name: encoder.reduction * math.lcm(4, plans[name].sequence)
-        for name, encoder in config.model.encoders.items()
+        name: config.model.encoder(name).reduction * math.lcm(4, plans[name].sequence)
+        for name in config.model.lanes
     }
     budgets |= {"tokens": math.lcm(16, plans["decoder"].sequence), "segments": 8}
     data = config.data.model_copy(update={"rows": max(shares, 2), "budgets": budgets})
@@ -194,8 +194,13 @@ def shrink(config: ExperimentConfig) -> ExperimentConfig:
 
 def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> ModelConfig:
     """The smallest model of the same families that every plan and the schedule can split."""
+    lanes = {name: [n for n, own in model.lanes.items() if own == name] for name in model.encoders}
     encoders = {
-        name: _shrink_encoder(encoder, plans[name], schedule.pieces.get(name, 1))
+        name: _shrink_encoder(
+            encoder,
+            [plans[lane] for lane in lanes[name]],
+            [schedule.pieces.get(lane, 1) for lane in lanes[name]],
+        )
         for name, encoder in model.encoders.items()
     }
     small = model.model_dump(mode="json") | {
@@ -217,8 +222,10 @@ def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[s
         heads = math.lcm(2 * plan.sequence, kv_heads)
     return decoder.model_dump(mode="json") | {
         # Padded only if the model's own layers are, and its vocabulary.
-        "layers": 2 * runs - (decoder.layers % runs > 0),
-        # A connector writes this width under its encoder's plan.
+        "layers": decoder.period * (2 * runs - (decoder.layers // decoder.period % runs > 0)),
+        # Shorter than segments.
+        "window": None if decoder.window is None else min(decoder.window, 3),
+        # A connector writes this width under the plans of its encoder's lanes.
         "d_model": math.lcm(16, *(p.fsdp for p in plans.values())),
         "heads": heads,
         "kv_heads": kv_heads,
@@ -229,16 +236,25 @@ def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[s
     }
 
 
-def _shrink_encoder(encoder: EncoderConfig, plan: ParallelPlan, pieces: int) -> dict[str, Any]:
+def _shrink_encoder(
+    encoder: EncoderConfig, plans: Sequence[ParallelPlan], pieces: Sequence[int]
+) -> dict[str, Any]:
+    """An encoder that the plans of all its lanes split, and that their pieces cut."""
+
+    def multiple(least: int, *axes: str) -> int:
+        return math.lcm(least, *(getattr(plan, axis) for plan in plans for axis in axes))
+
     small = encoder.model_dump(mode="json") | {
-        "layers": math.lcm(2 * plan.stage, pieces),
-        "d_model": math.lcm(8, plan.fsdp, plan.tensor),
-        "heads": plan.sequence,
+        "layers": math.lcm(2 * multiple(1, "stage"), *pieces),
+        "d_model": multiple(8, "fsdp", "tensor"),
+        "heads": multiple(1, "sequence"),
         "head_dim": 4,
-        "d_ff": math.lcm(8, plan.tensor),
+        "d_ff": multiple(8, "tensor"),
+        # As many as the decoder and each of its chunks have layers at least.
+        "deepstack": range(1, min(len(encoder.deepstack), 2) + 1),
     }
     if encoder.connector.kind == "mlp":
-        small["connector"] |= {"hidden": math.lcm(8, plan.tensor, plan.fsdp)}
+        small["connector"] |= {"hidden": multiple(8, "tensor", "fsdp")}
     if isinstance(encoder, ImageEncoderConfig) and encoder.tiles:
         # One output high, two wide.
         rows, columns = encoder.block

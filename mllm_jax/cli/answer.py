@@ -1,4 +1,4 @@
-"""What commands answer, for people and for programs."""
+"""Answers of commands, for people and for programs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:  # which --help does not need
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command has found.
+    """The answer of a command.
 
     Attributes:
         value: all of it as JSON, for programs (`--json`).
-        tables: for people: columns and rows of each.
+        tables: tables for people: columns and rows of each.
         lines: likewise, behind the tables.
         code: exit code.
     """

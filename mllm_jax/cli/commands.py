@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # which --help does not need
 
     from mllm_jax.config.sections import ExperimentConfig
 
-#: Benchmarks of what the host does by itself, or processes that they start.
+#: Benchmarks of the host alone, or of processes that they start.
 WITHOUT_DEVICES = ("balance", "loader", "peers", "published", "startup")
 #: Benchmarks of whatever device JAX finds, and how many CPU devices are emulated if it is that.
 ANY_DEVICE = {"accelerator": 2}
@@ -183,7 +183,7 @@ def compile(  # noqa: A001 - commands are called as their functions
     from mllm_jax.config.sections import ParallelConfig
     from mllm_jax.runtime.devices import start
 
-    start(ParallelConfig())  # what compiles is the CPU
+    start(ParallelConfig())  # compiling runs on the CPU
     from mllm_jax.compile.report import compile_ahead
     from mllm_jax.compile.target import Target
 
@@ -229,7 +229,7 @@ def export(args: argparse.Namespace, console: Console) -> Answer:
     return Answer(done.to_json(), lines=[line])
 
 
-#: In the order of the help.
+#: Commands in the order of the help.
 COMMANDS = (
     train,
     evaluate,
@@ -290,13 +290,14 @@ def _start(
     one_thread: bool = False,
     keep: bool = False,
 ) -> None:
-    """Devices and processes of a run; with `keep`, of a command whose compiling is not measured."""
+    """Start devices and processes; with `keep`, compiled programs are kept between runs."""
     from mllm_jax.runtime.agreement import agree, code, configured
     from mllm_jax.runtime.devices import Processes, start
     from mllm_jax.runtime.watch import Limits
 
     processes = Processes(args.processes, args.process, args.coordinator, args.join_seconds)
-    limits = Limits(config.run.hang_seconds, config.run.stall_seconds)
+    run = config.run
+    limits = Limits(run.hang_seconds, run.stall_seconds, run.phase_seconds)
     same = partial(agree, "configuration and code")
     if keep:
         from mllm_jax.runtime.cache import keep_compiled
@@ -307,4 +308,10 @@ def _start(
         "--from-step": getattr(args, "from_step", None),
         **configured(config.model_dump(mode="json")),
     }
-    start(config.parallel, processes, limits, lambda: same(facts | code()), one_thread=one_thread)
+
+    def check() -> None:
+        from data.planning.balance import fingerprints
+
+        same(facts | code() | fingerprints(config.data))
+
+    start(config.parallel, processes, limits, check, one_thread=one_thread)

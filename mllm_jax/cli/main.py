@@ -79,7 +79,7 @@ def _run(args: argparse.Namespace, console: Console) -> Answer:
 
 
 def _fail(error: Exception) -> None:
-    """An error that nobody has foreseen: of several processes, the watch may know its cause."""
+    """Handle an unexpected error: with several processes, the watch may know its cause."""
     if peers().count > 1:
         time.sleep(VERDICT)
         traceback.print_exception(error)

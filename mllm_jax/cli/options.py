@@ -1,6 +1,6 @@
-"""The options of `launch.py`: what each command takes, and how its help says so.
+"""The options of `launch.py` and their help, by command.
 
-Nothing here loads what computes: a mistake on the command line is told at once.
+This module loads no numerical library: mistakes on the command line are reported at once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BENCHMARK_OPTIONS = {
     "balance": ("ranks", "samples", "distribution"),
     "cost": ("hardware",),
 }
-#: What commands need besides a configuration.
+#: Requirements of commands besides a configuration.
 INPUTS = {
     "bench": "{" + ",".join(BENCHMARK_CONFIGS) + "} [--config FILE]",
     "compile": "--config FILE --topology TOPOLOGY",
@@ -63,7 +63,7 @@ Command = Callable[..., Answer]
 
 
 def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespace:
-    """Options of one of `commands`; what follows them, or stands between, is an override."""
+    """Options of one of `commands`; arguments after or between them are overrides."""
     parser = _parser(commands)
     args, rest = parser.parse_known_args(argv)
     if args.name in WITHOUT_CONFIG:
@@ -130,7 +130,7 @@ def _add(
 
 
 def _number(read: Callable[[str], Any], holds: Callable[[Any], bool], valid: str) -> Any:
-    """A type for argparse: what `read` makes of the text, if that `holds`."""
+    """A type for argparse: the value that `read` makes of the text, if it `holds`."""
 
     def number(text: str) -> Any:
         try:
@@ -319,7 +319,7 @@ def _processes(sub: argparse.ArgumentParser) -> None:
     )
 
 
-#: What adds the options of each command.
+#: Functions that add the options of each command.
 _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "train": (_train, _processes),
     "evaluate": (_processes,),

@@ -1,1 +1,1 @@
-"""Compiling for devices that are not here, and reading what was compiled."""
+"""Compiling for devices that are not here, and reading the compiled text."""

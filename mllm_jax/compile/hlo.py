@@ -25,7 +25,7 @@ _COMMENT = re.compile(r"/\*.*?\*/")
 
 
 class HloError(ValueError):
-    """A text that is no compiled HLO module, or one that says what this module cannot read."""
+    """The text is no compiled HLO module, or has parts that this module cannot read."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Instruction:
 
     Attributes:
         name: unique in its computation.
-        shape: of the result, with layouts.
+        shape: shape of the result, with layouts.
         opcode: such as `fusion`.
-        inputs: what stands in the brackets behind the opcode.
+        inputs: text in the brackets after the opcode.
         rest: attributes, metadata and backend configuration as printed.
         root: whether it is the computation's result.
     """
@@ -192,7 +192,7 @@ def shape_bytes(shape: str) -> float:
 
 
 def flops(module: Module, computation: Computation, instruction: Instruction) -> float:
-    """FLOPs of the matrix products of one instruction, those of what it calls included.
+    """FLOPs of the matrix products of one instruction and of the computations that it calls.
 
     Products count two FLOPs per multiply-add. Kernels that are opaque custom calls count nothing,
     nor do conditionals and loops of unknown length.
@@ -243,7 +243,7 @@ def _dot_flops(computation: Computation, dot: Instruction) -> float:
 
 
 def _gemm_flops(computation: Computation, call: Instruction) -> float:
-    """Of cuBLAS calls, whose contracted dimensions are in the backend's configuration."""
+    """FLOPs of cuBLAS calls, whose contracted dimensions are in the backend's configuration."""
     found = re.search(r'"lhs_contracting_dimensions":\[([^\]]*)\]', call.rest)
     if 'custom_call_target="__cublas' not in call.rest or not found:
         return 0.0

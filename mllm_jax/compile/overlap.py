@@ -77,7 +77,7 @@ def ring_bytes(opcode: str, result: float, devices: int) -> float:
     """Bytes that each device sends in a ring of `devices`.
 
     Args:
-        opcode: of the collective.
+        opcode: opcode of the collective.
         result: bytes of its result on one device.
     """
     if opcode == "collective-permute":
@@ -95,9 +95,9 @@ class Overlap:
 
     Attributes:
         collectives: how many stand in the text.
-        seconds: that they take.
+        seconds: seconds that the collectives take.
         hidden_seconds: thereof with independent compute at the same time.
-        bytes: that one device sends.
+        bytes: bytes that one device sends.
     """
 
     collectives: int = 0
@@ -119,7 +119,7 @@ class Overlap:
         )
 
     def times(self, weight: float) -> Overlap:
-        """The same, run `weight` times."""
+        """The times of `weight` runs."""
         return Overlap(
             self.collectives,
             weight * self.seconds,
@@ -128,13 +128,13 @@ class Overlap:
         )
 
 
-#: By opcode of the collective.
+#: Times by opcode of the collective.
 ByKind = dict[str, Overlap]
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """Of one device.
+    """Speeds of one device.
 
     Attributes:
         flops: peak FLOP/s of its matrix products.
@@ -166,7 +166,7 @@ def overlap(
     counted: Callable[[Groups], bool] = lambda groups: True,
     runs: Callable[[Instruction], float] = lambda loop: 1.0,
 ) -> ByKind:
-    """How much of the collectives' time has compute of other data scheduled inside it, by kind.
+    """The collectives' time, and its part with compute of other data scheduled inside, by kind.
 
     The network serves one collective after the other, in the order in which they start, and only
     while there is compute beside them: a product hides no more than its own time, however many
@@ -242,7 +242,7 @@ Phase = Literal["whole", "start", "middle", "done"]
 
 
 class Event(NamedTuple):
-    """What an instruction does for a collective.
+    """The part of an instruction in a collective.
 
     Attributes:
         phase: runs it as a `whole`, nothing beside it; or one phase of an asynchronous one. In the
@@ -292,7 +292,7 @@ def _events(module: Module, computation: Computation) -> dict[str, Event]:
 
 
 def _event(module: Module, instruction: Instruction) -> Event | None:
-    """What can be said of an instruction by itself: a native `-done` is known by its `-start`."""
+    """The role of an instruction taken alone: a native `-done` is known by its `-start`."""
     if instruction.opcode in COLLECTIVES:
         return Event("whole", instruction.name, instruction, instruction.shape)
     if instruction.opcode.removesuffix("-start") in COLLECTIVES:
@@ -333,7 +333,7 @@ def sent_bytes(collective: Instruction, result: str) -> float:
     """Bytes that one device sends in a collective whose result has the printed shape `result`.
 
     Raises:
-        HloError: its groups are not listed.
+        HloError: the groups of the collective are not listed.
     """
     groups = replica_groups(collective)
     if not groups:
@@ -355,7 +355,7 @@ def _sequences(instruction: Instruction) -> list[str | None]:
 
 
 def loop_share(program: Program) -> Callable[[Instruction], float]:
-    """How often, on average, a loop of the executor runs in the loop around it.
+    """Average number of runs of a loop of the executor in the loop around it.
 
     That is what the compiler does not know: bundles, meetings and what is done together in them, a
     piece's beginning and end are loops of at most one iteration, named by scopes, and the program's
@@ -389,12 +389,9 @@ def scan_shares(program: Program, scan: range) -> dict[str, float]:
         shares[scope] = float(np.sum(rows[f"{scope}_microbatch"] >= 0) / max(1, meetings))
     for kind, cells in program.bundles(scan).items():
         shares[str(kind)] = float(np.mean(cells))
-        for task, name, table in (
-            ("EF", kind.encoder_forward, "forward"),
-            ("EB", kind.encoder_backward, "backward"),
-        ):
-            if name:
-                pieces = rows["encoders"][name][table]["piece"][cells]
+        for task, name in kind.tasks:
+            if task.encoder:
+                pieces = rows["encoders"][name][task.direction]["piece"][cells]
                 last = program.encoders[name].cut.pieces - 1
                 shares[f"{kind}/{task}_first"] = float(np.mean(pieces == 0))
                 shares[f"{kind}/{task}_last"] = float(np.mean(pieces == last))

@@ -1,4 +1,4 @@
-"""What a train step takes on devices that are not here: its memory and its collectives.
+"""Memory and collectives of a train step, compiled for devices that are not here.
 
 The true step is lowered from shapes alone and compiled (`mllm_jax.compile.target`); nothing is
 computed.
@@ -43,17 +43,17 @@ Bytes = dict[str, float]
 
 @dataclass(frozen=True)
 class Report:
-    """What compiling has shown.
+    """Results of a compilation.
 
     Attributes:
-        target: what it was compiled for.
-        bytes: of one device, by what they hold.
+        target: devices that the step was compiled for.
+        bytes: bytes of one device, by what they hold.
         predicted: bytes of one device by the cost model.
         limit: bytes that one device has for the program.
-        seconds: of tracing, lowering and compiling.
-        collectives: of one device and step, by kind; empty where the compiler has given up.
+        seconds: seconds of tracing, lowering and compiling.
+        collectives: collectives of one device and step, by kind; empty if the compiler failed.
         host_bytes: most memory that this process has had.
-        advice: what would make the step fit; empty if it does.
+        advice: changes that would make the step fit; empty if it does.
     """
 
     target: Target
@@ -139,7 +139,7 @@ def compile_ahead(
     step = train_step(config, target.devices())
     batch = training_batch(config, step)
     tell(f"tracing and lowering the step for {target}")
-    lowered = step.step.lower(step.abstract, batch)
+    lowered = step.update.lower(step.abstract, batch)
     tell("compiling it")
     found = argument_bytes(step, batch)
     hardware, collectives = target.hardware, ByKind()
@@ -221,7 +221,7 @@ def exhausted(error: jax.errors.JaxRuntimeError) -> tuple[float, float]:
 
 
 def advice(config: ExperimentConfig, found: Bytes, limit: float) -> str:
-    """What is too large, and what would make it small enough; empty if all fits."""
+    """Advice: the largest parts, and changes that would make them fit; empty if all fits."""
     total = sum(found.values())
     if total <= limit:
         return ""

@@ -2,7 +2,7 @@
 
 target = Target.parse("tpu:v5p:4x4x4")
 step = train_step(for_target(config, target), target.devices())
-step.step.lower(step.abstract, training_batch(config, step)).compile(target.compiler.options)
+step.update.lower(step.abstract, training_batch(config, step)).compile(target.compiler.options)
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Options = Mapping[str, str | bool]
 
 @dataclass(frozen=True)
 class Compiler:
-    """What compiles for a platform.
+    """The compiler for a platform.
 
     Attributes:
-        module: that it comes in.
-        extra: of this project that installs it.
-        options: that are set for every compilation; docs/compile.md says how to train with them.
+        module: Python module of the compiler.
+        extra: extra of this project that installs it.
+        options: options of every compilation; docs/compile.md says how to train with them.
     """
 
     module: str
@@ -107,7 +107,7 @@ class Target:
 
     Attributes:
         chip: name of a description of hardware.
-        sizes: of a TPU slice in chips; hosts and devices of each for GPUs.
+        sizes: chips of a TPU slice along each axis; hosts and devices of each for GPUs.
     """
 
     chip: str
@@ -156,17 +156,17 @@ class Target:
 
     @property
     def hardware(self) -> Hardware:
-        """What one device is."""
+        """The hardware of one device."""
         return named(self.chip)
 
     @property
     def count(self) -> int:
-        """How many devices there are."""
+        """Number of devices."""
         return math.prod(self.sizes)
 
     @property
     def compiler(self) -> Compiler:
-        """What compiles for them."""
+        """The compiler for the devices."""
         return COMPILERS[self.hardware.platform]
 
     def devices(self) -> Sequence[jax.Device]:

@@ -1,1 +1,1 @@
-"""Configurations: their keys, what is checked, and what they mean for a step; no jax here."""
+"""Configurations: their keys, their checks, and the step that they describe; no jax here."""

@@ -1,4 +1,4 @@
-"""What is checked once all values are of their types: the vocabulary, and that sections agree."""
+"""Checks after all values have their types: the vocabulary, and the agreement of sections."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def agreed(config: ExperimentConfig, *, planned: bool) -> tuple[ExperimentConfig
 def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:
     """`model.decoder.vocab: null` becomes the tokenizer's size, rounded up to a multiple of 64.
 
-    The rounding leaves room for tensor degrees up to 64; the ids added are never targets. With a
-    vocabulary that is given, `data.processor` may be missing yet: whatever reads data refuses that.
+    Rounded, the head's products are of sizes that accelerators multiply fast; the ids added are
+    never targets, and degrees need not divide it. With a vocabulary that is given, `data.processor`
+    may be missing yet: whatever reads data refuses that.
     """
     data, given = config.data, config.model.decoder.vocab
     try:

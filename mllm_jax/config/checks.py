@@ -1,4 +1,4 @@
-"""What the sections of a configuration must agree on, before anything is started.
+"""Checks of the agreement between sections of a configuration, before anything is started.
 
 Each check yields problems with what may do instead; see `mllm_jax.config.problems`. Those of plans
 are in `mllm_jax.config.plan_checks`, those of schedules in `mllm_jax.config.pipeline_checks`.
@@ -14,7 +14,14 @@ from data.planning.ladder import Ladder
 from data.sample import DataError
 from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_checks import pipeline_checks
-from mllm_jax.config.plan_checks import elsewhere, near, no_evaluation, plan_checks, present_plans
+from mllm_jax.config.plan_checks import (
+    elsewhere,
+    lane_path,
+    near,
+    no_evaluation,
+    plan_checks,
+    present_plans,
+)
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side, advised
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import LIMITS, able_backends
@@ -28,56 +35,77 @@ def check(config: ExperimentConfig) -> list[str]:
 
 
 def check_sections(config: ExperimentConfig) -> list[Problem]:
-    """Those that show without a schedule, which takes seconds for a large pipeline."""
+    """Disagreements that show without a schedule, which takes seconds for a large pipeline."""
     plans = [*plan_checks(config), *pipeline_checks(config)]
     return [*plans, *_unplanned(config), *_attention(config)]
 
 
 def check_unplanned(config: ExperimentConfig) -> list[str]:
-    """What is wrong whatever the plans are; empty if there may be plans with which it can run."""
+    """Problems that no plans solve; empty if `config` may run with some plans."""
     return [*map(str, advised(config, _unplanned))]
 
 
 def _unplanned(config: ExperimentConfig) -> list[Problem]:
-    """Names, media and evaluation, and what else no plan changes."""
+    """Checks of names, media, evaluation and all else that does not depend on plans."""
     given = [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
-    return [*given, *_learned_positions(config), *_balancing(config), *_freeze(config)]
+    given += [*_learned_positions(config), *_balancing(config), *_freeze(config)]
+    return [*given, *_profiled(config)]
+
+
+def _profiled(config: ExperimentConfig) -> Iterator[Problem]:
+    """Steps that are profiled are in the run, in their order."""
+    if config.run.profile_steps is None:
+        return
+    (first, last), steps = config.run.profile_steps, config.train.steps
+    key = "run.profile_steps"
+    if first > last:
+        choice = Choice.of(key, [last, first])
+        yield Problem(key, f"the first step {first} is behind the last, {last}", lambda: [[choice]])
+    elif last > steps:
+        fit = Choice.of(key, [min(first, steps), steps])
+        yield Problem(key, f"step {last} is behind train.steps {steps}", lambda: [[fit]])
 
 
 def _names(config: ExperimentConfig) -> Iterator[Problem]:
-    """Every encoder has a budget, and nothing else has one."""
-    encoders, taken = list(config.model.encoders), {"decoder", "tokens", "segments"}
-    free = next(name for name in ("vision", "audio", "images", "clips") if name not in encoders)
-    for name in sorted(taken & set(encoders)):
-        yield Problem(
-            f"model.encoders.{name}", "the name is taken", further=f"another, e.g. {free}"
-        )
-    for name in encoders:
+    """Every lane of an encoder has a budget, and nothing else has one."""
+    lanes, taken = config.model.lanes, {"decoder", "tokens", "segments"}
+    names = {*config.model.encoders, *lanes}
+    free = next(name for name in ("vision", "audio", "images", "clips") if name not in names)
+    for name in sorted(taken & names):
+        yield Problem(lane_path(config, name), "the name is taken", further=f"another, e.g. {free}")
+    for name in lanes:
         if name not in config.data.budgets:
             yield _no_budget(config, name)
     for name in config.data.budgets:
-        if name not in (*encoders, "tokens", "segments"):
-            has = ", ".join(("tokens", "segments", *encoders))
+        if name not in (*lanes, "tokens", "segments"):
+            has = ", ".join(("tokens", "segments", *lanes))
             key = f"data.budgets.{name}"
-            yield Problem(key, f"no such encoder, budgets are of {has}", _values(key, LEFT_OUT))
+            reason = f"no such {_lane_or_encoder(config, name)}, budgets are of {has}"
+            yield Problem(key, reason, _values(key, LEFT_OUT))
+
+
+def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
+    """What a name that is none of a lane's would be of."""
+    return "lane" if name in config.model.encoders else "encoder"
 
 
 def _no_budget(config: ExperimentConfig, name: str) -> Problem:
     key, plan = f"data.budgets.{name}", config.parallel.encoders.get(name)
-    unit = config.model.encoders[name].reduction * (plan.sequence if plan else 1)
+    unit = config.model.encoder(name).reduction * (plan.sequence if plan else 1)
 
     def sides() -> list[Side]:
         some = near(key, config.data.budgets["tokens"], unit)[1]
         return [(Choice(f"e.g. {own.label}", own.changes) for own in some)]
 
-    return Problem(key, f"required, as model.encoders.{name} exists", sides, each=1)
+    return Problem(key, f"required, as {lane_path(config, name)} exists", sides, each=1)
 
 
 def _media(config: ExperimentConfig) -> Iterator[Problem]:
     """Constants for all channels of an image, and routes that lead somewhere."""
     for name, encoder in config.model.encoders.items():
         if isinstance(encoder, ImageEncoderConfig):
-            yield from _constants(config, f"model.encoders.{name}", encoder.channels)
+            yield from _constants(config, name, encoder.channels)
+    yield from _own_images(config)
     for kind in config.data.routes:
         yield from _route(config, kind)
 
@@ -104,12 +132,26 @@ def _route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
         yield Problem(f"{where}.encoders", reason, lambda: [[choice]])
 
 
-def _constants(config: ExperimentConfig, where: str, channels: int) -> Iterator[Problem]:
-    image = config.data.image
+def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
+    """Settings of images are of encoders of images."""
+    own, encoders = config.data.image.encoders, config.model.encoders
+    images = {name for name, encoder in encoders.items() if encoder.modality == "image"}
+    if wrong := sorted(own.keys() - images):
+        rest = {name: settings for name, settings in own.items() if name in images}
+        key = "data.image.encoders"
+        label = f"some of {', '.join(sorted(images))}" if images else "left out"
+        choice = Choice(label, {key: rest})
+        yield Problem(key, f"{', '.join(wrong)} takes no image", lambda: [[choice]])
+
+
+def _constants(config: ExperimentConfig, name: str, channels: int) -> Iterator[Problem]:
+    section, where = config.data.image, f"model.encoders.{name}"
+    image = section.of(name)
+    place = f"data.image.encoders.{name}" if name in section.encoders else "data.image"
     valid = [1] if channels == 1 else [1, channels]
     for key, values in (("mean", image.mean), ("std", image.std)):
         if len(values) not in valid:
-            path = f"data.image.{key}"
+            path = f"{place}.{key}"
             reason = (
                 f"{list(values)} is not one value for all channels or one for each of "
                 f"{where}.channels {channels}"
@@ -169,11 +211,13 @@ def _attention(config: ExperimentConfig) -> Iterator[Problem]:
         return
     dtype = config.model.dtype_on(platform)
     able, reasons = list(LIMITS), dict[str, list[str]]()
+    window = config.model.decoder.window
     for module, tokens, head_dim in _attended(config):
-        reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)
+        near = module == "model.decoder" and window is not None
+        reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype, near)
         if reason is not None:
             reasons.setdefault(reason, []).append(module)
-        here = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        here = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype, window=near)
         able = [name for name in able if name in here]
     if reasons:
         cannot = ", nor ".join(
@@ -190,7 +234,9 @@ def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int]]:
     """Each module with the lengths of rows that its attention sees, and its head_dim."""
     plans, decoder = present_plans(config), config.model.decoder
     own = {
-        n: e for n, e in config.model.encoders.items() if n in plans and n in config.data.budgets
+        name: config.model.encoder(name)
+        for name in config.model.lanes
+        if name in plans and name in config.data.budgets
     }
     units = {"tokens": plans["decoder"].sequence}
     units |= {name: encoder.reduction * plans[name].sequence for name, encoder in own.items()}
@@ -199,13 +245,13 @@ def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int]]:
         yield "model.decoder", tokens, decoder.head_dim
     for name, encoder in own.items():
         for inputs in rungs[name]:
-            yield f"model.encoders.{name}", inputs // encoder.stride, encoder.head_dim
+            yield lane_path(config, name), inputs // encoder.stride, encoder.head_dim
 
 
 def _balancing(config: ExperimentConfig) -> Iterator[Problem]:
-    """What deals the samples of a tower is known."""
+    """The balancing algorithms of all towers are known."""
     try:
-        check_balancing(config.data, ["decoder", *config.model.encoders])
+        check_balancing(config.data, ["decoder", *config.model.lanes])
     except DataError as error:
         key, _, reason = str(error).partition(": ")
         yield Problem(key, reason)
@@ -227,7 +273,7 @@ def _learned_positions(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _freeze(config: ExperimentConfig) -> Iterator[Problem]:
-    """What is frozen or has a group is a part of the model, and something trains."""
+    """Names of frozen parts and of groups are parts of the model, and some part trains."""
     parts, freeze, groups = config.model.parts, config.train.freeze, config.train.groups
     frozen, grouped = (_unknown(names, parts) for names in (freeze, groups))
     both = [name for name in groups if name in freeze]
@@ -282,9 +328,9 @@ def _values(key: str, *values: object) -> Callable[[], list[Side]]:
 
 
 def _schedule(config: ExperimentConfig) -> Iterator[str]:
-    """The pipeline can be scheduled; what may refuse it is in `mllm_jax.config.pipeline_checks`."""
+    """The pipeline can be scheduled; other checks are in `mllm_jax.config.pipeline_checks`."""
     try:
-        lower(config).pipeline  # noqa: B018  made to see what it refuses
+        lower(config).pipeline  # noqa: B018  raises if there is no schedule
     except ScheduleError as error:
         named = str(error).startswith(("schedule.", "model."))
         yield str(error) if named else f"schedule: {error}"

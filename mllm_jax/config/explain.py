@@ -1,4 +1,4 @@
-"""What is wrong with a value of a configuration, in one line: key, value, reason, valid choices."""
+"""Errors of a configuration's values, in one line: key, value, reason, valid choices."""
 
 from __future__ import annotations
 

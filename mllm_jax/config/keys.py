@@ -43,7 +43,7 @@ class Key:
 
     @property
     def field(self) -> FieldInfo:
-        """Its declaration."""
+        """The declaration of the key."""
         return self.owner.model_fields[self.path[-1]]
 
     @property
@@ -60,7 +60,7 @@ class Key:
 
     @property
     def default(self) -> str:
-        """Default as JSON, what it is derived from, or `required`."""
+        """Default as JSON, the source of a derived default, or `required`."""
         extra = self.field.json_schema_extra
         if isinstance(extra, dict) and "derived" in extra:
             return str(extra["derived"])
@@ -70,7 +70,7 @@ class Key:
 
     @property
     def description(self) -> str:
-        """What it means, from the place where its author wrote it down.
+        """Meaning of the key, from the place where its author wrote it down.
 
         That is the field's own description, its entry under Args in the docstring of the class or
         of a base, or the comment behind its declaration.

@@ -66,7 +66,8 @@ def load(
     Args:
         path: YAML file; its key `base` names another file, relative to it, that it refines.
         overrides: `section.key=value`, values in YAML, e.g. `train.steps=10`.
-        planned: its plans must fit its devices, model and rows; else they are to be found.
+        planned: whether its plans must fit its devices, model and rows; otherwise plans are still
+            to be found.
 
     Raises:
         ConfigError: anything is wrong; the message lists all of it.
@@ -102,7 +103,7 @@ def resolve(values: Mapping[str, Any], source: str, *, planned: bool = True) -> 
 
 
 def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """Values with what they leave out of `model` as the checkpoints of `pretrained` say."""
+    """Values with keys missing from `model` filled in from the checkpoints of `pretrained`."""
     model = values.get("model")
     pretrained = model.get("pretrained") if isinstance(model, dict) else None
     _check_local(pretrained, source)

@@ -1,4 +1,4 @@
-"""From a configuration to the values that everything below it reads: workload and strategy."""
+"""From a configuration to the values that the rooms below it read: workload and strategy."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from functools import cached_property
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import PREFERRED, able_backends, causal_share
-from mllm_jax.models.config.model import Backend
+from mllm_jax.models.config.model import Backend, ModelConfig
 from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.work.profile import tower_profiles
-from scheduling.costs.estimate import Strategy, Workload, communicates
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware, HardwareError, named
+from scheduling.costs.strategy import Strategy, communicates
+from scheduling.costs.workload import Workload
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.make import Times, cut_encoders, make_schedule, seconds_on
 
-#: How many lowered configurations are kept for those who ask again.
+#: Number of lowered configurations that are kept for later calls.
 KEPT = 16
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """What a configuration comes to.
+    """A configuration lowered to values of `scheduling`.
 
     Attributes:
-        config: that was lowered.
-        workload: what a step computes.
+        config: the configuration that was lowered.
+        workload: the work of a step.
         chosen: how it runs, as the configuration says.
         times: by which encoders are placed.
     """
@@ -104,7 +105,7 @@ def lower(config: ExperimentConfig) -> Lowered:
 
 
 def _hardware(config: ExperimentConfig) -> Hardware | None:
-    """By whose seconds encoders are placed; None: by FLOPs."""
+    """Hardware whose seconds place the encoders; None: FLOPs place them."""
     # A step without stages has no bubbles to place anything in.
     if config.schedule.hardware is None or config.parallel.decoder.stage == 1:
         return None
@@ -127,37 +128,47 @@ def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
 
 def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
     """The first implementation that can run all towers."""
-    towers = {"decoder": (config.data.budgets["tokens"], config.model.decoder.head_dim)}
-    for name, encoder in config.model.encoders.items():
-        towers[name] = config.data.budgets[name] // encoder.stride, encoder.head_dim
+    decoder = config.model.decoder
+    towers = [(config.data.budgets["tokens"], decoder.head_dim, decoder.window is not None)]
+    for name in config.model.lanes:
+        encoder = config.model.encoder(name)
+        towers.append((config.data.budgets[name] // encoder.stride, encoder.head_dim, False))
     able = [
-        set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype))
-        for tokens, width in towers.values()
+        set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype, window=window))
+        for tokens, width, window in towers
     ]
     return next(name for name in PREFERRED[platform] if all(name in own for own in able))
 
 
 def workload(config: ExperimentConfig) -> Workload:
-    """What a step of `config` computes; as `on_platform` has settled it."""
+    """The work of a step of `config`, whose dtype and attention `on_platform` has settled."""
     model, data = config.model, config.data
     positions = {"decoder": data.budgets["tokens"]}
-    positions |= {name: data.budgets[name] for name in model.encoders}
-    frozen = FrozenParts(config.train.freeze)
+    positions |= {name: data.budgets[name] for name in model.lanes}
+    frozen, towers = FrozenParts(config.train.freeze), {"decoder": "decoder", **model.lanes}
     return Workload(
         towers=tower_profiles(model),
         positions=positions,
         rows=data.rows * config.train.accumulate,
         dtype=model.dtype,
         moments=2 if config.train.optimizer.kind == "adamw" else 1,
-        frozen=frozenset(name for name in positions if frozen.trunk(name)),
-        frozen_connectors=frozenset(name for name in model.encoders if frozen.connector(name)),
+        frozen=frozenset(n for n, tower in towers.items() if frozen.trunk(tower)),
+        frozen_connectors=frozenset(n for n, e in model.lanes.items() if frozen.connector(e)),
+        lanes=model.lanes,
         loss_chunk=model.loss_chunk,
         pairs={"decoder": causal_share(model.attention, positions["decoder"])},
+        windowed_pairs=_windowed(model, positions["decoder"]),
     )
 
 
+def _windowed(model: ModelConfig, tokens: int) -> dict[str, float]:
+    """Share of all pairs that layers with a window compute, of towers that have any."""
+    window = model.decoder.window
+    return {} if window is None else {"decoder": causal_share(model.attention, tokens, window)}
+
+
 def strategy(config: ExperimentConfig) -> Strategy:
-    """How `config` says that its step runs; the pieces of encoders that it names alone."""
+    """The strategy of `config`, with pieces only for the encoders that it names."""
     chosen, plans = config.schedule, config.parallel.plans
     stages = config.parallel.decoder.stage > 1
     return Strategy(

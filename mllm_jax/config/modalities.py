@@ -1,8 +1,8 @@
-"""What the data pipeline must know of a model's encoders."""
+"""A model's encoders as the data pipeline sees them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -12,34 +12,46 @@ from numpy.typing import DTypeLike
 from data.kinds.audio.modality import AudioModality
 from data.kinds.image.modality import ImageModality
 from data.kinds.image.tiles import Tiling
-from data.kinds.modality import Modality
+from data.kinds.modality import Lane, Modality
 from data.kinds.rows import DECODER, row_shapes
 from mllm_jax.models.config.model import (
     AudioEncoderConfig,
     DecoderConfig,
+    EncoderConfig,
     ImageEncoderConfig,
     ModelConfig,
 )
 
-#: What tells the layers of a tower how its rows are packed.
+#: Arrays that tell the layers of a tower how its rows are packed.
 PACKING = ("segment_ids", "positions")
 
 
 def modalities(model: ModelConfig) -> list[Modality]:
-    """What the data pipeline must know of the encoders."""
+    """Modalities of the encoders for the data pipeline: one for each of their lanes."""
     return [
-        MODALITIES[encoder.modality](name, encoder, model.decoder)
+        lane
         for name, encoder in model.encoders.items()
+        for lane in _lanes(MODALITIES[encoder.modality](name, encoder, model.decoder), encoder)
     ]
+
+
+def _lanes(whole: Modality, encoder: EncoderConfig) -> Iterator[Modality]:
+    """The lanes of an encoder, in their order; the encoder itself if it has none."""
+    if not encoder.lanes:
+        yield whole
+    bounds = sorted(most for most in encoder.lanes.values() if most is not None)
+    for name, most in encoder.lanes.items():
+        above = max((bound for bound in bounds if most is None or bound < most), default=0)
+        yield replace(whole, name=name, lane=Lane(whole.name, above, most))
 
 
 def packing(
     model: ModelConfig, module: str, rows: int, positions: int
 ) -> dict[str, tuple[tuple[int, ...], DTypeLike]]:
-    """Shape and type of `PACKING`, for rows of `decoder` or of an encoder.
+    """Shape and type of `PACKING`, for rows of `decoder` or of a lane.
 
     Args:
-        positions: of a row, input positions of an encoder.
+        positions: number of positions of a row, for an encoder its input positions.
     """
     if module == "decoder":
         return {name: ((rows, positions), DECODER[name]) for name in PACKING}
@@ -74,7 +86,7 @@ def _image(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig) -> Im
     return replace(image, tiling=tiling, newline=decoder.vocab_size)
 
 
-#: By kind of media, from an encoder's name and configuration, and that of the decoder.
+#: Makers of modalities by kind of media, from an encoder's name and both configurations.
 MODALITIES: Mapping[str, Callable[[str, Any, DecoderConfig], Modality]] = MappingProxyType(
     {"image": _image, "audio": _audio}
 )

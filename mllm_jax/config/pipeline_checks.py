@@ -1,23 +1,24 @@
-"""What a pipeline's schedule asks of a configuration; all that shows before it is made."""
+"""Requirements of a pipeline's schedule on a configuration, checked before it is made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.config.plan_checks import covering_plans, elsewhere, module_path, near, plans_for
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.hardware import HardwareError, named, names
-from scheduling.schedules.schedule import MOST_FORWARDS
-from sharding.plan import ParallelPlan, divisors
+from scheduling.schedules.schedule import MOST_FORWARDS, most_microbatches, valid_pieces
+from sharding.plan import ParallelPlan
 
 
 def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
-    """Of the section `schedule`, and of stages."""
+    """Checks of the section `schedule`, and of stages."""
     if config.parallel.decoder.stage == 1:
         return [*_hardware(config), *_without_stages(config)]
-    layers = [*_layers(config), *_length(config), *_cuts(config)]
+    layers = [*_layers(config), *_length(config), *_cuts(config), *_deepstack(config)]
     placing = [*_first_stage(config), *_live(config), *_of_bubbles_alone(config)]
     return [*_hardware(config), *_pieces_of(config), *layers, *placing]
 
@@ -69,8 +70,8 @@ def _or_default(key: str, value: object, reason: str) -> Problem:
 
 def _pieces_of(config: ExperimentConfig) -> Iterator[Problem]:
     for name in config.schedule.pieces:
-        if name not in config.model.encoders:
-            has = ", ".join(config.model.encoders) or "none"
+        if name not in config.model.lanes:
+            has = ", ".join(config.model.lanes) or "none"
             reason = f"no such encoder, they are {has}"
             yield _or_default(f"schedule.pieces.{name}", LEFT_OUT, reason)
 
@@ -91,23 +92,26 @@ def _layers(config: ExperimentConfig) -> Iterator[Problem]:
     """The decoder's layers can be dealt to stages and chunks."""
     stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
     layers, key = config.model.decoder.layers, "model.decoder.layers"
-    if layers % (stages * chunks) and not config.schedule.pad_layers:
+    period = config.model.decoder.period
+    unit = stages * chunks * period
+    if layers % unit and not config.schedule.pad_layers:
         runs = f"stages {stages} x chunks {chunks}"
-        reason = f"{layers} is not a multiple of {stages * chunks}, {runs}"
+        runs += f" x {period} layers of model.decoder.pattern" if period > 1 else ""
+        reason = f"{layers} is not a multiple of {unit}, {runs}"
         yield Problem(key, reason, partial(_other_runs, config), 1)
 
 
 def _other_runs(config: ExperimentConfig) -> list[Side]:
     """Fewer chunks, layers that are padding, other layers, other stages."""
     layers, stages = config.model.decoder.layers, config.parallel.decoder.stage
-    chunks = config.schedule.chunks
-    fewer = [n for n in range(chunks, 0, -1) if layers % (stages * n) == 0]
+    chunks, period = config.schedule.chunks, config.model.decoder.period
+    fewer = [n for n in range(chunks, 0, -1) if layers % (stages * n * period) == 0]
     sides: list[Side] = [
         [elsewhere("schedule.chunks", n) for n in fewer],
         [elsewhere("schedule.pad_layers", True)],
         plans_for(config, "decoder"),
     ]
-    return sides + _near_layers(config, "model.decoder.layers", layers, stages * chunks)
+    return sides + _near_layers(config, "model.decoder.layers", layers, stages * chunks * period)
 
 
 def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> list[Side]:
@@ -118,7 +122,7 @@ def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> 
 def _length(config: ExperimentConfig) -> Iterator[Problem]:
     """The schedule is not too long to be made."""
     stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
-    microbatches, most = config.train.accumulate, MOST_FORWARDS // (stages * chunks)
+    microbatches, most = config.train.accumulate, most_microbatches(stages, chunks)
     if microbatches > most:
         key = "train.accumulate"
         reason = (
@@ -138,29 +142,54 @@ def _cuts(config: ExperimentConfig) -> Iterator[Problem]:
     """Every encoder's layers can be cut over its stages, in as many pieces as are configured."""
     chosen = config.schedule
     for name, plan in _encoder_plans(config).items():
-        stages, layers = plan.stage, config.model.encoders[name].layers
+        stages, layers = plan.stage, config.model.encoder(name).layers
+        encoder = config.model.lanes[name]
         if layers % stages:
-            key = f"model.encoders.{name}.layers"
+            key = f"model.encoders.{encoder}.layers"
             reason = f"{layers} cannot be cut over the {stages} stages of {module_path(name)}"
             yield Problem(key, reason, partial(_other_layers, config, name), 2)
-        elif (pieces := chosen.pieces.get(name, stages)) % stages or layers % pieces:
+        elif (pieces := chosen.pieces.get(name, stages)) not in valid_pieces(layers, stages):
             key = f"schedule.pieces.{name}"
             reason = (
-                f"{pieces} does not cut the {layers} layers of model.encoders.{name} over its "
+                f"{pieces} does not cut the {layers} layers of model.encoders.{encoder} over its "
                 f"{stages} stages evenly"
             )
-            valid = [n for n in divisors(layers) if n % stages == 0]
-            yield Problem(key, reason, partial(_values, key, valid))
+            yield Problem(key, reason, partial(_values, key, valid_pieces(layers, stages)))
 
 
 def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:
-    key, layers = f"model.encoders.{name}.layers", config.model.encoders[name].layers
+    key = f"model.encoders.{config.model.lanes[name]}.layers"
+    layers = config.model.encoder(name).layers
     unit = config.parallel.encoders[name].stage
     return [plans_for(config, name), *_near_layers(config, key, layers, unit)]
 
 
-def _values(key: str, valid: list[int]) -> list[Side]:
+def _values(key: str, valid: Sequence[object]) -> list[Side]:
     return [[Choice.of(key, value) for value in valid]]
+
+
+def _deepstack(config: ExperimentConfig) -> Iterator[Problem]:
+    """Layers with inputs of their own are in the first chunk, and those that give them together."""
+    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    decoder = config.model.decoder
+    most = LayerStack(decoder.layers, stages, chunks, decoder.period).per_chunk
+    for name, plan in _encoder_plans(config).items():
+        layers = config.model.encoder(name).deepstack
+        key = f"model.encoders.{config.model.lanes[name]}.deepstack"
+        if layers and plan.stage > 1:
+            reason = f"{list(layers)} needs the encoder on one stage, and it has {plan.stage}"
+            none = [Choice.of(key, [])]
+            yield Problem(key, reason, partial(_one_stage_or, config, name, none))
+        elif len(layers) > most:
+            reason = (
+                f"{list(layers)} are more than the {most} layers of the first of stages {stages} x "
+                f"chunks {chunks}, behind which they are added"
+            )
+            yield Problem(key, reason, partial(_values, key, [list(layers[:most])]))
+
+
+def _one_stage_or(config: ExperimentConfig, name: str, other: Side) -> list[Side]:
+    return [plans_for(config, name), other]
 
 
 def _first_stage(config: ExperimentConfig) -> Iterator[Problem]:
@@ -174,7 +203,7 @@ def _first_stage(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _live(config: ExperimentConfig) -> Iterator[Problem]:
-    """As many outputs may wait as a round of every encoder makes."""
+    """At least as many outputs may wait as a round of every encoder makes."""
     live, stages = config.schedule.live, config.parallel.decoder.stage
     rounds = {name: stages // plan.stage for name, plan in _encoder_plans(config).items()}
     least = max(rounds.values(), default=1)

@@ -16,18 +16,20 @@ class LayerStack:
     split over the stages: run number `v * stages + s` of layers is chunk v of stage s.
 
     Attributes:
-        layers: of the model.
+        layers: numbers of layers of the model.
         stages, chunks: P and V.
+        period: layers after which kinds of layers repeat; a chunk has whole periods.
     """
 
     layers: int
     stages: int
     chunks: int
+    period: int = 1
 
     @property
     def per_chunk(self) -> int:
         """Layers of one virtual chunk on one stage, padding included."""
-        return -(-self.layers // (self.stages * self.chunks))
+        return -(-self.layers // (self.stages * self.chunks * self.period)) * self.period
 
     @property
     def padded(self) -> int:
@@ -45,7 +47,7 @@ class PipelinePlan:
         co_issue: trace independent tasks of a bundle side by side.
         overlap_gather: let prologue and epilogue run beside the parameters' gather and the
             gradients' scatter.
-        observe: told what the devices do while they do it; None costs nothing.
+        observe: callback for the start and the end of bundles; None costs nothing.
     """
 
     schedule: Schedule
@@ -61,26 +63,30 @@ class PipelinePlan:
 
     def stack(self, model: ModelConfig) -> LayerStack:
         """Layers of the decoder over stages and chunks."""
-        return LayerStack(model.decoder.layers, self.schedule.stages, self.schedule.chunks)
+        own, schedule = model.decoder, self.schedule
+        return LayerStack(own.layers, schedule.stages, schedule.chunks, own.period)
 
 
 def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
     """Layers can be dealt to stages, chunks and pieces.
 
     Raises:
-        ScheduleError: they cannot; the message says what would do.
+        ScheduleError: they cannot; the message says what is valid.
     """
-    runs, layers = schedule.stages * schedule.chunks, model.decoder.layers
+    layers, period = model.decoder.layers, model.decoder.period
+    runs = schedule.stages * schedule.chunks * period
     if layers % runs and not pad:
+        repeated = f" x {period} layers of model.decoder.pattern" if period > 1 else ""
         raise ScheduleError(
             f"model.decoder.layers: {layers} is not a multiple of {runs}, stages "
-            f"{schedule.stages} x chunks {schedule.chunks}; choose other degrees, or "
+            f"{schedule.stages} x chunks {schedule.chunks}{repeated}; choose other degrees, or "
             "schedule.pad_layers: true"
         )
     for cut in schedule.encoders:
-        layers = model.encoders[cut.name].layers
+        layers = model.encoder(cut.name).layers
         if layers % cut.pieces or cut.pieces % cut.stages:
             raise ScheduleError(
-                f"model.encoders.{cut.name}.layers: {layers} cannot be cut into {cut.pieces} "
-                f"pieces over {cut.stages} stages; pieces divide the layers, stages the pieces"
+                f"model.encoders.{model.lanes[cut.name]}.layers: {layers} cannot be cut into "
+                f"{cut.pieces} pieces over {cut.stages} stages; pieces divide the layers, stages "
+                "the pieces"
             )

@@ -1,24 +1,24 @@
-"""What the plans of a configuration must agree on with the devices, the model, rows and budgets."""
+"""Checks of a configuration's plans against the devices, the model, rows and budgets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
 from math import lcm, log2
 
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.config.model import Requirement
 from sharding.grid import JointGrid
-from sharding.plan import AXES, ParallelPlan, PlanError, factorizations
-from sharding.stages import StageViews, without_stages
+from sharding.lanes import check_lane
+from sharding.plan import AXES, ParallelPlan, PlanError, Requirement, factorizations
+from sharding.stages import StageViews, undivided_without_stages, without_stages
 
-#: Axes whose product splits what no axis of a plan splits alone.
+#: Products of plan axes that split a dimension together.
 PRODUCTS = {"sequence": ("context", "tensor")}
-#: Plan axes that share what no family has, and what that is.
+#: Plan axes over parts that no family of models has, with the name of the part.
 SINGLE_AXES = {"expert": "experts"}
-#: How many plans a message suggests, and of how many.
+#: Most plans that a message suggests, and most plans that are tried.
 PLANS, MOST = 6, 20_000
 #: Parts of a budget that are tried on either side of it.
 UNITS = 64
@@ -29,17 +29,26 @@ def module_path(name: str) -> str:
     return "parallel.decoder" if name == "decoder" else f"parallel.encoders.{name}"
 
 
+def lane_path(config: ExperimentConfig, name: str) -> str:
+    """Key of a lane: that of its encoder, if the encoder has no other, or of an entry in it."""
+    encoder = config.model.lanes.get(name, name)
+    lane = f".lanes.{name}" if encoder != name else ""
+    return f"model.encoders.{encoder}{lane}"
+
+
 def _plan_names(config: ExperimentConfig) -> Iterator[Problem]:
-    """Every encoder has a plan, and nothing else has one."""
-    encoders = list(config.model.encoders)
-    for name in encoders:
+    """Every lane of an encoder has a plan, and nothing else has one."""
+    lanes = config.model.lanes
+    for name in lanes:
         if name not in config.parallel.encoders:
-            reason = f"required, as model.encoders.{name} exists"
+            reason = f"required, as {lane_path(config, name)} exists"
             yield _plan_problem(config, name, module_path(name), reason)
     for name in config.parallel.encoders:
-        if name not in encoders:
-            has = ", ".join(encoders) or "none"
+        if name not in lanes:
+            has = ", ".join(lanes) or "none"
             reason = f"no such encoder in the model, whose encoders are {has}"
+            if name in config.model.encoders:
+                reason = f"has no effect, as {name} has lanes; plans are of {has}"
             key = module_path(name)
             yield Problem(key, reason, partial(_leave_out, key))
 
@@ -51,19 +60,19 @@ def _leave_out(key: str) -> list[Side]:
 def plan_checks(config: ExperimentConfig) -> list[Problem]:
     """Plans, each by itself and together; those that are missing are not looked at."""
     plans = [*_counts(config), *_single(config), *_plan_names(config), *_grid(config)]
+    plans += _alike(config)
     splits = [*_sizes(config), *_positions(config), *_rows(config)]
     return [*plans, *splits, *_stages_as_fsdp(config)]
 
 
 def present_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
     """Plans of modules that the model has."""
-    return {
-        n: p for n, p in config.parallel.plans.items() if n in ("decoder", *config.model.encoders)
-    }
+    modules = ("decoder", *config.model.lanes)
+    return {name: plan for name, plan in config.parallel.plans.items() if name in modules}
 
 
 def covering_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
-    """Plans over all devices, without those that are refused for what is in them alone."""
+    """Plans over all devices, without those that are refused by themselves."""
     return {
         name: plan
         for name, plan in present_plans(config).items()
@@ -118,7 +127,7 @@ def _plans(devices: int, axes: tuple[str, ...]) -> list[ParallelPlan]:
 
 
 def _unlike(given: ParallelPlan, plan: ParallelPlan) -> tuple[float, str]:
-    """How far degrees are from those given."""
+    """Distance of degrees from the given ones."""
     pairs = zip(given.degrees, plan.degrees, strict=True)
     return sum(abs(log2(one / other)) for one, other in pairs), str(plan)
 
@@ -185,16 +194,48 @@ def _grid(config: ExperimentConfig) -> Iterator[Problem]:
             fitting[name] = plan
 
 
+def _alike(config: ExperimentConfig) -> Iterator[Problem]:
+    """The lanes of an encoder hold its parameters alike, in evaluation too."""
+    plans, lanes = covering_plans(config), config.model.lanes
+    if "decoder" not in plans or len(set(lanes.values())) == len(lanes):
+        return
+    unstaged = without_stages(plans)
+    for name in (lane for lane in lanes if lane in plans):
+        if reason := _unlike_lane(plans, lanes, name):
+            yield _plan_problem(config, name, module_path(name), reason)
+        elif config.evaluate.enabled and (reason := _unlike_lane(unstaged, lanes, name)):
+            reason = f"in evaluation, whose stages are part of fsdp, {reason}"
+            others = partial(_no_evaluation, config)
+            yield _plan_problem(config, name, module_path(name), reason, others)
+
+
+def _unlike_lane(
+    plans: Mapping[str, ParallelPlan], lanes: Mapping[str, str], name: str
+) -> str | None:
+    """In what a lane holds parameters in another way than its encoder's first, if it does.
+
+    Of plans that are no views of one grid `_grid` says which is at fault.
+    """
+    try:
+        grid = JointGrid.build(plans)
+    except PlanError:
+        return None
+    try:
+        check_lane(grid, lanes, name)
+    except PlanError as error:
+        return error.reason.removeprefix(f"{name}: ")
+    return None
+
+
 def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[Problem]:
     """Evaluation runs without a pipeline, the stages as part of fsdp."""
     plans = covering_plans(config)
     if not config.evaluate.enabled or "decoder" not in plans:
         return
+    requirements = {name: config.model.requirements(name) for name in plans}
     reasons = [
         f"{need.name} {need.size} of {name} over {plan.fsdp}"
-        for name, plan in without_stages(plans).items()
-        for need in config.model.requirements(name)
-        if plan != plans[name] and need.axis == "fsdp" and need.size % plan.fsdp
+        for name, need, plan in undivided_without_stages(plans, requirements)
     ]
     if reasons:
         reason = "true shards parameters over fsdp x stage, which does not divide "
@@ -206,8 +247,12 @@ def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[Problem]:
         )
 
 
+def _no_evaluation(config: ExperimentConfig) -> list[Side]:
+    return [[no_evaluation(config)]]
+
+
 def no_evaluation(config: ExperimentConfig) -> Choice:
-    """No evaluation, and no rhythm of one."""
+    """Changes that turn evaluation off, its interval included."""
     rhythm = {} if config.evaluate.every is None else {"evaluate.every": None}
     label = "evaluate.enabled false" + " with evaluate.every null" * bool(rhythm)
     return Choice(label, {"evaluate.enabled": False} | rhythm)
@@ -221,18 +266,19 @@ def _sizes(config: ExperimentConfig) -> Iterator[Problem]:
     for name, plan in covering_plans(config).items():
         undivided = dict[str, list[Requirement]]()
         for need in config.model.requirements(name):
-            if need.size % getattr(plan, need.axis):
+            if not need.met(plan):
                 undivided.setdefault(_axis_name(plan, need.axis), []).append(need)
         for axis, needs in undivided.items():
             degree = getattr(plan, needs[0].axis)
             sizes = ", ".join(dict.fromkeys(f"{need.name} {need.size}" for need in needs))
-            reason = f"{degree} does not divide {sizes} of {_model_path(name)}"
+            reason = f"{degree} does not divide {sizes} of {_model_path(config, name)}"
             others = partial(_multiples, config, name, needs, degree)
             yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason, others)
 
 
-def _model_path(name: str) -> str:
-    return "model.decoder" if name == "decoder" else f"model.encoders.{name}"
+def _model_path(config: ExperimentConfig, name: str) -> str:
+    """Key of what sizes are of: the decoder, or the encoder that has lane `name`."""
+    return "model.decoder" if name == "decoder" else f"model.encoders.{config.model.lanes[name]}"
 
 
 def _multiples(
@@ -244,7 +290,7 @@ def _multiples(
     sides = list[Side]()
     for need in needs:
         own = need.name.removeprefix("decoder ")
-        key = f"{_model_path(name if own == need.name else 'decoder')}.{own}"
+        key = f"{_model_path(config, name if own == need.name else 'decoder')}.{own}"
         below = need.size // degree * degree
         sides.append([elsewhere(key, size) for size in (below, below + degree) if size])
     return sides
@@ -262,7 +308,8 @@ def _axis_name(plan: ParallelPlan, axis: str) -> str:
 def _positions(config: ExperimentConfig) -> Iterator[Problem]:
     """Rows split into whole shards (sequence parallelism) and whole encoder outputs."""
     for module, plan in covering_plans(config).items():
-        key, own = "tokens" if module == "decoder" else module, config.model.encoders.get(module)
+        key = "tokens" if module == "decoder" else module
+        own = None if module == "decoder" else config.model.encoder(module)
         unit = plan.sequence * (own.reduction if own else 1)
         budget = config.data.budgets.get(key, unit)
         if budget % unit:

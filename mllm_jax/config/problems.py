@@ -1,8 +1,8 @@
-"""What is wrong with a configuration, and what would do: suggestions that have been tried.
+"""Problems of a configuration, and valid choices that have been tried.
 
-A check yields a `Problem` with candidates for its key. `advised` keeps of them what all checks
-accept, so that a message never suggests what the next one refuses. Where several things are wrong,
-a choice stands for what is accepted together with the first choices of the others.
+A check yields a `Problem` with candidates for its key. `advised` keeps the candidates that all
+checks accept, so that a message never suggests a value that the next one refuses. If there are
+several problems, a choice is accepted together with the first choices of the others.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mllm_jax.config.sections import ExperimentConfig
 
 #: The value of a key that is left out.
 LEFT_OUT = object()
-#: How many candidates of a side are tried before it is given up.
+#: Most candidates of a side that are tried.
 TRIED = 200
-#: How many changes a choice may need beside its own, and how many candidates get any.
+#: Most additional changes of a choice, and most candidates that are tried with changes.
 BESIDE, HELPED = 5, 8
-#: How many configurations are tried in search of a first choice for every problem.
+#: Most configurations that are tried in the search for a first choice for every problem.
 TRIES = 3000
-#: Told where that fails.
+#: Note of a message if that fails.
 NOT_ALONE = "several changes at once"
 
 Changes = Mapping[str, Any]
@@ -65,17 +65,17 @@ Side = Iterable[Choice]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong; as text what a user is told.
+    """One problem; its text is the message for the user.
 
     Attributes:
         key: dotted; checks have one problem for a key.
         reason: the value and why it is refused.
-        candidates: sides of what may do, each with its best first; tried only if they are asked
+        candidates: sides of possible values, each with its best first; tried only if they are asked
             for.
         each: how many choices of a side are told.
         word: before the choices.
-        further: what else would do, which is no other value of a key.
-        choices: what has been tried and does.
+        further: another remedy, which is no value of a key.
+        choices: values that have been tried and are accepted.
     """
 
     key: str
@@ -131,12 +131,12 @@ class _Advice:
     def __init__(self, config: ExperimentConfig, checks: Checks) -> None:
         self._config, self._checks = config, checks
         self._found = list(checks(config))
-        #: What no other value mends stays, whatever else changes.
+        #: Keys of problems that no value solves.
         self._stay = {own.key for own in self._found if not own.candidates()}
         self._tries = TRIES
 
     def problems(self) -> list[Problem]:
-        """With their choices."""
+        """The problems with their choices."""
         repair = self._repair()
         return [self._told(found, repair) for found in self._found]
 
@@ -239,7 +239,7 @@ def data_alone(config: ExperimentConfig) -> Choice:
     """Plans that split nothing but rows, for every module."""
     devices = config.parallel.devices or config.parallel.decoder.devices
     plan = {"data": devices}
-    encoders = dict.fromkeys(config.model.encoders, plan)
+    encoders = dict.fromkeys(config.model.lanes, plan)
     changes = {"parallel.devices": devices, "parallel.decoder": plan}
     label = f"data {devices} for every module"
     return Choice(label, {**changes, "parallel.encoders": encoders})

@@ -1,6 +1,6 @@
 """The sections of a configuration: its keys, their types, defaults and meanings.
 
-Each section checks what concerns it alone. What sections must agree on is in
+Each section checks its own keys. Checks of the agreement of sections are in
 `mllm_jax/config/checks.py`, and `mllm_jax/config/load.py` reads files.
 """
 
@@ -44,10 +44,16 @@ class RunConfig(Section):
         tensorboard: write TensorBoard event files beside `metrics.jsonl`.
         trace_step: step of a pipeline whose ticks are measured on every device and written to
             `step-<n>.json` and `.png` in the run's folder; that step alone is slowed down.
+        profile_steps: first and last step, e.g. `[10, 12]`, that jax.profiler measures, host and
+            devices: steps and phases by name, for TensorBoard, in `profile` in the run's folder.
+        profile_processes: of several processes, those that do; each but process 0 writes to
+            `profile/process-<n>`.
         hang_seconds: of several processes, all end once one has given no sign of life for so long
             (it is stopped, or its machine is gone).
         stall_seconds: of several processes, all end once none has done anything for so long where
             none compiles, evaluates or measures data (one is stuck); null: they wait.
+        phase_seconds: of several processes, all end once one has compiled, evaluated, restored or
+            measured data for so long (it is stuck); null: they wait.
         compilation_cache: folder of compiled programs, so that a restart need not compile again;
             `auto`: where JAX_COMPILATION_CACHE_DIR says, else below the user's caches; null: none.
             Programs that took 0.1 s to compile are kept, or what JAX_PERSISTENT_CACHE_... says.
@@ -58,8 +64,11 @@ class RunConfig(Section):
     log_every: int = Field(10, ge=1)
     tensorboard: bool = True
     trace_step: int | None = Field(None, ge=1)
+    profile_steps: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
+    profile_processes: tuple[Annotated[int, Field(ge=0)], ...] = (0,)
     hang_seconds: float = Field(60.0, ge=3)
     stall_seconds: float | None = Field(1800.0, ge=3)
+    phase_seconds: float | None = Field(43200.0, ge=3)
     compilation_cache: LocalText | None = "auto"
 
     @property
@@ -76,7 +85,8 @@ class ParallelConfig(Section):
         devices: devices of all processes together; every plan multiplies to it.
         distributed: let JAX find the other processes (TPU pods, SLURM, Open MPI) by itself.
         decoder: degrees of the decoder.
-        encoders: degrees of each encoder, on the same devices; an encoder needs an entry here.
+        encoders: degrees of each encoder, on the same devices; an encoder needs an entry here, or
+            each of its lanes one.
     """
 
     platform: Literal["cpu", "gpu", "tpu"] = "cpu"
@@ -290,6 +300,6 @@ class ExperimentConfig(Section):
     def budget_units(self) -> dict[str, int]:
         """What every budget of positions is a multiple of, so that the plans split rows evenly."""
         units = {"tokens": self.parallel.decoder.sequence}
-        for name, encoder in self.model.encoders.items():
-            units[name] = encoder.reduction * self.parallel.encoders[name].sequence
+        for name in self.model.lanes:
+            units[name] = self.model.encoder(name).reduction * self.parallel.encoders[name].sequence
         return units

@@ -16,14 +16,14 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.config.model import EncoderConfig
-from mllm_jax.models.layers import MLP, Dense, gathered
+from mllm_jax.models.layers import MLP, Dense, LayerNorm, gathered
 from mllm_jax.models.parameters import Block
 from sharding.collectives import shard_slice
 from sharding.grid import View
 
 
 class Linear(nnx.Module):
-    """One linear layer, of which every rank computes its own share of the positions."""
+    """One linear layer; every rank computes its own share of the positions."""
 
     def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, bias: bool) -> None:
         self.linear = Dense(((None, inputs),), (("embed", outputs),), rngs, bias)
@@ -36,6 +36,19 @@ def connector_block(config: EncoderConfig, d_decoder: int) -> Block:
         return Block(lambda rngs: Linear(inputs, d_decoder, rngs, own.bias))
     widths = (inputs, own.hidden or d_decoder, d_decoder)
     return Block(lambda rngs: MLP(widths, rngs, activation=own.activation, bias=own.bias))
+
+
+def deepstack_blocks(config: EncoderConfig) -> list[str]:
+    """Names of the connectors of layers in `deepstack`; each has a norm, of that name and `_norm`.
+
+    As in DeepStack (arXiv 2406.04334) and Qwen3-VL, whose norms are LayerNorms, too.
+    """
+    return [f"deepstack{number}" for number in range(len(config.deepstack))]
+
+
+def norm_block(config: EncoderConfig) -> Block:
+    """The norm of such a connector."""
+    return Block(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs))
 
 
 def connect(

@@ -1,4 +1,4 @@
-"""What a layer keeps for its backward, found by tracing it on ranks that need not exist."""
+"""Tensors that a layer keeps for its backward, found by tracing it on ranks that need not exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 from mllm_jax.models.attention.dispatch import traceable
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
-from scheduling.executor.layers import LayerRun
+from scheduling.executor.layers import Aux, LayerRun
 from sharding.collectives import vary
 from sharding.grid import JointGrid, View
 from sharding.plan import ParallelPlan
@@ -31,15 +31,17 @@ def kept_bytes(
 ) -> float:
     """Bytes that a layer's backward reads of its forward on one tensor rank, for one row.
 
+    Where layers are of several kinds, it is their mean.
+
     Values that no input of the layer changes (parameters, masks) do not count. No
     accelerator and no library of one is needed.
 
     Args:
-        config: with `dtype` and `attention` of the platform that runs it.
+        config: configuration with the `dtype` and `attention` of the platform that runs it.
         module: `"decoder"` or an encoder's name.
         tensor: ranks of the tensor group.
         positions: input positions of the row.
-        batch: what tells the layer how the row is packed.
+        batch: arrays that tell the layer how the row is packed.
         trains: whether the backward makes gradients of parameters, or of the layer's input alone.
     """
     config = config.model_copy(update={"attention": traceable(config.attention)})
@@ -50,12 +52,13 @@ def kept_bytes(
     stack, specs = _layer(config, module, view)
     found: list[int] = []
 
-    def layer(params: Any, x: jax.Array, context: Any) -> jax.Array:
-        return tower.layer(params if trains else jax.lax.stop_gradient(params), x, context)
+    def layer(params: Any, x: jax.Array, context: Any, place: int) -> tuple[jax.Array, Aux]:
+        return tower.layer(params if trains else jax.lax.stop_gradient(params), x, context, place)
 
     def trace(stack: Any, batch: Any) -> jax.Array:
         axes = view.all
-        run = LayerRun(layer, vary(stack, axes), 1, "none", axes)
+        own = vary(stack, axes), tower.traits.period, "none", axes, None, tower.traits
+        run = LayerRun(layer, *own)
         context = vary(tower.context(batch), axes)
         x = vary(jnp.zeros(between(config, module, 1, positions, tensor), tower.dtype), axes)
         _, kept = run.forward(jnp.int32(0), x, context).run()
@@ -71,13 +74,15 @@ def kept_bytes(
         jax.eval_shape(
             jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, batch
         )
-    return found[0]
+    return found[0] / tower.traits.period
 
 
 def _layer(config: ModelConfig, module: str, view: View) -> tuple[Any, Any]:
-    """Shapes of a stack of one layer, and how it lies."""
+    """Shapes of a stack of one period of layers, and how it lies."""
     if module == "decoder":
-        one = {"decoder": config.decoder.model_copy(update={"layers": 1}), "encoders": {}}
+        decoder = config.decoder
+        few = decoder.model_copy(update={"layers": decoder.period})
+        one = {"decoder": few, "encoders": {}}
     else:
         encoder = config.encoders[module].model_copy(update={"layers": 1})
         one = {"encoders": {module: encoder}}
@@ -91,8 +96,9 @@ def _layer(config: ModelConfig, module: str, view: View) -> tuple[Any, Any]:
 def between(
     config: ModelConfig, module: str, rows: int, positions: int, tensor: int
 ) -> tuple[int, int, int]:
-    """Shape of what goes from layer to layer on one of `tensor` ranks."""
+    """Shape of the input of the layers on one of `tensor` ranks, see `LayerTraits`."""
     if module == "decoder":
-        return rows, positions // tensor, config.decoder.d_model
+        return rows, positions // tensor, config.decoder.d_model * (1 + config.layer_inputs)
     encoder = config.encoders[module]
-    return rows, positions // encoder.stride // tensor, encoder.d_model
+    width = encoder.d_model * (1 + len(encoder.deepstack))
+    return rows, positions // encoder.stride // tensor, width

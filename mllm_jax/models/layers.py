@@ -39,7 +39,7 @@ Dims = tuple[tuple[str | None, int], ...]
 
 
 class Segments(NamedTuple):
-    """What a layer must know about the packing of its rows.
+    """The packing of its rows, for a layer.
 
     Attributes:
         ids: `[rows, tokens]` int32, 0 = padding; whole on every rank of the row.
@@ -133,7 +133,7 @@ def _product(
     """Product over the last dimensions of `x` and as many first ones of `kernel`."""
     if traced_platform() != "cpu":
         return jnp.tensordot(x, kernel, contracted, preferred_element_type=dtype)
-    # For a backward `x` is kept as it came, once for all products that it goes into.
+    # For a backward `x` is kept as it is, once for all products that it enters.
     return cheap(partial(_of_matrices, contracted=contracted, dtype=dtype))(x, kernel)
 
 
@@ -220,6 +220,7 @@ class AttentionSpec:
         q_bias, k_bias, v_bias, o_bias: which projections have biases.
         qk_norm: epsilon of an RMSNorm over every head of q and k; None = no such norm.
         gain: factor on the initial output projection.
+        window: tokens that a token sees, itself and those before it; None = all of its segment.
         backend: implementation, see `mllm_jax.models.attention.dispatch`.
     """
 
@@ -235,6 +236,7 @@ class AttentionSpec:
     o_bias: bool = False
     qk_norm: float | None = None
     gain: float = 1.0
+    window: int | None = None
 
 
 class SelfAttention(nnx.Module):
@@ -270,12 +272,12 @@ class SelfAttention(nnx.Module):
         q, k, v = (_whole_rows(heads, view) for heads in (q, k, v))
         if segments.rotary is not None:
             q, k = rotate(q, segments.rotary), rotate(k, segments.rotary)
-        causal, backend = self.spec.causal, self.spec.backend
-        out = attention(q, k, v, segments.ids, causal=causal, backend=backend)
+        causal, window, backend = self.spec.causal, self.spec.window, self.spec.backend
+        out = attention(q, k, v, segments.ids, causal=causal, window=window, backend=backend)
         return all_to_all(out, view.context, split=1, concat=2)
 
     def _own_heads(self, x: jax.Array, queries: int, view: View) -> jax.Array:
-        """Of keys or values, the heads of this rank's `queries` heads of queries.
+        """Heads of keys or values for this rank's `queries` heads of queries.
 
         `[rows, tokens, heads that are here, head_dim]` to as many heads as make groups of one size.
         Tensor ranks that hold the same heads (`View.copies`) have other queries, and perhaps other

@@ -7,7 +7,9 @@ All run inside a fully manual `jax.shard_map` on local shards, or outside it wit
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -15,7 +17,7 @@ import jax.numpy as jnp
 
 from mllm_jax.models import vocabulary
 from mllm_jax.models.config.model import EncoderConfig, ModelConfig
-from mllm_jax.models.connector import connect, connector_block
+from mllm_jax.models.connector import connect, connector_block, deepstack_blocks, norm_block
 from mllm_jax.models.decoders import decoder
 from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.layers import Segments, gathered
@@ -23,6 +25,7 @@ from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, to
 from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.tiles import tapped
 from mllm_jax.models.work.flops import model_flops, tower_work
+from scheduling.executor.layers import Aux, LayerTraits
 from sharding.collectives import shard_slice, unsharded
 from sharding.grid import View
 
@@ -40,6 +43,9 @@ __all__ = [
     "parameter_axes",
     "tower_work",
 ]
+
+#: Of layers without auxiliary losses.
+NO_AUX: Mapping[str, float] = MappingProxyType({})
 
 
 def init_parameters(config: ModelConfig, key: jax.Array) -> Params:
@@ -70,60 +76,99 @@ def abstract_parameters(config: ModelConfig) -> tuple[Params, Params]:
 class Encoder:
     """One encoder with its connector, in the parts that a pipeline runs by themselves.
 
+    Batches and views are those of a lane of it.
+
     Every method takes the local shards of the whole tower, `parameters["encoders"][name]`, of which
     `layer` alone takes one layer's.
 
     Args:
-        config: of the whole model.
-        name: of the encoder.
-        view: its ranks; rows of a batch are whole on them.
+        config: configuration of the whole model.
+        name: name of the encoder.
+        view: ranks of the lane; rows of a batch are whole on them.
     """
 
     def __init__(self, config: ModelConfig, name: str, view: View) -> None:
         self.settings, self.view, self.dtype = config.encoders[name], view, compute_dtype(config)
         self.tower, self._family = _encoder(config, name), family_of(self.settings)
+        self.traits, self.aux = LayerTraits(taps=self.settings.deepstack), NO_AUX
+        self._inputs = config.layer_inputs
 
     def embed(self, params: Params, batch: dict[str, jax.Array]) -> jax.Array:
-        """Local rows of `batch["encoders"][name]` to `[rows, positions / shards, d_model]`."""
-        return self._family.embed(self.tower, params, batch, self.settings, self.view, self.dtype)
+        """Local rows of `batch["encoders"][lane]` to `[rows, positions / shards, d_model]`.
+
+        Behind its features is room for the outputs of layers in `deepstack`.
+        """
+        own = self.tower, params, batch, self.settings, self.view, self.dtype
+        return _with_room(self._family.embed(*own), len(self.settings.deepstack))
 
     def context(self, batch: dict[str, jax.Array]) -> Segments:
         """What the layers must know of a batch."""
         return self._family.segments(batch, self.settings)
 
-    def layer(self, params: Params, x: jax.Array, context: Segments) -> jax.Array:
-        """One layer, `[rows, positions / shards, d_model]` to the same."""
-        return self.tower["layers"].bind(params, self.view, x.dtype)(x, context, self.view)
+    def layer(
+        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+    ) -> tuple[jax.Array, Aux]:
+        """One layer, `[rows, positions / shards, d_model]` to the same; all are alike."""
+        own = self.tower["layers"].bind(params, self.view, x.dtype, place)
+        return own(x, context, self.view), {}
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
-        """The norm behind the layers, of the families that have one."""
+        """The norm after the layers, for the families that have one."""
         return self.tower["norm"].bind(params["norm"], self.view)(x) if "norm" in params else x
 
     def connect(self, params: Params, x: jax.Array, batch: dict[str, jax.Array]) -> jax.Array:
         """Norm, connector and, of tiled images, what of it lands.
 
-        `[rows, positions / stack / shards, d_model of the decoder]`.
+        `[rows, positions / stack / shards, d_model of the decoder]`, with inputs of the decoder's
+        layers behind its features: what connectors of their own make of layers in `deepstack`.
+
+        Args:
+            x: out of the layers.
         """
-        joint, ids = (self.tower["connector"], params["connector"]), self.context(batch).ids
-        x = connect(*joint, x, ids, self.settings, partial(self.norm, params), self.view)
-        return tapped(x, batch, self.view) if "taps" in batch else x
+        names = deepstack_blocks(self.settings)
+        last, *earlier = jnp.split(x, 1 + len(names), axis=-1)
+        found = [self._connected("connector", params, last, batch, partial(self.norm, params))]
+        for name, own in zip(names, earlier, strict=True):
+            norm = self.tower[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
+            found.append(self._connected(name, params, own, batch, norm))
+        joined = jnp.concatenate(found, axis=-1) if names else found[0]
+        joined = tapped(joined, batch, self.view) if "taps" in batch else joined
+        return _with_room(joined, self._inputs - len(names), 1 + len(names))
+
+    def _connected(
+        self,
+        name: str,
+        params: Params,
+        x: jax.Array,
+        batch: dict[str, jax.Array],
+        norm: Callable[[jax.Array], jax.Array],
+    ) -> jax.Array:
+        joint, ids = (self.tower[name], params[name]), self.context(batch).ids
+        return connect(*joint, x, ids, self.settings, norm, self.view)
 
 
 class Decoder:
     """The decoder in the parts that a pipeline runs by themselves; see `Encoder`.
 
     Args:
-        config: of the whole model.
+        config: configuration of the whole model.
         view: its ranks. Where they have stages, the vocabulary is split over them, too.
+
+    Attributes:
+        traits: how layers differ, and what else they take and give.
+        aux: auxiliary losses that every layer gives, and their weights in the loss.
     """
 
     def __init__(self, config: ModelConfig, view: View) -> None:
         self.config, self.view, self.dtype = config, view, compute_dtype(config)
         self.tower = _decoder(config)
+        own, self.aux = config.decoder, config.decoder.aux
+        self.traits = LayerTraits(own.period, tuple(own.aux), config.layer_inputs)
 
     def embed(self, params: Params, batch: dict[str, Any]) -> jax.Array:
         """Embeddings of the tokens, zero at media: `[rows, tokens / shards, d_model]`.
 
+        Behind its features is room for the layers' own inputs, which encoders give.
         With stages this is a stage's share of a sum over them.
         """
         is_media = jnp.zeros(batch["tokens"].shape, bool)
@@ -131,15 +176,19 @@ class Decoder:
             is_media |= index >= 0
         inputs = batch["tokens"], batch["positions"], is_media
         config = self.config.decoder
-        return decoder.embed(config, self.tower, params, *inputs, self.view, self.dtype)
+        x = decoder.embed(config, self.tower, params, *inputs, self.view, self.dtype)
+        return _with_room(x, self.traits.inputs)
 
     def context(self, batch: dict[str, Any]) -> Segments:
         """What the layers must know of a batch."""
         return decoder.segments_of(self.config.decoder, batch["segment_ids"], batch["positions"])
 
-    def layer(self, params: Params, x: jax.Array, context: Segments) -> jax.Array:
-        """One layer, `[rows, tokens / shards, d_model]` to the same."""
-        return self.tower["layers"].bind(params, self.view, x.dtype)(x, context, self.view)
+    def layer(
+        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+    ) -> tuple[jax.Array, Aux]:
+        """One layer, `[rows, tokens / shards, d_model]` to the same, and its auxiliary losses."""
+        own = self.tower["layers"].bind(params, self.view, x.dtype, place)
+        return own(x, context, self.view)
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
         """The norm before the head."""
@@ -153,18 +202,18 @@ class Decoder:
 def encode(
     params: Params, name: str, batch: dict[str, jax.Array], config: ModelConfig, view: View
 ) -> jax.Array:
-    """Run one encoder and its connector.
+    """Run one encoder and its connector on the rows of one of its lanes.
 
     Args:
         params: local shards of this encoder, `parameters["encoders"][name]`.
-        batch: local rows of `batch["encoders"][name]`.
+        batch: local rows of `batch["encoders"][lane]`.
 
     Returns:
-        `[rows, positions / reduction / shards, d_model of the decoder]`.
+        `[rows, positions / reduction / shards, d_model of the decoder]`, as of `Encoder.connect`.
     """
     encoder = Encoder(config, name, view)
-    x, block = encoder.embed(params, batch), encoder.tower["layers"]
-    x = run_layers(block, params["layers"], x, encoder.context(batch), view, config.remat)
+    x, context = encoder.embed(params, batch), encoder.context(batch)
+    x, _ = run_layers(encoder, params["layers"], x, context, config.remat)
     return encoder.connect(params, x, batch)
 
 
@@ -174,24 +223,24 @@ def decode_hidden(
     media: jax.Array | None,
     config: ModelConfig,
     view: View,
-) -> jax.Array:
+) -> tuple[jax.Array, Aux]:
     """Run the decoder up to its last norm.
 
     Args:
         params: local shards, `parameters["decoder"]`.
         batch: local rows of `batch["decoder"]`.
         media: `[rows, tokens / shards, d_model]`, encoder outputs where they land and zero
-            elsewhere; None if the batch has none.
+            elsewhere, with inputs of the layers behind its features; None if the batch has none.
 
     Returns:
-        `[rows, tokens / shards, d_model]`.
+        `[rows, tokens / shards, d_model]`, and this rank's shares of the auxiliary losses.
     """
     whole = Decoder(config, view)
-    x, block = whole.embed(params, batch), whole.tower["layers"]
+    x = whole.embed(params, batch)
     if media is not None:
         x = x + media.astype(whole.dtype)
-    x = run_layers(block, params["layers"], x, whole.context(batch), view, config.remat)
-    return whole.norm(params, x)
+    x, aux = run_layers(whole, params["layers"], x, whole.context(batch), config.remat)
+    return whole.norm(params, x), aux
 
 
 def loss(
@@ -236,7 +285,18 @@ def _decoder(config: ModelConfig) -> Tower:
 def _encoder(config: ModelConfig, name: str) -> Tower:
     settings: EncoderConfig = config.encoders[name]
     tower = family_of(settings).tower(settings, config.attention)
-    return {**tower, "connector": connector_block(settings, config.decoder.d_model)}
+    d_decoder = config.decoder.d_model
+    tower = {**tower, "connector": connector_block(settings, d_decoder)}
+    for block in deepstack_blocks(settings):
+        tower[block] = connector_block(settings, d_decoder)
+        tower[f"{block}_norm"] = norm_block(settings)
+    return tower
+
+
+def _with_room(x: jax.Array, count: int, parts: int = 1) -> jax.Array:
+    """`x`, of `parts` equal parts, with as many parts of zeros as `count` behind its features."""
+    width = x.shape[-1] // parts
+    return jnp.pad(x, ((0, 0), (0, 0), (0, count * width))) if count else x
 
 
 def _flat(hidden: jax.Array, view: View) -> jax.Array:

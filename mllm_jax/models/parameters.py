@@ -6,6 +6,9 @@ computation, once their fsdp shards have been gathered. The gather is repeated i
 whatever else is kept for it, which is ZeRO-3::
 
     scan over layers:  shards -> all-gather -> module(x) -> forget
+
+Layers that are stacked may be of several kinds, in a period that repeats. All have parameters of
+the same names and shapes, and lie one behind the other in one stack.
 """
 
 from __future__ import annotations
@@ -14,18 +17,19 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.varying import vary_like
-from scheduling.executor.layers import LayerRun, apply_layers
+from scheduling.executor.layers import Aux, LayerRun, LayerTraits, apply_layers
 from sharding.grid import View
 from sharding.rules import gather_parameters
 
 Params = dict[str, Any]
+Build = Callable[[nnx.Rngs], nnx.Module]
 
 
 @dataclass(frozen=True)
@@ -33,21 +37,42 @@ class Block:
     """A module of a tower.
 
     Attributes:
-        build: makes the module (one layer of it, if stacked) from random keys.
+        build: makes the module (the first layer of it, if stacked) from random keys.
         layers: number of stacked copies; None = a single module without a `layers` dimension.
+        others: make the further layers of a period, where layers are of several kinds.
     """
 
-    build: Callable[[nnx.Rngs], nnx.Module]
+    build: Build
     layers: int | None = None
+    others: tuple[Build, ...] = ()
+
+    @property
+    def period(self) -> int:
+        """Layers after which kinds of layers repeat."""
+        return 1 + len(self.others)
 
     @cached_property
-    def _abstract(self) -> tuple[Any, Any]:
-        return nnx.split(nnx.eval_shape(lambda: self.build(nnx.Rngs(params=0))))
+    def _abstract(self) -> list[tuple[Any, Any]]:
+        """Structure and parameters of every layer of a period.
+
+        Raises:
+            TypeError: parameters of one are not as those of the first.
+        """
+        kinds = (self.build, *self.others)
+        made = [nnx.split(nnx.eval_shape(lambda b=b: b(nnx.Rngs(params=0)))) for b in kinds]
+        shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), nnx.to_pure_dict(s)) for _, s in made]
+        for place, own in enumerate(shapes):
+            if own != shapes[0]:
+                raise TypeError(
+                    f"layer {place} of a period has the parameters {own}; valid: names and shapes "
+                    f"of its first layer, {shapes[0]}"
+                )
+        return made
 
     @cached_property
     def axes(self) -> Any:
         """Logical axes of the parameters of one copy, without `layers`."""
-        flat = nnx.to_flat_state(self._abstract[1])
+        flat = nnx.to_flat_state(self._abstract[0][1])
         return nnx.to_pure_dict(
             nnx.from_flat_state((path, leaf.get_metadata("axes")) for path, leaf in flat)
         )
@@ -70,16 +95,45 @@ class Block:
             lambda names: ("layers", *names), self.axes, is_leaf=lambda x: isinstance(x, tuple)
         )
 
-    def bind(self, params: Params, view: View, dtype: jnp.dtype | None = None) -> Any:
+    def bind(
+        self, params: Params, view: View, dtype: jnp.dtype | None = None, place: int = 0
+    ) -> Any:
         """The module with the local shards `params` of one copy, whole along fsdp.
 
         Args:
             dtype: in which they are gathered, if the module uses them so; None for their own.
+            place: place of the layer in its period.
         """
-        return nnx.merge(self._abstract[0], gather_parameters(params, self.axes, view, dtype))
+        structure, _ = self._abstract[place]
+        return nnx.merge(structure, gather_parameters(params, self.axes, view, dtype))
 
 
 Tower = Mapping[str, Block]
+
+
+class Layers(Protocol):
+    """Layers of a tower on the ranks of its view.
+
+    Attributes:
+        traits: how layers differ, and what else they take and give.
+        aux: auxiliary losses that every layer gives, and their weights in the loss.
+    """
+
+    @property
+    def traits(self) -> LayerTraits:
+        """See the class."""
+
+    @property
+    def aux(self) -> Mapping[str, float]:
+        """See the class."""
+
+    def layer(
+        self, params: Params, x: jax.Array, context: Any, place: int
+    ) -> tuple[jax.Array, Aux]:
+        """The layer with this place in its period, `[rows, tokens / shards, d_model]` to the same.
+
+        Its auxiliary losses are float32 scalars, this rank's shares of sums over all ranks.
+        """
 
 
 def init_tower(tower: Tower, key: jax.Array) -> Params:
@@ -96,21 +150,20 @@ def tower_axes(tower: Tower) -> dict[str, Any]:
 
 
 def run_layers(
-    block: Block, params: Params, x: jax.Array, segments: Any, view: View, remat: str
-) -> jax.Array:
-    """Apply the stacked layers `params` of `block` in order.
+    tower: Layers, params: Params, x: jax.Array, context: Any, remat: str
+) -> tuple[jax.Array, Aux]:
+    """Apply the stacked layers `params` of `tower` in order.
 
     Args:
         params: local shards with a leading dimension of layers; it may hold fewer layers than
-            the block (a pipeline stage).
-        x: `[rows, tokens / shards, d_model]`.
-        segments: passed to every layer.
+            the tower, but whole periods.
+        x: `[rows, tokens / shards, d_model]`, with what `LayerTraits` says behind its features.
+        context: passed to every layer.
         remat: `full`, `layer` or `none`, see `ModelConfig`.
+
+    Returns:
+        What the last layer puts out, and this rank's shares of the auxiliary losses.
     """
-
-    def layer(params: Params, x: jax.Array, segments: Any) -> jax.Array:
-        return block.bind(params, view, x.dtype)(x, segments, view)
-
     count = jax.tree.leaves(params)[0].shape[0]
-    run = LayerRun(layer, params, count, remat, ())
-    return apply_layers(run, vary_like(x, (x, params)), segments)
+    own = params, count, remat, (), None, tower.traits
+    return apply_layers(LayerRun(tower.layer, *own), vary_like(x, (x, params)), context)

@@ -6,7 +6,7 @@ import jax
 
 
 def traced_platform() -> str:
-    """`cpu`, `gpu` or `tpu`: that of the mesh of the `shard_map` being traced, if there is one.
+    """`cpu`, `gpu` or `tpu`: the platform of the mesh of the traced `shard_map`, if there is one.
 
     Outside of one it is this process's. They differ where a program is compiled ahead of time.
     """

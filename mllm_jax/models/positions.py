@@ -94,5 +94,5 @@ def _hat(position: jax.Array, size: jax.Array, learned: int, antialias: bool) ->
     distance = jnp.abs(source[..., None] - jnp.arange(learned, dtype=jnp.float32)[None, None, :])
     width = jnp.maximum(1.0, step) if antialias else jnp.ones_like(step)
     weights = jnp.maximum(0.0, 1.0 - distance / width[..., None])
-    # The sum is less than one at an image's border, and zero for what is no patch.
+    # The sum is less than one at an image's border, and zero for positions that are no patches.
     return weights / jnp.maximum(jnp.sum(weights, axis=-1, keepdims=True), 1e-6)

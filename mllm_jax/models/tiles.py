@@ -16,7 +16,7 @@ def tapped(x: jax.Array, batch: dict[str, jax.Array], view: View) -> jax.Array:
         x: `[rows, outputs / shards, d_model]`, out of the connector.
         batch: `taps` and `shares [rows, outputs, 4]`, whole on every rank of the row; places are
             counted within the row.
-        view: of the encoder.
+        view: view of the encoder.
 
     Returns:
         `[rows, outputs / shards, d_model]`; zero where all shares are.

@@ -39,7 +39,7 @@ def embed_tokens(
     Args:
         table: `[padded vocab / ranks, d_model]`, this rank's run.
         tokens, keep: `[rows, tokens]`.
-        dtype: of the result. The sum is exact in it, as all ranks but one add zeros.
+        dtype: type of the result. The sum is exact in it, as all ranks but one add zeros.
 
     Returns:
         `[rows, tokens / shards, d_model]`.
@@ -144,7 +144,7 @@ class _Weighted:
 
     Attributes:
         index: of the token at every place, `[chunks * chunk]`; behind the last token any.
-        place: of every token, `[tokens]`.
+        place: `[tokens]`: place of every token.
         targets, weights: at every place; behind the last token nothing.
     """
 
@@ -179,7 +179,7 @@ def _taken(x: jax.Array, index: jax.Array) -> jax.Array:
 
 
 def _zero(hidden: jax.Array, kernel: jax.Array, parts: _Weighted, view: View) -> jax.Array:
-    """Where a sum of losses starts: equal on the ranks of the vocabulary, if the weights are."""
+    """A zero for a sum of losses: equal on the ranks of the vocabulary, if the weights are."""
     varying = {axis for x in (hidden, kernel, parts.targets) for axis in jax.typeof(x).mat.varying}
     axes = varying - set(view.vocab) | jax.typeof(parts.weights).mat.varying
     return vary(jnp.zeros(()), tuple(sorted(axes)))
@@ -193,7 +193,7 @@ def argmax(hidden: jax.Array, kernel: jax.Array, vocab: int, chunk: int, view: V
 
 
 def _logits(hidden: jax.Array, kernel: jax.Array, vocab: int, view: View) -> jax.Array:
-    """Of this rank's run; those of padding are minus infinity."""
+    """Logits of this rank's entries; those of padding are minus infinity."""
     logits = jnp.matmul(hidden, kernel, preferred_element_type=jnp.float32)
     size = kernel.shape[1]
     if size * axis_size(view.vocab) == vocab:

@@ -1,1 +1,1 @@
-"""Plans for a configuration, and what a step is predicted to take."""
+"""Plans for a configuration, and predictions of a step's time and memory."""

@@ -1,4 +1,4 @@
-"""What others would do with the same model and devices, beside the best plan."""
+"""Predictions for other systems with the same model and devices, beside the best plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from mllm_jax.plan.prediction import (
 from scheduling.baselines.chain import Baseline, Chain, balanced, decoder_alone, megatron
 from scheduling.baselines.optimus import optimus
 from scheduling.baselines.plans import chains
-from scheduling.costs.estimate import Strategy, Workload
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.branch_and_bound import Search, fitting
 from scheduling.search.space import Space
@@ -37,7 +38,7 @@ EQUAL = 1e-9
 
 
 def compared(own: Prediction, best: Prediction, limit: float) -> Prediction:
-    """With the reason why it is slower than the best, or not to be had with `limit` bytes."""
+    """The prediction with the reason why it is slower than the best, or exceeds `limit` bytes."""
     if own.seconds is None or best.seconds is None:
         return own
     if own.memory is not None and own.memory > limit:
@@ -61,8 +62,8 @@ def compared(own: Prediction, best: Prediction, limit: float) -> Prediction:
 
 def own_ways(space: Space, workload: Workload) -> dict[str, Space]:
     """Parts of the space of all plans that have a row of their own, by its name."""
-    layers = workload.towers["decoder"].layers
-    several = tuple(n for n in space.stages or range(1, layers + 1) if n > 1)
+    periods = workload.towers["decoder"].periods
+    several = tuple(n for n in space.stages or range(1, periods + 1) if n > 1)
     return {
         "fsdp": replace(space, stages=(1,)),
         "prologue": replace(space, stages=several, placements=("prologue",)),
@@ -70,10 +71,10 @@ def own_ways(space: Space, workload: Workload) -> dict[str, Space]:
 
 
 def simulated_baselines(planner: Planner, ways: Mapping[str, Search]) -> dict[str, Prediction]:
-    """What others would do with the configured plan of the decoder, or with the best of their own.
+    """Predictions for other systems with the decoder's configured plan, or their own best one.
 
     Args:
-        ways: what the searches of `own_ways` have found.
+        ways: results of the searches of `own_ways`.
     """
     choice = _Choice.of(planner)
     made = {
@@ -92,7 +93,7 @@ def simulated_baselines(planner: Planner, ways: Mapping[str, Search]) -> dict[st
     return results
 
 
-#: What a baseline makes of a chain.
+#: Makes a baseline's step of a chain.
 Make = Callable[[Planner, Chain], Prediction]
 
 
@@ -105,7 +106,7 @@ class _Choice:
 
     @classmethod
     def of(cls, planner: Planner) -> _Choice:
-        """The configured plan, if it fits the devices, else what there is to choose from."""
+        """The configured plan if it fits the devices, otherwise the plans to choose from."""
         workload, hardware = planner.workload, planner.hardware
         configured = _configured(planner)
         if configured is not None:
@@ -117,7 +118,7 @@ class _Choice:
         """The fastest of the first `TRIED` that can be run and have room; the leanest if none has.
 
         Raises:
-            ScheduleError: none can be run.
+            ScheduleError: no plan can be run.
         """
         made: list[Prediction] = []
         problem = ScheduleError("no degrees divide the devices, the rows and the model")
@@ -207,7 +208,7 @@ def _optimus(planner: Planner, chain: Chain) -> Prediction:
 
 
 def smallest(planner: Planner, refused: Mapping[str, int], space: Space | None = None) -> str:
-    """What the leanest strategy of a space in which nothing fits needs, and what would do.
+    """Memory of the leanest strategy of a space in which none fits, and a number that would fit.
 
     Args:
         refused: why its families were left out.
@@ -231,7 +232,7 @@ def smallest(planner: Planner, refused: Mapping[str, int], space: Space | None =
 
 
 def _devices(planner: Planner) -> list[str]:
-    """How many times the devices would do, twice as many at a time; not for far too many."""
+    """Number of devices that would suffice, found by doubling up to a bound."""
     times = 2
     while times <= MOST_TIMES:
         more = planner.with_devices(times * planner.space.devices)

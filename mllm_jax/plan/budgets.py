@@ -12,7 +12,7 @@ from typing import Any
 
 from data.faults import Fault
 from data.kinds.modality import Modality
-from data.loading.loader import step_stats
+from data.loading.loader import microbatch_stats
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState, Planner
@@ -29,7 +29,7 @@ from mllm_jax.config.modalities import modalities
 from mllm_jax.models.work.flops import tower_works
 from sharding.plan import ParallelPlan
 
-#: Microbatches, at least, that are planned to see what budgets lead to; whole steps.
+#: Least number of microbatches, in whole steps, that are planned to assess budgets.
 MICROBATCHES = 8
 
 
@@ -43,7 +43,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What budgets lead to over some microbatches.
+    """Results of budgets over some microbatches.
 
     Attributes:
         budgets: `data.budgets`.
@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """How many samples there are in a microbatch, and how many there are in no step."""
+        """Samples in a microbatch, and samples that fit no step."""
         lost = f"{self.skipped} of {self.total} samples skipped"
         return f"{self.samples:.1f} samples a microbatch, {lost}"
 
@@ -88,7 +88,7 @@ class Advice:
         """`config` with the suggested budgets, for whatever plans.
 
         Raises:
-            ConfigError: its other sections ask for more.
+            ConfigError: other sections require more.
         """
         data = config.data.model_copy(update={"budgets": self.suggested.budgets})
         changed = config.model_copy(update={"data": data})
@@ -98,7 +98,7 @@ class Advice:
 
     @property
     def notes(self) -> list[str]:
-        """Lines that say what is suggested instead of the present budgets."""
+        """Lines with the suggested budgets beside the present ones."""
         lines = [
             f"data.budgets.{name}: {now} with {before} padding, now {budget} with {after}"
             for name, now, before, budget, after in self.rows
@@ -179,7 +179,7 @@ def rounded(budgets: dict[str, int], config: ExperimentConfig) -> dict[str, int]
 
 def _with_plans(config: ExperimentConfig) -> ExperimentConfig:
     """`config` with a plan for every encoder."""
-    plans = dict.fromkeys(config.model.encoders, ParallelPlan()) | config.parallel.encoders
+    plans = dict.fromkeys(config.model.lanes, ParallelPlan()) | config.parallel.encoders
     parallel = config.parallel.model_copy(update={"encoders": plans})
     return config.model_copy(update={"parallel": parallel})
 
@@ -208,7 +208,7 @@ def outcome(
     each = config.train.accumulate
     count = -(-MICROBATCHES // each) * each
     for plan in (planner.plan() for _ in range(count)):
-        stats = step_stats(plan, data.rows)
+        stats = microbatch_stats(plan, data.rows)
         used.update(stats.used)
         room.update(stats.capacity)
         placed += stats.samples

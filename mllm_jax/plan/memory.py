@@ -1,4 +1,4 @@
-"""What the configured step takes of a device's memory, on hardware that need not be here."""
+"""The memory of the configured step on a device, for hardware that need not be here."""
 
 from __future__ import annotations
 

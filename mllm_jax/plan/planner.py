@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import on_platform
 from mllm_jax.plan.traced import traced_workload
-from scheduling.costs.estimate import Strategy, Workload
 from scheduling.costs.hardware import Hardware
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
 from scheduling.search.bounds import Bounds
 from scheduling.search.branch_and_bound import Lean, Outcome, Progress, Search, leanest, search
 from scheduling.search.make import Scheduler
-from scheduling.search.space import Need, Space
+from scheduling.search.space import Space
+from sharding.plan import Requirement
 
 #: Larger tensor groups are not tried.
 MOST_TENSORS = 128
@@ -27,10 +29,10 @@ class Planner:
     Attributes:
         config: its plans, schedule, `model.remat`, `data.rows` and `train.accumulate` are what is
             chosen; the product of the last two stays.
-        hardware: of the devices.
+        hardware: hardware of the devices.
         name: how `schedule.hardware` calls it.
         memory: bytes of a device that a step may take; None for all that a program may.
-        within: share by which what is found may miss the fastest.
+        within: share by which the result may miss the fastest plan.
     """
 
     config: ExperimentConfig
@@ -40,7 +42,7 @@ class Planner:
     within: float = 0.0
 
     def with_devices(self, devices: int) -> Planner:
-        """The same for so many devices."""
+        """A planner of the same for `devices` devices."""
         parallel = self.config.parallel.model_copy(update={"devices": devices})
         config = self.config.model_copy(update={"parallel": parallel})
         return Planner(config, self.hardware, self.name, self.memory, self.within)
@@ -53,46 +55,44 @@ class Planner:
     @cached_property
     def space(self) -> Space:
         """Degrees that the model's sizes divide by; groups of them stay within a domain."""
-        config, needs = self.config, tuple(self._needs())
+        config, requirements = self.config, self._requirements()
         devices = config.parallel.devices
-        split: dict[str, list[int]] = {need.axis: [] for need in needs}
-        for need in needs:
-            if need.tower == "decoder":
-                split[need.axis].append(need.size)
         most = min(devices, self.hardware.domain, MOST_TENSORS)
-        rows = [n for n in range(1, most + 1) if all(size % n == 0 for size in split["sequence"])]
+
+        def split(axis: str, degrees: Iterable[int]) -> tuple[int, ...]:
+            sizes = [need.size for need in requirements["decoder"] if need.axis == axis]
+            return tuple(n for n in degrees if all(size % n == 0 for size in sizes))
+
+        rows = split("sequence", range(1, most + 1))
         return Space(
             devices=devices,
-            needs=needs,
+            requirements=requirements,
             memory=self.hardware.room if self.memory is None else self.memory,
-            contexts=tuple(rows),
-            tensors=tuple(n for n in rows if all(size % n == 0 for size in split["tensor"])),
+            contexts=rows,
+            tensors=split("tensor", rows),
             domain=most,
             pad=self.settled.schedule.pad_layers,
-            # Evaluation runs without stages.
-            unstaged=tuple(n for n in needs if n.axis == "fsdp" and config.evaluate.enabled),
+            evaluates=config.evaluate.enabled,
         )
 
-    def _needs(self) -> list[Need]:
-        config, needs = self.settled, []
-        model, data = config.model, config.data
-        for name in ("decoder", *model.encoders):
-            for size, length, axis in model.requirements(name):
-                needs.append(Need(name, size, length, axis))
-            encoder = model.encoders.get(name)
-            budget = data.budgets["tokens" if encoder is None else name]
-            unit = 1 if encoder is None else encoder.reduction
-            needs.append(Need(name, "positions of a row", budget // unit, "sequence"))
-        return needs
+    def _requirements(self) -> dict[str, tuple[Requirement, ...]]:
+        model, budgets = self.settled.model, self.settled.data.budgets
+        found = {}
+        for name in ("decoder", *model.lanes):
+            encoder = None if name == "decoder" else model.encoder(name)
+            outputs = budgets["tokens"] if encoder is None else budgets[name] // encoder.reduction
+            row = Requirement("positions of a row", outputs, "sequence")
+            found[name] = (*model.requirements(name), row)
+        return found
 
     @cached_property
     def workload(self) -> Workload:
-        """What a step computes."""
+        """The work of a step."""
         return traced_workload(self.settled, self.space.tensors or ())
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Of strategies of this workload, for all searches."""
+        """Bounds of strategies of this workload, shared by all searches."""
         return Bounds(self.workload, self.hardware)
 
     @cached_property
@@ -153,5 +153,5 @@ class Planner:
         return search(*given, top, progress, self.within, known, self.bounds)
 
     def leanest(self, space: Space | None = None) -> Lean | None:
-        """What takes the least memory of `space`, by default of all, and its bytes."""
+        """The strategy of `space`, by default of all, that takes least memory, and its bytes."""
         return leanest(space or self.space, self.schedule)

@@ -1,4 +1,4 @@
-"""What one way to run a step is predicted to take, and how it is shown."""
+"""The prediction for one way to run a step, and how it is shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 from typing import Any
 
 from mllm_jax.plan.planner import Planner
-from scheduling.costs.estimate import Strategy
+from scheduling.costs.strategy import Strategy
 from scheduling.search.branch_and_bound import Outcome
 from scheduling.simulate.simulation import IDLE_KINDS, Simulation
 
@@ -16,20 +16,20 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one way to run the step is predicted to take.
+    """The predicted time and memory of one way to run the step.
 
     Attributes:
-        name: of the way.
-        plan: in words.
-        devices: that it uses; None if it cannot be run.
-        seconds: of a step; None if it cannot be run.
+        name: name of the way.
+        plan: plan in words.
+        devices: number of devices that it uses; None if it cannot be run.
+        seconds: seconds of a step; None if it cannot be run.
         compute, idle: seconds of a device, the mean over all; None if only their sum is known.
         hidden: share of the encoders' work that makes the step no longer; None without encoders.
         memory: bytes of a device.
         mfu: model FLOPs utilisation of the devices that are used.
-        recomputed: the same, counting what is computed again.
+        recomputed: MFU that also counts recomputation.
         reason: why it cannot be run, is slower than the best, or leaves devices idle.
-        stages: of the decoder's pipeline.
+        stages: number of stages of the decoder's pipeline.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Prediction:
     stages: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The same keys, whatever the way."""
+        """A dict with the same keys for every way."""
         return {
             "plan": self.plan,
             "devices": self.devices,
@@ -62,7 +62,7 @@ class Prediction:
 
     @property
     def texts(self) -> list[str]:
-        """What there is to say of it."""
+        """Notes on the prediction."""
         return [text for text in (self.plan, self.reason) if text]
 
     @property
@@ -145,7 +145,7 @@ def of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simulat
 
 
 def utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[float, float]:
-    """Model FLOPs utilisation of the devices used, without and with what is computed again."""
+    """Model FLOPs utilisation of the used devices, without and with recomputation."""
     work = planner.workload
     forward = sum(work.flops(name) for name in work.towers)
     trained = sum(work.flops(name) for name in work.towers if name not in work.frozen)

@@ -1,4 +1,4 @@
-"""The plan of a run: the best strategies beside what others would do, and a ready configuration."""
+"""The plan of a run: the best strategies beside other systems, and a ready configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mllm_jax.plan.baselines import compared, own_ways, simulated_baselines, sma
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import GIB, Prediction, counted, gib, predicted
 from mllm_jax.plan.same_remat import NAME, beside, same_remat
-from scheduling.costs.estimate import Strategy
+from scheduling.costs.strategy import Strategy
 from scheduling.search.branch_and_bound import Outcome, Progress, Search
 from scheduling.search.space import decoder_plans
 
@@ -26,23 +26,23 @@ REPORT = 10
 
 
 class PlanningError(ValueError):
-    """No plan meets what was asked for."""
+    """No plan meets the requirements."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What `plan` found.
+    """The result of `plan`.
 
     Attributes:
         best: the fastest strategies, the fastest first.
         baselines: by name.
         found: the search.
-        seconds: that it took.
+        seconds: seconds that the search took.
         file: the configuration that was written.
-        hardware: in words: devices and the bytes that a step may take of each.
+        hardware: description in words: devices, and the bytes of each that a step may take.
         within: the share by which the best may miss the fastest.
         budgets: the present and the chosen budgets, where they were to be chosen.
-        same_remat: the fastest that computes again what is configured; None for none asked for.
+        same_remat: the fastest plan with the configured remat; None if not requested.
     """
 
     best: tuple[Prediction, ...]
@@ -118,8 +118,8 @@ def plan(
 
     Args:
         top: strategies to show, each with another plan of the decoder.
-        file: to write.
-        clock: of the search, in seconds.
+        file: file to write.
+        clock: clock of the search, in seconds.
         tell: shows a line of progress.
         budgets: how the planner's budgets were chosen, to be told.
 
@@ -129,7 +129,7 @@ def plan(
     """
     _prepare(file)
     start = clock()
-    # Ways of this framework first: what they find bounds the search of all the others.
+    # Ways of this framework first: their results bound the search of all others.
     ways = {
         name: planner.search(top, _progress(tell, clock, f"{name}: "), space)
         for name, space in own_ways(planner.space, planner.workload).items()
@@ -177,7 +177,7 @@ def _progress(tell: Callable[[str], None], clock: Callable[[], float], of: str =
 
 
 def _shown(planner: Planner, found: Sequence[Outcome]) -> tuple[Prediction, ...]:
-    """Predictions of what was found, with what the plans leave idle."""
+    """Predictions of the plans found, with their idle time."""
     names = ["best", *(f"best {n}" for n in range(2, len(found) + 1))]
     idle = [_idle(planner, outcome.strategy) for outcome in found]
     if idle[0]:

@@ -1,4 +1,4 @@
-"""The best plan that computes again what baselines do: what is gained beside computing less."""
+"""The best plan with the remat of baselines: the gain without that of less recomputation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def same_remat(
 
     Args:
         best: the fastest of all.
-        known: what other searches have found.
+        known: outcomes of other searches.
         progress: told of the search.
     """
     remat = planner.config.model.remat
@@ -35,7 +35,7 @@ def same_remat(
 
 
 def beside(own: Prediction, baselines: Mapping[str, Prediction]) -> list[str]:
-    """What the baselines take beside it that have the configured remat, too."""
+    """Times of the baselines with the configured remat, relative to this plan."""
     if own.seconds is None:
         return []
     return [

@@ -23,12 +23,12 @@ from scheduling.simulate.trace import picture, write_chrome_trace
 
 @dataclass(frozen=True)
 class Variation:
-    """What makes replicas differ from what the configuration says.
+    """How replicas differ from the configuration.
 
     Attributes:
-        slow: by stage, what the compute of the first replica's devices is multiplied by.
+        slow: by stage, a factor on the compute of the first replica's devices.
         sigma: spread of the microbatches' lengths: standard deviation of their logarithm.
-        seed: of the lengths.
+        seed: seed of the lengths.
     """
 
     slow: Mapping[int, float]
@@ -55,7 +55,7 @@ NO_VARIATION = Variation({})
 
 @dataclass(frozen=True)
 class Simulated:
-    """What `simulate` found and wrote."""
+    """Results of `simulate`, and the files that it wrote."""
 
     hardware: Hardware
     simulation: Simulation
@@ -63,7 +63,7 @@ class Simulated:
 
     @property
     def rows(self) -> list[tuple[str, float, str]]:
-        """Table rows: what devices do, the mean over all of them, in seconds and as a share."""
+        """Table rows: work and idle time of devices, the mean over all, in seconds and shares."""
         made = self.simulation
         idle = [(f"idle: {kind}", made.idle[kind]) for kind in IDLE_KINDS]
         named = [("compute", made.compute), *idle, ("step", made.makespan)]
@@ -95,7 +95,7 @@ def simulate(
         RunError: `folder` cannot be written.
     """
     made = simulated_step(config, hardware, variation)
-    prepare_folder(folder, 0)
+    prepare_folder(folder)
     files = folder / "simulation.json", folder / "simulation.png"
     lines = {f"simulated, {hardware.title}": made.timeline}
     write_chrome_trace(files[0], lines)
@@ -108,7 +108,7 @@ def simulated_step(
 ) -> Simulation:
     """The configured step on `hardware`; raises as `simulate` does."""
     schedule, overlaps = _step(config)
-    replicas, modules = config.parallel.decoder.batch, ["decoder", *config.model.encoders]
+    replicas, modules = config.parallel.decoder.batch, ["decoder", *config.model.lanes]
     distinct = variation.replicas(replicas, schedule.microbatches, modules)
     options = Options(*overlaps, replicas=replicas, distinct=distinct)
     return simulate_schedule(schedule, step_times(config, hardware), options)

@@ -1,4 +1,4 @@
-"""The workload of a step with what its layers keep, which is found by tracing them."""
+"""The workload of a step with the bytes that its layers keep, found by tracing them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mllm_jax.config.modalities import packing
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.kept import kept_bytes
-from scheduling.costs.estimate import Workload
+from scheduling.costs.workload import Workload
 
 
 def traced_workload(config: ExperimentConfig, tensors: Sequence[int]) -> Workload:
-    """`workload(config)`, of whose memory may be asked, too.
+    """`workload(config)` with the bytes that the memory model needs.
 
     Args:
         config: as `on_platform` has settled it.
@@ -39,14 +39,15 @@ def traced_workload(config: ExperimentConfig, tensors: Sequence[int]) -> Workloa
 def layer_bytes(
     model: ModelConfig, name: str, tensor: int, positions: int, trains: bool = True
 ) -> float:
-    """`kept_bytes` of one row with so many positions."""
+    """`kept_bytes` of one row with so many positions, of the decoder or of a lane."""
     rows = packing(model, name, 1, positions).items()
     packed = {key: jax.ShapeDtypeStruct(shape, dtype) for key, (shape, dtype) in rows}
-    return kept_bytes(model, name, tensor, positions, packed, trains)
+    tower = model.lanes.get(name, name)
+    return kept_bytes(model, tower, tensor, positions, packed, trains)
 
 
 def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
     """Whether heads, widths and rows divide by `tensor`."""
-    unit = 1 if name == "decoder" else model.encoders[name].reduction
+    unit = 1 if name == "decoder" else model.encoder(name).reduction
     sizes = [need.size for need in model.requirements(name) if need.axis in ("tensor", "sequence")]
     return all(size % tensor == 0 for size in (*sizes, positions // unit))

@@ -24,7 +24,7 @@ TEXTS = (
     *("vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json"),
 )
 FILES = (*TEXTS, PREPROCESSOR, PROCESSOR)
-#: What ends, begins and pads a text: in `config.json`, and of the tokenizer.
+#: Tokens that end, begin and pad a text, by their keys in `config.json` and in the tokenizer.
 ENDS = {f"{name}_token_id": f"{name}_token" for name in ("bos", "eos", "pad")}
 
 
@@ -33,8 +33,8 @@ class TrainedProcessor:
     """The processor that a run was trained with.
 
     Attributes:
-        files: of the folder `data.processor`.
-        marks: by kind of medium, what stands for one in the texts of samples.
+        files: files of the folder `data.processor`.
+        marks: by kind of medium, its placeholder in the texts of samples.
     """
 
     files: ReleasedFiles
@@ -42,10 +42,10 @@ class TrainedProcessor:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> TrainedProcessor | None:
-        """That of the section `data`; None if its tokenizer is no released one.
+        """The processor of the section `data`; None if its tokenizer is no released one.
 
         Raises:
-            DataError: its folder cannot be read.
+            DataError: the folder cannot be read.
         """
         if data.get("processor") is None:
             return None
@@ -69,7 +69,7 @@ class TrainedProcessor:
         """The id of the placeholder; one that the tokenizer lacks gets the next that is free.
 
         Raises:
-            PretrainedError: none is, of the `vocab` ids that the decoder knows.
+            PretrainedError: no token is among the `vocab` ids that the decoder knows.
         """
         token = self.token(kind)
         found = ReleasedTokenizer(self.files, [token]).id_of(token)
@@ -106,8 +106,8 @@ class TrainedProcessor:
         """Files that are not copied.
 
         Args:
-            values: of processor_config.json, without placeholders.
-            kinds: of media.
+            values: contents of processor_config.json, without placeholders.
+            kinds: kinds of media.
         """
         tokens = {kind: self.token(kind) for kind in kinds}
         placeholders = {f"{kind}_token": token for kind, token in tokens.items()}

@@ -38,21 +38,21 @@ from mllm_jax.train.state.saved import SavedParameters
 #: Types of exported tensors, as safetensors and as `config.json` name them.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
 CARD = "README.md"
-#: How the name of a part ends that is a connector.
+#: Ending of the name of a connector.
 _CONNECTOR = ".connector"
-#: Of an encoder, what only configurations of whole models say.
+#: Keys of an encoder that only configurations of whole models have.
 _OF_WHOLE = ("connector", "tiles", "class_token", "lookahead")
 _VIDEO = ("video_token_index", "video_token_id")
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """The exported files.
 
     Attributes:
-        folder: where.
+        folder: folder of the files.
         family: `model_type`.
-        step: of the checkpoint.
+        step: step of the checkpoint.
         tensors, bytes: how many, and their size.
         kept: tensors that were taken from the release that the run began with.
         copied: other files.
@@ -86,7 +86,7 @@ class Export:
     Attributes:
         saved: its newest checkpoint.
         part: a module that is exported alone; None for the whole model.
-        dtype: of all tensors; None for that of the release that the run began with, or bfloat16.
+        dtype: type of all tensors; None for that of the run's initial release, or bfloat16.
     """
 
     saved: SavedParameters
@@ -100,7 +100,7 @@ class Export:
 
     @cached_property
     def model(self) -> ModelConfig:
-        """Of the run."""
+        """The model of the run."""
         return ModelConfig.model_validate(self.config["model"])
 
     @cached_property
@@ -140,13 +140,13 @@ class Export:
 
     @property
     def valid_parts(self) -> list[str]:
-        """What `part` can be."""
+        """Valid values of `part`."""
         encoders = [*self.model.encoders]
         return ["decoder", *encoders, *(f"{name}{_CONNECTOR}" for name in encoders)]
 
     @cached_property
     def composition(self) -> Composition:
-        """What is exported.
+        """The exported part.
 
         Raises:
             PretrainedError: the model has no such part, or a placeholder no token.
@@ -154,6 +154,7 @@ class Export:
         decoder, encoders = self.model.decoder, self.model.encoders
         if self.part is None:
             self._check_kinds()
+            self._check_deepstack(encoders)
             named = {encoder_name(own.modality): own for own in encoders.values()}
             return Composition(decoder, named, self._placeholders())
         if self.part not in self.valid_parts:
@@ -162,6 +163,7 @@ class Export:
             )
         if self.part == "decoder":
             return Composition(decoder.model_copy(update={"extra_tokens": 0}))
+        self._check_deepstack([self.part.removesuffix(_CONNECTOR)])
         own = encoders[self.part.removesuffix(_CONNECTOR)]
         if self.part.endswith(_CONNECTOR):
             return Composition(connector=Connector(own.connector, own.connected, decoder.d_model))
@@ -176,6 +178,15 @@ class Export:
                     f"{name} is one of {kinds.count(own.modality)} encoders of {own.modality}, of "
                     "which no released form has more than one; export parts, each by itself: "
                     f"--part {' or '.join(self.valid_parts)}"
+                )
+
+    def _check_deepstack(self, names: Iterable[str]) -> None:
+        """Raise PretrainedError: no released form has connectors of earlier layers."""
+        for name in names:
+            if layers := self.model.encoders[name].deepstack:
+                raise PretrainedError(
+                    f"model.encoders.{name}.deepstack: {list(layers)} has no place in a released "
+                    "form; valid: parts of the model without it, such as --part decoder"
                 )
 
     def _placeholders(self) -> Mapping[str, int]:
@@ -229,7 +240,7 @@ class Export:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the model is still what the release's configuration says."""
+        """Whether the model still agrees with the release's configuration."""
         return self.source is not None and self.source.composition == self.composition
 
     @cached_property
@@ -252,7 +263,7 @@ class Export:
 
     @property
     def model_type(self) -> str:
-        """As `config.json` says."""
+        """Values of `config.json`."""
         return str(self.values["model_type"])
 
     @cached_property
@@ -294,7 +305,7 @@ class Export:
         return specs
 
     def _type(self, name: str) -> str:
-        """Of a parameter, by its dotted name in the checkpoint."""
+        """Layout of a parameter, by its dotted name in the checkpoint."""
         if self.dtype:
             return DTYPES[self.dtype]
         return self._types.get(name, self._most)
@@ -377,7 +388,7 @@ class Export:
 
 
 def encoder_name(modality: str) -> str:
-    """What released encoders of a modality are called here."""
+    """Name of released encoders of a modality in a configuration."""
     return {"image": "vision"}.get(modality, modality)
 
 
@@ -426,7 +437,7 @@ def export(
 
 
 def alone(encoder: EncoderConfig) -> EncoderConfig:
-    """An encoder without what is said in configurations of whole models only."""
+    """An encoder without the keys that only configurations of whole models have."""
     fields = type(encoder).model_fields
     whole = [key for key in _OF_WHOLE if key in fields]
     return encoder.model_copy(

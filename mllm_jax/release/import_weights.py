@@ -26,7 +26,7 @@ from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed
 from mllm_jax.models.pretrained.release import Release, composed
 
-#: What is fetched from a hub: weights as safetensors, configurations, tokenizers; no program.
+#: Files that are fetched from a hub: safetensors, configurations, tokenizers; no program.
 FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt")
 #: `organisation/name` of a hub, and perhaps `@revision`.
 _HUB = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
@@ -52,14 +52,14 @@ GB = 1e9
 
 @dataclass(frozen=True)
 class Imported:
-    """What was found.
+    """The result of an import.
 
     Attributes:
-        folder: of the run.
+        folder: folder of the run.
         config: the configuration that was written.
-        parts: what each part of the model comes from; None for random values.
+        parts: release of each part of the model; None for random values.
         parameters: how many.
-        bytes, seconds: that were read, and how long it took.
+        bytes, seconds: bytes that were read, and seconds of reading them.
     """
 
     folder: Path
@@ -101,8 +101,8 @@ def import_release(
         out: the folder; nothing is there if this fails.
         encoders: by name, a folder or hub id that an encoder comes from, which gets a new
             connector.
-        dtype: of activations, as `model.dtype`; parameters are float32.
-        devices: that the configuration is for.
+        dtype: type of activations, as `model.dtype`; parameters are float32.
+        devices: number of devices of the configuration.
         tell: shows a line of progress.
 
     Raises:
@@ -185,7 +185,7 @@ def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelCon
 
 
 def _pretrained(folders: Mapping[str, Path], joined: bool) -> str | dict[str, str | None]:
-    """As `model.pretrained`."""
+    """The value of `model.pretrained`."""
     if not joined:
         return str(folders["decoder"])
     encoders = [name for name in folders if name != "decoder"]
@@ -252,7 +252,7 @@ def _check_processor(model: ModelConfig, data: Mapping[str, Any], draft: Path, o
     """See that text and media of different releases make samples of the model.
 
     Raises:
-        PretrainedError: they do not.
+        PretrainedError: they do not fit.
     """
     try:
         make_processor(DataConfig.model_validate(data), modalities(model))
@@ -322,7 +322,7 @@ def examine(release: Release, tell: Callable[[str], None]) -> int:
     """Look at every value of a checkpoint; its bytes.
 
     Raises:
-        PretrainedError: tensors are missing, too many or misshapen, or hold what is no number.
+        PretrainedError: tensors are missing, too many or misshapen, or hold NaN or infinity.
     """
     release.check()
     used = {name for rule in release.every_rule for name in rule.names}
@@ -344,7 +344,7 @@ def _finite(stored: Stored) -> bool:
 
 
 def _parameters(folders: Mapping[str, Path]) -> int:
-    """Of all modules that are taken from the releases."""
+    """Rules of all modules that are taken from the releases."""
     total = 0
     for name, folder in folders.items():
         release = Release.open(folder)

@@ -9,13 +9,13 @@ import yaml
 
 from mllm_jax.release.export_processor import TOKENIZER
 
-#: By `model_type`, the classes of transformers that load model and inputs.
+#: Classes of transformers that load model and inputs, by `model_type`.
 _CLASSES = {
     **dict.fromkeys(("llama", "qwen2", "qwen3"), ("AutoModelForCausalLM", "AutoTokenizer")),
     **dict.fromkeys(("llava", "llava_onevision"), ("AutoModelForImageTextToText", "AutoProcessor")),
     "qwen2_audio": ("Qwen2AudioForConditionalGeneration", "AutoProcessor"),
 }
-#: What these need besides torch and transformers.
+#: Requirements of these classes besides torch and transformers.
 _NEEDS = {
     "llava_onevision": "`AutoProcessor` of this type has a processor of videos, too, and so needs "
     "torchvision, of the same build as torch.\n\n"
@@ -29,14 +29,14 @@ def card(
     sources: Mapping[str, str | None],
     files: Collection[str],
 ) -> str:
-    """What it is, how it is used, what it came from, and the configuration of its training.
+    """The card: use and origin of the model, and the configuration of its training.
 
     Args:
-        model_type: of the exported model.
-        step: of the checkpoint.
+        model_type: type of the exported model.
+        step: step of the checkpoint.
         config: JSON of the run's configuration.
         sources: by part of the model, the folder whose weights it began with, if any.
-        files: names of what lies beside the weights.
+        files: names of the files beside the weights.
     """
     parts = {part: folder for part, folder in sources.items() if folder}
     began = "\n".join(f"- {part}: `{folder}`" for part, folder in parts.items())
@@ -52,7 +52,7 @@ def card(
 
 
 def use(model_type: str, has_texts: bool) -> str:
-    """How a model is loaded that comes with what makes its inputs; nothing for others."""
+    """How a model with a processor is loaded; empty for other models."""
     if not has_texts or model_type not in _CLASSES:
         return ""
     model, inputs = _CLASSES[model_type]

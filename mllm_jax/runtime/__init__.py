@@ -1,1 +1,1 @@
-"""What keeps a run together: processes, folders, signals, caches and exit codes; no training."""
+"""Processes, folders, signals, caches and exit codes of a run; no training."""

@@ -1,4 +1,4 @@
-"""Processes of one run must run the same: what differs is named before it can do harm."""
+"""Processes of one run must run the same: differences are named before they can do harm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mllm_jax.runtime.part import peers
 #: Name of a fact to its value, JSON.
 Facts = Mapping[str, Any]
 
-#: Packages whose versions decide what is computed.
+#: Packages whose versions decide the results of a run.
 VERSIONS = (
     *("mllm_jax", "jax", "jaxlib", "numpy", "scipy", "optax", "flax", "grain", "orbax-checkpoint"),
     *("tokenizers", "jinja2", "pillow", "soundfile"),
@@ -38,7 +38,7 @@ SHOWN = 8
 
 
 class AgreementError(ValueError):
-    """Processes of one run that differ; the message names them and what differs."""
+    """Processes of one run differ; the message names them and the differing facts."""
 
 
 def agree(name: str, facts: Facts) -> None:
@@ -47,7 +47,7 @@ def agree(name: str, facts: Facts) -> None:
     Only digests are exchanged while they are equal.
 
     Raises:
-        AgreementError: they have not; on all processes alike.
+        AgreementError: the processes differ; it is raised on all of them.
     """
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     if len(set(peers().gather(name, digest))) > 1:
@@ -61,7 +61,7 @@ def agree(name: str, facts: Facts) -> None:
 def differences(every: Sequence[Facts]) -> list[str]:
     """A line for each process and fact that differs from what most processes have.
 
-    Where as many have one value as another, that of the lowest process counts as the others'.
+    If two values are equally frequent, that of the process with the lowest number counts.
     """
     lines = []
     for key in sorted(set().union(*every)):
@@ -92,7 +92,7 @@ def flat(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def configured(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts of a configuration (as JSON), but for what a host may have of its own."""
+    """Facts of a configuration (as JSON), without keys that may differ between hosts."""
     return {key: leaf for key, leaf in flat(dict(config)).items() if not OWN_KEYS.fullmatch(key)}
 
 

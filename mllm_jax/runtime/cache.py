@@ -58,13 +58,13 @@ def keep_compiled(where: str | None) -> None:
 
 
 def _user_caches() -> Path:
-    """As the XDG Base Directory Specification says."""
+    """The user's folder for caches, by the XDG Base Directory Specification."""
     root = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(root) if Path(root).is_absolute() else Path.home() / ".cache") / "mllm_jax"
 
 
 def _machine() -> str:
-    """The kind of CPU: its architecture, and a digest of what it can do."""
+    """The kind of CPU: its architecture, and a digest of its features."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.exists() else []
     able = {line for line in lines if line.startswith(("flags", "Features", "model name"))}

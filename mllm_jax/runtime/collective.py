@@ -1,44 +1,76 @@
-"""What processes tell each other by collectives of JAX.
+"""Messages between processes by collectives of JAX.
 
 `Collective` is for processes that JAX has found by itself. They have no address at which process 0
 could listen, so nobody watches them but JAX: a process that is lost ends the others by JAX's own
-means (`heartbeat_timeout_seconds`, 100 s).
+means (`heartbeat_timeout_seconds`, 100 s), and one that is stuck by a deadline of whoever waits.
 """
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.part import Peers, end_process, peers
+from mllm_jax.runtime.watch import LIMITS, Limits
 
 
 class Collective(Peers):
-    """One of several processes of a TPU pod, of SLURM or of Open MPI."""
+    """One of several processes of a TPU pod, of SLURM or of Open MPI.
 
-    def __init__(self) -> None:
+    Args:
+        limits: `longest` is how long one waits for the others.
+    """
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
         self.index, self.count = jax.process_index(), jax.process_count()
+        self._limits = limits
 
     def gather(self, name: str, value: Any) -> list[Any]:
-        """As `Peers.gather`. The programs depend on nothing that processes may differ in."""
-        del name
-        text = np.frombuffer(json.dumps(value).encode(), np.uint8)
-        sizes = _all(np.array([len(text)], np.int32))[:, 0]
-        padded = np.zeros(sizes.max(), np.uint8)
-        padded[: len(text)] = text
-        told = _all(padded)
+        """As `Peers.gather`. The programs are the same on processes that differ."""
+        with self._deadline(name):
+            text = np.frombuffer(json.dumps(value).encode(), np.uint8)
+            sizes = _all(np.array([len(text)], np.int32))[:, 0]
+            padded = np.zeros(sizes.max(), np.uint8)
+            padded[: len(text)] = text
+            told = _all(padded)
         return [json.loads(own[:size].tobytes()) for own, size in zip(told, sizes, strict=True)]
 
+    @contextmanager
+    def _deadline(self, name: str) -> Iterator[None]:
+        """Context that ends the process if it takes too long: what it waits in heeds no signal."""
+        longest = self._limits.longest
+        if longest is None:
+            yield
+            return
+        why = (
+            f"process {self.index} of {self.count} has waited {longest:g} s (run.phase_seconds) "
+            f"for the others ({name}): one of them is gone or stuck. JAX does not say which: see "
+            "the last lines of each"
+        )
+        timer = threading.Timer(longest, end_process, (Exit.LOST_PEER, why))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
-def everywhere(yes: bool) -> bool:
-    """Whether `yes` holds on every process; all must ask at the same point of the program."""
-    if jax.process_count() == 1:
-        return yes
-    return bool(np.all(multihost_utils.process_allgather(np.array(yes))))
+
+def everywhere(what: str, yes: bool) -> bool:
+    """Whether `yes` holds on every process; all must ask at the same point of the program.
+
+    Args:
+        what: is asked, for messages.
+    """
+    return all(peers().gather(what, yes))
 
 
 def _all(own: np.ndarray) -> np.ndarray:

@@ -31,6 +31,10 @@ class DeviceError(RuntimeError):
     """The devices or processes that the configuration asks for are not there."""
 
 
+class StartedError(DeviceError):
+    """JAX has found its devices before those of the configuration were chosen."""
+
+
 @dataclass(frozen=True)
 class Processes:
     """Place of this process among those of one run.
@@ -106,15 +110,36 @@ def start(
     if one_thread:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD_FLAGS}".strip()
     _choose_platform(parallel, processes.count)
-    if processes.count > 1 or parallel.distributed:
+    if processes.count > 1 or (parallel.distributed and not jax.distributed.is_initialized()):
         _join(processes, limits, check)
     devices = _found(parallel)
     if jax.process_count() > 1 and peers().count == 1:
-        take_part(Collective())
+        take_part(Collective(limits))
         check()
     if peers().count > 1:
         _shake_hands()
     return devices
+
+
+def start_here(parallel: ParallelConfig) -> list[jax.Device]:
+    """As `start`, of one process in which JAX may have started before, such as a notebook's.
+
+    JAX keeps the devices that it has found first: a later configuration has the first ones of them.
+
+    Raises:
+        DeviceError: JAX finds too few devices, or has started on another platform.
+    """
+    try:
+        return start(parallel)
+    except StartedError:
+        devices = _found(parallel)
+        if devices[0].platform != parallel.platform:
+            raise DeviceError(
+                f"parallel.platform is {parallel.platform}, but JAX has started on "
+                f"{devices[0].platform} in this process; valid: {devices[0].platform}, or a new "
+                "process"
+            ) from None
+        return devices
 
 
 def start_any(emulated: int) -> list[jax.Device]:
@@ -230,7 +255,7 @@ def _choose_platform(parallel: ParallelConfig, processes: int) -> None:
         if parallel.platform == "cpu":
             jax.config.update("jax_num_cpu_devices", _share(parallel.devices, processes))
     except RuntimeError as error:
-        raise DeviceError(f"JAX was started before the devices were chosen: {error}") from error
+        raise StartedError(f"JAX was started before the devices were chosen: {error}") from error
 
 
 def _share(devices: int, processes: int) -> int:

@@ -1,4 +1,4 @@
-"""Exit codes, by cause: who starts runs need not read messages to know what to do."""
+"""Exit codes by cause, so that programs that start runs need not read messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """With what a command ends."""
+    """Exit codes of commands."""
 
     OK = 0
     FAILED = 1
@@ -18,7 +18,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-#: As `--help` and the documentation say it.
+#: Meanings of the codes, as in `--help` and the documentation.
 MEANINGS = {
     Exit.OK: "done",
     Exit.FAILED: "a check failed, or an error that is none of those below",

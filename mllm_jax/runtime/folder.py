@@ -15,11 +15,11 @@ class RunError(RuntimeError):
     """A run that cannot start or cannot go on."""
 
 
-def prepare_folder(folder: Path, needed_bytes: int) -> None:
+def prepare_folder(folder: Path) -> None:
     """Make the run's folder and see that it takes files.
 
     Raises:
-        RunError: it cannot be written, or the disk has no room for the checkpoints.
+        RunError: it cannot be written, or the disk is full.
     """
     # Processes of several hosts may do that at once.
     probe = folder / f".writable-{os.getpid()}-{platform.node()}"
@@ -27,12 +27,21 @@ def prepare_folder(folder: Path, needed_bytes: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"x")
         probe.unlink()
-        free = shutil.disk_usage(folder).free
     except OSError as error:
         raise RunError(
             f"folder {folder} cannot be written: {error.strerror}; choose another run.directory "
             "(or --output, for a trace)"
         ) from error
+    check_room(folder, 0)
+
+
+def check_room(folder: Path, needed_bytes: int) -> None:
+    """See that there is room for `needed_bytes` of checkpoints, and for logs.
+
+    Raises:
+        RunError: there is not.
+    """
+    free = shutil.disk_usage(folder).free
     needed = FREE_BYTES + needed_bytes
     if free < needed:
         raise RunError(

@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import NoReturn, Self
 
 from mllm_jax.runtime.exits import Exit
@@ -27,13 +27,13 @@ _standing = ""
 
 
 def stands(text: str) -> None:
-    """Set what an interruption from now on says behind `interrupted`, e.g. what is saved."""
+    """Set the text that follows `interrupted` from now on, e.g. which step is saved."""
     global _standing
     _standing = text
 
 
 def standing() -> str:
-    """What an interruption says now."""
+    """The present text of an interruption."""
     return f"interrupted{_standing}"
 
 
@@ -55,12 +55,7 @@ class Interruptible:
             threading.Thread(target=self._watch, args=(receive,), daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         if self._here:

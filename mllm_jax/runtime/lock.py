@@ -15,7 +15,7 @@ from typing import IO
 
 logger = logging.getLogger(__name__)
 
-#: Its name in the folder of a run; it stays there, and says who had the lock last.
+#: Name of the lock in the folder of a run; the file stays there, and names its last holder.
 NAME = ".lock"
 
 

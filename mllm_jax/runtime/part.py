@@ -25,7 +25,7 @@ class Peers:
     count = 1
 
     def gather(self, name: str, value: Any) -> list[Any]:
-        """What every process says of `name`, in their order; all must ask in the same order.
+        """Every process's value for `name`, in their order; all must call in the same order.
 
         Args:
             value: JSON.
@@ -34,11 +34,11 @@ class Peers:
         return [value]
 
     def note(self, event: str, *, limited: bool = True) -> None:
-        """Note what this process does now; with `limited` it should not take long."""
+        """Note the present activity of this process; with `limited` it should not take long."""
 
     @contextmanager
     def doing(self, event: str, *, limited: bool) -> Iterator[None]:
-        """Note what this process does within the context; behind it, what it did before goes on."""
+        """Note an activity of this process within the context; then the earlier one continues."""
         yield
 
     def leave(self, code: int, reason: str = "") -> None:

@@ -49,8 +49,8 @@ class Together(Peers):
     """One of several processes.
 
     Attributes:
-        coordinator: where this process finds JAX's coordinator.
-        bind: where process 0 lets JAX's coordinator listen; on the others None.
+        coordinator: address at which this process finds JAX's coordinator.
+        bind: address at which JAX's coordinator listens on process 0; None on the others.
     """
 
     coordinator: Address
@@ -72,7 +72,7 @@ class Together(Peers):
         """Wait until all processes are there.
 
         Raises:
-            JoinError: they were not started alike, or the address cannot be used.
+            JoinError: the processes were not started alike, or the address cannot be used.
             PeerError: somebody did not come within `seconds`.
         """
         self._call(self._meet(seconds))
@@ -81,11 +81,13 @@ class Together(Peers):
     def gather(self, name: str, value: Any) -> list[Any]:
         """As `Peers.gather`; the watch ends the process if another one never comes."""
         with self.doing(f"waiting for the others ({name})", limited=True):
+            self._own.waiting = True
             return self._call(self._gather(name, value))
 
     def note(self, event: str, *, limited: bool = True) -> None:
         """As `Peers.note`."""
         self._own.event, self._own.since, self._own.limited = event, time.monotonic(), limited
+        self._own.waiting = False
 
     @contextmanager
     def doing(self, event: str, *, limited: bool) -> Iterator[None]:
@@ -140,12 +142,13 @@ class Together(Peers):
         while not self._leaving:
             now = time.monotonic()
             if now - self._own.heard > self._limits.silent / 2:
-                # This process was stopped itself; what it has not heard says nothing.
+                # This process was stopped itself; the silence of others means nothing.
                 for peer in self._peers.values():
                     peer.heard = now
             self._own.heard = now
             own = self._own
-            self._tell("beat", event=own.event, ago=now - own.since, limited=own.limited)
+            doing = {"limited": own.limited, "waiting": own.waiting}
+            self._tell("beat", event=own.event, ago=now - own.since, **doing)
             if why := self._fault(now):
                 await self._end(Exit.LOST_PEER, why)
             await asyncio.sleep(BEAT)
@@ -158,15 +161,16 @@ class Together(Peers):
         """Note a sign of life."""
         peer.heard = time.monotonic()
         peer.event, peer.limited = message["event"], message["limited"]
+        peer.waiting = message["waiting"]
         peer.since = peer.heard - message["ago"]
 
     def _part(self, peer: Peer, line: Line) -> None:
-        """Note last words; who said them waits until the connection is closed."""
+        """Note last words; their sender waits until the connection is closed."""
         peer.ended = True
         line.close()
 
     async def _gone(self, peer: Peer) -> None:
-        """A connection has ended; those of who has taken leave do."""
+        """A connection has ended, as it does after last words."""
         if not peer.ended:
             peer.ended = True
             last = peer.last(time.monotonic())
@@ -217,7 +221,7 @@ class Member(Together):
         self._spawn(self._listen())
 
     async def _connect(self, deadline: float, seconds: float) -> Line:
-        """To process 0, as soon as it listens."""
+        """A connection to process 0, as soon as it listens."""
         while True:
             try:
                 async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
@@ -263,8 +267,9 @@ class Member(Together):
         self._line.send(kind, **content)
 
     def _fault(self, now: float) -> str | None:
-        # Whether all stand still is for process 0 to say, who knows all.
-        return fault(self._peers.values(), now, replace(self._limits, stalled=None))
+        # Only process 0, which hears all, decides whether all stand still.
+        known = replace(self._limits, stalled=None, longest=None)
+        return fault(self._peers.values(), now, known)
 
 
 class First(Together):
@@ -397,7 +402,7 @@ class First(Together):
 
 
 def _hint(address: Address) -> str:
-    """What to say of an address that other machines may not reach."""
+    """A warning about an address that other machines may not reach."""
     if not address.is_own_name:
         return ""
     return (
@@ -407,7 +412,7 @@ def _hint(address: Address) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """In words; asyncio puts several errors into one."""
+    """An error in words; asyncio puts several errors into one."""
     if isinstance(error, TimeoutError):
         return "no answer"
     if error.errno is None or isinstance(error, socket.gaierror):

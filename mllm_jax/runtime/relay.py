@@ -43,7 +43,7 @@ class Relay:
         writer.close()
 
     async def _connect(self) -> tuple[StreamReader, StreamWriter]:
-        """To the target, as soon as it listens; the client has a deadline of its own."""
+        """A connection to the target, as soon as it listens; the client has its own deadline."""
         while True:
             try:
                 return await asyncio.open_connection(self._target.host, self._target.port)

@@ -1,4 +1,4 @@
-"""What an interrupted run says: what is saved, and the command that goes on from there."""
+"""Messages of an interrupted run: the saved step, and the command that continues from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def untouched(config: ExperimentConfig) -> str:
 
 
 def unsaved(config: ExperimentConfig) -> str:
-    """Once more, while what the first interruption asked for is not saved yet."""
+    """A second interruption, before the checkpoint of the first one is saved."""
     if not config.checkpoint.enabled:
         return saved(config, 0)
     return f" once more: steps since the newest checkpoint are lost; go on with\n  {again()}"
@@ -37,7 +37,7 @@ def saved(config: ExperimentConfig, step: int) -> str:
 
 
 def finished(config: ExperimentConfig, step: int) -> str:
-    """After the last step: what is left is made by the same command, which takes no step then."""
+    """After the last step: the same command makes the rest, without another step."""
     if not config.checkpoint.enabled:
         return ": training is complete, but nothing is saved, as checkpoint.enabled is false"
     left = "evaluate it" if config.evaluate.enabled else "write its summary"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from mllm_jax.runtime.collective import everywhere
@@ -25,7 +25,7 @@ class StopSignal:
 
     def requested(self) -> bool:
         """Whether any process was asked to stop; all processes must call this at the same step."""
-        return not everywhere(not self._asked.is_set())
+        return not everywhere("no signal has come", not self._asked.is_set())
 
     def listen(self) -> None:
         """Catch signals from now on; without effect after the first time."""
@@ -40,12 +40,7 @@ class StopSignal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._restore()
 
     def _ask(self, number: int, frame: FrameType | None) -> None:

@@ -24,7 +24,7 @@ def compiled_together(name: str, program: Any) -> Callable[..., Any]:
     All processes compare what they have traced, and one that differs is named.
 
     Args:
-        name: of the program, for messages.
+        name: name of the program, for messages.
 
     Raises:
         AgreementError: when called, the processes have traced different programs.
@@ -43,7 +43,7 @@ def compiled_together(name: str, program: Any) -> Callable[..., Any]:
 
 
 def _compile(name: str, program: Any, arguments: Any) -> None:
-    """Compile, as the call that follows would; JAX keeps what it finds here."""
+    """Compile as the following call would; JAX keeps the compiled program for it."""
     with peers().doing(f"tracing {name}", limited=False):
         lowered = program.lower(*arguments)
         digest = hashlib.sha256(lowered.as_text().encode()).hexdigest()[:12]

@@ -1,8 +1,8 @@
-"""What is known of the processes of a run, and which of them is at fault when it stands still."""
+"""The state of the processes of a run, and which of them is at fault when the run stands still."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -14,10 +14,13 @@ class Limits:
         silent: seconds without a sign of life: it is stopped, or its machine is gone.
         stalled: seconds without an event of any process, in what should not take long; None: no
             limit.
+        longest: seconds without an event of a process in what may take long, e.g. compiling; None:
+            no limit.
     """
 
     silent: float = 60.0
     stalled: float | None = 1800.0
+    longest: float | None = 43200.0
 
 
 LIMITS = Limits()
@@ -25,16 +28,17 @@ LIMITS = Limits()
 
 @dataclass
 class Peer:
-    """A process as another one knows it. Times are those of the clock of who keeps this.
+    """A process as another one knows it. Times are of the clock of the process that keeps this.
 
     Attributes:
-        index: its number.
-        host: its machine.
-        pid: its number there.
+        index: number of the process.
+        host: name of its machine.
+        pid: its process id there.
         heard: when it gave its last sign of life.
-        event: what it did last.
+        event: its last event.
         since: when it did that.
-        limited: whether what it does now should end within `Limits.stalled`.
+        limited: whether its present activity should end within `Limits.stalled`.
+        waiting: whether it does nothing now but wait for others.
         ended: whether it has taken its leave.
     """
 
@@ -45,21 +49,23 @@ class Peer:
     event: str = "start"
     since: float = 0.0
     limited: bool = False
+    waiting: bool = False
     ended: bool = False
 
     def __str__(self) -> str:
         return f"process {self.index} (host {self.host}, pid {self.pid})"
 
     def last(self, now: float) -> str:
-        """Its last event and when that was."""
+        """The last event of the process and its time."""
         return f"its last event: {self.event}, {now - self.since:.0f} s ago"
 
 
 def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
     """The process at fault and why, or None.
 
-    Who is silent is at fault. Where all are alive and none goes on, it is the one whose last event
-    is the oldest: the others wait for it.
+    Who is silent is at fault, and who takes longer than anything may. Where all are alive and none
+    goes on, it is the one whose last event is the oldest, of those that do not say themselves that
+    they wait: the others wait for it.
     """
     there = [peer for peer in peers if not peer.ended]
     silent = [peer for peer in there if now - peer.heard > limits.silent]
@@ -69,12 +75,32 @@ def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
             f"{worst} is stuck or gone: no sign of life for {now - worst.heard:.0f} s "
             f"(run.hang_seconds is {limits.silent:g}); {worst.last(now)}"
         )
-    if limits.stalled is None or not there or not all(peer.limited for peer in there):
+    return _endless(there, now, limits.longest) or _stalled(there, now, limits.stalled)
+
+
+def _endless(there: Sequence[Peer], now: float, longest: float | None) -> str | None:
+    """Who does for too long what may take long."""
+    busy = [peer for peer in there if not peer.limited]
+    if longest is None or not busy:
         return None
-    if now - max(peer.since for peer in there) <= limits.stalled:
+    worst = min(busy, key=lambda peer: peer.since)
+    if now - worst.since <= longest:
         return None
-    worst = min(there, key=lambda peer: peer.since)
+    return f"{worst} takes longer than {longest:g} s (run.phase_seconds); {worst.last(now)}"
+
+
+def _stalled(there: Sequence[Peer], now: float, stalled: float | None) -> str | None:
+    """Who stopped first, where nobody goes on with what should not take long."""
+    if stalled is None or not there or not all(peer.limited for peer in there):
+        return None
+    if now - max(peer.since for peer in there) <= stalled:
+        return None
+    working = [peer for peer in there if not peer.waiting]
+    if not working:
+        each = "; ".join(f"{peer}: {peer.last(now)}" for peer in there)
+        return f"all processes wait for each other since {stalled:g} s (run.stall_seconds): {each}"
+    worst = min(working, key=lambda peer: peer.since)
     return (
-        f"{worst} is stuck: no process goes on since {limits.stalled:g} s (run.stall_seconds), and "
+        f"{worst} is stuck: no process goes on since {stalled:g} s (run.stall_seconds), and "
         f"it is the one that stopped first; {worst.last(now)}"
     )

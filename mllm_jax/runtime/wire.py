@@ -11,17 +11,17 @@ from typing import Any
 
 Message = dict[str, Any]
 
-#: Bytes of the longest line: what a process tells of its configuration, times the processes.
+#: Bytes of the longest line: the facts of a process's configuration, times the processes.
 LONGEST = 2**28
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where something listens.
+    """An address that a process listens on.
 
     Attributes:
         host: name or number, the latter without brackets.
-        port: of TCP.
+        port: TCP port.
     """
 
     host: str
@@ -32,7 +32,7 @@ class Address:
         """`host:port`; a number of IPv6 stands in brackets.
 
         Raises:
-            ValueError: it is written in another way.
+            ValueError: the text is no such address.
         """
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
@@ -86,7 +86,7 @@ class Line:
         self._ended, self._finished = asyncio.Event(), False
 
     async def receive(self) -> Message | None:
-        """The next message; None once there is no other end, or what it says is no message."""
+        """The next message; None if the other end is gone or sends no valid message."""
         try:
             text = await self._reader.readline()
             message = json.loads(text) if text else None
@@ -98,15 +98,15 @@ class Line:
         return message
 
     def send(self, kind: str, **content: Any) -> None:
-        """Begin to send a message; to one who is gone, or behind last words, nothing is sent."""
+        """Begin to send a message, unless the other end is gone or last words were sent."""
         if not self._finished and not self._writer.is_closing():
             self._writer.write(json.dumps({"kind": kind, **content}).encode() + b"\n")
 
     async def finish(self) -> None:
         """Say that nothing more comes, and wait a second for the other end to close.
 
-        Who ends without that may lose its last words: its system resets connections on which
-        something has come that was not read. Somebody must be receiving meanwhile.
+        A process that ends without that may lose its last words: its system resets connections on
+        which unread data have arrived. A task must be receiving meanwhile.
         """
         if self._finished or self._writer.is_closing():
             return
@@ -119,5 +119,5 @@ class Line:
             return
 
     def close(self) -> None:
-        """Close, with what has been sent on its way."""
+        """Close; messages already written are still sent."""
         self._writer.close()

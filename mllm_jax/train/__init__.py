@@ -1,1 +1,1 @@
-"""The train step, the loop around it, and what a run keeps."""
+"""The train step, the loop around it, and the state of a run."""

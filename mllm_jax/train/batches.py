@@ -7,20 +7,20 @@ from typing import Any
 
 import jax
 
-from data.loading.loader import Step, StepLoader
+from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.step.batch import place
 
 
 def microbatches(
-    experiment: Experiment, loader: StepLoader, steps: int
-) -> Iterator[tuple[list[Step], list[Step] | None]]:
+    experiment: Experiment, loader: MicrobatchLoader, steps: int
+) -> Iterator[tuple[list[Microbatch], list[Microbatch] | None]]:
     """The microbatches of `steps` steps, with those of the next step if this one works ahead."""
 
-    def read() -> list[Step]:
+    def read() -> list[Microbatch]:
         return [next(loader) for _ in range(experiment.config.train.accumulate)]
 
-    following: list[Step] | None = None
+    following: list[Microbatch] | None = None
     for left in range(steps - 1, -1, -1):
         own = following or read()
         following = read() if experiment.step.program.ahead and left else None
@@ -30,11 +30,11 @@ def microbatches(
 def batch_of(
     experiment: Experiment,
     state: Any,
-    microbatches: list[Step],
-    following: list[Step] | None,
+    microbatches: list[Microbatch],
+    following: list[Microbatch] | None,
     carried: dict[str, jax.Array] | None,
 ) -> Any:
-    """The batch of a step on the devices; `carried` is what the step before has left."""
+    """The batch of a step on the devices; `carried` holds outputs of the step before for it."""
     own = [m.batch for m in microbatches]
     step = experiment.step
     # After the last step there is none: its work ahead is thrown away.

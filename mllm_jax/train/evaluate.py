@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import jax
@@ -42,7 +42,7 @@ from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import check_heldout_data, together
+from mllm_jax.train.feed import check_heldout_data, evaluate_with, together
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.step.batch import local_rows, place, whole
 from mllm_jax.train.step.program import batch_spec
@@ -56,11 +56,15 @@ logger = logging.getLogger(__name__)
 Decoding = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 
 
+class StoppedError(Exception):
+    """An evaluation that is not to go on."""
+
+
 class Evaluator:
     """The compiled programs of an experiment for its held-out samples.
 
     Args:
-        experiment: its section `evaluate` says what is measured, and of how many samples.
+        experiment: experiment whose section `evaluate` names the measurements and their samples.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -90,18 +94,23 @@ class Evaluator:
         self._convert = compiled_together("parameters for evaluation", convert)
         self._skipped: dict[str, Fault] = {}
         self._told: set[str] = set()
+        self._stopping: Callable[[], bool] = lambda: False
 
-    def __call__(self, params: Any) -> dict[str, Any]:
-        """What `evaluate` asks for.
+    def __call__(self, params: Any, stopping: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """The measurements that the section `evaluate` requests.
+
+        Args:
+            stopping: asked before every batch, on all processes alike, whether to go on no more.
 
         Returns:
             As `losses` and as `matches` return it, and `evaluate_skipped`, number of unusable
             samples by kind of fault.
 
         Raises:
+            StoppedError: `stopping` has held.
             RunError: no held-out sample can be used.
         """
-        self._skipped = {}
+        self._skipped, self._stopping = {}, stopping
         params, wanted = self.converted(params), self._config.evaluate
         result = self.losses(params) if wanted.loss else {}
         result |= self.matches(params) if wanted.exact_match else {}
@@ -140,7 +149,7 @@ class Evaluator:
         }
 
     def _miss(self, member: str, samples: int) -> None:
-        """Warn, once in a run, of a member of a mixture that has no loss."""
+        """Warn, once in a run, of members of a mixture without a loss."""
         own = [fault for name, fault in self._skipped.items() if name.startswith(f"{member}/")]
         few = f"evaluate.samples={self._config.evaluate.samples} leaves it no held-out sample"
         if member not in self._told:
@@ -157,7 +166,7 @@ class Evaluator:
         for examples in example_batches(
             self._source, self._processor, self._data, self._rows, indices
         ):
-            self._note(examples.skipped)
+            self._begin(examples.skipped)
             batch = place([examples.batch], self._step)
             total += [float(own) for own in self._sum_losses(params, batch)]
         return total
@@ -175,7 +184,7 @@ class Evaluator:
         right: Counter[str] = Counter()
         total: Counter[str] = Counter()
         for prompts in self.prompts():
-            self._note(prompts.skipped)
+            self._begin(prompts.skipped)
             tokens = self.decode(params, prompts)
             for slot in prompts.slots:
                 ids = tokens[slot.row, slot.start : slot.start + self._reserve]
@@ -190,8 +199,14 @@ class Evaluator:
             "evaluated": dict(sorted(total.items())),
         }
 
-    def _note(self, skipped: Sequence[Skip]) -> None:
-        """Warn of unusable samples; of each once in a run."""
+    def _begin(self, skipped: Sequence[Skip]) -> None:
+        """Go on with the next batch, if at all; warn of its unusable samples, once in a run.
+
+        Raises:
+            StoppedError: it is to stop.
+        """
+        if self._stopping():
+            raise StoppedError
         for name, fault in skipped:
             if name not in self._told:
                 logger.warning("skipped held-out sample %s: %s", name, fault)
@@ -242,11 +257,12 @@ class Evaluator:
         return self._config.evaluate.max_new_tokens
 
     def _summed(self, params: Any, batch: Any) -> tuple[jax.Array, jax.Array]:
-        """Sum of the losses of one batch, and of its weights."""
+        """Sum of the losses of one batch, without auxiliary ones, and of its weights."""
         batch = jax.tree.map(lambda leaf: leaf[0], batch)
         view = self._towers.decoder.view
         weights = psum(jnp.sum(batch["decoder"]["loss_weight"]), view.batch)
-        return self._towers.loss(params, batch), weights
+        loss, _ = self._towers.loss(params, batch)
+        return loss, weights
 
     def _generate(self, params: Any, batch: Any) -> jax.Array:
         """Token ids of one batch `[1, rows, tokens]` with the answers filled in."""
@@ -259,7 +275,7 @@ class Evaluator:
         def step(carry: Decoding) -> Decoding:
             i, tokens, alive, _ = carry
             rows = batch["decoder"] | {"tokens": tokens}
-            hidden = multimodal.decode_hidden(decoder, rows, media, model, view)
+            hidden, _ = multimodal.decode_hidden(decoder, rows, media, model, view)
             best = _shift(multimodal.greedy_tokens(decoder, hidden, model, view))
             tokens = jnp.where(order == i, best, tokens)
             # An answer lives on at its next position unless the token just written ends it.
@@ -292,7 +308,8 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
 
     Raises:
         RunError: the run has no checkpoint.
-        CheckpointError: it cannot be read.
+        CheckpointError: the checkpoint cannot be read.
+        DataError: its tokenizer or processor was another one, and `data.accept_changes` is not set.
         DataError, SampleError, AgreementError: as `check_heldout_data`.
     """
     folder = config.run.path / "checkpoints"
@@ -306,7 +323,9 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     regrouping = experiment.step.form.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
     try:
-        restored = checkpoints.restore(experiment.step.abstract)
+        restored = checkpoints.restore(
+            experiment.step.abstract, accept=lambda found: evaluate_with(config, found.progress)
+        )
     finally:
         checkpoints.close()
     if restored is None:

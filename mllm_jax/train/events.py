@@ -1,12 +1,14 @@
-"""What the training loop tells, as it happens, to whoever listens.
+"""Events of the training loop, which it sends to listeners.
 
 For every step, in this order; `ahead` is how many steps may run while a later one is dispatched::
 
     Reading n -> Read n -> Placed n -> Done n - ahead -> Dispatched n -> Taken n
       then, where it is due:  Saving n -> Saved n,  Evaluating n -> Evaluated n
 
-An event that ends something has its `seconds`, in which this process did nothing else. Listeners
-are called by the loop itself, in the order of their list, and should return soon.
+Before a step that is reported, saved or evaluated is Taken, the loop waits for all that run:
+``... -> Dispatched n -> Done n -> Taken n``. An event that ends something has its `seconds`, in
+which this process did nothing else. Listeners are called by the loop itself, in the order of their
+list, and should return soon.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
-from data.loading.loader import Step
+from data.loading.loader import Microbatch
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens in the loop.
+    """An event of the loop.
 
     Attributes:
         step: number of the step that it belongs to, from 1.
@@ -32,10 +34,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Timed(Event):
-    """Something that is over.
+    """The end of something that took time.
 
     Attributes:
-        seconds: that this process has spent on it.
+        seconds: seconds that this process has spent on it.
     """
 
     seconds: float
@@ -50,10 +52,10 @@ class Read(Timed):
     """The loader has given the batch of the step.
 
     Attributes:
-        microbatches: of the step, with the rows of this process.
+        microbatches: microbatches of the step, with the rows of this process.
     """
 
-    microbatches: Sequence[Step]
+    microbatches: Sequence[Microbatch]
 
 
 class Placed(Timed):
@@ -74,21 +76,27 @@ class Taken(Timed):
 
     Attributes:
         seconds: since the step before was taken, evaluations left out.
-        microbatches: of the step, with the rows of this process.
-        scalars: the step's results: `loss`, `grad_norm`, `targets`; they may be on the devices.
-        learning_rate: of the step.
+        microbatches: microbatches of the step, with the rows of this process.
+        scalars: the step's results: `loss`, `grad_norm`, `targets`, and `aux`, the auxiliary losses
+            by name; they may be on the devices.
+        learning_rate: learning rate of the step.
         skipped: samples refused so far in the run.
     """
 
-    microbatches: Sequence[Step]
-    scalars: Mapping[str, SupportsFloat]
+    microbatches: Sequence[Microbatch]
+    scalars: Mapping[str, Any]
     learning_rate: float
     skipped: int = 0
 
     @property
     def loss(self) -> SupportsFloat:
-        """Mean loss of the step's target tokens; whoever takes its value waits for the step."""
+        """Loss of the step, see `StepRecord`; whoever takes its value waits for the step."""
         return self.scalars["loss"]
+
+    @property
+    def aux(self) -> Mapping[str, SupportsFloat]:
+        """Auxiliary losses, see `StepRecord`; whoever takes a value waits for the step."""
+        return self.scalars["aux"]
 
     @property
     def gradient_norm(self) -> SupportsFloat:
@@ -101,7 +109,7 @@ class Saving(Event):
 
 
 class Saved(Timed):
-    """The state is copied, files are written behind; of the last save, they are on disk."""
+    """The state is copied, files are written in the background; those of the last save are done."""
 
 
 class Evaluating(Event):
@@ -113,7 +121,7 @@ class Evaluated(Timed):
     """Held-out samples have been evaluated.
 
     Attributes:
-        result: as of `Evaluator`.
+        result: result as of `Evaluator`.
     """
 
     result: Mapping[str, Any]
@@ -123,21 +131,21 @@ Listener = Callable[[Event], None]
 
 
 def nobody(event: Event) -> None:
-    """Listens to nothing."""
+    """A listener that ignores all events."""
     del event
 
 
 class Stopwatch:
-    """Measures from when it is made."""
+    """Measures time from its creation."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
 
     @property
     def seconds(self) -> float:
-        """What has passed, but for what is left out."""
+        """Seconds since the start, without those that are left out."""
         return time.perf_counter() - self._began
 
     def leave_out(self, seconds: float) -> None:
-        """Do not count as many of those that have passed."""
+        """Leave `seconds` out of the measured time."""
         self._began += seconds

@@ -27,7 +27,7 @@ class Experiment:
     """A configuration with its grid, mesh, processor and compiled programs.
 
     Attributes:
-        shapes: of microbatches that the step has been compiled for, by resource.
+        shapes: shapes of microbatches, by resource, that the step has been compiled for.
     """
 
     config: ExperimentConfig
@@ -59,7 +59,7 @@ class Experiment:
         return build_step(self.config.model, plans, devices=self.mesh)
 
     def observed(self, observe: Observer) -> TrainStep:
-        """The train step of a pipeline that tells `observe` what the devices do."""
+        """The train step of a pipeline that calls `observe` at the start and end of bundles."""
         return with_plan(self.step, observe=observe)
 
     def state_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""The loader of an experiment: what the data pipeline must know of the training that it feeds."""
+"""The loader of an experiment, with the facts of the training that batches are planned for."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import jax
-import numpy as np
-from jax.experimental import multihost_utils
 
 from data.config import DataConfig
 from data.loading.evaluation import check_heldout, heldout_indices
-from data.loading.identity import Identities, check_same_data, identities, processing
-from data.loading.loader import Loader, StepLoader
+from data.loading.identity import (
+    Identities,
+    check_same_data,
+    check_same_processing,
+    identities,
+    processing,
+)
+from data.loading.loader import Loader, MicrobatchLoader
 from data.loading.on_read import ReadingLoader
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import make_capacity
@@ -41,7 +45,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def open_loader(experiment: Experiment, state: LoaderState) -> StepLoader:
+def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     """The training batches of this process from `state` on; close it.
 
     Raises:
@@ -96,7 +100,7 @@ def check_heldout_data(config: ExperimentConfig, processor: Processor) -> None:
     """See that the samples of an evaluation can be used, and that all processes have the same.
 
     Raises:
-        DataError: none can. SampleError: one cannot, with `data.on_error: raise`.
+        DataError: no sample can be used. SampleError: one cannot, with `data.on_error: raise`.
         AgreementError: the processes have others, or another tokenizer.
     """
     source = together(lambda: make_source(config.data, "heldout"))
@@ -131,8 +135,18 @@ def go_on_with(config: ExperimentConfig, progress: Progress, sources: Identities
     progress.sources = sources
 
 
+def evaluate_with(config: ExperimentConfig, progress: Progress) -> None:
+    """See that a checkpoint is evaluated with the tokenizer or processor that it was trained with.
+
+    Raises:
+        DataError: it is another, and `data.accept_changes` does not allow that.
+    """
+    for change in together(lambda: check_same_processing(progress.sources, config.data)):
+        logger.warning("evaluating with another one: %s", change)
+
+
 def consumer(experiment: Experiment) -> Consumer:
-    """What plans of batches must know of `experiment`."""
+    """The training of `experiment`, for the planning of batches."""
     config = experiment.config
     return Consumer(
         tower_works(config.model),
@@ -163,17 +177,17 @@ def shared_lengths(config: ExperimentConfig, processor: Processor, source: Sourc
 
 
 def together(action: Callable[[], T]) -> T:
-    """What `action` gives, on every process; an error on one of them ends all.
+    """The result of `action` on every process; an error on one of them ends all.
 
     Raises:
-        DataError: it failed here or elsewhere. SampleError: it failed here.
+        DataError: the action failed here or elsewhere. SampleError: it failed here.
     """
     error: DataError | SampleError | None = None
     try:
         result = action()
     except (DataError, SampleError) as failed:
         error = failed
-    if not everywhere(error is None):
+    if not everywhere("data can be read", error is None):
         raise error or DataError("another process cannot read the data; see its message")
     return result
 
@@ -182,9 +196,9 @@ def check_same(table: LengthTable) -> None:
     """See that all processes plan from the same lengths.
 
     Raises:
-        DataError: they do not.
+        DataError: the lengths differ.
     """
-    digests = multihost_utils.process_allgather(np.array(table.digest)).tolist()
+    digests = peers().gather("lengths of the samples", table.digest)
     for process, digest in enumerate(digests):
         if digest != digests[0]:
             raise DataError(

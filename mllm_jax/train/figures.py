@@ -1,4 +1,4 @@
-"""The figures of a run, from what the loop tells."""
+"""The figures of a run, from the events of the loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from data.loading.loader import Step
+from data.loading.loader import Microbatch
 from mllm_jax.config.lower import lower
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
@@ -29,12 +29,12 @@ class Recording:
         self._spent: defaultdict[type[Event], float] = defaultdict(float)
 
     def __call__(self, event: Event) -> None:
-        """Note what an event has taken."""
+        """Note the seconds of an event."""
         if isinstance(event, Timed):
             self._spent[type(event)] += event.seconds
 
     def record(self, taken: Taken) -> StepRecord:
-        """Of the step that has been taken last, with what was heard since the one before."""
+        """The record of the last step, with the events since the step before."""
         config, spent = self._experiment.config, self._spent
         self._spent = defaultdict(float)
         frozen, microbatches = config.train.freeze, taken.microbatches
@@ -53,6 +53,7 @@ class Recording:
             flops=sum(model_flops(config.model, own.lengths, frozen) for own in stats),
             head_flops=model_flops(config.model, {}, frozen, targets=1),
             targets=taken.scalars["targets"],
+            aux=taken.aux,
             skips=self._experiment.step.skips,
             skipped=taken.skipped,
             loads=_loads(self._experiment, microbatches),
@@ -65,9 +66,14 @@ class Figures:
     """Listens: log line, `metrics.jsonl`, TensorBoard, and what progress and summary say of them.
 
     Args:
-        progress: of the run; its `loss` and `figures` are kept here.
-        metrics: where figures go.
+        progress: progress of the run, whose `loss` and `figures` are updated.
+        metrics: receiver of the figures.
+
+    Attributes:
+        record: record of the step that was taken last.
     """
+
+    record: StepRecord
 
     def __init__(self, experiment: Experiment, progress: Progress, metrics: Metrics) -> None:
         config, self._progress, self._metrics = experiment.config, progress, metrics
@@ -93,7 +99,8 @@ class Figures:
                 self._recording(event)
 
     def _take(self, taken: Taken) -> None:
-        report = self._meter.add(self._recording.record(taken))
+        self.record = self._recording.record(taken)
+        report = self._meter.add(self.record)
         if report:
             self._metrics.write(report)
             self._waiting(report)
@@ -103,7 +110,7 @@ class Figures:
         """The content of `summary.json`.
 
         Args:
-            result: of the evaluation after the last step.
+            result: result of the evaluation after the last step.
         """
         progress = self._progress
         return {
@@ -119,7 +126,7 @@ class Figures:
 
 
 def pipeline_figures(experiment: Experiment) -> dict[str, float]:
-    """What the schedule of the pipeline predicts; nothing without one.
+    """Predictions of the pipeline's schedule; empty without a pipeline.
 
     Returns:
         `bubble_share`, the share of the devices' time that is idle; `encoder_hidden`, the share of
@@ -143,15 +150,15 @@ def _summed(counts: Sequence[Mapping[str, int]]) -> Counter[str]:
     return total
 
 
-def _moved_bytes(model: ModelConfig, microbatch: Step) -> float:
+def _moved_bytes(model: ModelConfig, microbatch: Microbatch) -> float:
     """Of encoder outputs that go to another host and of their gradients that come back, and of
     samples that one host has read for another."""
     outputs = sum(microbatch.stats.crossing.values())
-    width = model.decoder.d_model * compute_dtype(model).itemsize
+    width = model.decoder.d_model * (1 + model.layer_inputs) * compute_dtype(model).itemsize
     return 2 * outputs * width + microbatch.stats.sent
 
 
-def _loads(experiment: Experiment, microbatches: Sequence[Step]) -> dict[str, PhaseLoad]:
+def _loads(experiment: Experiment, microbatches: Sequence[Microbatch]) -> dict[str, PhaseLoad]:
     """Work of the ranks that each phase is dealt over, microbatch by microbatch."""
     loads: dict[str, PhaseLoad] = {}
     for name, view in experiment.step.program.views.items():

@@ -36,11 +36,11 @@ _DECAY = 0.98
 
 
 class Figures(Protocol):
-    """Of one step; whoever takes the value of loss or norm waits for the step."""
+    """Results of one step; reading the value of loss or norm waits for the step."""
 
     @property
     def step(self) -> int:
-        """Its number, from 1."""
+        """Number of the step, from 1."""
 
     @property
     def loss(self) -> SupportsFloat:
@@ -60,8 +60,8 @@ class Guard:
 
     Args:
         config: section `train.guard`.
-        progress: of the run; its `usual_loss` and `skipped_updates` are kept here.
-        advice: what to do about a run that has diverged, given its newest sane step.
+        progress: progress of the run, whose `usual_loss` and `skipped_updates` are updated.
+        advice: text of advice for a run that has diverged, given its newest sane step.
 
     Attributes:
         sane: newest step whose loss was finite and not doubtful; 0 before the first.
@@ -98,7 +98,7 @@ class Guard:
         """See that a state may be saved.
 
         Raises:
-            DivergedError: it holds numbers that are not finite.
+            DivergedError: the state holds numbers that are not finite.
         """
         bad = not_finite(state)
         if bad:
@@ -128,7 +128,7 @@ class Guard:
         )
 
     def _compare(self, step: int, loss: float) -> None:
-        """With the usual loss, which a spike does not change."""
+        """Compare a loss with the usual one, which a spike does not change."""
         usual = self._progress.usual_loss
         limit, spike = (math.inf if usual is None else usual), self._config.spike
         if spike is not None and loss > spike * limit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from mllm_jax.train.events import Evaluating, Event, Listener, Placed, Read, Rea
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.figures import Figures
 from mllm_jax.train.notices import Notices
+from mllm_jax.train.profile import Profile
+from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.recorder import own_name
 from mllm_jax.train.records.sinks import Metrics, write_summary
 from mllm_jax.train.records.skips import LIST
@@ -39,14 +41,19 @@ class Listeners:
         for listener in self._all:
             listener(event)
 
+    @property
+    def record(self) -> StepRecord:
+        """Figures of the step that was taken last."""
+        return self._figures.record
+
     def finish(self, folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
         """Write `summary.json`, on process 0, and return its content.
 
         Args:
-            result: of the evaluation after the last step.
+            result: result of the evaluation after the last step.
 
         Raises:
-            RunError: it cannot be written.
+            RunError: `summary.json` cannot be written.
         """
         summary, path = self._figures.summary(result), folder / "summary.json"
         if is_primary():
@@ -60,7 +67,7 @@ class Listeners:
 
 @contextmanager
 def listeners(experiment: Experiment, progress: Progress, console: Console) -> Iterator[Listeners]:
-    """Those of a run that goes on after `progress.step`; they close what they have opened."""
+    """The listeners of a run that continues after `progress.step`; they close their files."""
     config = experiment.config
     folder = config.run.path
     progress.skipped.listed_in(folder / f"{own_name(LIST)}.jsonl", progress.step)
@@ -70,18 +77,20 @@ def listeners(experiment: Experiment, progress: Progress, console: Console) -> I
         if isinstance(event, Read):
             notices(event.microbatches)
 
-    with Metrics.open(
+    opened = Metrics.open(
         folder,
         console,
         tensorboard=config.run.tensorboard,
         primary=is_primary(),
         resumed_step=progress.step,
-    ) as metrics:
-        yield Listeners(console, Figures(experiment, progress, metrics), [tell_peers, notice])
+    )
+    with opened as metrics, closing(Profile(config.run, progress)) as profile:
+        others: list[Listener] = [tell_peers, notice, profile]
+        yield Listeners(console, Figures(experiment, progress, metrics), others)
 
 
 def tell_peers(event: Event) -> None:
-    """Tell the other processes what this one does."""
+    """Tells the other processes the activity of this one."""
     match event:
         case Reading():
             peers().note(f"waiting for the data of step {event.step}")

@@ -1,32 +1,31 @@
 """The training loop: restore, then load, step, tell, save, evaluate.
 
-It tells what happens as events (`events.py`); metrics, log line and what the other processes
-are told are made of them by listeners (`listeners.py`), which it does not know.
+The loop sends events (`events.py`); listeners (`listeners.py`), which it does not know, turn them
+into metrics, log lines and messages to the other processes. `train` runs it to
+its end, `training` gives its steps one by one.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 from rich.console import Console
 
 from data.loading.identity import Identities
-from data.loading.loader import Step
+from data.loading.loader import Microbatch
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import prepare_folder
+from mllm_jax.runtime.folder import check_room
 from mllm_jax.runtime.interrupt import stands
-from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.standing import finished, saved, unsaved
 from mllm_jax.runtime.stop import StopSignal
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.batches import batch_of, microbatches
-from mllm_jax.train.evaluate import Evaluator
+from mllm_jax.train.evaluate import Evaluator, StoppedError
 from mllm_jax.train.events import (
     Dispatched,
     Done,
@@ -45,13 +44,45 @@ from mllm_jax.train.events import (
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_sources, open_loader
 from mllm_jax.train.guard import Guard
-from mllm_jax.train.listeners import listeners
+from mllm_jax.train.listeners import Listeners, listeners
+from mllm_jax.train.profile import STEP, phase
+from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.saves import Saves
-from mllm_jax.train.start import announce, restore_or_init
+from mllm_jax.train.start import announce, claimed, restore_or_init
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.traced import traced
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """A step that has been taken, with all that was due after it.
+
+    Attributes:
+        record: figures of the step.
+        state: `params`, `optimizer` and `step` after it, on the devices; the next step takes their
+            memory, so whoever wants to keep of them copies it.
+        evaluation: of held-out samples, as `Evaluator` returns it; None where none was due.
+    """
+
+    record: StepRecord
+    state: Any
+    evaluation: dict[str, Any] | None = None
+
+    @property
+    def step(self) -> int:
+        """Its number, from 1."""
+        return self.record.step
+
+    @property
+    def loss(self) -> float:
+        """Mean loss of its target tokens; waits for the step."""
+        return float(self.record.loss)
+
+
+#: Gives the steps of a run one by one, and the content of `summary.json` at its end.
+Training = Generator[StepResult, None, dict[str, Any]]
 
 
 def train(
@@ -60,7 +91,7 @@ def train(
     """Train to `train.steps`, or go on where the run of this name stopped; then evaluate.
 
     Args:
-        from_step: of the checkpoint to go on from; newer ones are set aside. None: the newest.
+        from_step: step of the checkpoint to continue from; newer ones are set aside. None: newest.
 
     Returns:
         The content of `summary.json`.
@@ -76,20 +107,45 @@ def train(
         LockedError: another run has the folder.
         AgreementError: the processes of the run differ.
     """
-    sources = check_sources(config)
-    experiment = Experiment.build(config)
-    kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
-    prepare_folder(config.run.path, kept * experiment.state_bytes())
-    with locked(config.run.path) if is_primary() else nullcontext():
-        peers().gather("the run's folder is locked", None)
-        return _train(experiment, console, sources, from_step)
+    with claimed(config.run.path):
+        sources = check_sources(config)
+        return _ended(_training(Experiment.build(config), console, sources, from_step))
 
 
-def _train(
-    experiment: Experiment, console: Console, sources: Identities, from_step: int | None
-) -> dict[str, Any]:
-    """`train` in a folder that no other run writes to."""
+def training(experiment: Experiment, console: Console, from_step: int | None = None) -> Training:
+    """What `train` does, step by step: whoever takes no more steps leaves the run as it is then.
+
+    Steps behind the newest checkpoint are lost if the run is left. While steps are taken, SIGINT
+    and SIGTERM ask for a checkpoint behind the running one, in the main thread.
+
+    Args:
+        from_step: as of `train`.
+
+    Raises:
+        Exception: as of `train`.
+    """
     config = experiment.config
+    with claimed(config.run.path):
+        return (yield from _training(experiment, console, check_sources(config), from_step))
+
+
+def _ended(run: Training) -> dict[str, Any]:
+    """Take all steps of a run; what it returns."""
+    while True:
+        try:
+            next(run)
+        except StopIteration as end:
+            summary: dict[str, Any] = end.value
+            return summary
+
+
+def _training(
+    experiment: Experiment, console: Console, sources: Identities, from_step: int | None
+) -> Training:
+    """`training` in a folder that no other run writes to."""
+    config = experiment.config
+    kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
+    check_room(config.run.path, kept * experiment.state_bytes())
     announce(experiment, console)
     checkpoints = Checkpoints(
         config.run.path / "checkpoints", config.checkpoint, experiment.step.form.regrouping
@@ -98,7 +154,7 @@ def _train(
         peers().note("restoring or making the state", limited=False)
         state, progress = restore_or_init(experiment, checkpoints, console, sources, from_step)
         with listeners(experiment, progress, console) as tell:
-            result = _run(experiment, state, progress, checkpoints, tell)
+            result = yield from _run(experiment, state, progress, checkpoints, tell)
     finally:
         checkpoints.close()
     return tell.finish(config.run.path, result)
@@ -109,43 +165,163 @@ def _run(
     state: Any,
     progress: Progress,
     checkpoints: Checkpoints,
-    tell: Listener,
-) -> dict[str, Any]:
+    tell: Listeners,
+) -> Training:
     """All steps that are left, with what happens between them; what the evaluation has given."""
     config = experiment.config
-    evaluator = Evaluator(experiment) if config.evaluate.enabled else None
-    saves = Saves(checkpoints, config, progress)
-    guard = Guard(config.train.guard, progress, saves.advice)
+    between = _Between.made(experiment, progress, checkpoints, tell)
+    due, result = between.due, None
     with StopSignal() as stop:
-        for state, taken in steps(experiment, state, progress, tell):  # noqa: B020 - the old is donated
+        for state, taken in steps(experiment, state, progress, tell, due.anything):  # noqa: B020 - the old is donated
             stop.listen()
-            stands(unsaved(config))
-            guard.watch(taken)
-            tell(taken)
-            last = progress.step == config.train.steps
-            reporting = last or progress.step % config.run.log_every == 0
-            # Processes agree on stopping by a gather, which must not be part of every step.
-            stopping = (jax.process_count() == 1 or reporting) and stop.requested()
-            saving = stopping or last or progress.step % config.checkpoint.every == 0
-            if reporting or saving:
-                guard.settle()
-            if saving and config.checkpoint.enabled:
-                _save(saves, guard, state, progress, tell, last=stopping or last)
-            if stopping and not last:
-                stands(saved(config, progress.step))
-                raise KeyboardInterrupt
-            every = config.evaluate.every
-            if evaluator and every and not last and progress.step % every == 0:
-                _evaluate(evaluator, state, progress, tell)
-        stopping = evaluator is not None and stop.requested()
+            result = between.after(state, taken, stop)
+            if not due.last(taken.step):
+                elsewhere = Stopwatch()
+                yield result
+                progress.paused += elsewhere.seconds
+        stopping = config.evaluate.enabled and stop.requested()
     stands(finished(config, progress.step))
     if stopping:
         raise KeyboardInterrupt
-    return _evaluate(evaluator, state, progress, tell) if evaluator else {}
+    found = between.evaluate(state) or {}
+    if result:
+        yield replace(result, evaluation=found or None)
+    return found
+
+
+@dataclass(frozen=True)
+class _Between:
+    """What happens between the steps of a run."""
+
+    config: ExperimentConfig
+    progress: Progress
+    tell: Listeners
+    saves: Saves
+    guard: Guard
+    evaluator: Evaluator | None
+
+    @classmethod
+    def made(
+        cls,
+        experiment: Experiment,
+        progress: Progress,
+        checkpoints: Checkpoints,
+        tell: Listeners,
+    ) -> _Between:
+        """Of an experiment that has made `progress`."""
+        config = experiment.config
+        evaluator = Evaluator(experiment) if config.evaluate.enabled else None
+        saves = Saves(checkpoints, config, progress)
+        guard = Guard(config.train.guard, progress, saves.advice)
+        return cls(config, progress, tell, saves, guard, evaluator)
+
+    @property
+    def due(self) -> Due:
+        """After which step there is what."""
+        return Due(self.config)
+
+    def after(self, state: Any, taken: Taken, stop: StopSignal) -> StepResult:
+        """All that is due after a step.
+
+        Raises:
+            KeyboardInterrupt: a signal came, and the state is saved; after the last step, not yet.
+        """
+        due, step = self.due, taken.step
+        stands(unsaved(self.config))
+        self.guard.watch(taken)
+        self.tell(taken)
+        # Processes agree on stopping by a gather, which must not be part of every step.
+        stopping = (peers().count == 1 or due.report(step)) and stop.requested()
+        if stopping or due.report(step) or due.save(step):
+            self.guard.settle()
+        if stopping or due.save(step):
+            self.save(state, last=stopping or due.last(step))
+        evaluation = None
+        if due.evaluate(step) and not stopping:
+            evaluation = self.evaluate(state, stop.requested)
+            stopping = stop.requested()
+            if stopping:
+                self.guard.settle()
+                self.save(state, last=True)
+        if stopping and not due.last(step):
+            stands(saved(self.config, step))
+            raise KeyboardInterrupt
+        return StepResult(self.tell.record, state, evaluation)
+
+    def save(self, state: Any, *, last: bool) -> None:
+        """Save a state that may be saved, if checkpoints are made; with `last`, until it is."""
+        if not self.config.checkpoint.enabled:
+            return
+        step = self.progress.step
+        self.tell(Saving(step))
+        with phase("save") as saving:
+            self.guard.check_state(step, state)
+            self.saves.save(state, self.progress, self.guard.sane, last=last)
+        self.tell(Saved(step, saving.seconds))
+
+    def evaluate(
+        self, state: Any, stopping: Callable[[], bool] = lambda: False
+    ) -> dict[str, Any] | None:
+        """What held-out samples give; None if nothing is to be evaluated, or `stopping` holds."""
+        if self.evaluator is None:
+            return None
+        step = self.progress.step
+        self.tell(Evaluating(step))
+        with phase("evaluate") as evaluating:
+            try:
+                result = self.evaluator(state["params"], stopping)
+            except StoppedError:
+                return None
+        self.progress.paused += evaluating.seconds
+        self.tell(Evaluated(step, evaluating.seconds, result))
+        return result
+
+
+@dataclass(frozen=True)
+class Due:
+    """What is due after which step of a run.
+
+    Attributes:
+        config: that says so.
+    """
+
+    config: ExperimentConfig
+
+    def last(self, step: int) -> bool:
+        """The end of the run, before the evaluation."""
+        return step == self.config.train.steps
+
+    def report(self, step: int) -> bool:
+        """A log line."""
+        return self.last(step) or step % self.config.run.log_every == 0
+
+    def save(self, step: int) -> bool:
+        """A checkpoint."""
+        return self.last(step) or step % self.config.checkpoint.every == 0
+
+    def evaluate(self, step: int) -> bool:
+        """An evaluation that is not the last."""
+        wanted = self.config.evaluate
+        every = wanted.every if wanted.enabled else None
+        return every is not None and not self.last(step) and step % every == 0
+
+    def anything(self, step: int) -> bool:
+        """Something that needs what the step has computed."""
+        return self.report(step) or self.save(step) or self.evaluate(step)
+
+
+def nothing(step: int) -> bool:
+    """No step is waited for but by the one behind."""
+    del step
+    return False
 
 
 def steps(
-    experiment: Experiment, state: Any, progress: Progress, tell: Listener = nobody
+    experiment: Experiment,
+    state: Any,
+    progress: Progress,
+    tell: Listener = nobody,
+    awaited: Callable[[int], bool] = nothing,
 ) -> Iterator[tuple[Any, Taken]]:
     """Take the steps that are left; yields the new state and what was taken.
 
@@ -154,77 +330,59 @@ def steps(
 
     Args:
         tell: is told of all events but those that are yielded.
+        awaited: whether a step's own loss is waited for, too, before it is yielded.
     """
     config = experiment.config
     schedule = learning_rate(config.train)
     # Emulated devices share the host's threads: more than one step at a time could starve.
     ahead = 1 if config.parallel.platform == "cpu" else 2
     running: deque[tuple[int, jax.Array]] = deque()
-    take = compiled_together("the train step", experiment.step.step)
+    take = compiled_together("the train step", experiment.step.update)
     with open_loader(experiment, progress.loader) as loader:
-        since = Stopwatch()
+        since, paused = Stopwatch(), progress.paused
         carried: dict[str, jax.Array] | None = None
         read = microbatches(experiment, loader, config.train.steps - progress.step)
         while progress.step < config.train.steps:
             number = progress.step + 1
             tell(Reading(number))
-            reading = Stopwatch()
-            own, following = next(read)
-            tell(Read(number, reading.seconds, own))
-            placing = Stopwatch()
-            batch = batch_of(experiment, state, own, following, carried)
-            tell(Placed(number, placing.seconds))
-            while len(running) >= ahead:
-                tell(_done(*running.popleft()))
-            dispatching = Stopwatch()
-            if number == config.run.trace_step:
-                state, scalars = traced(experiment, state, batch, number)
-            else:
-                state, scalars = take(state, batch)
-            tell(Dispatched(number, dispatching.seconds))
-            running.append((number, scalars["loss"]))
+            with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
+                with phase("read") as reading:
+                    own, following = next(read)
+                tell(Read(number, reading.seconds, own))
+                with phase("place") as placing:
+                    batch = batch_of(experiment, state, own, following, carried)
+                tell(Placed(number, placing.seconds))
+                while len(running) >= ahead:
+                    tell(_done(*running.popleft()))
+                with phase("dispatch") as dispatching:
+                    if number == config.run.trace_step:
+                        state, scalars = traced(experiment, state, batch, number)
+                    else:
+                        state, scalars = take(state, batch)
+                tell(Dispatched(number, dispatching.seconds))
+                running.append((number, scalars["loss"]))
+                while running and awaited(number):
+                    tell(_done(*running.popleft()))
             carried = scalars["carried"]
+            since.leave_out(progress.paused - paused)
+            paused = progress.paused
             seconds, since = since.seconds, Stopwatch()
             _advance(progress, own, seconds)
             rate = float(schedule(progress.step - 1 - progress.skipped_updates))
-            paused = progress.paused
             yield state, Taken(number, seconds, own, scalars, rate, len(progress.skipped.kinds))
-            since.leave_out(progress.paused - paused)
     while running:
         tell(_done(*running.popleft()))
 
 
 def _done(number: int, loss: jax.Array) -> Done:
     """Wait for a step."""
-    waiting = Stopwatch()
-    loss.block_until_ready()
+    with phase("wait") as waiting:
+        loss.block_until_ready()
     return Done(number, waiting.seconds)
 
 
-def _advance(progress: Progress, microbatches: Sequence[Step], seconds: float) -> None:
+def _advance(progress: Progress, microbatches: Sequence[Microbatch], seconds: float) -> None:
     progress.step += 1
     progress.loader = microbatches[-1].state
     progress.seconds += seconds
     progress.skipped.note(progress.step, (skip for m in microbatches for skip in m.skipped))
-
-
-def _save(
-    saves: Saves, guard: Guard, state: Any, progress: Progress, tell: Listener, *, last: bool
-) -> None:
-    """Save a state that may be saved; with `last`, until it is."""
-    tell(Saving(progress.step))
-    saving = Stopwatch()
-    guard.check_state(progress.step, state)
-    saves.save(state, progress, guard.sane, last=last)
-    tell(Saved(progress.step, saving.seconds))
-
-
-def _evaluate(
-    evaluator: Evaluator, state: Any, progress: Progress, tell: Listener
-) -> dict[str, Any]:
-    tell(Evaluating(progress.step))
-    evaluating = Stopwatch()
-    result = evaluator(state["params"])
-    tell(Evaluated(progress.step, evaluating.seconds, result))
-    progress.paused += evaluating.seconds
-    return result

@@ -1,4 +1,4 @@
-"""What a run tells of its batches, once, on process 0: what makes steps slow or small."""
+"""Notices of a run about its batches, each once, on process 0: reasons for slow or small steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from data.config import DataConfig
-from data.loading.loader import Step
+from data.loading.loader import Microbatch
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.records.metrics import Report
@@ -25,11 +25,11 @@ WAITING = 0.1
 
 
 class Waiting:
-    """Tells once, on process 0, that steps wait for data, and what helps.
+    """Says once, on process 0, that steps wait for data, and gives advice.
 
     Args:
         data: the pipeline's configuration.
-        cores: of this machine.
+        cores: number of cores of this machine.
     """
 
     def __init__(self, data: DataConfig, cores: int | None = None) -> None:
@@ -75,8 +75,8 @@ class Notices:
     experiment: Experiment
     told: set[tuple[str, str]] = field(default_factory=set)
 
-    def __call__(self, microbatches: Sequence[Step]) -> None:
-        """Tell what is new of a step."""
+    def __call__(self, microbatches: Sequence[Microbatch]) -> None:
+        """Log notices of a step that are new."""
         if not is_primary():
             return
         self._giants(microbatches)
@@ -89,14 +89,14 @@ class Notices:
         self.told.add((kind, name))
         return new
 
-    def _giants(self, microbatches: Sequence[Step]) -> None:
+    def _giants(self, microbatches: Sequence[Microbatch]) -> None:
         """Name samples that alone are more than the mean work of a rank in some phase."""
         for name, view in self.experiment.step.program.views.items():
             ranks = view.degree(view.batch)
             for stats in (microbatch.stats for microbatch in microbatches):
                 rows, (work, sample, row) = stats.loads[name].after, stats.dearest[name]
                 mean, rank = rows.sum() / ranks, row * ranks // len(rows)
-                # With fewer items than ranks some rank waits whatever they are.
+                # With fewer items than ranks some ranks always wait.
                 if ranks == 1 or len(stats.lengths[name]) < ranks or work <= mean:
                     continue
                 if len(self.told) < GIANTS and self._once(name, sample):
@@ -109,7 +109,7 @@ class Notices:
                         rank,
                     )
 
-    def _shapes(self, microbatch: Step) -> None:
+    def _shapes(self, microbatch: Microbatch) -> None:
         """Say that a step takes long because its rows have lengths that none had before."""
         shape, compiled = tuple(microbatch.stats.capacity.items()), self.experiment.shapes
         if compiled and shape not in compiled:
@@ -117,7 +117,7 @@ class Notices:
             logger.info("compiling the step for positions of a microbatch: %s", budgets)
         compiled.add(shape)
 
-    def _samples(self, microbatches: Sequence[Step]) -> None:
+    def _samples(self, microbatches: Sequence[Microbatch]) -> None:
         """Say that steps hold fewer samples than they should, or than they could."""
         config = self.experiment.config.data
         held = sum(microbatch.stats.samples for microbatch in microbatches)

@@ -34,9 +34,9 @@ class Saves:
     """Saves the checkpoints of a run.
 
     Args:
-        checkpoints: of the run.
-        config: that runs.
-        resumed: progress of the checkpoint that the run goes on from; of step 0 if there is none.
+        checkpoints: checkpoints of the run.
+        config: configuration of the run.
+        resumed: progress of the checkpoint that the run continues from; that of step 0 if none.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Saves:
         self._failures = 0
 
     def save(self, state: Any, progress: Progress, sane: int, *, last: bool = False) -> None:
-        """Begin to save; what becomes of it is seen at the next save.
+        """Begin to save, unless it is done; what becomes of it is seen at the next save.
 
         Args:
             sane: newest step whose loss was as it should be.
@@ -61,7 +61,8 @@ class Saves:
         self.settle()
         self._judge(sane)
         progress.good = self._checkpoints.retention.good
-        self._begin(progress.step, state, progress.to_json())
+        if self._whole != progress.step:
+            self._begin(progress.step, state, progress.to_json())
         if last:
             self._insist(progress.step, state, progress.to_json())
 
@@ -69,14 +70,14 @@ class Saves:
         """Wait for the save that is running.
 
         Raises:
-            SaveError: as of `save`.
+            SaveError: as in `save`.
         """
         step, self._running = self._running, None
         if step is not None and self._tried(step, self._checkpoints.wait):
             self._whole, self._failures = step, 0
 
     def advice(self, sane: int) -> str:
-        """What to do about a run that has diverged.
+        """Advice for a run that has diverged.
 
         Args:
             sane: newest step whose loss was as it should be.
@@ -134,7 +135,7 @@ class Saves:
             action()
         except Exception as error:  # Orbax and TensorStore raise many kinds
             reason = first_line(error) or type(error).__name__
-        if everywhere(not reason):
+        if everywhere("a checkpoint is saved", not reason):
             return True
         self._failures += 1
         allowed = self._config.checkpoint.failures

@@ -1,7 +1,10 @@
-"""Where a run starts: its newest checkpoint, or a first state."""
+"""The start of a run: its newest checkpoint, or an initial state."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -9,15 +12,31 @@ from rich.console import Console
 
 from data.loading.identity import Identities
 from data.planning.stream import LoaderState
-from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.folder import RunError, prepare_folder
+from mllm_jax.runtime.lock import locked
+from mllm_jax.runtime.part import peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import go_on_with
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.checkpoint import Checkpoints, Restored
 from mllm_jax.train.state.pretrained import start_from
 from mllm_jax.train.state.progress import Progress
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Context in which the run's folder is there, takes files, and no other run writes to it.
+
+    Raises:
+        RunError: the folder cannot be written.
+        LockedError: another run has it.
+    """
+    prepare_folder(folder)
+    with locked(folder) if is_primary() else nullcontext():
+        peers().gather("the run's folder is locked", None)
+        yield
 
 
 def restore_or_init(
@@ -27,11 +46,11 @@ def restore_or_init(
     sources: Identities,
     from_step: int | None,
 ) -> tuple[Any, Progress]:
-    """The state that a run goes on from, and what it has done.
+    """The state that a run continues from, and its progress.
 
     Args:
         sources: which data there are.
-        from_step: of the checkpoint to go on from; None: the newest.
+        from_step: step of the checkpoint to continue from; None: the newest.
 
     Raises:
         RunError: `from_step` without checkpoints.
@@ -75,7 +94,6 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
 def announce(experiment: Experiment, console: Console) -> None:
     """Print the size of the model and the plans, on process 0."""
     if is_primary():
-        profiles = tower_profiles(experiment.config.model).values()
-        count = sum(tower.parameters for tower in profiles)
+        count = sum(tower_parameters(experiment.config.model).values())
         console.print(f"{count / 1e6:.2f}M parameters on", soft_wrap=True)
         console.print(str(experiment.grid), soft_wrap=True, markup=False)

@@ -18,7 +18,7 @@ def traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple
     observed = experiment.observed(recorder)
     schedule = observed.program.schedule
     assert schedule is not None  # a configuration without stages has no trace_step
-    state, scalars = observed.step(state, batch)
+    state, scalars = observed.update(state, batch)
     jax.block_until_ready(scalars)
     jax.effects_barrier()
     rate = peak_flops(experiment.mesh.devices.flat[0]) or UNKNOWN_RATE

@@ -1,1 +1,1 @@
-"""What others would do with the same model and devices."""
+"""Steps of other systems for the same model and devices."""

@@ -1,12 +1,12 @@
-"""What others would do with the same model and devices, under the same cost model.
+"""Steps of other systems for the same model and devices, under the same cost model.
 
 `megatron`: encoders in the first pipeline stage, in front of the decoder's layers (Megatron-LM).
 `balanced`: encoder and decoder layers cut into virtual stages whose longest is as short as can be.
 `optimus`: encoders with plans of their own in the bubbles of the decoder's pipeline (Feng et al.,
 arXiv 2408.03505): whole forwards before and whole backwards after it (coarse), then microbatch by
 microbatch inside it (fine). All run asynchronous interleaved 1F1B, whose stages stop to exchange
-what they have made, and gather parameters and scatter gradients over data-parallel ranks with
-nothing beside (Megatron-LM that overlaps none of these).
+what they have made, and gather parameters and scatter gradients over data-parallel ranks without
+overlap (Megatron-LM with its overlaps off).
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from functools import cached_property
 import numpy as np
 
 from scheduling.baselines.memory import chain_memory
-from scheduling.costs.estimate import WIDE, Strategy, Timing, Workload
+from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
+from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, TaskTime
+from scheduling.costs.workload import WIDE, Workload
 from scheduling.schedules.schedule import ScheduleError, Task
 from scheduling.simulate.orders import (
     Ordered,
@@ -32,17 +34,17 @@ from scheduling.simulate.orders import (
 from scheduling.simulate.simulation import Options, Simulation, Step
 from sharding.plan import ParallelPlan, divisors
 
-#: Transfers that hold a stage up after each task: what it sends, then what it receives. Calibrated
-#: (docs/cost.md): where both come one after the other, overlapping them makes GPT-175B on 256 A100
-#: 4.4 % faster; MegaScale's ablation (arXiv 2402.15627: MFU 55.5 to 58.0 %) says 4.5 %.
+#: Transfers that delay a stage after each task: a send, then a receive. Calibrated (docs/cost.md):
+#: with two in sequence, overlapping them makes GPT-175B on 256 A100 4.4 % faster; MegaScale's
+#: ablation (arXiv 2402.15627: MFU 55.5 to 58.0 %) says 4.5 %.
 TRANSFERS = 2
-#: Share that sums in another order may be off.
+#: Relative rounding error of sums in another order.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of the chain that virtual stages cut: its tower, forward and backward."""
+    """A layer of the chain that virtual stages cut: its tower, and times of both directions."""
 
     tower: str
     forward: TaskTime
@@ -50,7 +52,7 @@ class Layer:
 
     @property
     def seconds(self) -> float:
-        """Both."""
+        """Seconds of forward and backward."""
         return self.forward.seconds + self.backward.seconds
 
 
@@ -61,7 +63,7 @@ class Chain:
     Attributes:
         workload, strategy, hardware: as of `scheduling.costs.estimate.step_times`; encoders take
             the decoder's plan, all with parameters whole along the data-parallel ranks.
-        overlapped: stages send and receive beside compute, and not between tasks.
+        overlapped: whether stages send and receive beside compute, and not between tasks.
     """
 
     workload: Workload
@@ -71,9 +73,9 @@ class Chain:
 
     @cached_property
     def timings(self) -> dict[str, Timing]:
-        """Of the towers, encoders first."""
+        """Timings of the towers, encoders first."""
         decoder = self.strategy.decoder
-        # Whole parameters: layers have nothing to gather.
+        # Parameters are whole on every rank: layers have nothing to gather.
         whole = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
         plans = dict.fromkeys(self.workload.towers, whole)
         own = replace(self.strategy, plans=plans, pieces={})
@@ -81,7 +83,7 @@ class Chain:
         return {name: self.timing(own, name) for name in names}
 
     def timing(self, strategy: Strategy, name: str) -> Timing:
-        """Of a tower; tensor ranks add up in the type of the activations, as Megatron-LM's do."""
+        """Timing of a tower whose tensor ranks sum in the activations' type, as in Megatron-LM."""
         return Timing(self.workload, strategy, self.hardware, name, sums=self.workload.size)
 
     @cached_property
@@ -95,7 +97,7 @@ class Chain:
         ]
 
     def backward(self, timing: Timing, layers: int) -> TaskTime:
-        """The backward of a run of layers; frozen ones have none."""
+        """The backward of a run of layers; frozen layers have none."""
         return timing.backward(layers) if self._trains(timing) else TaskTime()
 
     def _trains(self, timing: Timing) -> bool:
@@ -125,7 +127,7 @@ class Chain:
         ]
 
         def time(task: Task, stage: int) -> TaskTime:
-            return made[task.part * stages + stage][task.kind == "B"]
+            return made[task.part * stages + stage][not task.kind.forward]
 
         towers = {layer.tower for layer in layers} | {"decoder"}
         around = self.ends([self.timings[name] for name in self.timings if name in towers])
@@ -142,7 +144,7 @@ class Chain:
         return gather, scatter, update
 
     def shared(self, timing: Timing) -> float:
-        """Parameters of a tower on one device; the optimizer's are spread over the ranks."""
+        """Parameters of a tower on one device; the optimizer's state is spread over the ranks."""
         plan = timing.plan
         return timing.tower.parameters / (plan.stage * plan.tensor)
 
@@ -152,13 +154,13 @@ class Chain:
         return self._over_ranks(data, timing.plan)
 
     def scatter(self, timing: Timing) -> float:
-        """Seconds of the scatter of its gradients, in float32."""
+        """Seconds of the scatter of a tower's gradients, in float32."""
         if not self._trains(timing):
             return 0.0
         return self._over_ranks(WIDE * self.shared(timing), timing.plan)
 
     def update(self, timing: Timing) -> float:
-        """Seconds of its optimizer, spread over the ranks."""
+        """Seconds of a tower's optimizer, spread over the ranks."""
         if not self._trains(timing):
             return 0.0
         values = 3 + 2 * self.workload.moments
@@ -174,7 +176,7 @@ class Baseline:
     """A step of a chain.
 
     Attributes:
-        step: in time.
+        step: the simulated step.
         memory: bytes of the device that needs most.
     """
 
@@ -188,10 +190,10 @@ class Baseline:
 
 
 def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
-    """Ends of `parts` runs, none of them empty, whose largest sum is least.
+    """Ends of `parts` runs, none of them empty, that minimise the largest sum.
 
-    Dynamic programme over layers; among the cuts with the least largest sum, those of the least
-    sum of squares.
+    A dynamic programme over layers; among the cuts with the same largest sum it takes those with
+    the least sum of squares.
 
     Raises:
         ScheduleError: there are fewer layers than parts.
@@ -200,7 +202,7 @@ def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
     if not 1 <= parts <= count:
         raise ScheduleError(f"{count} layers cannot be cut into {parts} virtual stages")
     total = np.concatenate([[0.0], np.cumsum(costs)])
-    # What the runs from each layer to each end sum up to.
+    # Sums of the runs from each layer to each end.
     runs = np.where(np.tri(count + 1, k=-1, dtype=bool), total[:, None] - total, np.inf)
     largest = runs[:, 0]
     for _ in range(parts - 1):
@@ -223,10 +225,10 @@ def _evenest(squares: np.ndarray, parts: int) -> list[int]:
 
 
 def megatron(chain: Chain) -> Baseline:
-    """Encoders in front of the first virtual stage, the decoder's layers over all or the others.
+    """Encoders at the start of the first virtual stage; the decoder over all stages or the others.
 
-    Of the two the faster, and of all numbers of virtual chunks up to the strategy's: where the
-    first virtual stage is long, more of them only make its round longer.
+    The faster of the two is taken, with the best number of virtual chunks up to the strategy's:
+    where the first virtual stage is long, more chunks only make its round longer.
     """
     stages, encoders = chain.strategy.decoder.stage, chain.encoders
     layers = [*encoders, *chain.decoder]

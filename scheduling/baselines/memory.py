@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from scheduling.costs.estimate import WIDE, Timing, elements
+from scheduling.costs.estimate import Timing
 from scheduling.costs.memory import everything, kept, logits
+from scheduling.costs.shares import elements
+from scheduling.costs.workload import WIDE
 from scheduling.simulate.orders import warm_up
 
 
 def chain_memory(timings: Mapping[str, Timing], parts: Sequence[Sequence[str]]) -> float:
     """Bytes of the device that needs most.
 
-    What forwards leave for their backwards is that of an average chunk of the stage, for all
-    forwards before its first backward.
+    All forwards of a stage before its first backward keep as much for their backwards as an average
+    chunk of the stage.
 
     Args:
-        timings: of the towers, under plans with parameters whole along the data-parallel ranks.
-        parts: the towers of the layers of every virtual stage; those of a device are `stages`
-            apart.
+        timings: timings of the towers, under plans with parameters whole on data-parallel ranks.
+        parts: by virtual stage, the towers of its layers; the virtual stages of a device are
+            `stages` apart.
     """
     stages = timings["decoder"].plan.stage
     return max(_of_stage(timings, parts[stage::stages], stage) for stage in range(stages))

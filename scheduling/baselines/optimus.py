@@ -22,17 +22,18 @@ from scheduling.baselines.memory import state_bytes
 from scheduling.costs.estimate import Timing
 from scheduling.costs.memory import everything, kept
 from scheduling.schedules.schedule import ScheduleError
+from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.simulate.simulation import Simulation
 from scheduling.simulate.timeline import Span
 from sharding.plan import ParallelPlan, divisors
 
-#: Share of a bubble inside the decoder's run that encoder kernels fill: they are longer or shorter
-#: than it, and wait for their own collectives. Calibrated (docs/cost.md): with it Optimus hides
+#: Share of a bubble inside the decoder's run that encoder kernels fill: kernels do not fit bubbles
+#: exactly, and wait for their own collectives. Calibrated (docs/cost.md): with it Optimus hides
 #: 57.5 % of ViT-22B's work on 1536 devices, as published.
 FILLED = 0.095
 #: Share of the time of the decoder's gather and scatter in which encoders compute, as their own
-#: parameters come and go over the same links. Calibrated (docs/cost.md): with it 68.7 % are hidden
-#: before and after the decoder's run on 3072 devices, as published.
+#: parameters use the same links. Calibrated (docs/cost.md): with it 68.7 % of the encoders' work is
+#: hidden before and after the decoder's run on 3072 devices, as published.
 BESIDE = 0.735
 
 
@@ -42,9 +43,9 @@ class Side:
 
     Attributes:
         room: `[stages]`: seconds before the first decoder task of a stage.
-        points, free: of every stage, times and the bubble seconds inside the decoder's run that
-            encoders fill up to them.
-        deadlines: `[microbatches]`, rising: when the decoder needs its inputs.
+        points, free: by stage, times in seconds, and the bubble seconds inside the decoder's run
+            that encoders can fill until each time.
+        deadlines: `[microbatches]`, rising: seconds at which the decoder needs its inputs.
     """
 
     room: tuple[float, ...]
@@ -67,11 +68,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Work:
-    """What one stage of an encoder pipeline does for a microbatch, in one direction.
+    """Work of one stage of an encoder pipeline for a microbatch, in one direction.
 
     Attributes:
-        seconds: with its collectives, outside the decoder's run.
-        compute: in bubbles, its collectives beside the decoder's compute.
+        seconds: seconds outside the decoder's run, collectives included.
+        compute: seconds in bubbles, where collectives run beside the decoder's compute.
     """
 
     seconds: float
@@ -83,9 +84,10 @@ class Packing:
     """Microbatches of every encoder pipeline: outside the decoder's run, and inside it.
 
     Attributes:
-        side, work: see there.
-        stages: of an encoder pipeline.
-        outside, inside: by pipeline.
+        side: the room for encoders.
+        work: work of one microbatch on one stage.
+        stages: number of stages of an encoder pipeline.
+        outside, inside: by pipeline, the number of microbatches placed there.
     """
 
     side: Side
@@ -99,7 +101,7 @@ class Packing:
         return pipeline % (len(self.side.room) // self.stages) * self.stages
 
     def exposed(self, pipeline: int) -> float:
-        """Seconds by which what runs outside is longer than the room there."""
+        """Seconds by which the work outside exceeds the room there."""
         count, base = self.outside[pipeline], self._base(pipeline)
         ends = [
             (count + k) * self.work.seconds - self.side.room[base + k]
@@ -109,7 +111,7 @@ class Packing:
 
     @cached_property
     def longest(self) -> float:
-        """The most that any pipeline exposes; the decoder starts so much later."""
+        """The most seconds that any pipeline exposes, by which the decoder starts later."""
         ends = np.sort([*self._outside()])
         late = float((ends - self.side.deadlines[: len(ends)]).max(initial=0.0))
         return max(late, *map(self.exposed, range(len(self.outside))))
@@ -136,21 +138,21 @@ class Packing:
     def kept(self) -> bool:
         """Whether the finish times, sorted, keep the deadlines, sorted.
 
-        The decoder's run, with all that is inside it, is as late as the longest exposes.
+        The decoder's run, with the work inside it, starts later by `longest` seconds.
         """
         outside = [end - self.longest for end in self._outside()]
         ends = np.sort([*outside, *self._inside()])
         return bool((ends <= self.side.deadlines * (1 + ROUNDING) + ROUNDING).all())
 
     def moved(self, pipeline: int) -> Packing:
-        """With one microbatch of `pipeline` inside."""
+        """The packing with one more microbatch of `pipeline` inside."""
         outside, inside = list(self.outside), list(self.inside)
         outside[pipeline] -= 1
         inside[pipeline] += 1
         return replace(self, outside=tuple(outside), inside=tuple(inside))
 
     def finest(self) -> Packing:
-        """Microbatches moved inside, from whichever pipeline exposes most, as far as that goes."""
+        """The packing after moving microbatches inside, from the pipeline that exposes most."""
         best, now = self, self
         while now.longest > 0 and any(now.outside):
             worst = max(range(len(now.outside)), key=lambda q: (now.exposed(q), now.outside[q]))
@@ -163,14 +165,14 @@ class Packing:
 
 @dataclass(frozen=True)
 class Optimus:
-    """What Optimus makes of a step.
+    """A step of Optimus.
 
     Attributes:
-        stages, tensor: of the encoders.
-        seconds: of a step.
+        stages, tensor: degrees of the encoders' plan.
+        seconds: seconds of a step.
         coarse, hidden: share of the encoders' time in bubbles, without and with packing inside.
-        memory: bytes of a device for the encoders: their state, and what the forwards of a pipeline
-            leave, all of which come before its first backward.
+        memory: bytes of a device for the encoders: their state, and the tensors that all forwards
+            of a pipeline, which come before its first backward, keep.
     """
 
     stages: int
@@ -182,13 +184,13 @@ class Optimus:
 
 
 def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
-    """The fastest of the encoders' plans.
+    """The step with the fastest of the encoders' plans.
 
     Args:
-        chain: of the decoder's strategy.
+        chain: chain of the decoder's strategy.
         alone: the decoder's step with no encoder work in it.
-        memory: bytes of a device for wider plans of the encoders: 6 bytes for each parameter that
-            it holds more (section 4 of the paper).
+        memory: bytes of a device for the encoders' own plans, which hold more parameters than the
+            decoder's plan: 6 bytes for each additional one (section 4 of the paper).
 
     Raises:
         ScheduleError: no plan of the encoders has equal stages and the memory it needs.
@@ -212,7 +214,8 @@ def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
 
 def _more_parameters(chain: Chain, ways: int) -> float:
     """Encoder parameters of a device, split so many ways, above those under the decoder's plan."""
-    total = sum(tower.parameters for tower in chain.workload.encoders.values())
+    encoders = chain.workload.encoders.items()
+    total = sum(tower.parameters for name, tower in encoders if chain.workload.holds(name))
     decoder = chain.strategy.decoder
     return total / ways - total / (decoder.stage * decoder.tensor)
 
@@ -231,7 +234,7 @@ def _with_plan(chain: Chain, alone: Simulation, stages: int, tensor: int) -> Opt
     whole = count / pipelines * sum(work.seconds for work in works)
     shares = _share(coarse, whole), _share(fine, whole)
     memory = _memory(chain, stages, tensor, max(dealt))
-    # Gathers and scatters of all modules go through the same links, one after the other.
+    # Gathers and scatters of all modules use the same links, one after the other.
     ends = sum(chain.ends(_timings(chain, stages, tensor)))
     return Optimus(stages, tensor, alone.makespan + fine + ends, *shares, memory)
 
@@ -241,7 +244,8 @@ def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
     total = 0.0
     scale = chain.strategy.decoder.sequence // tensor
     for timing in _timings(chain, stages, tensor):
-        total += state_bytes(timing) * timing.tower.parameters / (stages * tensor)
+        held = timing.tower.parameters if timing.holds else 0
+        total += state_bytes(timing) * held / (stages * tensor)
         layers = timing.tower.layers / stages
         full = chain.strategy.remat == "full"
         each = timing.activation / tensor if full else kept(timing, layers)
@@ -267,7 +271,7 @@ def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
 
 
 def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
-    """Of all encoders under their plan."""
+    """Timings of all encoders under their plan."""
     decoder = chain.strategy.decoder
     plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
     for name in chain.workload.encoders:
@@ -279,19 +283,19 @@ def _sides(chain: Chain, alone: Simulation) -> tuple[Side, Side]:
     """The decoder's step forwards and backwards in time."""
     stages = chain.strategy.decoder.stage
     timing = chain.timings["decoder"]
-    tasks = {"F": timing.forward(1), "B": timing.backward(1)}
+    tasks = {F: timing.forward(1), B: timing.backward(1)}
     idle = {kind: time.collective / time.seconds for kind, time in tasks.items()}
     rows = [_decoder_spans(alone, stage, idle) for stage in range(stages)]
     gather, scatter = ((1 - BESIDE) * own(timing) for own in (chain.gather, chain.scatter))
     end = alone.makespan - chain.update(timing)
     turned = [[(end - b, end - a, c) for a, b, c in reversed(row)] for row in rows]
-    inputs = np.sort([span.start for span in _first_chunk(alone, "F")])
-    returns = np.sort([end - span.end for span in _first_chunk(alone, "B")])
+    inputs = np.sort([span.start for span in _first_chunk(alone, F)])
+    returns = np.sort([end - span.end for span in _first_chunk(alone, B)])
     return _side(rows, inputs, gather), _side(turned, returns, scatter)
 
 
 def _decoder_spans(
-    alone: Simulation, stage: int, idle: Mapping[str, float]
+    alone: Simulation, stage: int, idle: Mapping[TaskKind, float]
 ) -> list[tuple[float, float, float]]:
     """Start, end and idle share of the tasks of a stage."""
     spans = [s for s in alone.timeline.spans if s.stage == stage and s.tasks]
@@ -299,7 +303,7 @@ def _decoder_spans(
     return [(s.start, s.end, idle[s.tasks[0].kind]) for s in spans]
 
 
-def _first_chunk(alone: Simulation, kind: str) -> list[Span]:
+def _first_chunk(alone: Simulation, kind: TaskKind) -> list[Span]:
     """The tasks that take a microbatch in, or give its gradient back."""
     return [
         span
@@ -313,7 +317,7 @@ def _first_chunk(alone: Simulation, kind: str) -> list[Span]:
 def _side(
     rows: Sequence[Sequence[tuple[float, float, float]]], deadlines: np.ndarray, begin: float = 0.0
 ) -> Side:
-    """A side in seconds from `begin` on, when encoders begin."""
+    """A side in seconds after `begin`, the time at which encoders begin."""
     made = [_bubbles(row) for row in rows]
     return Side(
         tuple(row[0][0] - begin for row in rows),
@@ -324,7 +328,7 @@ def _side(
 
 
 def _bubbles(row: Sequence[tuple[float, float, float]]) -> tuple[np.ndarray, np.ndarray]:
-    """Times, and bubble seconds that are filled up to them, in gaps and of idle shares of tasks."""
+    """Times, and the bubble seconds until each, in gaps and in idle shares of tasks."""
     points, free = [row[0][0]], [0.0]
     for start, end, share in row:
         if start > points[-1]:

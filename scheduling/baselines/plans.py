@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scheduling.baselines.chain import Chain
-from scheduling.costs.estimate import Strategy, Workload
 from scheduling.costs.hardware import Hardware
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
 from scheduling.search.space import Space, decoder_plans, families
 
 
@@ -25,12 +26,12 @@ def _strategies(space: Space, workload: Workload) -> Iterator[Strategy]:
     plans = next(iter(decoder_plans(space, workload).values()), [])
     for own in families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
         interleaves = own.chunks == 1 or own.microbatches % own.decoder.stage == 0
-        if interleaves and own.chunks * own.decoder.stage <= workload.towers["decoder"].layers:
+        if interleaves and own.chunks * own.decoder.stage <= workload.towers["decoder"].periods:
             yield own
 
 
 def ideal_seconds(chain: Chain) -> float:
-    """A step of interleaved 1F1B whose virtual stages all take as long.
+    """Seconds of a step of interleaved 1F1B whose virtual stages all take the same time.
 
     (M / P + (P - 1) / (P V)) times all layers of a microbatch (Narayanan et al., arXiv 2104.04473,
     section 2.2), with gather, scatter and optimizer.

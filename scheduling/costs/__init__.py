@@ -1,1 +1,1 @@
-"""What a step takes: work, hardware, seconds and bytes."""
+"""Costs of a step: work, hardware, seconds and bytes."""

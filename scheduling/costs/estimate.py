@@ -1,8 +1,8 @@
-"""The cost model: what a step of a workload under a strategy takes on some hardware.
+"""The cost model: how long a step of a workload under a strategy takes on given hardware.
 
 Products with parameters and those of attention run at their reached shares of the peak, all other
-operations at the reached memory bandwidth; collectives take what rings of their bytes take. A
-layer's forward on one device, with tensor parallelism (c compute, g gather, s scatter;
+operations at the reached memory bandwidth; a collective takes the time of a ring that moves its
+bytes. A layer's forward on one device, with tensor parallelism (c compute, g gather, s scatter;
 Korthikanti et al., arXiv 2205.05198) and context parallelism (x exchange of heads for positions
 before and after attention; Jacobs et al., arXiv 2309.14509)::
 
@@ -14,139 +14,21 @@ a step in `scheduling.costs.memory`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
-from typing import get_args
 
 from scheduling.costs.hardware import Efficiency, Hardware
+from scheduling.costs.shares import elements, entries
+from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.times import Segment, StepTimes, TaskTime
-from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
-from scheduling.programs.program import Remat
-from scheduling.schedules.bubbles import Fill, Placement
-from scheduling.schedules.kinds import ScheduleKind
-from scheduling.schedules.schedule import EncoderPieces, Kind
-from sharding.axes import LogicalAxis, logical_axis
+from scheduling.costs.work import Part, TowerProfile, TowerWork
+from scheduling.costs.workload import WIDE, Workload
+from scheduling.schedules.schedule import EncoderPieces
+from scheduling.schedules.task_kinds import EB, EF, TaskKind
 from sharding.numbering import Span, numbering
 from sharding.plan import ParallelPlan
-
-#: Bytes of an element.
-SIZES = {"float32": 4, "bfloat16": 2}
-#: Bytes of a parameter, of its gradient, and of what partial sums are added up in.
-WIDE = 4
-
-
-@dataclass(frozen=True)
-class Workload:
-    """What a step computes, whatever the plans.
-
-    Attributes:
-        towers: by name, `"decoder"` first.
-        positions: input positions of one row, by tower; a row counts as one segment.
-        rows: of a step, all its microbatches together.
-        dtype: of activations.
-        moments: values of float32 that the optimizer keeps for a parameter.
-        frozen: towers that do not train, encoders but for their connectors. Gradients go through a
-            frozen decoder to its inputs.
-        frozen_connectors: of encoders that do not even train that.
-        loss_chunk: tokens whose logits exist at a time.
-        pairs: share of all pairs of a row that attention computes, by tower, where it is not all.
-        kept: `(tower, tensor)` to the bytes that a layer's backward reads of its forward, for one
-            row, on one of so many tensor ranks.
-    """
-
-    towers: Mapping[str, TowerProfile]
-    positions: Mapping[str, int]
-    rows: int
-    dtype: str = "bfloat16"
-    moments: int = 2
-    frozen: frozenset[str] = frozenset()
-    frozen_connectors: frozenset[str] = frozenset()
-    loss_chunk: int = 1024
-    pairs: Mapping[str, float] = field(default_factory=dict)
-    kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
-
-    @property
-    def encoders(self) -> dict[str, TowerProfile]:
-        """All towers but the decoder."""
-        return {name: tower for name, tower in self.towers.items() if name != "decoder"}
-
-    @property
-    def size(self) -> int:
-        """Bytes of an activation's element."""
-        return SIZES[self.dtype]
-
-    def flops(self, name: str) -> float:
-        """Forward FLOPs of tower `name` in one step."""
-        tower, length = self.towers[name], self.positions[name]
-        parts = tower.start.work, tower.end.work
-        once = sum(work.flops([length]) for work in parts)
-        return self.rows * (once + tower.layers * tower.layer.work.flops([length]))
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """How a step is run.
-
-    Attributes:
-        plans: of every tower, all over the same devices.
-        microbatches: of a step.
-        chunks: virtual chunks of a stage.
-        remat: what backwards compute again.
-        gather: parameters are gathered over fsdp once a `step` or `layer` by layer; without stages
-            always by layer.
-        placement: of the encoders' tasks, see `scheduling.schedules.bubbles`.
-        live: microbatches whose encoder outputs may wait in bubbles; None for twice the stages.
-        pieces: how encoders are cut, by name; one piece a stage for those that are not named.
-        co_issue: tasks of a bundle run side by side.
-        kind: of the decoder's schedule, see `scheduling.schedules.kinds`.
-        fill: bubbles that take encoder work.
-        work_ahead: frozen encoders may work for the next step.
-    """
-
-    plans: Mapping[str, ParallelPlan]
-    microbatches: int = 1
-    chunks: int = 1
-    remat: Remat = "layer"
-    gather: str = "step"
-    placement: Placement = "bubbles"
-    live: int | None = None
-    pieces: Mapping[str, int] = field(default_factory=dict)
-    co_issue: bool = True
-    kind: ScheduleKind = "1f1b"
-    fill: tuple[Fill, ...] = get_args(Fill)
-    work_ahead: bool = True
-
-    @property
-    def decoder(self) -> ParallelPlan:
-        """The decoder's plan."""
-        return self.plans["decoder"]
-
-    @property
-    def tasks(self) -> int:
-        """Forwards of the decoder's chunks."""
-        return self.microbatches * self.chunks * self.decoder.stage
-
-    @property
-    def by_layer(self) -> bool:
-        """Whether layers gather their parameters one by one."""
-        return self.decoder.stage == 1 or self.gather == "layer"
-
-
-def communicates(plans: Mapping[str, ParallelPlan], gather: str) -> bool:
-    """Whether layers have collectives that other tasks could hide; co-issue costs locality."""
-    by_layer = gather == "layer"
-    return any(plan.sequence > 1 or (by_layer and plan.fsdp > 1) for plan in plans.values())
-
-
-def encoder_pieces(workload: Workload, strategy: Strategy, name: str) -> EncoderPieces:
-    """How the work of encoder `name` is cut, and which of its pieces have a backward."""
-    stages = strategy.plans[name].stage
-    pieces = strategy.pieces.get(name, stages)
-    backward = 0 if name in workload.frozen_connectors else 1
-    trains = name not in workload.frozen
-    return EncoderPieces(name, pieces, stages, pieces if trains else backward)
 
 
 def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> StepTimes:
@@ -154,7 +36,7 @@ def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> St
     towers = {name: Timing(workload, strategy, hardware, name) for name in workload.towers}
     decoder = towers["decoder"]
     layers = decoder.layers_per_task
-    encoders: dict[tuple[Kind, str, int], TaskTime] = {}
+    encoders: dict[tuple[TaskKind, str, int], TaskTime] = {}
     for name in workload.encoders:
         encoders |= towers[name].pieces()
     return StepTimes(
@@ -170,46 +52,8 @@ def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> St
     )
 
 
-def elements(
-    tower: TowerProfile, parameters: Parameters, plan: ParallelPlan, *, fsdp: bool = True
-) -> float:
-    """Elements of `parameters` on one device, without stages.
-
-    The vocabulary is padded to a multiple of its ranks; of fewer heads of keys and values than
-    tensor ranks there are copies.
-
-    Args:
-        tower: that they belong to.
-        fsdp: whether the devices of fsdp share them; else as gathered.
-
-    Raises:
-        ValueError: a logical axis is unknown.
-    """
-    total = 0.0
-    for axes, count in parameters.items():
-        share, named = float(count), [logical_axis(name) for name in axes if name is not None]
-        for axis in named:
-            share /= _even_shares(axis, tower, plan, fsdp=fsdp)
-        padded = any(axis.stored == "padded" for axis in named)
-        total += share * entries(tower, plan) / tower.outputs if padded else share
-    return total
-
-
-def _even_shares(axis: LogicalAxis, tower: TowerProfile, plan: ParallelPlan, *, fsdp: bool) -> int:
-    """Shares of equal size of a dimension; 1 of one that is padded, which `entries` counts."""
-    if axis.stored == "padded" or (axis.stored == "gathered" and not fsdp):
-        return 1
-    degree = axis.degree(plan)
-    return gcd(tower.kv_heads, degree) if axis.stored == "copied" else degree
-
-
-def entries(tower: TowerProfile, plan: ParallelPlan) -> int:
-    """Entries of the vocabulary on one device, padding included."""
-    return -(-tower.outputs // plan.vocab)
-
-
 def _collectives(*seconds: float) -> tuple[Segment, ...]:
-    """Those that take any time, with nothing beside them."""
+    """Segments of the collectives that take any time, each without compute."""
     return tuple(Segment(0.0, own) for own in seconds if own)
 
 
@@ -219,8 +63,8 @@ class Timing:
 
     Attributes:
         workload, strategy, hardware: as of `step_times`.
-        name: of the tower.
-        sums: bytes of an element of what tensor ranks add up; float32, unless said.
+        name: name of the tower.
+        sums: bytes of an element of the partial sums that tensor ranks add up; float32 by default.
     """
 
     workload: Workload
@@ -231,7 +75,7 @@ class Timing:
 
     @cached_property
     def tower(self) -> TowerProfile:
-        """What runs."""
+        """The tower's profile."""
         return self.workload.towers[self.name]
 
     @cached_property
@@ -253,7 +97,7 @@ class Timing:
     def layers_per_task(self) -> int:
         """Layers of a chunk of the decoder, or of a piece of an encoder."""
         if self.name == "decoder":
-            return -(-self.tower.layers // (self.plan.stage * self.strategy.chunks))
+            return self.tower.per_run(self.plan.stage * self.strategy.chunks)
         return self.tower.layers // self.cut.pieces
 
     @cached_property
@@ -266,6 +110,11 @@ class Timing:
         """Whether the tower's layers have gradients."""
         return self.name not in self.workload.frozen
 
+    @cached_property
+    def holds(self) -> bool:
+        """Whether the tower's parameters are counted here, and not with another lane."""
+        return self.workload.holds(self.name)
+
     @property
     def activation(self) -> float:
         """Bytes of a microbatch between two layers, on all ranks of a row together."""
@@ -277,7 +126,8 @@ class Timing:
         """Bytes of a microbatch in the decoder, on all ranks of a row together."""
         decoder = self.workload.towers["decoder"]
         rows = self.workload.rows / self.strategy.microbatches / self.strategy.decoder.batch
-        return rows * self.workload.positions["decoder"] * decoder.width * self.workload.size
+        width = decoder.width * (1 + decoder.beside)
+        return rows * self.workload.positions["decoder"] * width * self.workload.size
 
     # ---- collectives -----------------------------------------------------------------------------
 
@@ -305,9 +155,9 @@ class Timing:
     def exchanged_heads(self) -> float:
         """Seconds in which context ranks exchange heads for positions, before and after attention.
 
-        An all-to-all sends what a gather of one rank's bytes does: all but its own part. Queries
-        and outputs have all heads; of keys and values there are copies where their heads are fewer
-        than the ranks.
+        In an all-to-all a rank sends as many bytes as in a gather: all but its own part. Queries
+        and outputs have all heads; keys and values are copied where they have fewer heads than
+        there are ranks.
         """
         tower, plan = self.tower, self.plan
         queries = tower.heads // plan.tensor
@@ -324,7 +174,7 @@ class Timing:
 
     @cached_property
     def layer_scatter(self) -> float:
-        """Seconds in which they sum its gradients, in float32."""
+        """Seconds in which fsdp ranks sum a layer's gradients, in float32, layer by layer."""
         return self._by_layer(WIDE)
 
     def _by_layer(self, size: int) -> float:
@@ -338,20 +188,22 @@ class Timing:
         """Seconds of a part's forward without collectives.
 
         Args:
-            share: of it that is done here, beside what the ranks of a row share.
+            share: factor on the work, relative to an equal division of a row among its ranks.
         """
         length, own, size = self.workload.positions[self.name], self.efficiency, self.workload.size
         peak = self.hardware.peak(self.workload.dtype)
         linear = part.work.linear * length / (peak * own.matmul)
-        pairs = length**2 * self.workload.pairs.get(self.name, 1.0)
-        attention = part.work.quadratic * pairs / (peak * own.attention)
+        whole, near = self.workload.pairs, self.workload.windowed_pairs
+        pairs = part.work.quadratic * length**2 * whole.get(self.name, 1.0)
+        pairs += part.work.windowed * length**2 * near.get(self.name, 1.0)
+        attention = pairs / (peak * own.attention)
         moved = part.moved * size * length / self.tower.stride
         moving = moved / (self.hardware.memory_bandwidth * own.memory)
         return share * self.rows * (linear + attention + moving) / self.plan.sequence
 
     @property
     def efficiency(self) -> Efficiency:
-        """What of the peaks is reached."""
+        """Fractions of the hardware's peaks that are reached."""
         return self.hardware.efficiency
 
     @cached_property
@@ -367,13 +219,13 @@ class Timing:
 
     @property
     def _copied(self) -> Part:
-        """What ranks with copies of heads of keys and values make of them beside their share."""
+        """Work of a rank on the copied heads of keys and values, beyond its share."""
         tower = self.tower
         linear = 4 * tower.width * tower.kv_heads * tower.head_dim / tower.stride
         return Part(TowerWork((self.copies - 1) * linear, 0), 0)
 
     def hidden(self, collective: float, compute: float) -> float:
-        """What is left of a collective, or of moving bytes, with other compute beside it."""
+        """Seconds of a collective, or of moving bytes, that compute beside it does not hide."""
         overlaps = self.hardware.platform != "cpu"
         return max(0.0, collective - compute) if overlaps else collective
 
@@ -381,7 +233,7 @@ class Timing:
 
     @cached_property
     def layer_forward(self) -> tuple[Segment, ...]:
-        """A layer's forward; the parameters of the next are gathered beside it."""
+        """A layer's forward; the parameters of the next layer are gathered beside it."""
         fsdp = self.hidden(self.layer_gather, self.tower.blocks * self.block)
         block = (Segment(0.0, self.gathered_rows), Segment(self.block, self.scattered_sums))
         return (*block * self.tower.blocks, *_collectives(self.exchanged_heads, fsdp))
@@ -390,11 +242,11 @@ class Timing:
     def layer_backward(self) -> tuple[Segment, ...]:
         """A layer's backward without its recomputation.
 
-        That of a frozen decoder computes gradients of inputs alone. Else the gradients of a
-        block's parameters are computed beside the scatter of its input's; what that leaves of the
-        compute hides the gather of parameters.
+        The backward of a frozen decoder computes gradients of inputs alone. Otherwise the gradients
+        of a block's parameters are computed beside the scatter of the gradients of its input; the
+        rest of the compute hides the gather of parameters.
         """
-        half = self.block  # of two products for each one of the forward
+        half = self.block  # one of the two products for each product of the forward
         products = 2 if self.trains else 1
         scatter = self.hidden(self.gathered_rows, half if self.trains else 0.0)
         block = (Segment(0.0, self.gathered_rows), Segment(products * half, scatter))
@@ -426,22 +278,23 @@ class Timing:
         )
 
     def forward(self, layers: int) -> TaskTime:
-        """A run of layers."""
+        """The forward of a run of layers."""
         return TaskTime(self.layer_forward * layers)
 
     def backward(self, layers: int) -> TaskTime:
-        """Its backward, with what is computed again."""
+        """The backward of a run of layers, with the forward that it computes again."""
         return TaskTime((*self.layer_again, *self.layer_backward) * layers)
 
-    def pieces(self) -> dict[tuple[Kind, str, int], TaskTime]:
-        """The tasks of an encoder; those between the first piece and the last are alike."""
-        cut, times = self.cut, dict[tuple[Kind, str, int], TaskTime]()
-        made: dict[tuple[Kind, bool, bool], TaskTime] = {}
-        for piece in range(cut.pieces):
-            makes: dict[Kind, Callable[[int], TaskTime]] = {"EF": self._piece_forward}
-            if piece in cut.backward_pieces:
-                makes["EB"] = self._piece_backward
-            for kind, make in makes.items():
+    def pieces(self) -> dict[tuple[TaskKind, str, int], TaskTime]:
+        """The tasks of an encoder; pieces between the first and the last take equal times."""
+        cut, times = self.cut, dict[tuple[TaskKind, str, int], TaskTime]()
+        made: dict[tuple[TaskKind, bool, bool], TaskTime] = {}
+        makes: dict[TaskKind, Callable[[int], TaskTime]] = {
+            EF: self._piece_forward,
+            EB: self._piece_backward,
+        }
+        for kind, make in makes.items():
+            for piece in cut.parts(kind):
                 key = kind, piece == 0, piece == cut.pieces - 1
                 if key not in made:
                     made[key] = make(piece)
@@ -454,7 +307,7 @@ class Timing:
         )
 
     def _piece_backward(self, piece: int) -> TaskTime:
-        # What comes before and after the layers is computed again, and has a backward.
+        # The parts before and after the layers are computed again, and have a backward.
         ends = (*self._start(piece, 2), *self._end(piece, 3))
         if self.trains:
             return TaskTime((*self.backward(self.layers_per_task).segments, *ends))
@@ -465,7 +318,7 @@ class Timing:
         return (Segment(times * self.compute(self.tower.start)),) if piece == 0 else ()
 
     def _end(self, piece: int, times: int = 1) -> tuple[Segment, ...]:
-        """Connector and exchange of the last piece: what each device has goes to another one."""
+        """Connector and exchange of the last piece: each device sends its outputs to another."""
         if piece < self.cut.pieces - 1:
             return ()
         devices = self.strategy.decoder.devices // self.strategy.decoder.stage
@@ -491,32 +344,32 @@ class Timing:
 
     def head(self) -> TaskTime:
         """Head and loss of a microbatch with their backward, on all stages at once."""
-        # What a tensor rank computes of the whole, of a vocabulary that is padded.
+        # A tensor rank's part of the head; the vocabulary is padded.
         own = entries(self.tower, self.plan) * self.plan.tensor / self.tower.outputs
         compute = (3 if self.trains else 2) * self.compute(self.tower.end, own)
         share = self.activation / self.plan.sequence
-        # The last stage's output to all, and its gradient's sum.
+        # The last stage's output is sent to all stages, and its gradient is summed over them.
         moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows
         return TaskTime((Segment(compute, moved),))
 
     def send(self) -> float:
-        """Seconds of a meeting: activations to one side, gradients to the other."""
+        """Seconds in which a meeting sends activations to one side and gradients to the other."""
         plan = self.plan
         if plan.stage == 1:
             return 0.0
         return self.hardware.send_seconds(self.activation / plan.sequence, plan.inner)
 
     def deliver(self) -> float:
-        """Seconds in which a microbatch is embedded: read, summed, and its gradient handed out."""
-        share = self.activation / self.plan.sequence
+        """Seconds of embedding a microbatch: look-up, sum over stages, return of the gradient."""
+        share = self.activation / self.plan.sequence * (1 + self.tower.beside)
         return self.looked_up + 4 * self.group(share, "stage") + 2 * self.gathered_rows
 
     @property
     def looked_up(self) -> float:
         """Seconds in which rows of the embedding are read, and their gradients are added to it.
 
-        Each of the ranks of the vocabulary makes an array of all positions: parameters in float32
-        are read and activations written; their gradients read, and sums read and written.
+        Each rank of the vocabulary makes an array of all positions: it reads parameters in float32
+        and writes activations; it reads their gradients, and reads and writes the sums.
         """
         values = self.activation / self.workload.size / self.plan.context
         speed = self.hardware.memory_bandwidth * self.efficiency.memory
@@ -532,8 +385,8 @@ class Timing:
 
     @cached_property
     def resident(self) -> float:
-        """Parameters of one device, gathered over fsdp."""
-        return self._layers_resident + self._rest_resident
+        """Parameters of one device, gathered over fsdp; each once, whatever lanes use it."""
+        return self._layers_resident + self._rest_resident if self.holds else 0.0
 
     @cached_property
     def of_layer(self) -> float:
@@ -550,11 +403,11 @@ class Timing:
 
     @cached_property
     def stored(self) -> float:
-        """Parameters that one device keeps."""
-        return self._stored(experts=False) + self._stored(experts=True)
+        """Parameters that one device stores; each once, whatever lanes use it."""
+        return self._stored(experts=False) + self._stored(experts=True) if self.holds else 0.0
 
     def _stored(self, *, experts: bool) -> float:
-        """Parameters of experts, or all others, that one device keeps."""
+        """Parameters of experts, or all others, that one device stores."""
         tower, plan = self.tower, self.plan
         layer, rest = (
             elements(tower, {k: n for k, n in own.items() if ("experts" in k) == experts}, plan)
@@ -564,16 +417,19 @@ class Timing:
 
     @cached_property
     def gathered(self) -> float:
-        """Bytes of the parameters as they are gathered: those of layers as they are used."""
+        """Bytes of the gathered parameters, those of layers in the type of the activations."""
+        if not self.holds:
+            return 0.0
         return self.workload.size * self._layers_resident + WIDE * self._rest_resident
 
     def gather(self) -> float:
         """Seconds of the gather of the parameters at a step's start."""
-        return 0.0 if self.strategy.by_layer else self.group(self.gathered, "fsdp")
+        alone = self.strategy.by_layer or not self.holds
+        return 0.0 if alone else self.group(self.gathered, "fsdp")
 
     def scatter(self) -> float:
-        """Seconds in which gradients are summed over ranks at a step's end."""
-        if not self.trains:
+        """Seconds in which gradients, summed over lanes, are summed over ranks at a step's end."""
+        if not (self.trains and self.holds):
             return 0.0
         fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.resident, "fsdp")
         whole = WIDE * self._stored(experts=False), ("data", "expert", "context")
@@ -600,8 +456,8 @@ class Timing:
         return self.hardware.group_seconds(data, prod(degrees.values()), self.plan.devices)
 
     def update(self) -> float:
-        """Seconds of the optimizer: gradient, parameter and moments read, the latter written."""
-        if not self.trains:
+        """Seconds of the optimizer, which reads gradients and reads and writes all other state."""
+        if not (self.trains and self.holds):
             return 0.0
         values = 3 + 2 * self.workload.moments
         speed = self.hardware.memory_bandwidth * self.efficiency.memory

@@ -1,8 +1,8 @@
 """Fits the constants of a description of hardware to measured times.
 
-The cost model's seconds are linear in what is fitted: the inverses of the fractions of
+The cost model's seconds are linear in the fitted values: the inverses of the fractions of
 `Efficiency` and its `layer_seconds`, or a link's latency and the inverse of its bandwidth. So the
-terms of a time are found by asking the cost model itself, with each constant changed in turn, and
+terms of a time are found by evaluating the cost model with each constant changed in turn, and
 the constants by bounded linear least squares on relative errors.
 """
 
@@ -17,13 +17,13 @@ from scipy.optimize import least_squares, lsq_linear
 
 from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
 
-#: A term of which less than this part is no combination of the others cannot be told apart.
+#: A term is told apart from the others if at least this part of it is no combination of them.
 APART = 0.05
-#: Relative errors above this count by their size, below by its square.
+#: Relative errors above this size count linearly in the fit, smaller errors by their square.
 OUTLIER = 0.05
-#: A term of a smaller part of every time has vanished.
+#: A term counts as zero if it is a smaller part than this of every time.
 VANISHED = 1e-6
-#: Terms of a task's time, in the order in which they are given up if they cannot be told apart.
+#: Terms of a task's time, in the order in which the fit gives them up if it cannot separate them.
 TERMS = ("memory", "attention", "layer_seconds", "matmul")
 
 
@@ -32,9 +32,9 @@ class Timed:
     """Something that was measured.
 
     Attributes:
-        name: of it.
-        seconds: that it took.
-        predict: what the cost model says it takes, in seconds.
+        name: name of the measurement.
+        seconds: seconds measured.
+        predict: seconds that the cost model predicts on given hardware.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Timed:
         """Refuse a time that cannot be.
 
         Raises:
-            HardwareError: it is not above 0, or not finite.
+            HardwareError: the time is not above 0, or not finite.
         """
         if not 0 < self.seconds < float("inf"):
             raise HardwareError(
@@ -58,9 +58,9 @@ class Fitted:
     """Hardware whose constants were fitted.
 
     Attributes:
-        hardware: with the constants.
-        kept: constants that the times do not tell, as they were before.
-        bounds: constants that were left at a bound, beyond which the times would have had them.
+        hardware: the hardware with the fitted constants.
+        kept: names of the constants that the times do not determine; they keep their values.
+        bounds: values of the constants whose fit ends at a bound of their range.
     """
 
     hardware: Hardware
@@ -72,10 +72,10 @@ def fit_efficiency(timed: Sequence[Timed], hardware: Hardware, *, raise_peaks: b
     """Fit the fractions for products, attention and memory, and `layer_seconds`.
 
     Args:
-        timed: tasks of several sizes.
-        hardware: whose other constants count as they are.
-        raise_peaks: the peaks were measured, not given: a fraction above 1 says that they were
-            measured too low. Else fractions stay at 1.
+        timed: times of tasks of several sizes.
+        hardware: hardware whose other constants stay as they are.
+        raise_peaks: whether the peaks were measured, so that a fraction above 1 raises the peak.
+            Otherwise peaks are those of a data sheet, and fractions are at most 1.
 
     Raises:
         HardwareError: there are too few times.
@@ -94,10 +94,11 @@ def fit_link(timed: Sequence[Timed], hardware: Hardware, name: str, *, raise_pea
     """Fit latency and reached bandwidth of `link` or `network`.
 
     Args:
-        timed: collectives over it, of several sizes.
-        hardware: whose other constants count as they are.
+        timed: times of collectives over the link, of several sizes.
+        hardware: hardware whose other constants stay as they are.
         name: `"link"` or `"network"`.
-        raise_peaks: the bandwidth is not given by a data sheet: what is reached becomes it.
+        raise_peaks: whether the reached bandwidth replaces the given one, which is no figure of a
+            data sheet.
 
     Raises:
         HardwareError: there are too few times.
@@ -157,7 +158,7 @@ def _with_link(hardware: Hardware, name: str, terms: Mapping[str, float]) -> Har
 
 
 def _raised(hardware: Hardware) -> Hardware:
-    """The same speeds with all fractions at most 1: peaks as high as they need be."""
+    """Hardware of the same speeds with fractions of at most 1, by higher peaks where necessary."""
     own = hardware.efficiency
     compute, memory = max(1.0, own.matmul, own.attention), max(1.0, own.memory)
     values = {"matmul": own.matmul / compute, "attention": own.attention / compute}
@@ -175,7 +176,7 @@ def _raised(hardware: Hardware) -> Hardware:
 
 @dataclass(frozen=True)
 class _Solution:
-    """Values of all terms; those that were kept, and those that are at their lower bounds."""
+    """Values of all terms, and the names of terms that were kept or are at their lower bounds."""
 
     values: Mapping[str, float]
     kept: frozenset[str]
@@ -184,13 +185,13 @@ class _Solution:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Times as sums of terms: `columns[name] * value + rest = 1`, in units of what was measured.
+    """Times as sums of terms: `columns[name] * value + rest = 1`, in units of the measured times.
 
     Attributes:
-        columns: `[times]` by term.
-        rest: `[times]`, what no term changes.
-        start: values of the terms before.
-        kept: terms that stay at these.
+        columns: by term, `[times]`: coefficients of its value.
+        rest: `[times]`: the part of each time that no term changes.
+        start: values of the terms before the fit.
+        kept: names of the terms that keep these values.
     """
 
     columns: Mapping[str, np.ndarray]
@@ -207,8 +208,8 @@ class _Problem:
         """The terms whose sums are nearest to what was measured.
 
         Args:
-            lower: bounds of the values.
-            zero_allowed: terms that may vanish; what else would vanish cannot be told.
+            lower: lower bounds of the values.
+            zero_allowed: terms that may be 0; other terms that would vanish count as undetermined.
         """
         hidden = self._hidden()
         if hidden is not None:
@@ -223,7 +224,7 @@ class _Problem:
         return _Solution(values, self.kept, frozenset(bound))
 
     def _vanishes(self, name: str, value: float) -> bool:
-        """Whether a term with this value is nothing of any time."""
+        """Whether a term with this value is a negligible part of every time."""
         return float(np.max(self.columns[name])) * value < VANISHED
 
     def _fit(self, lower: Mapping[str, float]) -> dict[str, float]:
@@ -247,7 +248,7 @@ class _Problem:
         return dict(zip(self.free, (result.x / scale).tolist(), strict=True))
 
     def _hidden(self) -> str | None:
-        """The first free term that the times do not tell apart from the other ones."""
+        """The first free term that the times cannot tell apart from the others, or None."""
         for name in self.free:
             own = self.columns[name]
             others = [self.columns[other] for other in self.free if other != name]
@@ -269,7 +270,7 @@ def _linear(
     change: Callable[[Mapping[str, float]], Hardware],
     start: Mapping[str, float],
 ) -> _Problem:
-    """The terms of `timed`: what their predictions grow by when one constant does."""
+    """The terms of `timed`: by how much predictions grow with each constant."""
 
     def seconds(terms: Mapping[str, float]) -> np.ndarray:
         hardware = change(terms)

@@ -1,8 +1,9 @@
-"""What the tasks of a step cost in FLOPs, for schedules that know no hardware."""
+"""FLOPs of the tasks of a step, for schedules that know no hardware."""
 
 from __future__ import annotations
 
-from scheduling.costs.estimate import Strategy, Workload, encoder_pieces
+from scheduling.costs.strategy import Strategy, encoder_pieces
+from scheduling.costs.workload import Workload
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces
 
@@ -10,10 +11,10 @@ from scheduling.schedules.schedule import EncoderPieces
 def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
     """FLOPs of every task on one device, for full rows.
 
-    Inside a stage every device takes the same share of them, whichever way its plan splits them.
+    Within a stage every device computes an equal share, whichever way the plan splits the work.
     """
     tower, rows = workload.towers["decoder"], _rows(workload, strategy, "decoder")
-    per_chunk = -(-tower.layers // (strategy.decoder.stage * strategy.chunks))
+    per_chunk = tower.per_run(strategy.decoder.stage * strategy.chunks)
     forward = per_chunk * tower.layer.work.flops(rows)
     head = tower.end.work.flops(rows) / strategy.decoder.stage
     cuts = [encoder_pieces(workload, strategy, name) for name in workload.encoders]
@@ -38,10 +39,10 @@ def _encoder(workload: Workload, strategy: Strategy, cut: EncoderPieces) -> Enco
 
 
 def _backward(strategy: Strategy, forward: float) -> float:
-    """Two products for each one of the forward, and the forward again if nothing was kept."""
+    """FLOPs of a backward: two products for each product of the forward, and any recomputation."""
     return (2 if strategy.remat == "none" else 3) * forward
 
 
 def _rows(workload: Workload, strategy: Strategy, name: str) -> list[int]:
-    """Lengths of a microbatch's rows, full to their budget, each of them one segment."""
+    """Lengths of a microbatch's rows, each filled to its budget by a single segment."""
     return [workload.positions[name]] * (workload.rows // strategy.microbatches)

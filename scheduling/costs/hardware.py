@@ -1,4 +1,4 @@
-"""Accelerators as data: what a chip computes, holds and sends, and how much of that is reached.
+"""Accelerators as data: speeds and sizes of a chip and its links, and the fractions reached.
 
 A description is a YAML file in `configs/hardware/`, or one that `launch.py calibrate` has written.
 Figures are peaks of data sheets; `efficiency` says which fractions of them real layers and
@@ -27,8 +27,8 @@ Fraction = Annotated[float, Field(gt=0, le=1)]
 TYPES = ("bfloat16", "float32", "float8", "int8")
 
 
-#: Bytes of a device that are not for the program: what CUDA's context and NCCL's buffers, or the
-#: TPU's runtime, keep for themselves.
+#: Bytes of a device that a program cannot use: CUDA's context and NCCL's buffers, or the TPU's
+#: runtime, take them.
 RESERVED = {"cpu": 0, "gpu": 2 * 2**30, "tpu": 2**29}
 
 
@@ -41,13 +41,13 @@ class _Data(BaseModel):
 
 
 class Link(_Data):
-    """What joins devices.
+    """A link between devices.
 
     Attributes:
-        bandwidth: bytes per second that one device sends in a ring, all its links together.
-        latency: seconds that one step of a ring takes beside its bytes.
-        directions: ways round that a ring sends at the same time, each with its part of the
-            bandwidth: 2 on an axis of a TPU's torus.
+        bandwidth: bytes per second that one device sends in a ring, over all its links together.
+        latency: seconds of one hop of a ring, in addition to the transfer of its bytes.
+        directions: number of directions in which a ring sends at the same time, each with an equal
+            part of the bandwidth: 2 on an axis of a TPU's torus.
     """
 
     bandwidth: Positive
@@ -57,20 +57,20 @@ class Link(_Data):
     def ring_seconds(self, data: float, devices: int, fraction: float = 1.0) -> float:
         """Seconds in which a ring of `devices` gathers, or scatters, `data` bytes.
 
-        Two ways round, half as many steps reach all devices ("How to scale your model", chapter
+        In two directions, half as many hops reach all devices ("How to scale your model", chapter
         on sharding).
 
         Args:
             data: bytes of the whole, gathered array.
-            devices: in the ring, at least 1.
-            fraction: of the bandwidth that is reached.
+            devices: number of devices in the ring, at least 1.
+            fraction: fraction of the bandwidth that is reached.
         """
         others = devices - 1
         steps = -(-others // self.directions)
         return steps * self.latency + data * others / devices / (self.bandwidth * fraction)
 
     def send_seconds(self, data: float) -> float:
-        """Seconds in which `data` bytes reach a neighbour: one way."""
+        """Seconds in which `data` bytes reach a neighbour, in one direction."""
         return self.latency + data * self.directions / self.bandwidth
 
     def reached(self, fraction: float) -> Link:
@@ -82,11 +82,11 @@ class Efficiency(_Data):
     """Fractions of the peaks that are reached.
 
     Attributes:
-        matmul: of the peak FLOP/s, by products with parameters.
-        attention: of the peak FLOP/s, by attention's own products.
-        memory: of the memory bandwidth, by what is no product.
-        link, network: of the links' bandwidths, by collectives.
-        layer_seconds: what a layer takes beside that, forward or backward.
+        matmul: fraction of the peak FLOP/s that products with parameters reach.
+        attention: fraction of the peak FLOP/s that attention's own products reach.
+        memory: fraction of the memory bandwidth that all other operations reach.
+        link, network: fractions of the links' bandwidths that collectives reach.
+        layer_seconds: seconds that a layer's forward, or backward, takes in addition.
     """
 
     matmul: Fraction
@@ -101,19 +101,20 @@ class Hardware(_Data):
     """One kind of device and how many of them are joined.
 
     Attributes:
-        name: of the file.
-        title: as people call it.
-        platform: what JAX calls it.
-        kinds: how `jax.Device.device_kind` starts.
+        name: name of the file without its suffix.
+        title: name for people.
+        platform: JAX's name of the platform.
+        kinds: prefixes of `jax.Device.device_kind`.
         flops: peak dense FLOP/s of one device by type of the operands, one of `TYPES`.
-        memory: bytes of one device.
-        memory_bandwidth: bytes per second.
-        host: devices of one host.
-        domain: devices joined by `link`: one NVLink domain, one TPU slice at its largest.
-        link, network: within a domain and between domains.
-        efficiency: what is reached of all that.
-        topology: how `launch.py compile` names slices of a TPU to its compiler, e.g. `v5p`.
-        target_config: a GPU for its compiler, as text of XLA's `GpuTargetConfigProto`.
+        memory: bytes of one device's memory.
+        memory_bandwidth: bytes per second between a device and its memory.
+        host: number of devices of one host.
+        domain: number of devices joined by `link`: one NVLink domain, the largest TPU slice.
+        link, network: the links within a domain and between domains.
+        efficiency: fractions of these peaks that are reached.
+        topology: name of a TPU's slices for its compiler, as `launch.py compile` uses it: `v5p`.
+        target_config: description of a GPU for its compiler, as text of XLA's
+            `GpuTargetConfigProto`.
     """
 
     name: str
@@ -133,7 +134,7 @@ class Hardware(_Data):
 
     @property
     def room(self) -> float:
-        """Bytes of one device that a program may take."""
+        """Bytes of one device that a program may use."""
         return self.memory - RESERVED[self.platform]
 
     @field_validator("flops")
@@ -159,7 +160,7 @@ class Hardware(_Data):
         """Peak FLOP/s of products in `dtype`.
 
         Raises:
-            HardwareError: it is not known.
+            HardwareError: the description has no peak for `dtype`.
         """
         if dtype not in self.flops:
             valid = ", ".join(sorted(self.flops))
@@ -173,8 +174,8 @@ class Hardware(_Data):
 
         Args:
             data: bytes of the whole array.
-            devices: in the group, evenly spaced.
-            span: devices from the group's first to its last, as they are numbered.
+            devices: number of devices in the group, evenly spaced.
+            span: number of devices from the group's first to its last, in their numbering.
         """
         return self._two_levels(data, devices, self._inside(devices, span))
 
@@ -209,7 +210,7 @@ class Hardware(_Data):
         return seconds
 
     def _inside(self, devices: int, span: int) -> int:
-        """How many of a group's devices share a domain."""
+        """Number of a group's devices that share a domain."""
         if span <= self.domain:
             return devices
         # Rounded up: three devices that are 8 apart span 17.
@@ -226,7 +227,7 @@ def named(name: str) -> Hardware:
     """The description in `configs/hardware/<name>.yaml`, or in the file of that path.
 
     Raises:
-        HardwareError: there is none, or it is wrong.
+        HardwareError: there is no such description, or it is wrong.
     """
     if name.endswith((".yaml", ".yml")):
         return read(Path(name))
@@ -242,7 +243,7 @@ def names() -> list[str]:
     """The shipped descriptions.
 
     Raises:
-        HardwareError: they are not there.
+        HardwareError: the folder has none.
     """
     found = sorted(path.stem for path in FOLDER.glob("*.yaml"))
     if not found:
@@ -262,7 +263,7 @@ def read(path: Path) -> Hardware:
     """The description in a YAML file.
 
     Raises:
-        HardwareError: it cannot be read or is no description; the message says which keys are
+        HardwareError: the file cannot be read or is no description; the message says which keys are
             wrong and why.
     """
     try:
@@ -301,7 +302,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
 def of_kind(device_kind: str) -> Hardware | None:
     """The shipped description of a `jax.Device.device_kind`, None if there is none.
 
-    Where one kind starts another, the longer one counts.
+    Of several prefixes that match, the longest one counts.
     """
     found = [
         (len(kind), hardware)

@@ -1,8 +1,8 @@
 """The memory of a step: bytes of one device, by what they hold.
 
-State and batch are counted exactly. Ring buffers have the slots that the schedule needs. What a
-backward works with is what one layer keeps for it, and the gradients of that layer's parameters;
-with `full` rematerialisation what a whole chunk keeps.
+State and batch are counted exactly. Ring buffers have the slots that the schedule needs. A backward
+works with the tensors that one layer keeps for it, and the gradients of that layer's parameters;
+with `full` rematerialisation it works with the tensors of a whole chunk.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from scheduling.costs.estimate import WIDE, Strategy, Timing, Workload, entries
+from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
+from scheduling.costs.shares import entries
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import WIDE, Workload
 from scheduling.programs.program import DecoderSizes, EncoderSizes
 from scheduling.schedules.schedule import ScheduleError
 
@@ -21,15 +24,15 @@ class Memory:
     """Bytes of one device.
 
     Attributes:
-        parameters: as they are stored.
-        optimizer: its moments.
+        parameters: the stored parameters.
+        optimizer: moments of the optimizer.
         batch: rows of all microbatches.
         gathered: parameters gathered over fsdp for the whole step.
-        gradients: sums over the microbatches, whole along fsdp.
-        decoder: inputs, outputs and gradients of the decoder's chunks that wait, and what is kept
-            for backwards.
-        encoders: the same of all encoders.
-        work: what the layer that runs works with, and the logits.
+        gradients: sums of the gradients over the microbatches, whole along fsdp.
+        decoder: waiting inputs, outputs and gradients of the decoder's chunks, and tensors kept
+            for their backwards.
+        encoders: the same for all encoders.
+        work: tensors of the layer that runs, and the logits.
     """
 
     parameters: float = 0.0
@@ -43,7 +46,7 @@ class Memory:
 
     @property
     def total(self) -> float:
-        """All of them."""
+        """Sum of all attributes."""
         return sum(self.by_kind.values())
 
     @property
@@ -52,7 +55,7 @@ class Memory:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-#: Slots of the buffers of the decoder, and of every encoder.
+#: Slots of the decoder's buffers, and by name those of every encoder.
 Sizes = tuple[DecoderSizes, Mapping[str, EncoderSizes]]
 
 
@@ -62,7 +65,7 @@ def step_memory(
     """The memory of a step.
 
     Args:
-        sizes: slots of the ring buffers, of a compiled program; None for a step without stages.
+        sizes: slots of a compiled program's ring buffers; None for a step without stages.
     """
     towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
     stored = sum(WIDE * tower.stored for tower in towers.values())
@@ -85,7 +88,8 @@ def _batch(tower: Timing) -> float:
     """Bytes of one device's rows of the step, in the tower's own arrays.
 
     The decoder's arrays are whole on every rank of a row: tokens, targets, weights, segments,
-    positions, the places of media, all of four bytes; an encoder's have its features, too.
+    positions and the places of media, four bytes for each position; an encoder's arrays also have
+    its features.
     """
     workload, strategy = tower.workload, tower.strategy
     positions = workload.positions[tower.name]
@@ -111,7 +115,7 @@ def everything(tower: Timing) -> float:
     """Bytes that the backward of one layer reads of its forward.
 
     Raises:
-        ScheduleError: the tower does not divide by its tensor degree.
+        ScheduleError: the tensor degree does not divide the tower.
     """
     kept = tower.workload.kept.get((tower.name, tower.plan.tensor))
     if kept is None:
@@ -120,19 +124,19 @@ def everything(tower: Timing) -> float:
 
 
 def _layer_work(tower: Timing) -> float:
-    """Bytes that a layer's backward works with: what it reads, and its parameters' gradients."""
+    """Bytes that a layer's backward works with: tensors it reads and gradients of parameters."""
     gradients = WIDE * tower.of_layer
     again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.strategy.remat]
     return gradients + again * everything(tower)
 
 
 def _task_work(tower: Timing) -> float:
-    """The same of a task: a slot is made before it is written, and read into one more."""
+    """Bytes that a task works with, with one copy of a slot to write and one of a slot to read."""
     return 2 * kept(tower, tower.layers_per_task) + _layer_work(tower)
 
 
 def logits(tower: Timing) -> float:
-    """Bytes of one chunk's logits and their gradient, float32, with the head's own gradient."""
+    """Bytes of one chunk's logits and their gradient, float32, and of the head's gradient."""
     workload = tower.workload
     own = tower.rows * workload.positions["decoder"] / tower.plan.context
     tokens = min(workload.loss_chunk, own)
@@ -140,9 +144,9 @@ def logits(tower: Timing) -> float:
 
 
 def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
-    """Without a pipeline: layer by layer, encoders first, all of a microbatch's kept at once.
+    """Bytes without a pipeline: layer by layer, encoders first; a whole microbatch is kept at once.
 
-    A frozen encoder keeps nothing, and what is frozen has no gradients.
+    A frozen encoder keeps nothing, and frozen parameters have no gradients.
     """
     decoder = towers["decoder"]
     encoders = [tower for name, tower in towers.items() if name != "decoder" and tower.trains]
@@ -156,14 +160,14 @@ def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
 
 
 def _kept_by_tower(tower: Timing) -> float:
-    ends = 4 * tower.activation / tower.plan.sequence
+    ends = 4 * tower.activation / tower.plan.sequence * (1 + tower.tower.beside)
     return kept(tower, tower.tower.layers) + ends
 
 
 def _pipelined(
     towers: Mapping[str, Timing], decoder: DecoderSizes, encoders: Mapping[str, EncoderSizes]
 ) -> dict[str, float]:
-    """With a pipeline: gradients of a whole stage, and the ring buffers."""
+    """Bytes with a pipeline: gradients of a whole stage, and the ring buffers."""
     first = towers["decoder"]
     strategy = first.strategy
     step = strategy.gather == "step"
@@ -181,13 +185,13 @@ def _pipelined(
 
 def _decoder_buffers(tower: Timing, sizes: DecoderSizes) -> float:
     activation = tower.activation / tower.plan.sequence
-    held = (sizes.inputs + sizes.gradients) * activation
+    held = (sizes.inputs * (1 + tower.tower.beside) + sizes.gradients) * activation
     return held + sizes.saved * kept(tower, tower.layers_per_task)
 
 
 def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> float:
-    own = tower.activation / tower.plan.sequence
-    landed = decoder.activation / decoder.plan.sequence
+    own = tower.activation / tower.plan.sequence * (1 + tower.tower.beside)
+    landed = decoder.activation / decoder.plan.sequence * (1 + decoder.tower.beside)
     held = (sizes.pieces + sizes.piece_gradients) * own + (sizes.outbox + sizes.inbox) * landed
     frozen = tower.name in tower.workload.frozen
     each = own + (0.0 if frozen else kept(tower, tower.layers_per_task))
@@ -195,7 +199,7 @@ def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> flo
 
 
 def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
-    """Bytes that no step of `strategy` undercuts, wherever its encoders' tasks go.
+    """A lower bound of the bytes of any step of `strategy`, wherever encoder tasks are placed.
 
     Args:
         strategy: with the decoder's plan only, or with all plans.
@@ -203,7 +207,7 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
     if strategy.decoder.stage == 1:
         return step_memory(workload, strategy, hardware).total
     stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
-    # What waits on the first stage in lockstep (docs/pipeline.md); at least what it begins with.
+    # Activations that wait on the first stage in lockstep (docs/pipeline.md), at least the first.
     slots = min(count, stages) * chunks
     if count % stages == 0 and count >= 2 * stages:
         slots = (chunks + 1) * stages - 1
@@ -218,10 +222,10 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
 
 
 def _least_slots(tower: Timing) -> EncoderSizes:
-    """What an encoder keeps for its backwards, and its outputs where all wait for the decoder.
+    """Slots that an encoder needs for its backwards and for outputs that wait for the decoder.
 
-    In lockstep two groups of microbatches, of one for each stage, have entered the decoder before
-    the first has left it.
+    In lockstep two groups of microbatches, each with one per stage, have entered the decoder before
+    the first microbatch has left it.
     """
     cut, strategy = tower.cut, tower.strategy
     stages, count = strategy.decoder.stage, strategy.microbatches
@@ -232,7 +236,7 @@ def _least_slots(tower: Timing) -> EncoderSizes:
     of_each = -(-waiting * cut.stages // stages)
     saved = of_each * len(cut.backward_pieces) // cut.stages
     full = strategy.remat == "full"
-    # What has no backward gets no gradients.
+    # Pieces without a backward get no gradients.
     return EncoderSizes(
         0, 0 if full else saved, outputs, inbox=min(1, cut.backward), piece_gradients=0
     )

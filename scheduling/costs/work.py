@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+#: Lengths of segments in positions, and results computed from them.
+Lengths = TypeVar("Lengths", float, np.ndarray)
 
 #: A backward pass costs two forward passes: one for each operand of every product.
 TRAINING_FACTOR = 3.0
@@ -20,20 +24,25 @@ TRAINING_FACTOR = 3.0
 class TowerWork:
     """Forward FLOPs of one tower as a function of segment lengths.
 
-    A segment of n input positions costs `linear * n + quadratic * n^2`. Products count two FLOPs
-    per multiply-add; attention counts all pairs of a segment, causal or not (PaLM, arXiv
-    2204.02311, appendix B); what is not a product counts nothing.
+    A segment of n input positions costs `linear * n + quadratic * n^2`, and with layers of a window
+    `windowed` for each pair that is nearer than the window. Products count two FLOPs per
+    multiply-add; attention counts all pairs of a segment, or of a window, causal or not (PaLM,
+    arXiv 2204.02311, appendix B); other operations are not counted.
 
     Attributes:
         linear: FLOPs per input position (token, patch or frame).
         quadratic: FLOPs per pair of input positions of one segment.
+        windowed: FLOPs per pair whose distance is less than `window`.
+        window: size of the window in positions.
     """
 
     linear: float
     quadratic: float
+    windowed: float = 0.0
+    window: int = 0
 
     def flops(self, lengths: ArrayLike) -> float:
-        """Forward FLOPs of segments of `lengths` input positions, all together."""
+        """Sum of the forward FLOPs of segments of `lengths` input positions."""
         return float(self.segment_flops(lengths).sum())
 
     def segment_flops(self, lengths: ArrayLike) -> np.ndarray:
@@ -43,7 +52,16 @@ class TowerWork:
             lengths: array of any shape, in input positions.
         """
         n = np.asarray(lengths, np.float64)
-        return self.linear * n + self.quadratic * n * n
+        return self.linear * n + self.attention(n)
+
+    def attention(self, lengths: Lengths) -> Lengths:
+        """Forward FLOPs of the attention of each segment of `lengths` input positions."""
+        pairs = self.quadratic * lengths * lengths
+        if not self.windowed:
+            return pairs
+        near = np.minimum(lengths, self.window)
+        # A position is near itself, and to each side near as many as there are, less those beyond.
+        return pairs + self.windowed * ((2 * near - 1) * lengths - near * (near - 1))
 
 
 #: Elements by logical axes (`sharding.rules`), without the axis that stacks layers.
@@ -52,10 +70,10 @@ Parameters = Mapping[tuple[str | None, ...], int]
 
 @dataclass(frozen=True)
 class Part:
-    """Layers of a tower, or what comes before or after them.
+    """A part of a tower: layers, or the operations before or after them.
 
     Attributes:
-        work: of its products in a forward, per input position.
+        work: work of its products in a forward.
         moved: elements that its other operations read and write in a forward, per position between
             the layers.
     """
@@ -66,20 +84,25 @@ class Part:
 
 @dataclass(frozen=True)
 class TowerProfile:
-    """What the cost model must know of a decoder or an encoder.
+    """A decoder or an encoder as the cost model sees it.
 
     Attributes:
-        layers: how many.
-        width: of what goes from layer to layer, in elements.
+        layers: number of layers.
+        width: elements of a position between two layers.
         stride: input positions per position between the layers.
-        reduction: input positions per position that the tower hands on.
+        reduction: input positions per output position of the tower.
         features: values of an input position; 0 for the decoder, whose inputs are tokens.
         outputs: entries of the vocabulary; for an encoder the decoder's width.
-        blocks: how often a layer gathers its rows over tensor ranks, and scatters their sums.
-        heads, kv_heads, head_dim: of its attention.
-        start, layer, end: before the layers, one layer, after them (head, or connector).
-        layer_parameters: of one layer.
-        rest_parameters: of all else.
+        blocks: number of blocks of a layer; each gathers its rows over tensor ranks and scatters
+            their sums.
+        heads, kv_heads, head_dim: sizes of its attention.
+        start, layer, end: parts before the layers, of one layer, and after the layers (head, or
+            connector).
+        layer_parameters: parameters of one layer.
+        rest_parameters: all other parameters.
+        period: layers after which kinds of layers repeat; `layer` is then their mean.
+        beside: activations that enter with that of the first layer: of a decoder inputs of further
+            layers, of an encoder room for outputs of layers that are handed on.
     """
 
     layers: int
@@ -97,6 +120,17 @@ class TowerProfile:
     end: Part
     layer_parameters: Parameters
     rest_parameters: Parameters
+    period: int = 1
+    beside: int = 0
+
+    @property
+    def periods(self) -> int:
+        """Periods of layers, which no cut of the layers divides."""
+        return self.layers // self.period
+
+    def per_run(self, runs: int) -> int:
+        """Layers of each of as many runs, padding included."""
+        return -(-self.periods // runs) * self.period
 
     @property
     def parameters(self) -> int:

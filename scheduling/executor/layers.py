@@ -1,12 +1,19 @@
-"""What the executor is made of: runs of layers, traced alone or side by side, and ring buffers.
+"""Building blocks of the executor: runs of layers, traced alone or side by side, and ring buffers.
 
 A layer's backward is written out as a call of `jax.vjp`, from what the rematerialisation policy has
-kept of its forward. `apply_layers` is the same without a pipeline.
+kept of its forward (`residuals.py`). `apply_layers` is the same without a pipeline.
+
+The layers of a stack may be unlike one another, in a period that repeats. One iteration of a loop
+is a whole period, so that every kind of layer is compiled once and nothing is chosen at run time::
+
+    stack      0  1  2  3  4  5           [layers, ...], one behind the other
+    place      0  1  2  0  1  2           which layer of the period, known to the compiler
+    iteration  |-- 0 --||-- 1 --|
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,9 +22,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from scheduling.executor.residuals import from_residuals, with_residuals
 from sharding.collectives import vary
 
 Tree = Any
+#: Auxiliary losses of layers by name, float32 scalars: this rank's shares of sums over all ranks.
+Aux = Mapping[str, jax.Array]
 Axes = tuple[str, ...]
 
 
@@ -46,7 +56,7 @@ Steps = Generator[Loop | None, tuple[Tree, Tree] | None, Tree]
 
 
 def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
-    """Run independent loops in one scan, iteration by iteration, and what is left over alone.
+    """Run independent loops in one scan, iteration by iteration, and then the rest of longer ones.
 
     Collectives of one then have the arithmetic of the others to hide behind. A loop of twice the
     length takes two iterations at a time.
@@ -120,121 +130,249 @@ def run_tasks(tasks: Sequence[Steps], co_issue: bool) -> list[Tree]:
 
 
 @dataclass(frozen=True)
+class LayerTraits:
+    """How the layers of a stack differ, and what they take and give beside the activation.
+
+    Attributes:
+        period: layers after which kinds of layers repeat.
+        aux: names of the auxiliary losses that every layer gives.
+        inputs: as many first layers of the stack have an input of their own, which is added behind
+            them. These lie behind the features of the activation that enters a run::
+
+                [rows, positions, width]  ->  [rows, positions, (1 + inputs) * width]
+
+        taps: numbers of layers, from 1, whose outputs are handed on. They lie behind the features
+            of the activation, before and behind a run. The stack is whole on every rank.
+    """
+
+    period: int = 1
+    aux: tuple[str, ...] = ()
+    inputs: int = 0
+    taps: tuple[int, ...] = ()
+
+
+#: Of layers that are all alike, and take and give nothing else.
+ALIKE = LayerTraits()
+
+
+@dataclass(frozen=True)
 class LayerRun:
     """`count` successive layers of a stack, as loops of their forward and their backward.
 
     Attributes:
-        layer: `(params, x, context) -> x`.
+        layer: `(params, x, context, place) -> (x, aux)`, where `place` is the layer's in its period
+            and `aux` has the auxiliary losses of the layer on this rank.
         stack: parameters with a leading dimension of layers.
-        count: layers of the run.
+        count: layers of the run, whole periods.
         remat: `full`, `layer` or `none`.
         axes: all axes of the grid. All that a layer sees varies over all of them, because the
             residuals of its backward depend on the types of its inputs.
         exists: whether the layer with this index is one of the model and not padding.
+        traits: how layers differ, and what else they take and give.
     """
 
-    layer: Callable[[Tree, jax.Array, Tree], jax.Array]
+    layer: Callable[[Tree, jax.Array, Tree, int], tuple[jax.Array, Aux]]
     stack: Tree
     count: int
     remat: str
     axes: Axes
     exists: Callable[[jax.Array], jax.Array] | None = None
+    traits: LayerTraits = ALIKE
 
     def forward(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
-        """Carry: the activation. Outputs: what the backward needs, `()` if it recomputes."""
+        """Carry: the activation, sums of auxiliary losses, and outputs that are handed on.
 
-        def body(x: jax.Array, i: jax.Array) -> tuple[jax.Array, Tree]:
-            if self.remat == "none":
-                return self._with_residuals(i, x, context)
-            return self._apply(i, self._params(i), x, context), x if self.remat == "layer" else ()
+        Outputs: values of each layer of a period that the backward needs, none if it recomputes.
 
-        return Loop(body, x, self._indices(start))
+        Args:
+            start: index of the first layer, the first of a period.
+            x: with what `traits` says behind its features.
+        """
+        x, beside = self.apart(x)
 
-    def _indices(self, start: jax.Array) -> jax.Array:
-        return vary(start + jnp.arange(self.count), self.axes)
+        def body(carry: Tree, first: jax.Array) -> tuple[Tree, tuple[Tree, ...]]:
+            (x, aux, taps), kept = carry, []
+            for place in range(self.traits.period):
+                i = first + place if place else first
+                (x, aux), own = self._step(place, i, (x, aux), context)
+                x, taps = self._add_input(i - start, x, beside), self._tap(i, x, taps)
+                kept.append(own)
+            return (x, aux, taps), tuple(kept)
+
+        taps = beside if self.traits.taps else ()
+        return Loop(body, (x, self._no_aux(x), taps), self._firsts(start))
+
+    def made(self, carry: Tree) -> tuple[jax.Array, Aux]:
+        """Of the last carry of a forward: the activation with what is handed on, and the sums."""
+        x, aux, taps = carry
+        return jnp.concatenate([x, *taps], axis=-1) if self.traits.taps else x, aux
+
+    def apart(self, x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """The activation, and what lies behind its features."""
+        parts = jnp.split(x, 1 + self._beside, axis=-1) if self._beside else [x]
+        return parts[0], tuple(parts[1:])
+
+    @property
+    def _beside(self) -> int:
+        return max(self.traits.inputs, len(self.traits.taps))
+
+    def _add_input(
+        self, number: jax.Array, x: jax.Array, inputs: tuple[jax.Array, ...]
+    ) -> jax.Array:
+        """With the input of layer `number` of the run, if it has one."""
+        own = inputs[: self.traits.inputs]
+        return sum((jnp.where(number == k, value, 0) for k, value in enumerate(own)), x)
+
+    def _tap(
+        self, i: jax.Array, x: jax.Array, taps: tuple[jax.Array, ...]
+    ) -> tuple[jax.Array, ...]:
+        """Outputs that are handed on, behind layer `i`."""
+        pairs = zip(self.traits.taps, taps, strict=True) if taps else ()
+        return tuple(jnp.where(i + 1 == number, x, tap) for number, tap in pairs)
+
+    def _step(
+        self, place: int, i: jax.Array, carry: tuple[jax.Array, Aux], context: Tree
+    ) -> tuple[tuple[jax.Array, Aux], list[Any]]:
+        """Layer `i` of the forward: the new carry, and the kept values."""
+        x, sums = carry
+        if self.remat == "none":
+            (y, aux), kept = with_residuals(partial(self._vjp, place), x, (i, context))
+        else:
+            y, aux = self._apply(place, i, self._params(i), x, context)
+            kept = [x] if self.remat == "layer" else []
+        return (y, jax.tree.map(jnp.add, sums, aux)), kept
+
+    def _firsts(self, start: jax.Array) -> jax.Array:
+        """Index of the first layer of every period, `[periods]`."""
+        return vary(start + jnp.arange(0, self.count, self.traits.period), self.axes)
+
+    @property
+    def _periods(self) -> jax.Array:
+        """Numbers of the periods, `[periods]`."""
+        return vary(jnp.int32(0) + jnp.arange(self.count // self.traits.period), self.axes)
 
     def recompute(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
-        """The forward again, keeping what the backward needs."""
+        """The forward again, keeping the values that the backward needs."""
         return replace(self, remat="none").forward(start, x, context)
 
     def backward(
-        self, start: jax.Array, kept: Tree, gradient: jax.Array, context: Tree, sums: Tree
+        self, start: jax.Array, kept: Tree, gradient: jax.Array, aux: Aux, context: Tree, sums: Tree
     ) -> Loop:
-        """Carry: gradient of the activation, and `sums` with the parameters' gradients added.
+        """Carry: gradients as in `of_carry`, and `sums` with the parameters' gradients added.
 
         Args:
             kept: outputs of `forward`, or of `recompute` where the policy is `full`.
+            gradient: of what `made` gives of the forward's carry.
+            aux: gradients of the sums of auxiliary losses.
             sums: tree like `stack`.
         """
+        gradient, beside = self._gradients_apart(gradient)
 
-        def body(carry: Tree, place: jax.Array) -> tuple[Tree, tuple[()]]:
-            g, sums = carry
-            i = start + place
-            d_params, g = self._pull(i, read(kept, place), g, context)(g)
-            return (g, jax.tree.map(partial(_add_at, i), sums, d_params)), ()
+        def body(carry: Tree, number: jax.Array) -> tuple[Tree, tuple[()]]:
+            g, beside, sums = carry
+            # Kept values are read in place: reversing their order would copy all of them.
+            own = read(kept, number)
+            for place in reversed(range(self.traits.period)):
+                offset = self._index(number, place)
+                i = start + offset
+                g, beside = self._beside_gradients(offset, i, g, beside)
+                d_params, g = self._pull(place, i, own[place], g, context)((g, aux))
+                sums = jax.tree.map(partial(_add_at, i), sums, d_params)
+            return (g, beside, sums), ()
 
-        # What was kept is read where it lies: turned around, it would be copied as a whole.
-        return Loop(body, (gradient, sums), self._indices(jnp.int32(0))[::-1])
+        return Loop(body, (gradient, beside, sums), self._periods[::-1])
 
-    def gradients(self, kept: Tree, gradient: jax.Array, context: Tree) -> tuple[Tree, jax.Array]:
+    def of_carry(self, carry: Tree) -> tuple[jax.Array, Tree]:
+        """Of the last carry of a backward: the gradient of the forward's `x`, and the sums."""
+        g, beside, sums = carry
+        return jnp.concatenate([g, *beside], axis=-1) if beside else g, sums
+
+    def _gradients_apart(self, gradient: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """Gradients of the activation, and of what lies behind the features of the input."""
+        if self.traits.taps:
+            return self.apart(gradient)
+        return gradient, (jnp.zeros_like(gradient),) * self.traits.inputs
+
+    def _beside_gradients(
+        self, number: jax.Array, i: jax.Array, g: jax.Array, beside: tuple[jax.Array, ...]
+    ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """The gradient of the output of layer `i` before its input was added, and of that input."""
+        for k, own in zip(self.traits.taps, beside, strict=False):
+            g = g + jnp.where(i + 1 == k, own, 0)
+        if not self.traits.inputs:
+            return g, beside
+        return g, tuple(jnp.where(number == k, g, own) for k, own in enumerate(beside))
+
+    def gradients(
+        self, kept: Tree, gradient: jax.Array, aux: Aux, context: Tree
+    ) -> tuple[Tree, jax.Array]:
         """Gradients of the parameters and of the run's input, the run being the whole stack.
 
         Args:
-            kept: as for `backward`.
+            kept, aux: as for `backward`.
         """
 
-        def body(g: jax.Array, own: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
-            i, kept = own
-            d_params, g = self._pull(i, kept, g, context)(g)
-            return g, d_params
+        def body(carry: Tree, own: tuple[jax.Array, Tree]) -> tuple[Tree, list[Tree]]:
+            (g, beside), (number, kept), found = carry, own, []
+            for place in reversed(range(self.traits.period)):
+                i = self._index(number, place)
+                g, beside = self._beside_gradients(i, i, g, beside)
+                d_params, g = self._pull(place, i, kept[place], g, context)((g, aux))
+                found.append(d_params)
+            return (g, beside), found[::-1]
 
-        places = self._indices(jnp.int32(0))
-        d_x, d_params = lax.scan(body, gradient, (places, kept), reverse=True)
-        return d_params, d_x
+        apart = self._gradients_apart(gradient)
+        made, found = lax.scan(body, apart, (self._periods, kept), reverse=True)
+        return jax.tree.map(_interleaved, *found), self.of_carry((*made, ()))[0]
+
+    def _index(self, number: jax.Array, place: int) -> jax.Array:
+        """Index of a layer in the run, by the number of its period."""
+        return number if self.traits.period == 1 else number * self.traits.period + place
 
     def _params(self, i: jax.Array) -> Tree:
         return read(self.stack, i)
 
-    def _apply(self, i: jax.Array, params: Tree, x: jax.Array, context: Tree) -> jax.Array:
-        y = self.layer(params, x, context)
-        return y if self.exists is None else jnp.where(self.exists(i), y, x)
+    def _no_aux(self, x: jax.Array) -> Aux:
+        """Zeros that vary as the activation does."""
+        return {name: _like(jnp.zeros(()), x) for name in self.traits.aux}
 
-    def _vjp(self, i: jax.Array, x: jax.Array, context: Tree) -> tuple[jax.Array, Any]:
-        return jax.vjp(lambda p, x: self._apply(i, p, x, context), self._params(i), x)
+    def _apply(
+        self, place: int, i: jax.Array, params: Tree, x: jax.Array, context: Tree
+    ) -> tuple[jax.Array, Aux]:
+        y, aux = self.layer(params, x, context, place)
+        if tuple(sorted(aux)) != tuple(sorted(self.traits.aux)):
+            raise TypeError(
+                f"layer {place} of a period gives the auxiliary losses {sorted(aux)}; valid: "
+                f"{sorted(self.traits.aux)}, those that its stack names, from each of its layers"
+            )
+        made = y, {name: _like(value, x) for name, value in aux.items()}
+        if self.exists is None:
+            return made
+        exists, without = self.exists(i), (x, self._no_aux(x))
+        return jax.tree.map(lambda own, other: jnp.where(exists, own, other), made, without)
 
-    def _with_residuals(self, i: jax.Array, x: jax.Array, context: Tree) -> tuple[jax.Array, Tree]:
-        """Output, and those residuals of the backward that depend on `x`."""
-        y, pull = self._vjp(i, x, context)
-        leaves, depends = jax.tree.leaves(pull), self._depends(i, x, context)
-        return y, [leaf for leaf, yes in zip(leaves, depends, strict=True) if yes]
+    def _vjp(
+        self, place: int, x: jax.Array, rest: tuple[jax.Array, Tree]
+    ) -> tuple[tuple[jax.Array, Aux], Any]:
+        """Layer `rest[0]` and its backward, from gradients of its outputs to those of its inputs.
 
-    def _pull(self, i: jax.Array, kept: Tree, g: jax.Array, context: Tree) -> Callable[..., Any]:
-        """The backward of layer `i`: gradient of its output to those of parameters and input."""
+        Its inputs are its parameters and `x`; `rest[1]` is the context.
+        """
+        i, context = rest
+        return jax.vjp(lambda p, x: self._apply(place, i, p, x, context), self._params(i), x)
+
+    def _pull(
+        self, place: int, i: jax.Array, kept: list[Any], g: jax.Array, context: Tree
+    ) -> Callable[..., Any]:
+        """The backward of layer `i`, as of `_vjp`."""
         if self.remat == "layer":
-            return self._vjp(i, kept, context)[1]
-        # What does not depend on the input (parameters, masks) is made again rather than kept;
-        # the forward of a dummy input goes away as nothing reads it.
-        _, pull = self._vjp(i, jnp.zeros_like(g), context)
-        leaves, structure = jax.tree.flatten(pull)
-        stored = iter(kept)
-        depends = self._depends(i, g, context)
-        return jax.tree.unflatten(
-            structure,
-            [next(stored) if yes else leaf for leaf, yes in zip(leaves, depends, strict=True)],
-        )
-
-    def _depends(self, i: jax.Array, x: jax.Array, context: Tree) -> list[bool]:
-        """Which residuals of `_vjp` depend on its input `x`."""
-
-        def residuals(x: jax.Array, rest: Tree) -> list[jax.Array]:
-            i, context = rest
-            return jax.tree.leaves(self._vjp(i, x, context)[1])
-
-        return depends_on_first(residuals, x, (i, context))
+            (x,) = kept
+            return self._vjp(place, x, (i, context))[1]
+        return from_residuals(partial(self._vjp, place), kept, g, (i, context))
 
 
-def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> jax.Array:
-    """All layers of `run` in order, outside a pipeline.
+def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
+    """All layers of `run` in order, outside a pipeline, and the sums of their auxiliary losses.
 
     Derivatives are those of `run`: of the forward is kept what `run.remat` says, and in no case
     what depends on parameters alone. There are none with respect to `context`.
@@ -242,33 +380,40 @@ def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> jax.Array:
     start = jnp.int32(0)
 
     @jax.custom_vjp
-    def apply(stack: Tree, x: jax.Array, context: Tree) -> jax.Array:
-        return replace(run, stack=stack, remat="full").forward(start, x, context).run()[0]
+    def apply(stack: Tree, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
+        own = replace(run, stack=stack, remat="full")
+        return own.made(own.forward(start, x, context).run()[0])
 
-    def forward(stack: Tree, x: jax.Array, context: Tree) -> tuple[jax.Array, Tree]:
+    def forward(
+        stack: Tree, x: jax.Array, context: Tree
+    ) -> tuple[tuple[jax.Array, Aux], tuple[Tree, ...]]:
         own = replace(run, stack=stack)
-        y, kept = own.forward(start, x, context).run()
-        return y, (stack, x if run.remat == "full" else kept, context)
+        carry, kept = own.forward(start, x, context).run()
+        return own.made(carry), (stack, x if run.remat == "full" else kept, context)
 
-    def backward(residuals: Tree, gradient: jax.Array) -> tuple[Tree, jax.Array, None]:
+    def backward(
+        residuals: tuple[Tree, ...], gradients: tuple[jax.Array, Aux]
+    ) -> tuple[Tree, jax.Array, None]:
         stack, kept, context = residuals
         own = replace(run, stack=stack)
         if run.remat == "full":
             _, kept = own.recompute(start, kept, context).run()
-        return (*own.gradients(kept, gradient, context), None)
+        return (*own.gradients(kept, *gradients, context), None)
 
     apply.defvjp(forward, backward)
     return apply(run.stack, x, context)
 
 
-def depends_on_first(function: Callable[..., Any], first: jax.Array, rest: Tree) -> list[bool]:
-    """Which of the outputs of `function(first, rest)` are computed from `first`."""
-    jaxpr = jax.make_jaxpr(function)(first, rest).jaxpr
-    tainted = {jaxpr.invars[0]}
-    for equation in jaxpr.eqns:
-        if any(isinstance(v, type(jaxpr.invars[0])) and v in tainted for v in equation.invars):
-            tainted.update(equation.outvars)
-    return [isinstance(v, type(jaxpr.invars[0])) and v in tainted for v in jaxpr.outvars]
+def _interleaved(*places: jax.Array) -> jax.Array:
+    """Values `[periods, ...]` of each place of a period as `[layers, ...]`."""
+    if len(places) == 1:
+        return places[0]
+    return jnp.stack(places, axis=1).reshape(-1, *places[0].shape[1:])
+
+
+def _like(value: jax.Array, x: jax.Array) -> jax.Array:
+    """`value`, varying over the axes that `x` varies over."""
+    return vary(value, tuple(sorted(jax.typeof(x).mat.varying)))
 
 
 def _add_at(i: jax.Array, total: jax.Array, value: jax.Array) -> jax.Array:
@@ -277,7 +422,7 @@ def _add_at(i: jax.Array, total: jax.Array, value: jax.Array) -> jax.Array:
 
 
 def add(total: jax.Array, value: jax.Array) -> jax.Array:
-    """Their sum in the type of `total`."""
+    """The sum of both in the type of `total`."""
     return total + value.astype(total.dtype)
 
 
@@ -290,7 +435,7 @@ def once_if(
     what passes through a branch of `lax.cond` or `lax.switch`, and the state is large.
 
     Args:
-        name: of the loop's scope in profiles and compiled programs.
+        name: name of the loop's scope in profiles and compiled programs.
         chosen: True, if known beforehand, takes no loop.
     """
     if chosen is True:

@@ -1,4 +1,4 @@
-"""Observers: told on the host what the devices of a pipeline do, while they do it."""
+"""Observers: callbacks on the host at the start and end of a pipeline's bundles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from jax.experimental import io_callback
 
 from scheduling.executor.layers import Axes, Tree
 from scheduling.programs.program import BundleKind
-from scheduling.schedules.schedule import Kind, Observer, Task
+from scheduling.schedules.schedule import Observer, Task
+from scheduling.schedules.task_kinds import TaskKind
 from sharding.collectives import axis_index, vary
 
 
@@ -25,13 +26,13 @@ def stamp(
     Args:
         observe: whom to tell.
         axes: all axes of the grid.
-        kind: of the bundle.
-        row: of the program's tables.
-        end: as of the observer.
+        kind: kind of the bundle.
+        row: row of the program's tables.
+        end: as in `Observer`.
         after: arrays.
 
     Returns:
-        Zero: what depends on it waits for the observer to return.
+        Zero: computations that depend on it wait for the observer to return.
     """
     numbers = [
         (name, module, table["microbatch"], table[part])
@@ -50,26 +51,19 @@ def probes(tree: Tree) -> list[jax.Array]:
     return [leaf.ravel()[0].astype(jnp.float32) for leaf in jax.tree.leaves(tree)]
 
 
-def _tables_of(kind: BundleKind, row: Tree) -> list[tuple[Kind, str, Tree, str]]:
+def _tables_of(kind: BundleKind, row: Tree) -> list[tuple[TaskKind, str, Tree, str]]:
     """Kind, module, row of the table and name of the part of every task of a bundle."""
-    tasks: list[tuple[Kind, str, Tree, str]] = []
-    if kind.forward:
-        tasks.append(("F", "decoder", row["forward"], "chunk"))
-    if kind.backward:
-        tasks.append(("B", "decoder", row["backward"], "chunk"))
-    if kind.encoder_forward:
-        own = row["encoders"][kind.encoder_forward]
-        tasks.append(("EF", kind.encoder_forward, own["forward"], "piece"))
-    if kind.encoder_backward:
-        own = row["encoders"][kind.encoder_backward]
-        tasks.append(("EB", kind.encoder_backward, own["backward"], "piece"))
+    tasks: list[tuple[TaskKind, str, Tree, str]] = []
+    for task, module in kind.tasks:
+        own, part = (row["encoders"][module], "piece") if task.encoder else (row, "chunk")
+        tasks.append((task, module, own[task.direction], part))
     return tasks
 
 
 def _tell(
     observe: Observer,
     end: bool,
-    names: Sequence[tuple[Kind, str]],
+    names: Sequence[tuple[TaskKind, str]],
     probe: Any,
     device: Any,
     tick: Any,

@@ -24,16 +24,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from scheduling.executor.layers import Axes, Tree, add, once_if, read, run_tasks, write
+from scheduling.executor.layers import Aux, Axes, Tree, add, once_if, read, run_tasks, write
 from scheduling.executor.observe import probes, stamp
 from scheduling.executor.tasks import DecoderFunctions, EncoderFunctions, Tasks, Tower
 from scheduling.programs.program import IDLE, BundleKind, Program
 from scheduling.schedules.schedule import Observer
+from scheduling.schedules.task_kinds import EB, EF, B, F
 from sharding.collectives import axis_index, ppermute, psum, vary
 
 
 def scan_scope(ticks: range) -> str:
-    """How profiles and compiled programs name the scan over `ticks`; in it are scopes by kind."""
+    """Name of the scan over `ticks` in profiles and compiled programs; it has scopes by kind."""
     return f"ticks_{ticks.start}_to_{ticks.stop}"
 
 
@@ -42,11 +43,11 @@ class Pipeline:
     """A program with the functions that its tasks stand for.
 
     Attributes:
-        program: what runs where and when, and in which slots.
-        decoder, encoders: the model.
+        program: the compiled schedule with its slots.
+        decoder, encoders: the model; encoders by their lanes, which may share parameters.
         stage: grid axes of the decoder's stages.
         axes: all axes of the grid.
-        layers: layers of one virtual chunk, and of one piece of each encoder by name.
+        layers: layers of one virtual chunk, and of one piece of each lane by name.
         exists: whether a layer of the local stack (index) is one of the model and not padding.
         co_issue: trace independent tasks of a bundle side by side, if the program runs it whole.
         observe: called on the host by every device at the start and at the end of every bundle,
@@ -64,31 +65,38 @@ class Pipeline:
     observe: Observer | None = None
 
     def loss_and_gradients(
-        self, params: Tree, batch: Tree, weight: jax.Array, carried: Mapping[str, jax.Array]
-    ) -> tuple[jax.Array, Tree, dict[str, jax.Array]]:
+        self,
+        params: Tree,
+        batch: Tree,
+        weight: jax.Array,
+        aux: Aux,
+        carried: Mapping[str, jax.Array],
+    ) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
         """Loss and gradients of one step, as this device's shares of sums over the grid.
 
         Args:
-            params: `{"decoder": tower, "encoders": {name: tower}}`, local shards that are marked
+            params: `{"decoder": tower, "encoders": {encoder: tower}}`, local shards that are marked
                 as varying over all axes; `tower["layers"]` is a stack, this stage's layers chunk
                 by chunk.
             batch: `decoder`: local rows `[microbatches, rows, ...]`, after this step's those of the
                 next that it works ahead for; `encoders`: by name `[slots, rows, ...]`, the
                 microbatches that this device's stage encodes.
-            weight: what the sum of the losses is divided by.
+            weight: divisor of the sum of the losses.
+            aux: factors of the sums of auxiliary losses in the loss.
             carried: outputs that the step before has made for this one, by encoder that works
                 ahead, `[slots, rows, tokens / tensor, d_model]`.
 
         Returns:
-            The loss summed over the microbatches, different on ranks with different rows only;
-            gradients in the structure of `params`, in float32; and what is carried on.
+            The loss summed over the microbatches, different on ranks with different rows only, and
+            without auxiliary losses; sums of these, different on all ranks; gradients in the
+            structure of `params`, in float32; and the outputs that are carried on.
         """
-        return _Step(self, params, batch, weight, carried).run()
+        return _Step(self, params, batch, weight, aux, carried).run()
 
     def work_ahead(self, params: Tree, batch: Tree) -> dict[str, jax.Array]:
-        """What a step with this `batch` would carry on to the next, and nothing else."""
+        """Only the outputs that a step with this `batch` carries on to the next."""
         ahead = replace(self, program=self.program.ahead_only)
-        return _Step(ahead, params, batch, jnp.ones(()), {}).work_ahead()
+        return _Step(ahead, params, batch, jnp.ones(()), {}, {}).work_ahead()
 
     def rehearse(
         self, params: Tree, batch: Tree, kind: BundleKind, piece: int, together: bool, ticks: int
@@ -97,32 +105,34 @@ class Pipeline:
 
         Args:
             params, batch: as of `loss_and_gradients`.
-            kind: of every bundle.
-            piece: of its encoder tasks.
-            together: let all stages also do what they do together in a tick: the embedding and the
+            kind: kind of every bundle.
+            piece: piece of its encoder tasks.
+            together: whether all stages also do the joint work of a tick: the embedding and the
                 head of a microbatch and the return of its input's gradient.
             ticks: number of ticks.
 
         Returns:
             A scalar that depends on all that was computed; its value means nothing.
         """
-        step = _Step(self, params, batch, jnp.ones(()), {})
+        aux = {name: jnp.ones(()) for name in self.decoder.aux}
+        step = _Step(self, params, batch, jnp.ones(()), aux, {})
         return step.rehearse(kind, piece, together, ticks)
 
     def towers(self, params: Tree) -> tuple[Tower, dict[str, Tower]]:
-        """The decoder and the encoders on `params`, as of `loss_and_gradients`."""
+        """The decoder and the lanes of encoders on `params`, as of `loss_and_gradients`."""
         remat, axes = self.program.remat, self.axes
-        decoder = Tower(
-            self.decoder, params["decoder"], self.layers["decoder"], remat, axes, self.exists
-        )
+        own, count = self.decoder, self.layers["decoder"]
+        decoder = Tower(own, params["decoder"], count, remat, axes, self.exists, own.traits)
         return decoder, {
-            name: Tower(functions, params["encoders"][name], self.layers[name], remat, axes)
-            for name, functions in self.encoders.items()
+            name: Tower(
+                f, params["encoders"][f.encoder], self.layers[name], remat, axes, None, f.traits
+            )
+            for name, f in self.encoders.items()
         }
 
 
 class _Step:
-    """One traced step: the scans over its ticks, and what the stages do together in a tick.
+    """One traced step: the scans over its ticks, and the joint work of the stages in a tick.
 
     The state is that of `Tasks`.
     """
@@ -133,6 +143,7 @@ class _Step:
         params: Tree,
         batch: Tree,
         weight: jax.Array,
+        aux: Aux,
         carried: Mapping[str, jax.Array],
     ) -> None:
         self.pipeline, self.program = pipeline, pipeline.program
@@ -140,24 +151,25 @@ class _Step:
         self.vary = partial(vary, axes=pipeline.axes)
         self.index = axis_index(pipeline.stage)
         self.decoder, encoders = pipeline.towers(params)
-        self.tasks = Tasks(pipeline.program, self.decoder, encoders, batch, pipeline.axes)
+        self.tasks = Tasks(pipeline.program, self.decoder, encoders, batch, pipeline.axes, aux)
 
-    def run(self) -> tuple[jax.Array, Tree, dict[str, jax.Array]]:
+    def run(self) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
         """Prologue, the ticks of the decoder, epilogue."""
         prologue, middle, epilogue = self.program.schedule.phases
-        encoders = self._scan(prologue, self._encoders())["encoders"]
-        state = {"decoder": self._decoder(), "encoders": encoders}
+        state = self._scan(prologue, self._encoders()) | {"decoder": self._decoder()}
         state = self._embed(state, self._entry_row(self.program.schedule.span.start))
         state = self._scan(middle, state)
         decoder = state.pop("decoder")
-        encoders = self._scan(epilogue, state)["encoders"]
+        state = self._scan(epilogue, state)
         gradients = {
             "decoder": decoder["rest"] | {"layers": decoder["layers"]},
             "encoders": {
-                name: tree["rest"] | {"layers": tree["layers"]} for name, tree in encoders.items()
+                name: tree["rest"] | {"layers": tree["layers"]}
+                for name, tree in state["sums"].items()
             },
         }
-        return decoder["loss"], gradients, self._carry_on(encoders)
+        carried = self._carry_on(state["encoders"])
+        return decoder["loss"], decoder["aux"], gradients, carried
 
     def work_ahead(self) -> dict[str, jax.Array]:
         """See `Pipeline.work_ahead`."""
@@ -168,7 +180,7 @@ class _Step:
         """The state before the decoder starts."""
         names = self.program.encoders
         start = {name: self.tasks.encoder_state(name, self.carried.get(name)) for name in names}
-        return {"encoders": start}
+        return {"encoders": start, "sums": self.tasks.sums()}
 
     def _decoder(self) -> Tree:
         """The state when the decoder starts."""
@@ -238,7 +250,7 @@ class _Step:
         return lax.scan(tick, state, rows)[0]
 
     def _entry_row(self, tick: int) -> Tree:
-        """What enters the decoder for `tick`, its first."""
+        """Table entries of the microbatch that enters the decoder for `tick`, its first."""
         tables = jax.tree.map(lambda table: table[tick : tick + 1], self.program.tables())
         return jax.tree.map(lambda table: self._own(table)[0], tables)
 
@@ -270,7 +282,7 @@ class _Step:
         return self._bundle(kind, row, done), turn + 1
 
     def _bundle(self, kind: BundleKind, row: Tree, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
-        """Run the tasks of a bundle: the new state, and what leaves this stage."""
+        """Run the tasks of a bundle: the new state, and the values sent from this stage."""
         observe, axes = self.pipeline.observe, self.pipeline.axes
         if observe is None:
             return self._run_bundle(kind, row, done)
@@ -283,30 +295,31 @@ class _Step:
     def _run_bundle(
         self, kind: BundleKind, row: Tree, done: tuple[Tree, Tree]
     ) -> tuple[Tree, Tree]:
-        """What the tasks have made, put into the state and into what is sent."""
+        """Write the results of the tasks into the state and into the values to send."""
         state, sent = done
         tasks = self.tasks.of_bundle(kind, state, row)
         results = run_tasks(list(tasks.values()), self.pipeline.co_issue)
-        names = {"EF": kind.encoder_forward, "EB": kind.encoder_backward}
+        modules = dict(kind.tasks)
         for task, (change, out) in zip(tasks, results, strict=True):
-            name = names.get(task)
-            if name is None:
+            name = modules[task]
+            if not task.encoder:
                 state = state | {"decoder": state["decoder"] | change}
-                sent = sent | {task: self.vary(out)}
+                sent = sent | {task.name: self.vary(out)}
                 continue
-            encoders = state["encoders"]
-            state = state | {"encoders": encoders | {name: encoders[name] | change}}
+            state = self.tasks.encoder_changed(name, state, change)
             if name in self._travelling:
-                own = sent["encoders"][name] | {task: self.vary(out)}
+                own = sent["encoders"][name] | {task.name: self.vary(out)}
                 sent = sent | {"encoders": sent["encoders"] | {name: own}}
         return state, sent
 
     def _nothing_sent(self, state: Tree) -> Tree:
-        """What leaves a stage without tasks: zeros."""
+        """Values sent from a stage without tasks: zeros."""
         zeros = {name: self.tasks.encoder_activation(name) for name in self._travelling}
-        sent: Tree = {"encoders": {name: {"EF": zero, "EB": zero} for name, zero in zeros.items()}}
+        sent: Tree = {
+            "encoders": {name: {EF.name: zero, EB.name: zero} for name, zero in zeros.items()}
+        }
         if "decoder" in state:
-            sent |= {"F": self.tasks.activation, "B": self.tasks.activation}
+            sent |= {F.name: self.tasks.activation, B.name: self.tasks.entry}
         return sent
 
     @cached_property
@@ -316,12 +329,12 @@ class _Step:
         return tuple(cut.name for cut in cuts if cut.stages > 1)
 
     def _meet(self, state: Tree, sent: Tree, row: Tree) -> Tree:
-        """Send activations and gradients on, and take part in what all stages do together."""
+        """Send activations and gradients on, and take part in the joint work of the stages."""
         stage = self.pipeline.stage
         encoders = dict(state["encoders"])
         for name in self._travelling:
             own, out = row["encoders"][name], sent["encoders"][name]
-            right, left = ppermute(out["EF"], stage, 1), ppermute(out["EB"], stage, -1)
+            right, left = ppermute(out[EF.name], stage, 1), ppermute(out[EB.name], stage, -1)
             encoders[name] = encoders[name] | {
                 "pieces": write(encoders[name]["pieces"], own["receive_piece"], right),
                 "piece_gradients": write(
@@ -332,13 +345,15 @@ class _Step:
         if "decoder" not in state:
             return state
         decoder = state["decoder"]
-        right, left = ppermute(sent["F"], stage, 1), ppermute(sent["B"], stage, -1)
+        gradient, _ = self.decoder.layers.apart(sent[B.name])
+        right, left = ppermute(sent[F.name], stage, 1), ppermute(gradient, stage, -1)
+        entry = self.tasks.into_entry(right)
         decoder = decoder | {
-            "inputs": write(decoder["inputs"], row["receive_input"], right),
+            "inputs": write(decoder["inputs"], row["receive_input"], entry),
             "gradients": write(decoder["gradients"], row["receive_gradient"], left),
         }
-        decoder = self._head(decoder, sent["F"], row)
-        state = self._return(state | {"decoder": decoder}, sent["B"], row)
+        decoder = self._head(decoder, sent[F.name], row)
+        state = self._return(state | {"decoder": decoder}, sent[B.name], row)
         return self._embed(state, row)
 
     def _head(self, decoder: Tree, y: jax.Array, row: Tree) -> Tree:
@@ -390,7 +405,8 @@ class _Step:
             name: encoder | {"inbox": part["inboxes"][name]}
             for name, encoder in state["encoders"].items()
         }
-        return {"decoder": state["decoder"] | {"rest": part["rest"]}, "encoders": encoders}
+        decoder = state["decoder"] | {"rest": part["rest"]}
+        return state | {"decoder": decoder, "encoders": encoders}
 
     def _from_stage(self, chosen: jax.Array | bool, x: jax.Array) -> jax.Array:
         """The value of the one stage where `chosen` holds, on every stage."""

@@ -14,57 +14,103 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scheduling.executor.layers import Axes, LayerRun, Steps, Tree, add, given, once_if, read, write
+from scheduling.executor.layers import (
+    ALIKE,
+    Aux,
+    Axes,
+    LayerRun,
+    LayerTraits,
+    Steps,
+    Tree,
+    add,
+    given,
+    once_if,
+    read,
+    write,
+)
 from scheduling.programs.program import BundleKind, Program
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 from sharding.collectives import vary
 
 
 class DecoderFunctions(Protocol):
-    """The decoder as pure functions on local shards; `params` is without the layers."""
+    """The decoder as pure functions on local shards; `params` is without the layers.
+
+    Attributes:
+        traits: how layers differ, and what else they take and give.
+        aux: auxiliary losses that every layer gives, and their weights in the loss.
+    """
+
+    @property
+    def traits(self) -> LayerTraits:
+        """See the class."""
+
+    @property
+    def aux(self) -> Mapping[str, float]:
+        """See the class."""
 
     def embed(self, params: Tree, batch: Tree) -> jax.Array:
-        """Tokens to `[rows, tokens / tensor, d_model]`: this stage's share of a sum over stages."""
+        """Tokens to `[rows, tokens / tensor, d_model]`: this stage's share of a sum over stages.
+
+        Behind its features are zeros for inputs of the layers' own, which encoders give.
+        """
 
     def context(self, batch: Tree) -> Tree:
         """What the layers must know of a microbatch; not differentiated."""
 
-    def layer(self, params: Tree, x: jax.Array, context: Tree) -> jax.Array:
-        """One layer."""
+    def layer(self, params: Tree, x: jax.Array, context: Tree, place: int) -> tuple[jax.Array, Aux]:
+        """One layer, which has this `place` in its period, and its auxiliary losses.
+
+        They are float32 scalars, this rank's shares of sums over all ranks.
+        """
 
     def head(self, params: Tree, x: jax.Array, batch: Tree) -> jax.Array:
         """Loss of the local rows, a float32 scalar, equal on all stages and tensor ranks."""
 
 
 class EncoderFunctions(Protocol):
-    """An encoder as pure functions on local shards; `params` is without the layers.
+    """A lane of an encoder as pure functions on local shards; `params` is without the layers.
 
     Attributes:
+        encoder: whose parameters the lane uses, and to whose gradients it adds.
         frozen: the layers and the embedding do not train; the connector may.
+        traits: how layers differ, and what else they give.
     """
 
+    encoder: str
     frozen: bool
 
+    @property
+    def traits(self) -> LayerTraits:
+        """See the class."""
+
     def embed(self, params: Tree, batch: Tree) -> jax.Array:
-        """Patches or frames to `[rows, positions / tensor, d_model]`."""
+        """Patches or frames to `[rows, positions / tensor, d_model]`.
+
+        Behind its features is room for outputs of layers that are handed on.
+        """
 
     def context(self, batch: Tree) -> Tree:
         """What the layers must know of a microbatch; not differentiated."""
 
-    def layer(self, params: Tree, x: jax.Array, context: Tree) -> jax.Array:
-        """One layer."""
+    def layer(self, params: Tree, x: jax.Array, context: Tree, place: int) -> tuple[jax.Array, Aux]:
+        """One layer; all are alike, and have no auxiliary losses."""
 
     def finish(self, params: Tree, x: jax.Array, batch: Tree, decoder_batch: Tree) -> jax.Array:
-        """Norm, connector and exchange: `[decoder rows, tokens / tensor, d_decoder]`."""
+        """Norm, connectors and exchange: `[decoder rows, tokens / tensor, d_decoder]`.
+
+        Behind its features are the inputs of the decoder's layers.
+        """
 
 
 class Tower:
     """A module's functions with its parameters, split into the stack of layers and the rest.
 
     Args:
-        functions: of the module.
-        params: its local shards.
+        functions: functions of the module.
+        params: local shards of its parameters.
         count: layers that one task runs.
-        remat, axes, exists: as of `LayerRun`.
+        remat, axes, exists, traits: as in `LayerRun`.
     """
 
     def __init__(
@@ -75,10 +121,12 @@ class Tower:
         remat: str,
         axes: Axes,
         exists: Callable[[jax.Array], jax.Array] | None = None,
+        traits: LayerTraits = ALIKE,
     ) -> None:
         self.functions = functions
         self.rest = {key: value for key, value in params.items() if key != "layers"}
-        self.layers = LayerRun(functions.layer, params["layers"], count, remat, axes, exists)
+        own = params["layers"], count, remat, axes, exists, traits
+        self.layers = LayerRun(functions.layer, *own)
 
     def zero_sums(self) -> Tree:
         """Float32 zeros for the gradients."""
@@ -91,14 +139,16 @@ class Tasks:
     """The tasks of one traced step, and the state that they change.
 
     The state is a tree. `decoder`: ring buffers `inputs`, `gradients` and `saved`, gradient sums
-    `layers` and `rest`, the `loss`; for every encoder the buffers `pieces`, `saved`, `outbox`,
-    `inbox`, `piece_gradients` and gradient sums `layers` and `rest`.
+    `layers` and `rest`, the `loss` and sums of auxiliary losses `aux`; `encoders`: for every lane
+    the buffers `pieces`, `saved`, `outbox`, `inbox` and `piece_gradients`; `sums`: for every
+    encoder gradient sums `layers` and `rest`, to which all of its lanes add.
 
     Args:
-        program: what runs where and when, and in which slots.
-        decoder, encoders: the modules.
-        batch: as of `Pipeline.loss_and_gradients`.
+        program: the compiled schedule with its slots.
+        decoder, encoders: the modules; encoders by their lanes.
+        batch: as in `Pipeline.loss_and_gradients`.
         axes: all axes of the grid; all that layers see varies over them.
+        aux: factors of the sums of auxiliary losses in the loss.
     """
 
     def __init__(
@@ -108,33 +158,66 @@ class Tasks:
         encoders: Mapping[str, Tower],
         batch: Tree,
         axes: Axes,
+        aux: Aux,
     ) -> None:
         self.program, self.decoder, self.encoders = program, decoder, encoders
         self.batch, self.axes = batch, axes
         self.vary = partial(vary, axes=axes)
+        self.aux = self.vary(dict(aux))
 
-    def of_bundle(self, kind: BundleKind, state: Tree, row: Tree) -> dict[str, Steps]:
-        """The tasks of a bundle by kind, each to return changes of the state and what it sends."""
-        tasks: dict[str, Steps] = {}
-        if kind.backward:
-            tasks["B"] = self._backward(state["decoder"], row["backward"])
-        if kind.forward:
-            # Beside the backward proper rather than beside its recomputation.
-            wait = kind.backward and self.program.remat == "full"
-            tasks["F"] = self._forward(row["forward"], state["decoder"], wait)
-        if kind.encoder_forward:
-            name = kind.encoder_forward
-            tasks["EF"] = self._encoder_forward(name, state["encoders"][name], row)
-        if kind.encoder_backward:
-            name = kind.encoder_backward
-            tasks["EB"] = self._encoder_backward(name, state["encoders"][name], row)
-        return tasks
+    def of_bundle(self, kind: BundleKind, state: Tree, row: Tree) -> dict[TaskKind, Steps]:
+        """The tasks of a bundle by kind; each returns changes of the state and values to send."""
+        # Beside the backward proper rather than beside its recomputation.
+        wait = kind.backward and self.program.remat == "full"
+        functions: dict[TaskKind, Callable[[str, Tree, Tree], Steps]] = {
+            B: self._backward,
+            F: partial(self._forward, wait=wait),
+            EF: self._encoder_forward,
+            EB: self._encoder_backward,
+        }
+        modules = dict(kind.tasks)
+        return {
+            task: function(modules[task], self._state_of(modules[task], state), row)
+            for task, function in functions.items()
+            if task in modules
+        }
+
+    def _state_of(self, name: str, state: Tree) -> Tree:
+        """The state that a task of a module reads: its buffers and its sums of gradients."""
+        if name == "decoder":
+            return state["decoder"]
+        return state["encoders"][name] | state["sums"][self.encoder_of(name)]
+
+    def encoder_of(self, name: str) -> str:
+        """The encoder whose parameters a lane uses."""
+        encoder: str = self.encoders[name].functions.encoder
+        return encoder
+
+    def encoder_changed(self, name: str, state: Tree, change: Tree) -> Tree:
+        """The state after a task of lane `name`; gradients are in the sums of its encoder."""
+        encoders, sums, own = state["encoders"], state["sums"], self.encoder_of(name)
+        added = {key: value for key, value in change.items() if key in sums[own]}
+        kept = {key: value for key, value in change.items() if key not in sums[own]}
+        return state | {
+            "encoders": encoders | {name: encoders[name] | kept},
+            "sums": sums | {own: sums[own] | added},
+        }
 
     # ---- state -----------------------------------------------------------------------------------
 
     @cached_property
     def activation(self) -> jax.Array:
         """A zero activation between decoder layers."""
+        return self.decoder.layers.apart(self.entry)[0]
+
+    def into_entry(self, x: jax.Array) -> jax.Array:
+        """An activation as the input of a chunk: without inputs of its layers' own."""
+        inputs = self.decoder.layers.traits.inputs
+        return jnp.concatenate([x, *[jnp.zeros_like(x)] * inputs], axis=-1) if inputs else x
+
+    @cached_property
+    def entry(self) -> jax.Array:
+        """A zero input of the decoder, with inputs of its layers' own."""
         batch = self.decoder_batch(jnp.int32(0))
         return self._zeros_of(lambda: self.decoder.functions.embed(self.decoder.rest, batch))
 
@@ -167,7 +250,7 @@ class Tasks:
 
     def decoder_state(self) -> Tree:
         """The state of the decoder at a step's start, without the loss."""
-        sizes, x = self.program.sizes, self.activation
+        sizes, x = self.program.sizes, self.entry
         batch = self.decoder_batch(jnp.int32(0))
         context = self._context(self.decoder, batch)
         kept = self._zeros_of(
@@ -175,46 +258,55 @@ class Tasks:
         )
         return {
             "inputs": self._buffer(sizes.inputs, x),
-            "gradients": self._buffer(sizes.gradients, x),
+            "gradients": self._buffer(sizes.gradients, self.activation),
             "saved": self._buffer(sizes.saved, kept),
+            "aux": jax.tree.map(jnp.zeros_like, self.aux),
             **self.decoder.zero_sums(),
         }
 
     def encoder_state(self, name: str, carried: jax.Array | None) -> Tree:
-        """The state of an encoder at a step's start; `carried` as of `Pipeline`."""
+        """The state of a lane at a step's start; `carried` as of `Pipeline`."""
         sizes, x = self.program.encoders[name].sizes, self.encoder_activation(name)
         saved = self._zeros_of(lambda: self._encoder_saved(name, x)) if sizes.saved else ()
-        outbox = self._buffer(sizes.outbox, self.activation)
+        outbox = self._buffer(sizes.outbox, self.entry)
         if carried is not None:
             outbox = lax.dynamic_update_slice_in_dim(outbox, self.vary(carried), 0, 0)
         return {
             "pieces": self._buffer(sizes.pieces, x),
             "saved": self._buffer(sizes.saved, saved),
             "outbox": outbox,
-            "inbox": self._buffer(sizes.inbox, self.activation),
+            "inbox": self._buffer(sizes.inbox, self.entry),
             "piece_gradients": self._buffer(sizes.piece_gradients, x),
-            **self.encoders[name].zero_sums(),
         }
+
+    def sums(self) -> Tree:
+        """Zeros for the gradients of all encoders."""
+        by_encoder = {self.encoder_of(name): tower for name, tower in self.encoders.items()}
+        return {name: tower.zero_sums() for name, tower in by_encoder.items()}
 
     def _encoder_saved(self, name: str, x: jax.Array) -> Tree:
         tower = self.encoders[name]
         context = self._context(tower, self.encoder_batch(name, jnp.int32(0)))
-        y, kept = tower.layers.forward(jnp.int32(0), x, context).run()
-        return self._kept(name, kept), y
+        carry, kept = tower.layers.forward(jnp.int32(0), x, context).run()
+        return self._kept(name, kept), tower.layers.made(carry)[0]
 
     # ---- tasks -----------------------------------------------------------------------------------
 
-    def _forward(self, row: Tree, state: Tree, wait: bool) -> Steps:
+    def _forward(self, _: str, state: Tree, rows: Tree, wait: bool) -> Steps:
+        row = rows["forward"]
         context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
         x = read(state["inputs"], row["input"])
         if wait:
             yield None
         run = self.decoder.layers
         result = yield run.forward(row["chunk"] * run.count, x, context)
-        y, kept = given(result)
-        return {"saved": write(state["saved"], row["saved"], kept)}, y
+        carry, kept = given(result)
+        y, aux = run.made(carry)
+        sums = jax.tree.map(jnp.add, state["aux"], aux)
+        return {"saved": write(state["saved"], row["saved"], kept), "aux": sums}, y
 
-    def _backward(self, state: Tree, row: Tree) -> Steps:
+    def _backward(self, _: str, state: Tree, rows: Tree) -> Steps:
+        row = rows["backward"]
         context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
         run = self.decoder.layers
         start = row["chunk"] * run.count
@@ -224,8 +316,8 @@ class Tasks:
         else:
             kept = read(state["saved"], row["saved"])
         gradient = read(state["gradients"], row["gradient"])
-        result = yield run.backward(start, kept, gradient, context, state["layers"])
-        dx, sums = given(result)[0]
+        result = yield run.backward(start, kept, gradient, self.aux, context, state["layers"])
+        dx, sums = run.of_carry(given(result)[0])
         return {"layers": sums}, dx
 
     def _encoder_forward(self, name: str, state: Tree, rows: Tree) -> Steps:
@@ -235,12 +327,13 @@ class Tasks:
         result = yield tower.layers.forward(
             self._first_layer(name, row), x, self._context(tower, batch)
         )
-        y, kept = given(result)
+        carry, kept = given(result)
+        y, _ = tower.layers.made(carry)
         landed = once_if(
             "EF_last",
             self._is_last(name, row),
             lambda _: self._finish(name, tower.rest, y, batch, row),
-            self.activation,
+            self.entry,
         )
         return {
             "saved": write(state["saved"], row["saved"], (self._kept(name, kept), y)),
@@ -257,7 +350,8 @@ class Tasks:
             x = self._piece_input(name, state, row, batch)
             again = tower.layers.forward if frozen else tower.layers.recompute
             result = yield again(start, x, context)
-            y, kept = given(result)
+            carry, kept = given(result)
+            y, _ = tower.layers.made(carry)
         else:
             kept, y = read(state["saved"], row["saved"])
 
@@ -273,8 +367,8 @@ class Tasks:
             return {"rest": rest}, self.encoder_activation(name)
         g = read(state["piece_gradients"], row["gradient"])
         rest, g = once_if("EB_last", self._is_last(name, row), from_connector, (state["rest"], g))
-        result = yield tower.layers.backward(start, kept, g, context, state["layers"])
-        dx, sums = given(result)[0]
+        result = yield tower.layers.backward(start, kept, g, {}, context, state["layers"])
+        dx, sums = tower.layers.of_carry(given(result)[0])
 
         def into_embedding(rest: Tree) -> Tree:
             def embed(rest: Tree) -> jax.Array:

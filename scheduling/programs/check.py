@@ -1,6 +1,6 @@
 """Checks of compiled programs: their tables run on names in place of arrays.
 
-Of the program's slots nothing is known but what the tables say.
+The checks know only what the tables say of the program's slots.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from scheduling.programs.program import Program
 from scheduling.schedules.check import check
-from scheduling.schedules.schedule import Bundle, Kind, Schedule, ScheduleError, Task
+from scheduling.schedules.schedule import Bundle, Schedule, ScheduleError, Task
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 
 Ints = NDArray[np.intp]
 
@@ -28,7 +29,7 @@ def check_program(program: Program) -> None:
     """Execute a program on names: every task of the schedule must read the values it needs.
 
     A slot that is overwritten too early, a value that lands in a wrong slot or on a wrong stage,
-    a task in a wrong place and an entry that nothing explains are all found. One or two
+    a task in a wrong place and an entry that no task explains are all found. This takes one or two
     seconds for 130,000 tasks.
 
     Raises:
@@ -40,7 +41,7 @@ def check_program(program: Program) -> None:
 
 
 class _Value(NamedTuple):
-    """The name of an array: what it is to which task."""
+    """The name of an array: its meaning and its task."""
 
     what: str
     module: str
@@ -52,7 +53,7 @@ class _Value(NamedTuple):
 
 
 class _Access(NamedTuple):
-    """An entry of `table` names the slot of `buffer` that holds, or comes to hold, `value`."""
+    """An access to `value` in the slot of `buffer` that an entry of `table` names."""
 
     table: str
     buffer: str
@@ -61,7 +62,7 @@ class _Access(NamedTuple):
 
 
 class _Moves:
-    """What tasks read and write, by the meaning of the schedule alone."""
+    """Reads and writes of tasks, derived from the schedule alone."""
 
     def __init__(self, schedule: Schedule, full: bool) -> None:
         self.stages, self.chunks, self.full = schedule.stages, schedule.chunks, full
@@ -71,16 +72,16 @@ class _Moves:
     def delivered(self, row: Row) -> Iterator[_Access]:
         """Reads of the meeting before a tick: encoder outputs for the microbatch that enters."""
         for task in row[0]:
-            if task.kind == "F" and task.part == 0:
+            if task.kind is F and task.part == 0:
                 for name in self.cuts:
                     value = self.output(name, task.microbatch)
                     stage = self.stage(name, task.microbatch, value.part)
                     yield _Access(f"{name} deliver", f"{name} outbox", stage, value)
 
     def entered(self, row: Row) -> Iterator[_Access]:
-        """The write that follows."""
+        """The write of the microbatch's input in the same meeting."""
         for task in row[0]:
-            if task.kind == "F" and task.part == 0:
+            if task.kind is F and task.part == 0:
                 yield _Access("embed_input", "inputs", 0, _value("input", task))
 
     def read(self, row: Row) -> Iterator[_Access]:
@@ -88,10 +89,10 @@ class _Moves:
         return _of_tasks(
             row,
             {
-                "F": self._forward_reads,
-                "B": self._backward_reads,
-                "EF": self._encoder_forward_reads,
-                "EB": self._encoder_backward_reads,
+                F: self._forward_reads,
+                B: self._backward_reads,
+                EF: self._encoder_forward_reads,
+                EB: self._encoder_backward_reads,
             },
         )
 
@@ -100,10 +101,10 @@ class _Moves:
         return _of_tasks(
             row,
             {
-                "F": self._forward_writes,
-                "B": self._backward_writes,
-                "EF": self._encoder_forward_writes,
-                "EB": self._encoder_backward_writes,
+                F: self._forward_writes,
+                B: self._backward_writes,
+                EF: self._encoder_forward_writes,
+                EB: self._encoder_backward_writes,
             },
         )
 
@@ -190,16 +191,16 @@ class _Moves:
 
 
 def _of_tasks(
-    row: Row, accesses: Mapping[Kind, Callable[[int, Task], Iterator[_Access]]]
+    row: Row, accesses: Mapping[TaskKind, Callable[[int, Task], Iterator[_Access]]]
 ) -> Iterator[_Access]:
-    """What the tasks of a tick access, by kind of task."""
+    """Accesses of the tasks of a tick, by kind of task."""
     for stage, bundle in enumerate(row):
         for task in bundle:
             yield from accesses[task.kind](stage, task)
 
 
 def _value(what: str, task: Task, further: int = 0) -> _Value:
-    """What `task`, or the task of the part `further` on, reads or keeps."""
+    """The value of `task`, or of the task that is `further` parts on."""
     return _Value(what, task.module, task.microbatch, task.part + further)
 
 
@@ -213,7 +214,7 @@ class _Execution:
         tables = _tables(program)
         for name, expected in tasks.items():
             _compare(name, tables[name], expected)
-        # Entries are taken out when they are used, so that what is left has no reason to be there.
+        # Entries are removed when they are used, so that those left have no reason to be there.
         self.entries = {n: t.tolist() for n, t in tables.items() if n not in tasks}
         self.memory: dict[str, list[list[_Value | None]]] = {
             buffer: [[None] * size for _ in range(self.schedule.stages)]
@@ -288,7 +289,7 @@ def _owners(schedule: Schedule) -> dict[str, list[int]]:
     """Encoder pipeline of every microbatch, by encoder."""
     owners = {cut.name: [0] * schedule.microbatches for cut in schedule.encoders}
     for _, stage, task in schedule:
-        if task.kind == "EF":
+        if task.kind is EF:
             pipeline = stage // schedule.encoder(task.module).stages
             owners[task.module][task.microbatch % schedule.microbatches] = pipeline
     return owners
@@ -368,7 +369,7 @@ def _task_tables(schedule: Schedule) -> dict[str, Ints]:
 
 def _entries(task: Task) -> tuple[tuple[str, int], ...]:
     """Tables and entries that name a decoder task."""
-    direction = "forward" if task.kind == "F" else "backward"
+    direction = task.kind.direction
     return (f"{direction}.microbatch", task.microbatch), (f"{direction}.chunk", task.part)
 
 
@@ -376,19 +377,18 @@ def _encoder_entries(task: Task, local: Mapping[str, list[int]]) -> Iterator[tup
     """Tables and entries that name an encoder task."""
     positions = local[task.module]
     values = (task.microbatch, task.part, positions[task.microbatch % len(positions)])
-    direction = "forward" if task.kind == "EF" else "backward"
     for field, value in zip(_ENCODER_FIELDS, values, strict=True):
-        yield f"{task.module} {direction}.{field}", value
+        yield f"{task.module} {task.kind.direction}.{field}", value
 
 
 def _events(schedule: Schedule, stage: int, task: Task) -> Iterator[str]:
     """Tables of what all stages do together before or after `task`."""
     place = (task.kind, task.part, stage)
-    if place == ("F", 0, 0):
+    if place == (F, 0, 0):
         yield "embed_microbatch"
-    if place == ("F", schedule.chunks - 1, schedule.stages - 1):
+    if place == (F, schedule.chunks - 1, schedule.stages - 1):
         yield "head_microbatch"
-    if place == ("B", 0, 0):
+    if place == (B, 0, 0):
         yield "return_microbatch"
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.programs.program import (
+    EXECUTED,
     BackwardTable,
     DecoderSizes,
     EncoderBackwardTable,
@@ -34,6 +35,7 @@ from scheduling.programs.program import (
 )
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 
 
 def compile_program(schedule: Schedule, remat: Remat, apart: bool = False) -> Program:
@@ -42,18 +44,19 @@ def compile_program(schedule: Schedule, remat: Remat, apart: bool = False) -> Pr
     Takes half a second for 16 stages, 8 chunks and 512 microbatches.
 
     Args:
-        schedule: what to run where and when.
+        schedule: the schedule.
         remat: what forwards keep for backwards.
-        apart: run the tasks of a bundle one after the other (see `Program`).
+        apart: whether the tasks of a bundle run one after the other (see `Program`).
 
     Raises:
-        ScheduleError: `schedule` breaks a rule (see `scheduling.schedules.check.check`), or `remat`
-            is unknown.
+        ScheduleError: `schedule` breaks a rule (see `scheduling.schedules.check.check`) or holds a
+            kind of task that the executor has no function for, or `remat` is unknown.
     """
     if remat not in get_args(Remat):
         valid = ", ".join(get_args(Remat))
         raise ScheduleError(f"remat: {remat!r} is unknown; valid: {valid}")
     check(schedule)
+    _refuse_without_tables(schedule)
     tasks = _gather(schedule)
     decoder = _DecoderTicks.of(schedule, tasks)
     blank = _Blank(len(schedule.ticks), schedule.stages)
@@ -64,12 +67,21 @@ def compile_program(schedule: Schedule, remat: Remat, apart: bool = False) -> Pr
     return _compile_decoder(schedule, decoder, remat, encoders, apart)
 
 
+def _refuse_without_tables(schedule: Schedule) -> None:
+    """Raise ScheduleError for kinds of tasks that the executor has no function for."""
+    if unknown := [kind.name for kind in schedule.kinds if kind not in EXECUTED]:
+        raise ScheduleError(
+            f"the executor has no function for tasks of kind {', '.join(unknown)}, so that they "
+            f"are scheduled and simulated only; valid: {', '.join(map(str, EXECUTED))}"
+        )
+
+
 # ---- when the tasks run --------------------------------------------------------------------------
 
 
-def _gather(schedule: Schedule) -> dict[tuple[str, str], Ints]:
+def _gather(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:
     """Rows `(microbatch, part, tick, stage)` by module and kind."""
-    rows: dict[tuple[str, str], list[tuple[int, int, int, int]]] = {}
+    rows: dict[tuple[str, TaskKind], list[tuple[int, int, int, int]]] = {}
     for tick, stage, task in schedule:
         entry = (task.microbatch, task.part, tick, stage)
         rows.setdefault((task.module, task.kind), []).append(entry)
@@ -88,15 +100,15 @@ class _DecoderTicks:
     entry: Ints
 
     @classmethod
-    def of(cls, schedule: Schedule, tasks: Mapping[tuple[str, str], Ints]) -> _DecoderTicks:
-        def ticks(kind: str) -> Ints:
+    def of(cls, schedule: Schedule, tasks: Mapping[tuple[str, TaskKind], Ints]) -> _DecoderTicks:
+        def ticks(kind: TaskKind) -> Ints:
             microbatch, chunk, tick, stage = tasks["decoder", kind].T
             table = np.empty((schedule.microbatches, schedule.chunks, schedule.stages), np.intp)
             table[microbatch, chunk, stage] = tick
             return table
 
-        forward = ticks("F")
-        return cls(forward, ticks("B"), schedule.last_meeting[forward[:, 0, 0]])
+        forward = ticks(F)
+        return cls(forward, ticks(B), schedule.last_meeting[forward[:, 0, 0]])
 
     @property
     def stage(self) -> Ints:
@@ -137,15 +149,15 @@ class _EncoderTicks:
 
     @classmethod
     def of(
-        cls, schedule: Schedule, cut: EncoderPieces, tasks: Mapping[tuple[str, str], Ints]
+        cls, schedule: Schedule, cut: EncoderPieces, tasks: Mapping[tuple[str, TaskKind], Ints]
     ) -> _EncoderTicks:
         shape = (schedule.microbatches, cut.pieces)
         forward, backward, stages = (np.full(shape, -1, np.intp) for _ in range(3))
-        microbatch, piece, tick, stage = tasks[cut.name, "EF"].T
+        microbatch, piece, tick, stage = tasks[cut.name, EF].T
         forward[microbatch % schedule.microbatches, piece] = tick
         stages[microbatch % schedule.microbatches, piece] = stage
         if cut.backward:
-            microbatch, piece, tick, _ = tasks[cut.name, "EB"].T
+            microbatch, piece, tick, _ = tasks[cut.name, EB].T
             backward[microbatch, piece] = tick
         return cls(cut, forward, backward, stages)
 
@@ -166,7 +178,7 @@ class _EncoderTicks:
 
 @dataclass(frozen=True)
 class _Slots:
-    """Slot of every value of a buffer, -1 for those that do not exist, and the number of slots."""
+    """Slot of every value of a buffer, -1 if it does not exist, and the number of slots."""
 
     slot: Ints
     size: int
@@ -182,8 +194,8 @@ def _colour(
     """Give every value the lowest slot of its stage that is free when it is written.
 
     Args:
-        stage, written, read, exists: of each value, in arrays of one shape: where it waits, the
-            tick at whose end it is written, the tick that reads it last, and whether it exists.
+        stage, written, read, exists: arrays of one shape, for each value: its stage, the tick at
+            whose end it is written, the tick that reads it last, and whether it exists.
         reserved: by stage, how many slots no value may take.
     """
     slot = np.full(written.shape, -1, np.intp)
@@ -228,14 +240,14 @@ class _Blank:
     def table(
         self, tick: Ints, stage: Ints, value: Ints, where: NDArray[np.bool_] | None = None
     ) -> Table:
-        """`value` at `[tick, stage]`, of the entries in `where` only; all of one shape."""
+        """A table with `value` at `[tick, stage]` for the entries in `where`; all of one shape."""
         chosen = np.ones(tick.shape, bool) if where is None else where
         table = np.full((self.ticks, self.stages), -1, np.int32)
         table[tick[chosen], stage[chosen]] = value[chosen]
         return frozen(table)
 
     def column(self, tick: Ints, value: Ints) -> Table:
-        """`value` at `[tick]`."""
+        """A column with `value` at `[tick]`."""
         column = np.full(self.ticks, -1, np.int32)
         column[tick] = value
         return frozen(column)
@@ -308,7 +320,7 @@ def _backward_table(
 def _decoder_moves(
     blank: _Blank, ticks: _DecoderTicks, inputs: Ints, gradients: Ints
 ) -> dict[str, Table]:
-    """What stages pass on, and what enters and leaves the decoder."""
+    """Values that stages pass on, and values that enter and leave the decoder."""
     shape, numbers = inputs.shape, np.arange(len(inputs))
     entry, leave = ticks.forward[:, 0, 0], ticks.forward[:, -1, -1]
     return {
@@ -346,7 +358,7 @@ class _EncoderSlots:
         forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
         last = _corner(forward.shape, -1)
         full = remat == "full"
-        # The meeting reads it, so what later ticks make may take its slot.
+        # The meeting reads the value, so values of later ticks may take its slot.
         entry = np.broadcast_to(decoder.entry[:, None] + 1, forward.shape)
         leave = np.broadcast_to(decoder.backward[:, 0, :1], forward.shape)
         colour = partial(_colour, ticks.stage)
@@ -440,7 +452,7 @@ def _encoder_backward(
 def _encoder_moves(
     blank: _Blank, ticks: _EncoderTicks, decoder: _DecoderTicks, slots: _EncoderSlots
 ) -> dict[str, Table]:
-    """What passes from piece to piece, and to and from the decoder."""
+    """Values that pass from piece to piece, and to and from the decoder."""
     made = np.roll(ticks.forward, 1, axis=1)
     returned = np.roll(ticks.backward, -1, axis=1)
     from_here = ticks.stage == np.roll(ticks.stage, 1, axis=1)

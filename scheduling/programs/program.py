@@ -1,11 +1,11 @@
-"""Programs: schedules as integer tables, what the executor reads and nothing else.
+"""Programs: schedules as integer tables, the only form that the executor reads.
 
 `scheduling.programs.compile` makes them, `scheduling.programs.check` checks them.
 What happens inside a tick, and so when a slot of a buffer is free again::
 
     bundle   tasks read their inputs
-    end      what the tasks have made is written where it will be read; a slot that was read for
-             the last time in this tick may be among those written
+    end      the tasks' results are written where they will be read; a slot that was read for the
+             last time in this tick may be among those written
     meeting  if there is one, outboxes are read for the microbatch that enters before the next, and
              its input, that of F(m, 0), is written on stage 0
 """
@@ -21,19 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.schedules.schedule import EncoderPieces, Schedule
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 
-#: What a forward keeps for its backward: nothing but its input, what lies between layers, or all.
+#: What a forward keeps for its backward: its input only, the values between layers, or everything.
 Remat = Literal["full", "layer", "none"]
-#: int32 `[ticks, stages]`, or `[ticks]` where said; -1 is nothing.
+#: int32 `[ticks, stages]`, or `[ticks]` where said; -1 means none.
 Table = NDArray[np.int32]
 Ints = NDArray[np.intp]
+
+#: Kinds of tasks that the executor has functions for, and programs have tables for.
+EXECUTED = (F, B, EF, EB)
 
 _NOT_PER_TICK = ("owners", "local", "ahead_slot")
 
 
 @dataclass(frozen=True, eq=False)
 class ForwardTable:
-    """Decoder forwards: which, the slot of its input, the slot of what it keeps (or -1)."""
+    """Decoder forwards: microbatch, chunk, slot of the input, slot of the kept values (or -1)."""
 
     microbatch: Table
     chunk: Table
@@ -43,7 +47,7 @@ class ForwardTable:
 
 @dataclass(frozen=True, eq=False)
 class BackwardTable:
-    """Decoder backwards; `input` is -1 unless remat is full, and `saved` if it is.
+    """Decoder backwards; `input` is -1 unless remat is full, and `saved` is -1 if remat is full.
 
     `gradient` is the slot of the gradient of the chunk's output.
     """
@@ -75,8 +79,8 @@ class EncoderForwardTable:
 class EncoderBackwardTable:
     """Encoder backwards; `gradient` is a slot of `inbox` for the last piece.
 
-    For the other pieces it is one of `piece_gradients`. `input` is -1 for piece 0 and unless remat
-    is full; `saved` is -1 if it is.
+    For the other pieces it is a slot of `piece_gradients`. `input` is -1 for piece 0 and unless
+    remat is full; `saved` is -1 if remat is full.
     """
 
     microbatch: Table
@@ -92,9 +96,9 @@ class DecoderSizes:
     """Slots of the decoder's buffers, equal on all stages.
 
     Attributes:
-        inputs: inputs of chunks, kept for the backward if remat is full.
-        saved: what forwards keep for backwards, 0 if remat is full.
-        gradients: gradients of the outputs of chunks.
+        inputs: slots for inputs of chunks, kept for the backward if remat is full.
+        saved: slots for values that forwards keep for backwards, 0 if remat is full.
+        gradients: slots for gradients of the outputs of chunks.
     """
 
     inputs: int
@@ -107,11 +111,11 @@ class EncoderSizes:
     """Slots of one encoder's buffers, equal on all stages.
 
     Attributes:
-        pieces: inputs of pieces but the first, kept for the backward if remat is full.
-        saved: what forwards keep for backwards, 0 if remat is full.
-        outbox: outputs that wait to enter the decoder.
-        inbox: their gradients that wait for the backward.
-        piece_gradients: gradients of the outputs of pieces but the last.
+        pieces: slots for inputs of pieces but the first, kept for the backward if remat is full.
+        saved: slots for values that forwards keep for backwards, 0 if remat is full.
+        outbox: slots for outputs that wait to enter the decoder.
+        inbox: slots for gradients of outputs, which wait for the backward.
+        piece_gradients: slots for gradients of the outputs of pieces but the last.
     """
 
     pieces: int
@@ -125,21 +129,21 @@ class EncoderSizes:
 class EncoderProgram:
     """Tables of one encoder.
 
-    A piece's output stays on its stage for the next piece (`keep_piece`) or moves to the next one
-    (`receive_piece`); both may happen to one stage in one tick. So with gradients, the other way.
+    A piece's output stays on its stage for the next piece (`keep_piece`) or moves to the next stage
+    (`receive_piece`); both may happen on one stage in one tick. Gradients move the other way.
 
     Attributes:
         cut: how the encoder's work is cut.
-        forward, backward: its tasks.
+        forward, backward: tables of its tasks.
         keep_piece: slot of `pieces` written at a tick's end with the output made on this stage.
-        receive_piece: the same for what arrives from the stage before.
+        receive_piece: the same for the output that arrives from the stage before.
         deliver: slot of `outbox` that enters the decoder in the last meeting before a tick.
         inbox: slot of `inbox` written at a tick's end with the gradient of the decoder's input.
         keep_piece_gradient, receive_piece_gradient: slots of `piece_gradients`, as for `pieces`.
-        sizes: of the buffers.
+        sizes: sizes of the buffers.
         owners: encoder pipeline that runs each microbatch, `[microbatches]`.
-        local: its position among that pipeline's microbatches, in increasing order, counted over
-            the whole step, those encoded ahead included, `[microbatches]`.
+        local: position of each microbatch among those of its pipeline, in increasing order, counted
+            over the whole step, including microbatches encoded ahead, `[microbatches]`.
         slots: largest number of microbatches that one pipeline runs.
         ahead_slot: slot of `outbox`, reserved for the whole step, in which the output of
             microbatch i waits from the step before and that of `M + i` for the next, `[ahead]`.
@@ -162,27 +166,33 @@ class EncoderProgram:
 
     @property
     def carried(self) -> int:
-        """Slots of `outbox`, the first ones, whose content goes from step to step."""
+        """Number of the first slots of `outbox` whose content is carried from step to step."""
         return int(self.ahead_slot.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, order=True)
 class BundleKind:
-    """What a bundle holds; encoder tasks by the encoder's name."""
+    """The kinds of tasks in a bundle; encoder tasks are given by the encoder's name."""
 
     forward: bool
     backward: bool
     encoder_forward: str | None
     encoder_backward: str | None
 
+    @property
+    def tasks(self) -> tuple[tuple[TaskKind, str], ...]:
+        """Kind and module of each task."""
+        decoder = (F, self.forward), (B, self.backward)
+        encoders = (EF, self.encoder_forward), (EB, self.encoder_backward)
+        return (
+            *((kind, "decoder") for kind, has in decoder if has),
+            *((kind, name) for kind, name in encoders if name),
+        )
+
     def __str__(self) -> str:
         """`F+B`, `B+vision_EB`, `idle`."""
-        tasks = [name for name, has in (("F", self.forward), ("B", self.backward)) if has]
-        if self.encoder_forward:
-            tasks.append(f"{self.encoder_forward}_EF")
-        if self.encoder_backward:
-            tasks.append(f"{self.encoder_backward}_EB")
-        return "+".join(tasks) or "idle"
+        names = (f"{name}_{kind}" if kind.encoder else kind.name for kind, name in self.tasks)
+        return "+".join(names) or "idle"
 
 
 #: A bundle without tasks.
@@ -191,26 +201,26 @@ IDLE = BundleKind(False, False, None, None)
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A schedule as tables `[ticks, stages]` (`[ticks]` where said); -1 is nothing.
+    """A schedule as tables `[ticks, stages]` (`[ticks]` where said); -1 means none.
 
     Attributes:
-        schedule: what was compiled.
-        remat: what forwards keep for backwards: their inputs only (`full`), what lies between
+        schedule: the compiled schedule.
+        remat: what forwards keep for backwards: their inputs only (`full`), the values between
             layers (`layer`) or everything (`none`).
-        forward, backward: decoder tasks.
-        receive_input: slot of `inputs` for what arrives at a tick's end from the stage before, or
-            on stage 0 from the last one.
-        receive_gradient: slot of `gradients` for what arrives from the stage after, or on the
-            last stage from stage 0.
+        forward, backward: tables of the decoder's tasks.
+        receive_input: slot of `inputs` for the value that arrives at a tick's end from the stage
+            before, or on stage 0 from the last one.
+        receive_gradient: slot of `gradients` for the value that arrives from the stage after, or on
+            the last stage from stage 0.
         embed_microbatch, embed_input: microbatch that enters stage 0 for a tick, in the last
             meeting before it, and its slot of `inputs` there, `[ticks]`.
         head_microbatch, head_gradient: microbatch that leaves the last stage in a tick, and the
             slot of `gradients` there for the loss's gradient, `[ticks]`.
         return_microbatch: microbatch whose input's gradient leaves stage 0, `[ticks]`.
-        sizes: of the decoder's buffers.
-        encoders: by name, in the schedule's order.
-        apart: the tasks of a bundle are run one after the other, each kind of task in a loop of its
-            own, so that what is compiled does not depend on how they are bundled.
+        sizes: sizes of the decoder's buffers.
+        encoders: programs of the encoders by name, in the schedule's order.
+        apart: whether the tasks of a bundle run one after the other, each kind of task in a loop of
+            its own, so that the compiled code does not depend on how tasks are bundled.
     """
 
     schedule: Schedule
@@ -246,9 +256,9 @@ class Program:
     def rows(self, ticks: range) -> dict[str, Any]:
         """`tables` of `ticks`, as a scan over them reads them.
 
-        With them `runs`: by kind of bundle, whether it runs (0 or 1), `[ticks, stages]`; the `tick`
-        and whether the stages meet at its end (`meets`, 0 or 1), `[ticks]`. What enters the decoder
-        stands in the row of the meeting in which it does.
+        Added are `runs`: by kind of bundle, whether it runs (0 or 1), `[ticks, stages]`; the `tick`
+        and whether the stages meet at its end (`meets`, 0 or 1), `[ticks]`. A microbatch that
+        enters the decoder stands in the row of the meeting in which it enters.
         """
         tables, last = self.tables(), self.schedule.last_meeting
         entries = np.flatnonzero((self.embed_microbatch >= 0) & (last >= 0))
@@ -271,11 +281,11 @@ class Program:
         }
 
     def bundles(self, ticks: range) -> dict[BundleKind, NDArray[np.bool_]]:
-        """What a tick of `ticks` may run, in the order in which it does, and where it runs.
+        """The bundles that ticks of `ticks` may run, in their order, and where each runs.
 
         If bundles are run whole: the distinct kinds of bundles, idle ones included. Else the kinds
-        of tasks in use, each as a bundle of its own: those that read slots of a buffer before those
-        that write them, as a slot that is read may be among those written.
+        of tasks in use, each as a bundle of its own: tasks that read slots of a buffer come before
+        tasks that write them, as a slot that is read may be among those written.
 
         Returns:
             Masks `[len(ticks), stages]`.
@@ -288,9 +298,9 @@ class Program:
 
     @property
     def ahead_only(self) -> Program:
-        """The forwards for the next step alone: what a step would have left for this one.
+        """The program with only the forwards for the next step, to prime a first step.
 
-        Values move as in the whole program; what is not computed is never read.
+        Values move as in the whole program; values that are not computed are never read.
         """
         nothing = partial(_masked, keep=np.zeros_like(self.forward.microbatch, bool))
         encoders = {}
@@ -310,7 +320,7 @@ class Program:
 
     @cached_property
     def _tasks(self) -> dict[BundleKind, NDArray[np.bool_]]:
-        """Where which kinds of tasks are, `[ticks, stages]`; readers of slots before writers."""
+        """Masks `[ticks, stages]` of each kind of task; readers of slots come before writers."""
         backward, forward = {}, {}
         for name, encoder in self.encoders.items():
             backward[replace(IDLE, encoder_backward=name)] = encoder.backward.microbatch >= 0
@@ -340,7 +350,7 @@ class Program:
 
 
 def frozen(values: NDArray[Any]) -> Table:
-    """A copy that nobody changes."""
+    """A read-only copy."""
     table = np.array(values, np.int32)
     table.setflags(write=False)
     return table

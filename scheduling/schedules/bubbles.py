@@ -8,38 +8,37 @@ encoder as long as one stage of the decoder (e = its forward, E = its backward):
 
 e2, e3, E0 and E1 run where the decoder leaves a stage idle and make no tick longer.
 
-Work that no idle slot takes runs in rounds: every stage runs a piece in the same tick, so that none
-waits for another. A round costs as much beside decoder tasks as in a tick of its own, before the
-decoder's first or after its last: it is the idle slots that make the step shorter. It can be no
-shorter than all work over all stages (`lower_bound`).
+Work that no idle slot takes runs in rounds: every stage runs a piece in the same tick, so that no
+stage waits for another. A round costs as much beside decoder tasks as in a tick of its own, before
+the decoder's first or after its last: only idle slots shorten the step. The step can be no shorter
+than all work divided by the number of stages (`lower_bound`).
 
 One encoder after the other, the largest first, is placed in polynomial time:
 
-1. *Slots.* A piece in a bundle makes the tick longer, or not at all. Where it does so by less than
-   its share of a round (its cost over the stages), the bundle is an idle slot. A slot takes as
-   many pieces as are worth it; all but the last of them stand in ticks of their own before it, in
-   which the stages do not meet (`Schedule.meetings`). Pieces of encoders of several stages move
-   between stages: a slot takes one of them.
+1. *Slots.* A bundle is an idle slot if a piece in it makes the tick longer by less than the piece's
+   share of a round (its cost over the stages), or not at all. A slot takes as many pieces as are
+   worth it; all but the last of them stand in ticks of their own before it, in which the stages do
+   not meet (`Schedule.meetings`). Pieces of encoders of several stages move between stages: a slot
+   takes one of them.
 2. *Owners.* Pipeline q of the encoder handles c[q] microbatches, forward and backward. If its idle
    slots take i[q] forwards and j[q] backwards, c[q] - i[q] and c[q] - j[q] are left for rounds.
-   The c[q] are chosen so that the most that any pipeline needs costs least.
+   The c[q] are chosen to minimise the cost of the most rounds that any pipeline needs.
 3. *Walk.* Backwards are placed by one walk through the ticks. A microbatch is ready when stage 0
    has done its decoder backward. It runs in an idle slot of its owner, or in a round; a round is
-   due as soon as all the stages that need the most rounds have a piece to spare, one that no slot
-   to come will take. Forwards have deadlines, but seen from the step's end those are starts: the
-   same walk, through the ticks in reverse order, places them.
-
+   due as soon as all the stages that need the most rounds have a piece to spare, one that no later
+   slot will take. Forwards have deadlines, which in reversed time are the ticks from which they may
+   run: the same walk, through the ticks in reverse order, places them.
 4. *Refinement.* A piece that alone makes a tick longer than the other stages need moves to a tick
    that grows less (`scheduling.schedules.refine`).
 
-Where the costs say how long parameters are gathered and gradients scattered, there are ticks for
-that before the decoder's first and after its last: idle slots of all stages. The step is placed
-with and without them, and the shorter one taken.
+Where the costs hold times of gathering parameters and scattering gradients, ticks for them come
+before the decoder's first and after its last: idle slots of all stages. The step is placed with
+and without them, and the shorter one is taken.
 
 Steps 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with
 and without slots that are shorter than a piece; the shortest are refined, and of those the shortest
-step is taken. After Optimus (Feng et al., arXiv 2408.03505), which packs
-bubbles of continuous time by search.
+step is taken. After Optimus (Feng et al., arXiv 2408.03505), which packs bubbles of continuous time
+by search.
 """
 
 from __future__ import annotations
@@ -54,15 +53,16 @@ from typing import Literal, get_args
 
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.refine import refine
-from scheduling.schedules.schedule import EncoderPieces, Kind, Schedule, ScheduleError
+from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError
 from scheduling.schedules.table import TOLERANCE, Flow, Rules, Table
+from scheduling.schedules.task_kinds import EB, EF
 from scheduling.schedules.walk import capacity, place
 
 Placement = Literal["first_stage", "prologue", "bubbles"]
 Fill = Literal["pipeline", "tensor", "data"]
-#: By which share a step with fewer pieces may be longer.
+#: Share by which a step may be longer if it has fewer pieces.
 NEARLY = 0.01
-#: How many of the placements tried are refined: the shortest ones.
+#: Number of placements that are refined: the shortest of those tried.
 REFINED = 3
 
 
@@ -79,28 +79,29 @@ def place_encoders(
 
     Args:
         decoder: holds decoder tasks only.
-        encoders: how each is cut.
-        costs: of every task.
+        encoders: how each encoder is cut.
+        costs: costs of every task.
         placement: `"first_stage"`: on stage 0, forwards one microbatch ahead of the decoder's,
             backwards right after them (Megatron-LM); `"prologue"`: forwards before the decoder's
             first tick, backwards after its last, dealt evenly over the stages; `"bubbles"`: in
             idle slots, the rest in rounds.
-        fill: for `"bubbles"`: `"pipeline"` lets the decoder's idle slots be used; `"tensor"` lets
-            rounds run beside decoder tasks, as they otherwise have ticks of their own. `"data"`
-            lets the time be used in which the costs say that parameters are gathered and
-            gradients scattered.
+        fill: for `"bubbles"`: `"pipeline"` allows the decoder's idle slots; `"tensor"` allows
+            rounds beside decoder tasks, which otherwise have ticks of their own; `"data"` allows
+            the time in which parameters are gathered and gradients scattered, as the costs say.
         live: for `"bubbles"`: how many microbatches' outputs of one encoder may wait for the
             decoder, over all stages, and how many of their gradients for the encoder; by default
-            2 x stages. Not for the others: one waits with `"first_stage"`, all with `"prologue"`.
-        thorough: try all ways of the steps above; else only the first of each, which takes about a
-            quarter of the time for a step that is a few percent longer at most.
+            2 x stages. It does not apply to other placements: one output waits with
+            `"first_stage"`, all with `"prologue"`.
+        thorough: whether to try all ways of the steps above; otherwise only the first of each is
+            tried, which takes about a quarter of the time and makes the step at most a few percent
+            longer.
 
     Returns:
         The schedule with `encoders`; ticks without decoder tasks may come before, between and
         after those of `decoder`.
 
     Raises:
-        ScheduleError: if a name, a size or a cut is refused.
+        ScheduleError: a name, a size or a cut is refused, or a kind of task has no cost.
     """
     _check(decoder, encoders, costs, placement, fill, live)
     rules = replace(Rules.of(placement, fill, live, decoder.stages), thorough=thorough)
@@ -116,13 +117,13 @@ def fill_ahead(
 ) -> tuple[EncoderPieces, ...]:
     """Lets frozen encoders work ahead for the next step as far as that makes steps shorter.
 
-    Outputs for the next step are kept over the step's end, at most `live` of an encoder.
+    Outputs for the next step are kept beyond the step's end, at most `live` for each encoder.
 
     Args: as for `place_encoders` with `"bubbles"`.
 
     Returns:
-        `encoders`; those without a backward with the smallest `ahead` of those that give the
-        shortest step, one encoder after the other.
+        `encoders`; each one without a backward has the smallest `ahead` among those that give the
+        shortest step, chosen for one encoder after the other.
     """
     _check(decoder, encoders, costs, "bubbles", fill, live)
     rules = Rules.of("bubbles", fill, live, decoder.stages)
@@ -153,7 +154,7 @@ def choose_pieces(
     Smaller pieces fill idle slots better, but each is a task of its own.
 
     Args:
-        cuts: the cuts of one encoder that are possible, with what their pieces cost.
+        cuts: the possible cuts of one encoder, with the costs of their pieces.
         decoder, costs, fill, live: as for `place_encoders`.
 
     Raises:
@@ -172,8 +173,9 @@ def choose_pieces(
 
 
 def lower_bound(schedule: Schedule, costs: TaskCosts) -> float:
-    """All work over all stages, in the unit of `costs`: no step with this work is shorter."""
-    decoder = schedule.chunks * (costs.forward + costs.backward) + costs.shared
+    """All work divided by the stages, in the unit of `costs`: no step with this work is shorter."""
+    kinds = [kind for kind in schedule.kinds if not kind.encoder]
+    decoder = schedule.chunks * sum(costs.of_kind(kind) for kind in kinds) + costs.shared
     encoders = sum(_work(cut, costs) for cut in schedule.encoders)
     return schedule.microbatches * (decoder + encoders / schedule.stages)
 
@@ -254,17 +256,16 @@ def _place(
 def _place_all(
     decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: Rules
 ) -> Table:
-    """The encoder with the most work first; work for the next step when all else has its place."""
-    kinds: tuple[Kind, ...] = ("EF", "EB")
-    flows = [Flow.of(cut, kind, costs) for cut in encoders for kind in kinds if cut.backward]
-    flows += [Flow.of(cut, "EF", costs) for cut in encoders if not cut.backward]
+    """Place the encoder with the most work first, and work for the next step last of all."""
+    flows = [Flow.of(cut, kind, costs) for cut in encoders for kind in (EF, EB) if cut.backward]
+    flows += [Flow.of(cut, EF, costs) for cut in encoders if not cut.backward]
     table = Table.of(decoder, costs, flows if rules.ends else ())
     order = sorted(encoders, key=lambda cut: -_work(cut, costs))
     for cut in order:
         own = [flow for flow in flows if flow.cut == cut]
         table = _shortest(table, own, range(cut.ahead, decoder.microbatches), rules)
     for cut in order:
-        own = [Flow.of(cut, "EF", costs, ahead=True)]
+        own = [Flow.of(cut, EF, costs, ahead=True)]
         table = _shortest(table, own, range(cut.ahead), replace(rules, live=inf))
     return table
 
@@ -299,7 +300,7 @@ def _owners(
 ) -> list[int]:
     """The encoder pipeline of each microbatch.
 
-    Every pipeline gets its microbatches at even distances. Those of the same turn go to the
+    Every pipeline gets its microbatches at even distances. Microbatches of the same turn go to the
     pipelines in rising order in one half of the step and in falling order in the other.
     """
     if rules.eager:
@@ -324,14 +325,14 @@ def _owners(
 
 
 def _balanced(total: int, sides: list[tuple[list[int], int, float]]) -> list[int]:
-    """How many microbatches each encoder pipeline handles, for the least cost of rounds.
+    """Number of microbatches of each encoder pipeline, for the least cost of rounds.
 
     Args:
-        total: microbatches.
-        sides: forwards, and backwards if there are any: pieces that the idle slots of each
+        total: number of microbatches.
+        sides: for forwards, and for backwards if there are any: pieces that the idle slots of each
             pipeline take, pieces per microbatch, and cost of a piece.
     """
-    # Where there are no backwards they cost nothing.
+    # Without backwards, their side costs nothing.
     pair = (*sides, ([0] * len(sides[0][0]), 1, 0.0))[:2]
 
     def counts(*rounds: int) -> list[int]:

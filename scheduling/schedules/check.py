@@ -1,4 +1,6 @@
-"""Checks of schedules; nothing is compiled that has not passed them. The rules::
+"""Checks of schedules; nothing is compiled that has not passed them.
+
+The rules follow from the attributes of the kinds of tasks (`scheduling.schedules.task_kinds`)::
 
     F(m, v) of stage s      after F(m, v) of stage s - 1; on stage 0 after F(m, v - 1) of the last
     F(m, 0) of stage 0      after the last piece's EF(m) of every encoder
@@ -20,30 +22,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.schedules.schedule import (
-    KINDS,
     Bundle,
     EncoderPieces,
-    Kind,
     Schedule,
     ScheduleError,
     Task,
 )
+from scheduling.schedules.task_kinds import EF, KINDS, F, TaskKind, kinds_of
 
 Ints = NDArray[np.intp]
 
 
 _LISTED = 8
-_DECODER_KINDS: tuple[Kind, ...] = ("F", "B")
-_ENCODER_KINDS: tuple[Kind, ...] = ("EF", "EB")
 
 
 def check(schedule: Schedule) -> None:
-    """Hold a schedule against every rule, in a quarter of a second for 130,000 tasks.
+    """Check a schedule against every rule, in a quarter of a second for 130,000 tasks.
 
     Raises:
-        ScheduleError: a size or a cut is impossible, a task is missing, there twice or in a wrong
-            place, or runs before what it needs has arrived. Lists the first problems of the first
-            kind found, with task, tick and stage.
+        ScheduleError: a size or a cut is impossible, a task is missing, appears twice or is in a
+            wrong place, or runs before its inputs have arrived. The message lists the first
+            problems of the first kind found, with task, tick and stage.
     """
     _raise_first(_bad_table(schedule))
     _raise_first(_bad_sizes(schedule))
@@ -58,23 +57,27 @@ def check(schedule: Schedule) -> None:
 def peak_live(schedule: Schedule) -> tuple[int, ...]:
     """Largest number of live decoder activations on each stage.
 
-    An activation `(m, v)` lives from the start of its forward to the end of its backward.
+    An activation `(m, v)` lives from the start of its forward to the end of the last task that
+    reads it (`TaskKind.reads`): its backward.
 
     Raises:
         ScheduleError: `schedule` breaks a rule, see `check`.
     """
     check(schedule)
     changes = np.zeros((len(schedule.ticks) + 1, schedule.stages), np.intp)
+    last: dict[tuple[int, int, int], int] = {}
     for tick, stage, task in schedule:
-        if task.kind == "F":
+        if task.kind is F:
             changes[tick, stage] += 1
-        elif task.kind == "B":
-            changes[tick + 1, stage] -= 1
+        elif task.kind.reads is F:
+            last[task.microbatch, task.part, stage] = tick
+    for (_, _, stage), tick in last.items():
+        changes[tick + 1, stage] -= 1
     return tuple(int(n) for n in changes.cumsum(axis=0).max(axis=0))
 
 
 def _raise_first(problems: Iterator[str]) -> None:
-    """Raise the first few problems, if there is one."""
+    """Raise ScheduleError with the first few problems, if there are any."""
     found = list(islice(problems, _LISTED + 1))
     if found:
         more = ["..."] if len(found) > _LISTED else []
@@ -85,7 +88,7 @@ def _raise_first(problems: Iterator[str]) -> None:
 
 
 def _bad_table(schedule: Schedule) -> Iterator[str]:
-    """What keeps the ticks from being a table, of which the other checks ask more."""
+    """Problems of the table's shape, which the other checks take as right."""
     for name in ("stages", "chunks", "microbatches"):
         if getattr(schedule, name) < 1:
             yield f"{name}: {getattr(schedule, name)} is refused; valid: 1 or more"
@@ -109,7 +112,7 @@ def _bad_sizes(schedule: Schedule) -> Iterator[str]:
 
 
 def _bad_cut(schedule: Schedule, cut: EncoderPieces) -> Iterator[str]:
-    """What is wrong with how an encoder is cut."""
+    """Problems of an encoder's cut."""
     limit = schedule.microbatches if cut.backward == 0 else 0
     divisors = [n for n in range(1, schedule.stages + 1) if schedule.stages % n == 0]
     rules = (
@@ -128,7 +131,7 @@ def _bad_cut(schedule: Schedule, cut: EncoderPieces) -> Iterator[str]:
 
 
 def _bad_bundles(schedule: Schedule) -> Iterator[str]:
-    """Bundles with two tasks of a kind, tasks that do not exist or may not be where they are."""
+    """Bundles with two tasks of a kind; tasks that do not exist or are in a wrong place."""
     cuts = {cut.name: cut for cut in schedule.encoders}
     for tick, row in enumerate(schedule.ticks):
         for stage, bundle in enumerate(row):
@@ -151,19 +154,19 @@ def _fault(
     schedule: Schedule, cuts: dict[str, EncoderPieces], stage: int, task: Task
 ) -> str | None:
     """Why `task` may not be on `stage`."""
-    if task.kind not in KINDS:
+    if task.kind not in KINDS.values():
         return f"has an unknown kind; valid: {', '.join(KINDS)}"
-    if (task.kind in _DECODER_KINDS) != (task.module == "decoder") or (
-        task.module != "decoder" and task.module not in cuts
+    if task.kind.encoder == (task.module == "decoder") or (
+        task.kind.encoder and task.module not in cuts
     ):
         valid = ", ".join(cuts) or "no encoder, for there is none"
-        return f"is no task of {task.module!r}; valid: decoder F and B, EF and EB of {valid}"
+        decoder, encoder = (" and ".join(map(str, kinds_of(name))) for name in ("decoder", ""))
+        return f"is no task of {task.module!r}; valid: decoder {decoder}, {encoder} of {valid}"
     microbatches, parts = range(schedule.microbatches), range(schedule.chunks)
-    if task.module != "decoder":
+    if task.kind.encoder:
         cut = cuts[task.module]
-        forward = task.kind == "EF"
-        microbatches = range(cut.ahead * forward, len(microbatches) + cut.ahead * forward)
-        parts = range(cut.pieces) if forward else cut.backward_pieces
+        ahead = cut.ahead * task.kind.forward
+        microbatches, parts = range(ahead, len(microbatches) + ahead), cut.parts(task.kind)
         if task.part in parts and stage % cut.stages != cut.stage(task.part):
             return f"is on a wrong stage; valid: {cut.stage(task.part)} + n x {cut.stages}"
     if task.microbatch not in microbatches:
@@ -181,25 +184,28 @@ def _span(values: range) -> str:
 
 
 class _Sites:
-    """Where every task that must be there is, by number; decoder tasks are there once per stage.
+    """Place of every required task by its number; a decoder task has a number for each stage.
 
     Attributes:
         schedule: the schedule.
         ids: numbers by module and kind: `[microbatches, chunks, stages]` of the decoder,
-            `[microbatches, pieces]` of an encoder; microbatch `M + i` has the row of i.
-        tick, stage: by number, -1 for tasks that are nowhere.
+            `[microbatches, pieces]` of an encoder; microbatch `M + i` has the row of i. Kinds that
+            a schedule may do without have numbers if it holds such a task.
+        tick, stage: place by number, -1 for tasks that are missing.
     """
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        self.ids: dict[tuple[str, Kind], Ints] = {}
-        count = schedule.microbatches
-        shapes: dict[tuple[str, Kind], tuple[int, ...]] = {}
-        for kind in _DECODER_KINDS:
-            shapes["decoder", kind] = (count, schedule.chunks, schedule.stages)
-        for cut in schedule.encoders:
-            for kind in _ENCODER_KINDS:
-                shapes[cut.name, kind] = (count, cut.pieces)
+        self.ids: dict[tuple[str, TaskKind], Ints] = {}
+        count, held = schedule.microbatches, {(task.module, task.kind) for _, _, task in schedule}
+        parts: dict[str, tuple[int, ...]] = {"decoder": (schedule.chunks, schedule.stages)}
+        parts |= {cut.name: (cut.pieces,) for cut in schedule.encoders}
+        shapes = {
+            (module, kind): (count, *own)
+            for module, own in parts.items()
+            for kind in kinds_of(module)
+            if not kind.optional or (module, kind) in held
+        }
         total = 0
         for key, shape in shapes.items():
             count = int(np.prod(shape))
@@ -208,7 +214,7 @@ class _Sites:
         self.tick, self.stage = np.full(total, -1), np.full(total, -1)
 
     def fill(self) -> Iterator[str]:
-        """Find every task; yields those that are there twice, then those that are missing."""
+        """Find every task; yields problems of tasks that appear twice, then of missing ones."""
         first = {key: int(ids.flat[0]) for key, ids in self.ids.items()}
         ticks, stages = self.tick.tolist(), self.stage.tolist()
         for tick, stage, task in self.schedule:
@@ -231,14 +237,14 @@ class _Sites:
     def required(self) -> Iterator[Ints]:
         """Numbers of the tasks that a complete schedule holds."""
         for (module, kind), ids in self.ids.items():
-            yield ids[:, self.schedule.encoder(module).backward_pieces] if kind == "EB" else ids
+            yield ids[:, self.schedule.encoder(module).parts(kind)] if kind.encoder else ids
 
     def name(self, number: int) -> str:
         """`F(0, 1) of stage 2`, `vision EF(0, 1)`."""
         module, kind = next(key for key, ids in self.ids.items() if number <= ids.flat[-1])
         ids = self.ids[module, kind]
         microbatch, part, *stage = np.argwhere(ids == number)[0].tolist()
-        if kind == "EF" and microbatch < self.schedule.encoder(module).ahead:
+        if kind.encoder and kind.forward and microbatch < self.schedule.encoder(module).ahead:
             microbatch += self.schedule.microbatches
         task = str(Task(kind, microbatch, part, module))
         return f"{task} of stage {stage[0]}" if stage else task
@@ -249,9 +255,10 @@ class _Sites:
 
 
 def _split(sites: _Sites, cut: EncoderPieces) -> Iterator[str]:
-    """Pieces of a microbatch that are in another encoder pipeline than its first."""
-    forward, backward = sites.ids[cut.name, "EF"], sites.ids[cut.name, "EB"]
-    numbers = np.concatenate([forward, backward[:, cut.backward_pieces]], axis=1)
+    """Pieces of a microbatch in another encoder pipeline than its first piece."""
+    own = {kind: ids for (module, kind), ids in sites.ids.items() if module == cut.name}
+    numbers = np.concatenate([ids[:, cut.parts(kind)] for kind, ids in own.items()], axis=1)
+    forward = own[EF]
     pipelines = sites.stage[numbers] // cut.stages
     elsewhere = pipelines != pipelines[:, :1]
     for number, first in zip(*_pairs(numbers, forward[:, :1], elsewhere), strict=True):
@@ -268,7 +275,7 @@ def _pairs(left: Ints, right: Ints, mask: NDArray[np.bool_]) -> tuple[list[int],
 
 
 def _too_early(sites: _Sites) -> Iterator[str]:
-    """Tasks that run before what they need has arrived."""
+    """Tasks that run before their inputs have arrived."""
     for before, after in _dependencies(sites):
         early = sites.tick[after] <= sites.tick[before]
         for first, second in zip(*_pairs(before, after, early), strict=True):
@@ -277,8 +284,8 @@ def _too_early(sites: _Sites) -> Iterator[str]:
                 f"({sites.where(first)}); valid: tick {sites.tick[first] + 1} or later"
             )
     for cut in sites.schedule.encoders:
-        entry = sites.ids["decoder", "F"][: cut.ahead, 0, 0]
-        encoded = sites.ids[cut.name, "EF"][: cut.ahead, -1]
+        entry = sites.ids["decoder", F][: cut.ahead, 0, 0]
+        encoded = sites.ids[cut.name, EF][: cut.ahead, -1]
         early = sites.tick[encoded] < sites.tick[entry]
         for first, second in zip(*_pairs(entry, encoded, early), strict=True):
             yield (
@@ -289,17 +296,32 @@ def _too_early(sites: _Sites) -> Iterator[str]:
 
 def _dependencies(sites: _Sites) -> Iterator[tuple[Ints, Ints]]:
     """Numbers of tasks and of tasks that need them in an earlier tick."""
-    forward, backward = sites.ids["decoder", "F"], sites.ids["decoder", "B"]
-    yield forward[:, :, :-1], forward[:, :, 1:]
-    yield forward[:, :-1, -1], forward[:, 1:, 0]
-    yield forward[:, -1, -1], backward[:, -1, -1]
-    yield backward[:, :, 1:], backward[:, :, :-1]
-    yield backward[:, 1:, 0], backward[:, :-1, -1]
-    for cut in sites.schedule.encoders:
-        encode = sites.ids[cut.name, "EF"]
-        yield encode[:, :-1], encode[:, 1:]
-        yield encode[cut.ahead :, -1], forward[cut.ahead :, 0, 0]
-        if cut.backward:
-            learn = sites.ids[cut.name, "EB"][:, cut.backward_pieces]
-            yield backward[:, 0, 0], learn[:, -1]
-            yield learn[:, 1:], learn[:, :-1]
+    for (module, kind), ids in sites.ids.items():
+        row = _row(sites, module, kind)
+        for before, ahead in _entries(sites, module, kind) if row.size else ():
+            yield before[ahead:, -1], row[ahead:, 0]
+        if kind.passes:
+            yield row[:, :-1], row[:, 1:]
+        if kind.beside is not None and (module, kind.beside) in sites.ids:
+            yield sites.ids[module, kind.beside], ids
+
+
+def _row(sites: _Sites, module: str, kind: TaskKind) -> Ints:
+    """`[microbatches, tasks]`: the tasks of a kind that follow one another through a module."""
+    ids = sites.ids[module, kind]
+    if kind.encoder:
+        ids = ids[:, sites.schedule.encoder(module).parts(kind)]
+    row = ids.reshape(len(ids), -1)
+    return row if kind.forward else row[:, ::-1]
+
+
+def _entries(sites: _Sites, module: str, kind: TaskKind) -> Iterator[tuple[Ints, int]]:
+    """Rows at whose ends the row of `kind` begins, and the first microbatch for which they count.
+
+    The step before has encoded the microbatches before that one.
+    """
+    for name, own in sites.ids:
+        if own is kind.entry and (name == "decoder" or module in ("decoder", name)):
+            row = _row(sites, name, own)
+            if row.size:
+                yield row, sites.schedule.encoder(name).ahead if own.encoder else 0

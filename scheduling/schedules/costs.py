@@ -1,37 +1,59 @@
-"""What the tasks of a pipeline schedule cost, in one unit that who makes the costs chooses."""
+"""Costs of the tasks of a pipeline schedule, in any one unit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
 
-from scheduling.schedules.schedule import Task
+from scheduling.schedules.schedule import ScheduleError, Task
+from scheduling.schedules.task_kinds import TaskKind
+
+Cost = TypeVar("Cost")
 
 
 @dataclass(frozen=True)
 class EncoderCosts:
-    """What the pieces of one encoder cost for one microbatch, in the unit of `TaskCosts`.
+    """Costs of the pieces of one encoder for one microbatch, in the unit of `TaskCosts`.
 
     Attributes:
-        forward: by piece.
-        backward: by piece, with recomputation if there is any; 0 where a piece has no backward.
+        forward: cost of the forward by piece.
+        backward: cost of the backward by piece, with recomputation if there is any; 0 where a piece
+            has no backward.
+        more: costs of further kinds of tasks, by the names of the costs: by piece.
     """
 
     forward: tuple[float, ...]
     backward: tuple[float, ...]
+    more: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def of_kind(self, kind: TaskKind) -> tuple[float, ...]:
+        """What tasks of a kind cost, by piece.
+
+        Raises:
+            ScheduleError: for a kind whose cost is not given.
+        """
+        return named(self._by_name, kind)
+
+    @cached_property
+    def _by_name(self) -> dict[str, tuple[float, ...]]:
+        return {"forward": self.forward, "backward": self.backward, **self.more}
 
 
 @dataclass(frozen=True)
 class TaskCosts:
-    """What the tasks of a pipeline cost, in seconds or in FLOPs: only ratios matter.
+    """Costs of the tasks of a pipeline, in seconds or in FLOPs: only ratios matter.
 
     Attributes:
-        forward: one chunk of the decoder on one microbatch.
-        backward: likewise, with recomputation if there is any.
-        shared: head and embedding of one microbatch, on each stage.
-        encoders: by name.
-        gather, scatter: before the decoder's first task, while its parameters are gathered, and
-            after its last, while its gradients are scattered: devices are free that long.
+        forward: cost of one chunk of the decoder on one microbatch.
+        backward: cost of its backward, with recomputation if there is any.
+        shared: cost of head and embedding of one microbatch, on each stage.
+        encoders: costs of the encoders by name.
+        gather, scatter: time in which devices are free before the decoder's first task, while its
+            parameters are gathered, and after its last, while its gradients are scattered.
+        more: costs of further kinds of tasks of the decoder, by the names of the costs: of one
+            chunk on one microbatch.
     """
 
     forward: float
@@ -40,14 +62,65 @@ class TaskCosts:
     encoders: Mapping[str, EncoderCosts] = field(default_factory=dict)
     gather: float = 0.0
     scatter: float = 0.0
+    more: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, task: Task) -> float:
-        """What `task` costs on its stage, without `shared`.
+        """The cost of `task` on its stage, without `shared`.
 
         Raises:
-            KeyError: for a task of an encoder that is not in `encoders`.
+            KeyError: `task` is of an encoder that is not in `encoders`.
+            ScheduleError: the cost of the task's kind is not given.
         """
-        if task.kind in ("F", "B"):
-            return self.forward if task.kind == "F" else self.backward
-        encoder = self.encoders[task.module]
-        return (encoder.forward if task.kind == "EF" else encoder.backward)[task.part]
+        kind = task.kind
+        if kind.encoder:
+            return self.encoders[task.module].of_kind(kind)[task.part]
+        return self.of_kind(kind)
+
+    def of_kind(self, kind: TaskKind) -> float:
+        """What tasks of a kind of the decoder cost.
+
+        Raises:
+            ScheduleError: for a kind whose cost is not given.
+        """
+        return named(self._by_name, kind)
+
+    @cached_property
+    def _by_name(self) -> dict[str, float]:
+        return {"forward": self.forward, "backward": self.backward, **self.more}
+
+    def over(self, rate: float) -> TaskCosts:
+        """All costs over `rate`: seconds, if the costs are FLOPs and the rate FLOP/s."""
+
+        def by_piece(costs: tuple[float, ...]) -> tuple[float, ...]:
+            return tuple(cost / rate for cost in costs)
+
+        encoders = {
+            name: EncoderCosts(
+                by_piece(own.forward),
+                by_piece(own.backward),
+                {kind: by_piece(costs) for kind, costs in own.more.items()},
+            )
+            for name, own in self.encoders.items()
+        }
+        return TaskCosts(
+            self.forward / rate,
+            self.backward / rate,
+            self.shared / rate,
+            encoders,
+            self.gather / rate,
+            self.scatter / rate,
+            {name: cost / rate for name, cost in self.more.items()},
+        )
+
+
+def named(costs: Mapping[str, Cost], kind: TaskKind) -> Cost:
+    """The cost of a kind of task, of `costs` by name.
+
+    Raises:
+        ScheduleError: it is not given.
+    """
+    if kind.cost not in costs:
+        raise ScheduleError(
+            f"tasks of kind {kind} have no cost {kind.cost!r}; costs: {', '.join(costs)}"
+        )
+    return costs[kind.cost]

@@ -1,6 +1,6 @@
 """Names of the decoder's schedules, which `scheduling.schedules.schedule.SCHEDULES` makes.
 
-They are apart so that a configuration is read without numpy.
+The names have a file of their own so that a configuration is read without numpy.
 """
 
 from __future__ import annotations

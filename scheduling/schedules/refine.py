@@ -1,4 +1,4 @@
-"""Single pieces moved to where there is room: step 4 of `scheduling.schedules.bubbles`."""
+"""Single pieces moved to ticks with room: step 4 of `scheduling.schedules.bubbles`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from scheduling.schedules.table import TOLERANCE, Placed, Rules, Table
 
-#: Times that all pieces are looked at; three are enough for nearly all schedules.
+#: Number of passes over all pieces; three are enough for nearly all schedules.
 PASSES = 4
 
 
 def refine(table: Table, rules: Rules) -> Table:
-    """Shorten ticks that a piece on one stage makes longer than all others need.
+    """Shorten ticks that a piece on one stage makes longer than all other stages need.
 
     A piece moves, between the pieces of its microbatch that come before and after it, to the tick
-    that grows least, if that is by less than its own tick shrinks. Pieces that move between stages
-    stay where they are.
+    that grows least, if that tick grows by less than its own tick shrinks. Pieces of encoders of
+    several stages stay where they are.
     """
     table = table.merged()
     load = table.load.copy()
@@ -32,19 +32,19 @@ def refine(table: Table, rules: Rules) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class _Windows:
-    """The tasks of one flow and the ticks to which each may go.
+    """The tasks of one flow and the ticks to which each may move.
 
     Attributes:
         part: the tasks; their places change.
-        costs: `[tasks]`.
-        before, after: `[tasks]`, the task of the same microbatch that comes before and after, or
+        costs: `[tasks]`: cost of each task.
+        before, after: `[tasks]`: the task of the same microbatch that comes before and after, or
             -1.
-        first, last: `[tasks]`, ticks that bound the tasks without one before or after.
-        begin: `[tasks]`, whether its microbatch waits until this task (backwards) or after it
+        first, last: `[tasks]`: bounds of the ticks of tasks that have no task before or after.
+        begin: `[tasks]`: whether the microbatch waits until this task (backwards) or after it
             (forwards).
-        waiting: `[ticks]`, microbatches that wait at the end of a tick.
-        live: how many may.
-        floor: `[ticks]`, as of the table.
+        waiting: `[ticks]`: number of microbatches that wait at the end of a tick.
+        live: largest number of microbatches that may wait.
+        floor: `[ticks]`, as in `Table`.
     """
 
     part: Placed
@@ -81,9 +81,9 @@ class _Windows:
         return cls(part, costs, before, after, first, last, begin, counted, live, table.floor)
 
     def shift(self, load: np.ndarray) -> int:
-        """Move what shortens the step, changing `load` `[ticks, stages]`; how many moves it was."""
+        """Move tasks that shorten the step, changing `load` `[ticks, stages]`; number of moves."""
         tick, stage = self.part.where.T
-        # With one stage, next to one without load.
+        # A single stage is compared with a second one without load.
         second = np.sort(np.pad(load, ((0, 0), (1, 0))), axis=1)[:, -2]
         second = np.maximum(second, self.floor)
         alone = load[tick, stage] > second[tick]

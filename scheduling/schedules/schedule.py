@@ -1,10 +1,10 @@
 """Pipeline schedules as data: which task runs on which stage in which tick.
 
-A schedule is a table `bundle[tick, stage]`; a bundle holds at most one task of each kind. What a
-tick sends has arrived when the next one starts: at its end the stages meet. In a tick in which
-nothing moves from stage to stage they do not: encoder tasks in such ticks fill a long idle slot
-beside the next tick that has a meeting. With 2 stages and 4 microbatches (1F1B; F = forward,
-B = backward)::
+A schedule is a table `bundle[tick, stage]`; a bundle holds at most one task of each kind
+(`scheduling.schedules.task_kinds`). Values sent in a tick have arrived when the next one starts: at
+the tick's end the stages meet. They do not meet after a tick in which nothing moves from stage to
+stage: encoder tasks in such ticks fill a long idle slot beside the next tick that has a meeting.
+With 2 stages and 4 microbatches (1F1B; F = forward, B = backward)::
 
     tick      0   1   2      3      4      5   6
     stage 0   F0  F1  F2     F3+B0  B1     B2  B3
@@ -21,17 +21,21 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.schedules.kinds import ScheduleKind
+from scheduling.schedules.task_kinds import EF, KINDS, B, F, TaskKind, kind_named
+from sharding.plan import divisors
 
-Kind = Literal["F", "B", "EF", "EB"]
-KINDS: tuple[Kind, ...] = ("F", "B", "EF", "EB")
-#: Forwards of chunks in a schedule; larger ones take minutes to make.
+#: Most forwards of chunks in a schedule; larger schedules take minutes to make.
 MOST_FORWARDS = 2**18
+
+
+def most_microbatches(stages: int, chunks: int) -> int:
+    """Microbatches of the longest schedule that is made."""
+    return MOST_FORWARDS // (stages * chunks)
 
 
 class ScheduleError(ValueError):
@@ -43,13 +47,13 @@ class Task:
     """A unit of work.
 
     Attributes:
-        kind: decoder forward `F` or backward `B`, encoder forward `EF` or backward `EB`.
+        kind: what it does; one of `KINDS`.
         microbatch: number of the microbatch; encoder microbatch e feeds decoder microbatch e.
-        part: virtual chunk of `F` and `B`, piece of `EF` and `EB`.
+        part: virtual chunk of the decoder, or piece of an encoder.
         module: `"decoder"`, or the encoder's name.
     """
 
-    kind: Kind
+    kind: TaskKind
     microbatch: int
     part: int = 0
     module: str = "decoder"
@@ -62,20 +66,20 @@ class Task:
 #: Tasks of one stage in one tick, ordered as `KINDS`; at most one of each kind.
 Bundle = tuple[Task, ...]
 #: Kind, part and module of each task of a bundle.
-Alike = tuple[tuple[Kind, int, str], ...]
+Alike = tuple[tuple[TaskKind, int, str], ...]
 
 
 class Observer(Protocol):
-    """Told what the devices do while they do it."""
+    """A callback for the start and the end of bundles, called while devices run."""
 
     def __call__(self, end: bool, device: int, tick: int, tasks: tuple[Task, ...]) -> None:
         """A bundle starts or ends.
 
         Args:
-            end: False at its start.
+            end: whether the bundle ends; False at its start.
             device: number of the device in the grid, the slowest axis first.
-            tick: as in the schedule.
-            tasks: what runs, in the order of `KINDS`.
+            tick: tick of the schedule.
+            tasks: tasks of the bundle, in the order of `KINDS`.
         """
 
 
@@ -84,15 +88,16 @@ class EncoderPieces:
     """How one encoder's work is cut.
 
     Attributes:
-        name: of the encoder.
-        pieces: runs of its layers; the first holds the embedding, the last the connector.
+        name: name of the encoder.
+        pieces: number of runs of its layers; the first holds the embedding, the last the connector.
         stages: stages of the encoder's own plan, a divisor of the decoder's. Stage s of the
             decoder is stage `s % stages` of encoder pipeline `s // stages`; every piece of a
             microbatch runs in one encoder pipeline, piece j on its stage `j // (pieces / stages)`.
-        backward: how many pieces have a backward, counted from the last: all of a trainable
-            encoder's, 1 if only its connector trains, 0 if nothing of it does.
-        ahead: microbatches of the next step that this step already encodes, for encoders without
-            a backward: the schedule holds `EF(M + i, j)` in place of `EF(i, j)` for i < ahead.
+        backward: number of pieces that have a backward, counted from the last: all if the encoder
+            trains, 1 if only its connector trains, 0 if neither does.
+        ahead: number of microbatches of the next step that this step already encodes, for encoders
+            without a backward: the schedule holds `EF(M + i, j)` in place of `EF(i, j)` for
+            i < ahead.
     """
 
     name: str
@@ -110,6 +115,15 @@ class EncoderPieces:
         """Pieces that have a backward."""
         return range(self.pieces - self.backward, self.pieces)
 
+    def parts(self, kind: TaskKind) -> range:
+        """Pieces that have a task of an encoder's kind."""
+        return range(self.pieces) if kind.forward else self.backward_pieces
+
+
+def valid_pieces(layers: int, stages: int) -> list[int]:
+    """Into how many pieces an encoder's layers can be cut over its stages."""
+    return [pieces for pieces in divisors(layers) if pieces % stages == 0]
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -119,7 +133,8 @@ class Schedule:
         stages, chunks, microbatches: P, V and M.
         encoders: how the encoders' work is cut.
         ticks: `ticks[t][s]` is the bundle of stage s in tick t.
-        prologue: of these, so many run at least before the decoder's parameters are needed.
+        prologue: number of the first ticks that certainly run before the decoder's parameters are
+            needed.
     """
 
     stages: int
@@ -143,7 +158,7 @@ class Schedule:
 
     @cached_property
     def alike(self) -> tuple[tuple[Alike, ...], NDArray[np.intp]]:
-        """Bundles that differ in more than microbatches, and `[ticks, stages]` which each is."""
+        """Bundles that differ in more than microbatches; `[ticks, stages]`: indices into them."""
         numbers: dict[Alike, int] = {}
         index = [
             [
@@ -154,15 +169,21 @@ class Schedule:
         ]
         return tuple(numbers), np.array(index, np.intp).reshape(len(self.ticks), self.stages)
 
-    def having(self, test: Callable[[Kind, int, str], bool]) -> NDArray[np.bool_]:
+    @cached_property
+    def kinds(self) -> tuple[TaskKind, ...]:
+        """Kinds of the tasks that it holds, in the order of `KINDS`."""
+        held = {kind for own in self.alike[0] for kind, _, _ in own}
+        return tuple(kind for kind in KINDS.values() if kind in held)
+
+    def having(self, test: Callable[[TaskKind, int, str], bool]) -> NDArray[np.bool_]:
         """`[ticks, stages]`: whether a bundle holds a task with `test(kind, part, module)`."""
         bundles, index = self.alike
         return np.array([any(test(*task) for task in own) for own in bundles], bool)[index]
 
     def found(
-        self, kind: Kind, part: int, stage: int | None = None, module: str = "decoder"
+        self, kind: TaskKind, part: int, stage: int | None = None, module: str = "decoder"
     ) -> Iterator[tuple[int, int, Task]]:
-        """Tasks of a part of a module, on one stage or on any, as of `__iter__`."""
+        """Tasks of a part of a module, on one stage or on any, as `__iter__` yields them."""
         chosen = self.having(lambda *own: own == (kind, part, module))
         for tick, place in np.argwhere(chosen).tolist():
             for task in self.ticks[tick][place] if stage in (None, place) else ():
@@ -178,23 +199,25 @@ class Schedule:
     def moves(self) -> NDArray[np.bool_]:
         """`[ticks]`: whether a tick makes something that may move to another stage."""
         moving = {"decoder", *(cut.name for cut in self.encoders if cut.stages > 1)}
-        return np.any(self.having(lambda kind, part, module: module in moving), axis=1)
+        moves = self.having(lambda kind, part, module: kind.passes and module in moving)
+        return np.any(moves, axis=1)
 
     @cached_property
     def meetings(self) -> NDArray[np.bool_]:
         """`[ticks]`: whether the stages meet at the end of a tick.
 
-        They do where something moves between them: in ticks that hold a decoder task or a task of
-        an encoder of several stages, where encoders finish what enters the decoder before that, and
-        where the prologue ends.
+        They meet where values move between them: in ticks that hold a task of the decoder or of an
+        encoder of several stages whose kind passes its result on, in the last tick before a
+        microbatch enters the decoder in which encoders finish its inputs, and at the end of the
+        prologue.
         """
         meets = self.moves.copy()
         meets[self.prologue - 1 : self.prologue] = True
         encoded, entry = (np.full(self.microbatches, -1) for _ in range(2))
-        for tick, _, task in self.found("F", 0, 0):
+        for tick, _, task in self.found(F, 0, 0):
             entry[task.microbatch] = tick
         for cut in self.encoders:
-            for tick, _, task in self.found("EF", cut.pieces - 1, module=cut.name):
+            for tick, _, task in self.found(EF, cut.pieces - 1, module=cut.name):
                 if task.microbatch < self.microbatches:
                     encoded[task.microbatch] = max(tick, encoded[task.microbatch])
         before = np.concatenate([[-1], last_true(meets)])[entry]
@@ -239,7 +262,7 @@ class Schedule:
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict; a task is `[kind, microbatch, part, module]`."""
         rows = [
-            [[[t.kind, t.microbatch, t.part, t.module] for t in bundle] for bundle in row]
+            [[[t.kind.name, t.microbatch, t.part, t.module] for t in bundle] for bundle in row]
             for row in self.ticks
         ]
         return {
@@ -256,12 +279,14 @@ class Schedule:
         """Inverse of `to_json`; takes the dict or its text.
 
         Raises:
-            ScheduleError: for what `to_json` does not write.
+            ScheduleError: `value` is nothing that `to_json` writes.
         """
         try:
             values = json.loads(value) if isinstance(value, str) else value
             rows = tuple(
-                tuple(tuple(Task(*task) for task in bundle) for bundle in row)
+                tuple(
+                    tuple(Task(kind_named(kind), *task) for kind, *task in bundle) for bundle in row
+                )
                 for row in values["ticks"]
             )
             encoders = tuple(EncoderPieces(**cut) for cut in values["encoders"])
@@ -276,7 +301,7 @@ class Schedule:
 
 
 def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[Bundle]]) -> None:
-    """Raise TypeError where a number is no whole number."""
+    """Raise TypeError if a number is no whole number."""
     numbers = [n for row in rows for bundle in row for t in bundle for n in (t.microbatch, t.part)]
     for number in (*sizes, *numbers):
         if type(number) is not int:
@@ -284,7 +309,7 @@ def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[Bundle]]
 
 
 def last_true(values: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """`[n]`: the index of the last true value up to each of `values` `[n]`, -1 if there is none."""
+    """`[n]`: index of the last true value up to and with each of `values` `[n]`, -1 if none."""
     return np.maximum.accumulate(np.where(values, np.arange(len(values)), -1))
 
 
@@ -303,9 +328,9 @@ def one_forward_one_backward(stages: int, microbatches: int) -> Schedule:
 def interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
     """Interleaved 1F1B with virtual chunks (arXiv 2104.04473, section 2.2).
 
-    Layers of virtual chunk v on stage s follow those of chunk v on stage s - 1, or of chunk v - 1
-    on the last stage. Microbatches go through in groups of at least `stages`, so that a
-    microbatch is back at stage 0 before it is due there; any number of microbatches will do.
+    Layers of virtual chunk v on stage s follow those of chunk v on stage s - 1, or on stage 0 those
+    of chunk v - 1 on the last stage. Microbatches go through in groups of at least `stages`, so
+    that a microbatch is back at stage 0 before it is due there; any number of microbatches works.
     """
     return _interleaved(stages, chunks, microbatches)
 
@@ -318,24 +343,24 @@ def _interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
 
 
 #: Makes the decoder's tasks of `stages`, `chunks` and `microbatches`.
-SCHEDULES: Mapping[ScheduleKind, Callable[..., Schedule]] = {
+SCHEDULES: dict[str, Callable[..., Schedule]] = {
     "1f1b": interleaved,
     "gpipe": gpipe,
 }
 
 
 def _lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) -> Schedule:
-    """Forwards run down the stages in the order of `_slots`, backwards up in the mirrored one."""
+    """Forwards run down the stages in the order of `_slots`, backwards up with chunks reversed."""
     slots = _slots(stages, chunks, microbatches)
     length = backward_start + max(slot for _, _, slot in slots) + stages
     table: list[list[list[Task]]] = [[[] for _ in range(stages)] for _ in range(length)]
     for microbatch, chunk, slot in slots:
         for stage in range(stages):
-            table[slot + stage][stage].append(Task("F", microbatch, chunk))
+            table[slot + stage][stage].append(Task(F, microbatch, chunk))
     for microbatch, chunk, slot in slots:
         for stage in range(stages):
             tick = backward_start + slot + stages - 1 - stage
-            table[tick][stage].append(Task("B", microbatch, chunks - 1 - chunk))
+            table[tick][stage].append(Task(B, microbatch, chunks - 1 - chunk))
     ticks = tuple(tuple(tuple(bundle) for bundle in row) for row in table)
     return Schedule(stages, chunks, microbatches, (), ticks)
 
@@ -381,4 +406,4 @@ def _short(task: Task) -> str:
     part = f".{task.part}" if task.part else ""
     if task.module == "decoder":
         return f"{task.kind}{task.microbatch}{part}"
-    return f"{task.module[:3]}{task.kind[1].lower()}{task.microbatch}{part}"
+    return f"{task.module[:3]}{task.kind.letter}{task.microbatch}{part}"

@@ -1,7 +1,7 @@
-"""Encoder tasks in the making: a schedule in numbers, and where in it there is room.
+"""A schedule under construction, in numbers, and its room for encoder tasks.
 
-What `scheduling.schedules.walk` and `scheduling.schedules.refine` change, and
-`scheduling.schedules.bubbles` puts together.
+`scheduling.schedules.walk` and `scheduling.schedules.refine` change it;
+`scheduling.schedules.bubbles` combines them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ import numpy as np
 
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import (
-    KINDS,
     Bundle,
     EncoderPieces,
-    Kind,
     Schedule,
     Task,
     last_true,
 )
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 
-#: Ticks beside a gather or a scatter, at most.
+#: Most ticks beside a gather or a scatter.
 MOST_ENDS = 1024
 #: Differences below this share of a piece are rounding errors.
 TOLERANCE = 1e-9
@@ -33,17 +32,17 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Rules:
-    """What a walk may do.
+    """Permissions of a walk.
 
     Attributes:
-        slots: use idle slots in the decoder's ticks.
+        slots: whether pieces may use idle slots in the decoder's ticks.
         rounds: where rounds run before the walk's end: beside decoder tasks, in ticks of their
             own between the decoder's, or nowhere.
-        live: microbatches that may be ready and not begun.
-        eager: a stage runs what it has, whatever the others have.
-        stretch: idle slots may be shorter than a piece.
-        ends: use the time in which parameters are gathered and gradients scattered.
-        thorough: place in all ways that are known, and not in the most promising one alone.
+        live: number of microbatches that may be ready and not begun.
+        eager: whether a stage runs its pieces regardless of the other stages.
+        stretch: whether idle slots may be shorter than a piece.
+        ends: whether to use the time of gathering parameters and scattering gradients.
+        thorough: whether to try all placements, and not the most promising one alone.
     """
 
     slots: bool
@@ -70,15 +69,15 @@ class Flow:
     """One kind of task of one encoder, as a walk meets it.
 
     Attributes:
-        cut, kind: of the tasks.
-        pieces: of a microbatch, in the order of the walk.
+        cut, kind: the encoder's cut and the kind of the tasks.
+        pieces: pieces of a microbatch, in the order of the walk.
         costs, places: cost and encoder stage of each of `pieces`.
-        reverse: the walk goes from the last tick to the first.
-        ahead: the tasks are for the next step.
+        reverse: whether the walk goes from the last tick to the first.
+        ahead: whether the tasks are for the next step.
     """
 
     cut: EncoderPieces
-    kind: Kind
+    kind: TaskKind
     pieces: tuple[int, ...]
     costs: tuple[float, ...]
     places: tuple[int, ...]
@@ -86,8 +85,8 @@ class Flow:
     ahead: bool
 
     @classmethod
-    def of(cls, cut: EncoderPieces, kind: Kind, costs: TaskCosts, ahead: bool = False) -> Flow:
-        order = range(cut.pieces) if kind == "EF" else cut.backward_pieces
+    def of(cls, cut: EncoderPieces, kind: TaskKind, costs: TaskCosts, ahead: bool = False) -> Flow:
+        order = cut.parts(kind)
         pieces = tuple(order if ahead else reversed(order))
         return cls(
             cut,
@@ -95,7 +94,7 @@ class Flow:
             pieces,
             tuple(costs.of(Task(kind, 0, piece, cut.name)) for piece in pieces),
             tuple(cut.stage(piece) for piece in pieces),
-            reverse=kind == "EF" and not ahead,
+            reverse=kind.forward and not ahead,
             ahead=ahead,
         )
 
@@ -106,7 +105,7 @@ class Flow:
 
     @cached_property
     def per_place(self) -> dict[int, int]:
-        """Pieces of a microbatch by encoder stage, in the order of the walk."""
+        """Number of pieces of a microbatch by encoder stage, in the order of the walk."""
         return {place: self.places.count(place) for place in dict.fromkeys(self.places)}
 
     def mean_costs(self, stages: int) -> np.ndarray:
@@ -117,7 +116,7 @@ class Flow:
         return np.tile(mean, stages // self.cut.stages)
 
     def share(self, stages: int) -> float:
-        """Part of a round that one piece is: one over the decoder stages that run pieces."""
+        """Share of a round that one piece is: 1 / number of decoder stages that run pieces."""
         return self.cut.stages / (len(self.per_place) * stages)
 
 
@@ -126,9 +125,9 @@ class Placed:
     """Tasks of a flow in a table.
 
     Attributes:
-        flow: theirs.
-        where: `[tasks, 2]`: tick and stage.
-        tasks: `[tasks, 2]`: microbatch and piece.
+        flow: the flow of the tasks.
+        where: `[tasks, 2]`: tick and stage of each task.
+        tasks: `[tasks, 2]`: microbatch and piece of each task.
     """
 
     flow: Flow
@@ -143,28 +142,28 @@ class Placed:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A schedule in the making, in numbers.
+    """A schedule under construction, in numbers.
 
     Attributes:
         decoder: the schedule without encoders.
-        first: of `"F"` and `"B"`, `[microbatches]`: the decoder's tick in which stage 0 runs
-            chunk 0.
+        first: by kind of encoder task, `[microbatches]`: the decoder's tick in which stage 0 runs
+            chunk 0 in the same direction.
         source: `[ticks]`: the tick of `decoder`, -1 for ticks without decoder tasks.
         load: `[ticks, stages]`: cost of the tasks.
-        floor: `[ticks]`: what a tick takes whatever its load: the gather of the parameters before
-            the decoder's first tick, the scatter of the gradients after its last.
+        floor: `[ticks]`: least length of a tick whatever its load: the gather of the parameters
+            before the decoder's first tick, the scatter of the gradients after its last.
         shared: cost of all heads.
-        taken: of `"EF"` and `"EB"`, `[ticks, stages]`: the bundle holds one.
+        taken: by kind of encoder task, `[ticks, stages]`: whether the bundle holds such a task.
         placed: the encoders' tasks.
     """
 
     decoder: Schedule
-    first: Mapping[Kind, np.ndarray]
+    first: Mapping[TaskKind, np.ndarray]
     source: np.ndarray
     load: np.ndarray
     floor: np.ndarray
     shared: float
-    taken: Mapping[Kind, np.ndarray]
+    taken: Mapping[TaskKind, np.ndarray]
     placed: tuple[Placed, ...] = ()
     _slots: dict[Any, np.ndarray] = field(init=False, default_factory=dict)
 
@@ -176,26 +175,26 @@ class Table:
             ends: flows that may use the time in which parameters are gathered and gradients
                 scattered; then there are ticks for that.
         """
-        cost: dict[Kind, float] = {"F": costs.forward, "B": costs.backward}
+        cost = {kind: costs.of_kind(kind) for kind in decoder.kinds}
         load = [[sum([cost[task.kind] for task in b]) for b in row] for row in decoder.ticks]
         last = decoder.chunks - 1
-        heads = sum(any(t.kind == "F" and t.part == last for t in row[-1]) for row in decoder.ticks)
+        heads = sum(any(t.kind is F and t.part == last for t in row[-1]) for row in decoder.ticks)
         free = np.zeros((len(load), decoder.stages), bool)
         table = cls(
             decoder,
-            {"F": _first(decoder, "F"), "B": _first(decoder, "B")},
+            {EF: _first(decoder, F), EB: _first(decoder, B)},
             np.arange(len(load)),
             np.array(load, float),
             np.zeros(len(load)),
             heads * costs.shared,
-            {"EF": free, "EB": free},
+            {EF: free, EB: free},
         )
         if not ends:
             return table
-        return table._between(_cut(costs.gather, "EF", ends), _cut(costs.scatter, "EB", ends))
+        return table._between(_cut(costs.gather, EF, ends), _cut(costs.scatter, EB, ends))
 
     def _between(self, before: np.ndarray, after: np.ndarray) -> Table:
-        """A copy between ticks that take so much."""
+        """A copy with additional ticks of these least lengths before and after it."""
         around = [np.full(len(floor), -1) for floor in (before, after)]
         ticks = np.concatenate([around[0], self.source, around[1]])
         floor = np.concatenate([before, np.zeros(len(self.source)), after])
@@ -203,21 +202,21 @@ class Table:
 
     @property
     def length(self) -> np.ndarray:
-        """`[ticks]`: what each takes."""
+        """`[ticks]`: length of each tick."""
         return np.maximum(self.load.max(axis=1), self.floor)
 
     @property
     def stages(self) -> int:
-        """Of the decoder."""
+        """Number of stages of the decoder."""
         return self.decoder.stages
 
     @property
     def makespan(self) -> float:
-        """In the unit of the costs."""
+        """Length of the step without its ends, in the unit of the costs."""
         return float(self.length.sum()) + self.shared
 
     def seconds(self, gather: float, scatter: float) -> float:
-        """Of the step with its ends, also where its ticks leave them out."""
+        """Length of the step with its ends, also where no ticks stand for them."""
         meets, work = self._meetings(), self.load.max(axis=1)
         span = np.flatnonzero(self.source >= 0)
         start = int(np.flatnonzero(meets[: span[0]]).max(initial=-1)) + 1
@@ -228,13 +227,13 @@ class Table:
     def ready(self, flow: Flow, microbatches: range | np.ndarray, rules: Rules) -> np.ndarray:
         """First tick, in the walk's order, in which a task of each microbatch may run."""
         span = np.flatnonzero(self.source >= 0)
-        ticks = span[self.first["B" if flow.kind == "EB" else "F"][microbatches]]
+        ticks = span[self.first[flow.kind][microbatches]]
         if rules.rounds == "end":
             ticks[:] = span[0] if flow.reverse else span[-1]
         return len(self.source) - ticks if flow.reverse else ticks + 1
 
     def slots(self, flow: Flow, rules: Rules) -> np.ndarray:
-        """`[ticks, stages]`, ticks in the walk's order: how many pieces of mean cost fit in."""
+        """`[ticks, stages]`, ticks in the walk's order: number of pieces of mean cost that fit."""
         key = flow, rules.slots, rules.stretch
         if key not in self._slots:
             self._slots[key] = self._count_slots(flow, rules)
@@ -279,7 +278,7 @@ class Table:
         )
 
     def merged(self) -> Table:
-        """A copy in which ticks that the stages do not meet after are one with the next."""
+        """A copy in which every tick without a meeting at its end is merged with the next."""
         meets = self._meetings()
         new = np.cumsum(meets) - meets
         first = np.flatnonzero(np.diff(new, prepend=-1))
@@ -294,16 +293,16 @@ class Table:
         )
 
     def _meetings(self) -> np.ndarray:
-        """`[ticks]`: as `Schedule.meetings` of the schedule to come."""
+        """`[ticks]`: `Schedule.meetings` of the resulting schedule."""
         # All stages wait for the parameters; the scatter is the last tick.
         meets = (self.source >= 0) | (self.floor > 0)
-        entry = np.flatnonzero(self.source >= 0)[self.first["F"]]
+        entry = np.flatnonzero(self.source >= 0)[self.first[EF]]
         encoded = np.full(len(entry), -1)
         for part in self.placed:
             tick, (microbatch, piece) = part.where[:, 0], part.tasks.T
             if part.flow.moves:
                 meets[tick] = True
-            if part.flow.kind == "EF" and not part.flow.ahead:
+            if part.flow.kind.forward and not part.flow.ahead:
                 last = piece == part.flow.cut.pieces - 1
                 np.maximum.at(encoded, microbatch[last], tick[last])
         before = np.concatenate([[-1], last_true(meets)])[entry]
@@ -327,14 +326,14 @@ class Table:
 
     @property
     def _gathered(self) -> int:
-        """Ticks up to the last one beside the gather."""
+        """Number of ticks up to the last one beside the gather."""
         start = int(np.flatnonzero(self.source >= 0)[0])
         return int(np.flatnonzero(self.floor[:start]).max(initial=-1)) + 1
 
-    def _bundles(self) -> dict[int, dict[tuple[int, Kind], list[Task]]]:
+    def _bundles(self) -> dict[int, dict[tuple[int, TaskKind], list[Task]]]:
         """Encoder tasks by tick, then by stage and kind, in the order in which they run."""
-        bundles: dict[int, dict[tuple[int, Kind], list[Task]]] = {}
-        # What moves between stages comes last, for it must be there when they meet.
+        bundles: dict[int, dict[tuple[int, TaskKind], list[Task]]] = {}
+        # Pieces that move between stages come last: their outputs must be ready at the meeting.
         for placed in sorted(self.placed, key=lambda placed: placed.flow.moves):
             kind, name = placed.flow.kind, placed.flow.cut.name
             step = self.decoder.microbatches if placed.flow.ahead else 0
@@ -346,35 +345,35 @@ class Table:
 
 
 def _with_pieces(
-    decoder: tuple[Bundle, ...], pieces: Mapping[tuple[int, Kind], Sequence[Task]]
+    decoder: tuple[Bundle, ...], pieces: Mapping[tuple[int, TaskKind], Sequence[Task]]
 ) -> list[tuple[Bundle, ...]]:
-    """A tick of the decoder with encoder tasks: of each kind the last beside it, others before."""
+    """Bundles of a decoder tick with encoder tasks: the last of each kind, the others before it."""
     depth = max(map(len, pieces.values()))
     rows: list[list[Bundle]] = [[()] * len(decoder) for _ in range(depth)]
     rows[-1] = list(decoder)
-    # Bundles are ordered as KINDS, in which encoder tasks come last.
-    for (stage, _), tasks in sorted(pieces.items(), key=lambda own: KINDS.index(own[0][1])):
+    # Bundles are ordered as KINDS: encoder tasks come last, their forwards first.
+    for (stage, _), tasks in sorted(pieces.items(), key=lambda own: not own[0][1].forward):
         for row, task in zip(rows[::-1], reversed(tasks), strict=False):
             row[stage] += (task,)
     return [tuple(row) for row in rows]
 
 
-def _cut(seconds: float, kind: Kind, flows: Sequence[Flow]) -> np.ndarray:
-    """`[ticks]`, together `seconds`: a tick takes one piece of a flow that moves between stages."""
+def _cut(seconds: float, kind: TaskKind, flows: Sequence[Flow]) -> np.ndarray:
+    """`[ticks]`, summing to `seconds`: a tick takes one piece of a flow that moves."""
     if not seconds:
         return np.zeros(0)
-    longest = max((max(f.costs) for f in flows if f.moves and f.kind == kind), default=0.0)
+    longest = max((max(f.costs) for f in flows if f.moves and f.kind is kind), default=0.0)
     count = max(1, min(int(seconds / longest), MOST_ENDS)) if longest else 1
     return np.full(count, seconds / count)
 
 
-def _first(decoder: Schedule, kind: Kind) -> np.ndarray:
+def _first(decoder: Schedule, kind: TaskKind) -> np.ndarray:
     """`[microbatches]`: the tick in which stage 0 runs chunk 0."""
     ticks = {
         task.microbatch: tick
         for tick, row in enumerate(decoder.ticks)
         for task in row[0]
-        if task.kind == kind and task.part == 0
+        if task.kind is kind and task.part == 0
     }
     return np.array([ticks[microbatch] for microbatch in range(decoder.microbatches)])
 
@@ -384,15 +383,15 @@ def worth_more(
 ) -> np.ndarray:
     """`[ticks, stages]`: where one more piece makes the tick longer by less than its share.
 
-    Stages make a tick longer at the same time: of all sets of them the one that gains most is
+    Several stages may make a tick longer at the same time: the set of stages that gains most is
     taken.
 
     Args:
-        load: `[ticks, stages]`.
-        floor: `[ticks]`, what they take whatever their load.
-        costs: `[ticks, stages]`, of a piece; infinite where none may run.
-        share: of a round.
-        stretch: else only pieces that make no tick longer.
+        load: `[ticks, stages]`: cost of the tasks.
+        floor: `[ticks]`: least length of each tick.
+        costs: `[ticks, stages]`: cost of a piece; infinite where none may run.
+        share: share of a round that one piece is.
+        stretch: whether pieces may make a tick longer at all.
     """
     possible = np.isfinite(costs)
     costs = np.where(possible, costs, 0)
@@ -416,9 +415,9 @@ def worth_here(
     """`worth_more` in one tick, which is faster for a few stages than arrays are.
 
     Args:
-        load: `[stages]`.
-        floor, share, stretch: as of `worth_more`.
-        costs: of a piece, by the stages that may run one.
+        load: `[stages]`: cost of the tasks.
+        floor, share, stretch: as in `worth_more`.
+        costs: cost of a piece, by the stages that may run one.
 
     Returns:
         The stages, in rising order.
@@ -440,5 +439,5 @@ def worth_here(
 
 
 def _longer(excess: float, cost: float) -> float:
-    """By how much a tick grows; nothing if that is rounding."""
+    """By how much a tick grows; 0 if that is a rounding error."""
     return excess if excess > TOLERANCE * cost else 0.0

@@ -13,7 +13,7 @@ from scheduling.schedules.table import TOLERANCE, Flow, Placed, Rules, Table, wo
 
 
 def capacity(table: Table, flow: Flow, microbatches: range, rules: Rules) -> list[int]:
-    """Pieces that idle slots take, by encoder pipeline, if microbatches are dealt evenly."""
+    """Number of pieces that idle slots take, by encoder pipeline, for evenly dealt microbatches."""
     slots = table.slots(flow, rules)[:, flow.places[0] :: flow.cut.stages]
     arrivals = np.bincount(table.ready(flow, microbatches, rules), minlength=len(slots) + 1)
     even = arrivals[:, None] * (flow.per_place[flow.places[0]] / slots.shape[1])
@@ -39,18 +39,18 @@ def place(table: Table, flow: Flow, microbatches: range, owners: list[int], rule
 
 
 def _withheld(slots: np.ndarray, supply: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many pieces wait for slots, if every slot takes the pieces that were ready last.
+    """Number of pieces that wait for slots, if every slot takes the pieces that were ready last.
 
     Args:
-        slots: `[ticks, stages]`: pieces that an idle slot takes.
-        supply: `[ticks + 1, stages]`: pieces that are ready from a tick on, or only at the end.
+        slots: `[ticks, stages]`: number of pieces that an idle slot takes.
+        supply: `[ticks + 1, stages]`: number of pieces that become ready in a tick, or at the end.
 
     Returns:
-        `[ticks + 1, stages]`: how many of the pieces that are ready before a tick's slot that slot
-        and later ones take; `[stages]`: how many pieces no slot takes.
+        `[ticks + 1, stages]`: of the pieces that are ready before a tick's slot, the number that
+        this slot and later ones take; `[stages]`: the number of pieces that no slot takes.
     """
     wanted = np.concatenate([slots, np.zeros_like(slots[:1])])
-    # Backwards through the ticks: open slots, below 0 by the pieces for which there was none.
+    # Backwards through the ticks: number of open slots, or minus the number of pieces without one.
     balance = np.cumsum((wanted - supply)[::-1], axis=0)
     left = np.maximum(np.maximum.accumulate(-balance, axis=0), 0)
     later = np.concatenate([(balance + left)[-2::-1], np.zeros_like(left[:1])])
@@ -59,7 +59,7 @@ def _withheld(slots: np.ndarray, supply: np.ndarray) -> tuple[np.ndarray, np.nda
 
 @dataclass
 class _Job:
-    """A microbatch on its walk: `base` is its pipeline's first stage, `done` counts its pieces."""
+    """A microbatch of the walk: `base` is its pipeline's first stage, `done` counts its pieces."""
 
     microbatch: int
     base: int
@@ -67,12 +67,13 @@ class _Job:
 
 
 class _Walk:
-    """Places the tasks of one flow: step 3 of the module's description.
+    """Places the tasks of one flow: step 3 of `scheduling.schedules.bubbles`.
 
     Attributes:
-        ticks: of the new table, in the walk's order: the old table's tick, or -1 for a new one.
-        where: of each task, its place in `ticks` and its stage.
-        tasks: microbatch and piece of each.
+        ticks: ticks of the new table in the walk's order, each as the old table's tick, or -1 for a
+            new one.
+        where: of each task, its index into `ticks` and its stage.
+        tasks: microbatch and piece of each task.
     """
 
     def __init__(
@@ -143,12 +144,12 @@ class _Walk:
         self.moving.clear()
 
     def _make_room(self, tick: int, arriving: int) -> None:
-        """Rounds before `tick` if more than `live` would wait after it."""
+        """Inserts rounds before `tick` if more than `live` microbatches would wait after it."""
         while self.waiting and arriving + self._after(tick) > self.rules.live:
             self._insert(tick, everyone=True)
 
     def _after(self, tick: int) -> int:
-        """How many of those that wait now will wait after `tick`, if there is a round in it."""
+        """Number of waiting microbatches that still wait after `tick`, with a round in it."""
         if self.has_slots[tick] or not self._open(tick):
             return self.waiting
         pairs = zip(self.queues, self.taken[tick], strict=True)
@@ -161,25 +162,25 @@ class _Walk:
         return self.rules.rounds == "beside" and (self.free[tick] or self.rules.eager)
 
     def _insert(self, tick: int, everyone: bool = False) -> None:
-        """A round in a tick of its own, before `tick`."""
+        """Inserts a round in a tick of its own, before `tick`."""
         self.ticks.append(-1)
         self._round(tick, everyone)
         self._admit(())
 
     def _due(self, held: list[int]) -> bool:
-        """Whether every stage that needs the most rounds has more than slots are to take."""
+        """Whether every stage that needs the most rounds has more pieces than slots will take."""
         if self.rules.eager:
             return any(self.pending)
         return bool(self.critical) and all(self.pending[s] > held[s] for s in self.critical)
 
     def _rank(self) -> None:
-        """Finds the stages that need the most rounds, later stages' included."""
+        """Finds the stages that need the most rounds, with the needs of later stages."""
         rounds = {s: self.need[s] + self.tail[s] for s in self.active if self.need[s] > 0}
         most = max(rounds.values(), default=0)
         self.critical = [stage for stage, own in rounds.items() if own == most]
 
     def _round(self, tick: int, everyone: bool) -> None:
-        """Runs a round, if one is due or `everyone` is to run what it has."""
+        """Runs a round if one is due, or if `everyone` is to run the pieces that it has."""
         beside = self.ticks[-1] >= 0
         held = (self.held if beside else self.before)[tick]
         if not (everyone or self._due(held)):
@@ -193,7 +194,7 @@ class _Walk:
         self._rank()
 
     def _fill(self, tick: int) -> None:
-        """Runs pieces in idle slots, as far as they are worth it at their own costs."""
+        """Runs pieces in idle slots where their own costs make that worth it."""
         room = self.slots[tick].tolist()
         if not any(self.pending[stage] and room[stage] for stage in self.active):
             return

@@ -1,4 +1,4 @@
-"""Bounds of a step that need no schedule: what no strategy, or none on so many devices, undercuts.
+"""Lower bounds of a step that need no schedule: of one strategy, or of all on some devices.
 
 Bounds of the memory of one strategy are in `scheduling.costs.memory`.
 """
@@ -8,37 +8,40 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 
-from scheduling.costs.estimate import WIDE, Strategy, Timing, Workload
+from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import least_memory
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import WIDE, Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import interleaved
+from scheduling.schedules.task_kinds import EB, EF
 from scheduling.simulate.lockstep import makespan
 from scheduling.simulate.simulation import Options
 from sharding.plan import ParallelPlan
 
-#: Of a workload's strategy on some hardware.
+#: A bound for a strategy of a workload on some hardware.
 Bound = Callable[[Workload, Strategy, Hardware], float]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of strategies, worked out once for all searches that ask."""
+    """Bounds of strategies, computed once for all searches."""
 
     workload: Workload
     hardware: Hardware
     _known: dict[Hashable, float] = field(default_factory=dict, repr=False, compare=False)
 
     def memory(self, strategy: Strategy) -> float:
-        """`least_memory`."""
+        """Bytes, as of `least_memory`."""
         return self._once(least_memory, strategy)
 
     def seconds(self, strategy: Strategy) -> float:
-        """`lower_bound`."""
+        """Seconds, as of `lower_bound`."""
         return self._once(self._seconds, strategy)
 
     def alone(self, strategy: Strategy) -> float:
-        """`decoder_seconds`."""
+        """Seconds, as of `decoder_seconds`."""
         return self._once(decoder_seconds, strategy)
 
     def _once(self, bound: Bound, strategy: Strategy) -> float:
@@ -51,7 +54,7 @@ class Bounds:
         return self._known[key]
 
     def _seconds(self, workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
-        """What encoders compute depends on the policy and the devices alone."""
+        """`lower_bound`; the encoders' compute depends on policy and devices alone, and is kept."""
         key = "encoders", strategy.remat, strategy.decoder.devices
         if key not in self._known:
             self._known[key] = encoder_compute(workload, strategy, hardware)
@@ -61,7 +64,7 @@ class Bounds:
 def lower_bound(
     workload: Workload, strategy: Strategy, hardware: Hardware, encoders: float | None = None
 ) -> float:
-    """Seconds that no step of `strategy` undercuts, wherever its encoders' tasks go.
+    """A lower bound of the seconds of a step of `strategy`, wherever encoder tasks are placed.
 
     The decoder alone in lockstep, with F-only, mixed and B-only ticks
     (`scheduling.schedules.schedule`); and all compute of a device, its idle slots filled.
@@ -92,7 +95,7 @@ def lower_bound(
 
 
 def _ticks(stages: int, chunks: int, microbatches: int) -> tuple[int, int]:
-    """Ticks of `interleaved` with forwards alone, as many as with backwards alone; with both."""
+    """Numbers of ticks of `interleaved` with forwards alone (as with backwards alone), and both."""
     if microbatches < stages:
         return stages * chunks, microbatches - 1
     width = -(-microbatches // (microbatches // stages))  # of the first group
@@ -104,8 +107,8 @@ def gathers_and_scatters(
 ) -> float:
     """Seconds of the gathers and scatters of some towers.
 
-    With the placement `"prologue"` those of all towers have the encoders' forwards and backwards
-    beside them, as much of these as a stage runs on average: what is longer counts.
+    With the placement `"prologue"` the encoders' forwards and backwards run beside the gathers and
+    scatters of all towers, on each stage an average share: the longer of both counts.
     """
     towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
     own = sum(towers[name].gather() + towers[name].scatter() for name in names)
@@ -113,11 +116,11 @@ def gathers_and_scatters(
         return own
     gather = sum(tower.gather() for tower in towers.values())
     scatter = sum(tower.scatter() for tower in towers.values())
-    work = {"EF": 0.0, "EB": 0.0}
+    work = {EF: 0.0, EB: 0.0}
     for name in towers.keys() - {"decoder"}:
         for (kind, *_), time in towers[name].pieces().items():
             work[kind] += time.seconds * strategy.microbatches / strategy.decoder.stage
-    return own + max(0.0, work["EF"] - gather) + max(0.0, work["EB"] - scatter)
+    return own + max(0.0, work[EF] - gather) + max(0.0, work[EB] - scatter)
 
 
 def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
@@ -141,11 +144,11 @@ def encoder_compute(workload: Workload, strategy: Strategy, hardware: Hardware) 
 def tower_compute(
     workload: Workload, name: str, devices: int, remat: Remat, hardware: Hardware
 ) -> float:
-    """Seconds that each of `devices` computes for a tower, if all compute as much.
+    """Seconds that each of `devices` computes for a tower, if all compute equally much.
 
-    What depends on the plans is left out: what a layer takes beside its compute, and adding
-    gradients up. A frozen encoder whose connector trains computes a layer again, at least;
-    a frozen decoder has gradients of its inputs alone.
+    Times that depend on the plans are left out: a layer's `layer_seconds`, and sums of gradients. A
+    frozen encoder whose connector trains computes at least one layer again; a frozen decoder has
+    gradients of its inputs alone.
     """
     plan = ParallelPlan(fsdp=devices)
     timing = Timing(workload, Strategy({"decoder": plan, name: plan}), hardware, name)
@@ -157,7 +160,7 @@ def tower_compute(
         return start + tower.layers * layer + end
     if name in workload.frozen:
         return start + (tower.layers + again) * layer + 4 * end
-    # A head has its gradients with its forward, a connector's forward is computed again.
+    # A head computes gradients with its forward; a connector's forward is computed again.
     starts, ends = (0, 3) if name == "decoder" else (3, 4)
     return starts * start + tower.layers * (3 + again) * layer + ends * end
 
@@ -165,7 +168,7 @@ def tower_compute(
 def least_compute(
     workload: Workload, devices: int, remats: Iterable[Remat], hardware: Hardware
 ) -> float:
-    """Seconds that no step on `devices` undercuts: its compute, dealt to all of them evenly."""
+    """A lower bound of seconds on `devices`: the compute of the step, divided evenly."""
     return min(
         sum(tower_compute(workload, name, devices, remat, hardware) for name in workload.towers)
         for remat in remats
@@ -173,12 +176,14 @@ def least_compute(
 
 
 def least_state(workload: Workload, devices: int) -> float:
-    """Bytes that no step on `devices` undercuts: parameters and what trains them, shared by all."""
+    """A lower bound of bytes on `devices`: parameters, gradients and moments, divided evenly."""
     total = 0.0
     for name, tower in workload.towers.items():
+        if not workload.holds(name):
+            continue
         count = tower.layers * sum(tower.layer_parameters.values())
         count += sum(tower.rest_parameters.values())
-        # The parameter itself; its gradient and moments.
+        # The parameter itself, then its gradient and moments.
         values = 1 if name in workload.frozen else 2 + workload.moments
         total += values * WIDE * count / devices
     return total

@@ -8,7 +8,7 @@ bounds; a strategy is simulated only if its bound is below the best time found, 
 when no bound is. So the result is the fastest strategy of the space under the cost model, but for
 two shortcuts: a schedule of many tasks that is made in one way, and is slower than the best by more
 than `GAIN`, is not made in all ways; and of plans of several encoders with equal degrees, which
-share parameters among ranks in other ways, the first that has room stands for all (`SHARED`).
+differ in how ranks share parameters, only the first that has room is simulated (`SHARED`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import floor, inf, log
 
-from scheduling.costs.estimate import Strategy, Workload, step_times
+from scheduling.costs.estimate import step_times
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import Memory, Sizes, step_memory
+from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
+from scheduling.costs.workload import Workload
 from scheduling.programs.compile import compile_program
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
@@ -39,38 +41,38 @@ from scheduling.simulate.lockstep import makespan, simulate
 from scheduling.simulate.simulation import Options, Simulation
 from sharding.plan import ParallelPlan
 
-#: Why families are refused.
+#: Reasons for which families are refused.
 LARGE = "more memory than there is, by their lower bounds"
 SLOW = "slower, by their lower bounds"
-#: Why numbers of devices are, before families that use so many are enumerated.
+#: Reasons for which numbers of devices are refused, before their families are enumerated.
 FEW_LARGE = "numbers of devices: more memory than there is, by the parameters of each"
 FEW_SLOW = "numbers of devices: slower, by what each would compute"
-#: Why plans of several encoders are: those of equal degrees come in the order of their bounds.
+#: Reason for which plans of several encoders with equal degrees are refused, but for the first.
 SHARED = "plans of several encoders: parameters shared among ranks in another way"
-#: Families whose most promising members come before all others.
+#: Number of families whose most promising members come before all others.
 PROBED = 16
-#: Forwards of a step's decoder from which on a fast schedule is made before a thorough one.
+#: Number of decoder forwards of a step from which a fast schedule is made before a thorough one.
 MANY = 256
-#: Thorough schedules are at most so many times as fast as fast ones: 1.04 of 60 that were tried.
+#: Assumed largest speed-up of a thorough schedule over a fast one; 1.04 among 60 that were tried.
 GAIN = 1.06
-#: What is leanest is so to such a share.
+#: Relative tolerance of the least memory that `leanest` finds.
 NEAR = 0.01
-#: Bounds of one such ratio are near each other.
+#: Ratio of the memory bounds that count as near each other.
 STEP = (1 + NEAR) ** 0.5
-#: A strategy and the bytes that it takes.
+#: A strategy and its bytes of memory.
 Lean = tuple[Strategy, float]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A strategy and what it is predicted to take.
+    """A strategy with its predicted time and memory.
 
     Attributes:
         strategy: how the step is run.
-        schedule: its tasks.
-        times: of the tasks.
-        seconds: of a step.
-        memory: of one device.
+        schedule: schedule of the step's tasks.
+        times: times of the tasks.
+        seconds: seconds of a step.
+        memory: memory of one device.
     """
 
     strategy: Strategy
@@ -87,13 +89,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Search:
-    """What was found.
+    """The result of a search.
 
     Attributes:
         best: the fastest strategies that fit, the fastest first.
-        simulated: strategies that were simulated.
-        families: decoders that were enumerated.
-        refused: why families were left out, with their numbers.
+        simulated: number of strategies that were simulated.
+        families: number of families that were enumerated.
+        refused: reasons for which families were left out, each with its count.
     """
 
     best: tuple[Outcome, ...]
@@ -102,8 +104,8 @@ class Search:
     refused: Mapping[str, int]
 
 
-#: Told after each simulation: how many there were, the seconds to undercut (infinite until enough
-#: are found), and what all that is left takes at least.
+#: Called after each simulation with the number of simulations, the seconds to undercut (infinite
+#: until enough strategies are found), and a lower bound of the seconds of all strategies left.
 Progress = Callable[[int, float, float], None]
 
 
@@ -123,7 +125,7 @@ def evaluate(strategy: Strategy, scheduler: Scheduler) -> Outcome:
 
 
 def _cut(strategy: Strategy, schedule: Schedule) -> Strategy:
-    """`strategy` with the pieces of its schedule."""
+    """`strategy` with the numbers of pieces of its schedule."""
     return replace(strategy, pieces={cut.name: cut.pieces for cut in schedule.encoders})
 
 
@@ -161,16 +163,16 @@ def search(
 ) -> Search:
     """The `top` fastest strategies of `space`, at most one of a family's decoder degrees.
 
-    With several encoders beside stages, plans of theirs that have the same degrees and share their
-    parameters among ranks in other ways are not all simulated: the first that has room stands for
-    them.
+    With several encoders and several stages, of encoder plans that have the same degrees and differ
+    in how ranks share parameters, only the first that has room is simulated.
 
     Args:
         scheduler: makes the schedules, of a workload on some hardware.
         progress: see `Progress`.
-        within: none is faster than what is found by more than this share of its seconds.
-        known: what other searches have found, inside the space or outside; they count as found.
-        bounds: of this workload on this hardware, which other searches may have asked for, too.
+        within: the search stops when no strategy can be faster than the result by more than this
+            share of its seconds.
+        known: outcomes of other searches, inside the space or outside; they count as found.
+        bounds: bounds of this workload on this hardware, which other searches may share.
     """
     bounds = bounds or Bounds(scheduler.workload, scheduler.hardware)
     made = _Search(space, bounds, scheduler, top, progress, within)
@@ -180,7 +182,7 @@ def search(
 
 
 def leanest(space: Space, scheduler: Scheduler) -> Lean | None:
-    """A strategy of `space` that takes the least memory (to `NEAR`), and its bytes; None if none.
+    """A strategy of `space` that takes the least memory (to `NEAR`), and its bytes, or None.
 
     Args: as for `search`.
     """
@@ -189,7 +191,7 @@ def leanest(space: Space, scheduler: Scheduler) -> Lean | None:
 
 
 def fitting(space: Space, scheduler: Scheduler) -> Lean | None:
-    """Some strategy of `space` that has room, and its bytes; None if none has.
+    """Some strategy of `space` that has room, and its bytes, or None.
 
     Args: as for `search`.
     """
@@ -199,13 +201,13 @@ def fitting(space: Space, scheduler: Scheduler) -> Lean | None:
 
 
 def _degrees(member: Strategy) -> Hashable:
-    """What members share that differ only in how encoders' parameters are shared among ranks."""
+    """A key that is equal for members that differ only in how ranks share encoder parameters."""
     plans = [(name, plan.stage, plan.context, plan.tensor) for name, plan in member.plans.items()]
     return member.placement, member.co_issue, *plans
 
 
 def _is_over(found: Lean | None, bound: float, enough: float | None) -> bool:
-    """Whether what takes at least `bound` bytes, to a `STEP`, changes nothing any more."""
+    """Whether strategies of at least `bound` bytes, to a `STEP`, cannot improve the result."""
     if enough is not None and bound > enough * STEP:
         return True
     return found is not None and found[1] <= max(bound * STEP, enough or 0.0)
@@ -224,8 +226,8 @@ class _Family:
     tried: set[Hashable] = field(default_factory=set)
 
 
-#: What is looked at in the order of its bound: a family, or the decoder's plans for a number of
-#: devices. The number between is another for each.
+#: An entry of the queue: its bound, a unique number, and a family or the decoder's plans for a
+#: number of devices.
 Entry = tuple[float, int, "Strategy | _Family | list[ParallelPlan]"]
 
 
@@ -246,19 +248,19 @@ class _Search:
 
     @property
     def workload(self) -> Workload:
-        """What a step computes."""
+        """The work of a step."""
         return self.bounds.workload
 
     @property
     def hardware(self) -> Hardware:
-        """What computes it."""
+        """The hardware that runs the step."""
         return self.bounds.hardware
 
     def run(self) -> Search:
         """Families in the order of their bounds, until none can be better.
 
-        Of the first ones the most promising members come before all others: the sooner something
-        good is found, the fewer the bounds leave.
+        The most promising members of the first families come before all others: an early good
+        result lets the bounds exclude more.
         """
         queue = list(self._counts())
         heapq.heapify(queue)
@@ -270,10 +272,10 @@ class _Search:
         return Search(tuple(self.best), self.simulated, self.families, refused)
 
     def _pass(self, queue: list[Entry], probed: int | None = None) -> list[Entry]:
-        """Families, which are taken from the queue, in the order of their bounds.
+        """Visit families from the queue in the order of their bounds.
 
         Args:
-            probed: look at the most promising members of so many families alone.
+            probed: visit only the most promising members of this number of families.
 
         Returns:
             The entries of the families.
@@ -292,12 +294,12 @@ class _Search:
 
     @property
     def limit(self) -> float:
-        """What a strategy must undercut."""
+        """Seconds that a strategy must undercut."""
         full = len(self.best) == self.top
         return self.best[-1].seconds * (1 - self.within) if full else float("inf")
 
     def _counts(self) -> Iterator[Entry]:
-        """Plans of the decoder by how many devices they use."""
+        """Entries of the decoder's plans, one for each number of devices."""
         for devices, plans in decoder_plans(self.space, self.workload).items():
             if least_state(self.workload, devices) > self.space.memory:
                 self.refused[FEW_LARGE] += 1
@@ -307,7 +309,7 @@ class _Search:
                 yield bound, -devices, plans
 
     def _families(self, plans: Iterable[ParallelPlan]) -> Iterator[Entry]:
-        """Families of some plans that can be better than what was found, and have room."""
+        """Entries of the families of `plans` that may beat the result so far, and have room."""
         for family in families(self.space, self.workload, plans):
             self.families += 1
             if not self._has_room(family):
@@ -318,14 +320,15 @@ class _Search:
                 self.refused[SLOW] += 1
 
     def _has_room(self, strategy: Strategy) -> bool:
-        """Whether the least memory that a strategy can take is there."""
+        """Whether the device has the least memory that a strategy needs."""
         return self.bounds.memory(strategy) <= self.space.memory
 
     def leanest(self, enough: float | None = None) -> Lean | None:
         """The strategy that takes the least memory, by branch and bound once more.
 
         Args:
-            enough: bytes; the first strategy that takes no more will do, and others do not count.
+            enough: bytes; the first strategy that takes no more is the result, and none that takes
+                more is.
         """
         found: Lean | None = None
         for devices, plans in decoder_plans(self.space, self.workload).items():
@@ -341,7 +344,7 @@ class _Search:
     def _leanest_of(
         self, family: Strategy, found: Lean | None, enough: float | None
     ) -> Lean | None:
-        """What takes the least memory of a family, or `found`."""
+        """The member of a family that takes the least memory, or `found`."""
         for least, member in self._by_least_memory(members(self.space, self.workload, family)):
             if _is_over(found, least, enough):
                 break
@@ -349,12 +352,12 @@ class _Search:
         return found
 
     def _by_least_memory(self, found: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
-        """With their bounds; of those that are near each other, the one of fewest tasks first."""
+        """Strategies with their bounds in rising order; near bounds by their numbers of tasks."""
         pairs = [(self.bounds.memory(own), own) for own in found]
         return sorted(pairs, key=lambda pair: (floor(log(pair[0], STEP)), pair[1].tasks))
 
     def _leaner(self, member: Strategy, found: Lean | None) -> Lean | None:
-        """What takes less memory; `found` if `member` has no schedule."""
+        """The one of both that takes less memory; `found` if `member` has no schedule."""
         try:
             schedule = self._schedule(member)
         except ScheduleError:
@@ -382,13 +385,13 @@ class _Search:
         return _Family(sorted(bounded))
 
     def _visit(self, family: _Family, least: float, probing: bool) -> None:
-        """Simulate the members that can be better than what was found.
+        """Simulate the members that can be better than the result so far.
 
-        None is faster than the decoder alone, with the gathers and scatters of its encoders.
+        No member is faster than the decoder alone with the gathers and scatters of its encoders.
 
         Args:
-            least: bound of all that is left.
-            probing: simulate the first of each placement alone.
+            least: lower bound of all remaining strategies.
+            probing: whether to simulate only the first member of each placement.
         """
         left, placements = [], set[Placement]()
         for entry in family.members:
@@ -403,7 +406,7 @@ class _Search:
         family.members = left
 
     def _look_at(self, member: Strategy, family: _Family) -> None:
-        """Simulate a member, unless one of equal degrees has been."""
+        """Simulate a member, unless one of equal degrees was simulated."""
         degrees = _degrees(member)
         if degrees in family.tried:
             self.refused[SHARED] += 1
@@ -418,9 +421,9 @@ class _Search:
         return max(alone + ends, self.bounds.seconds(member))
 
     def _try(self, member: Strategy) -> bool:
-        """Whether a strategy has room, or would be too slow with any.
+        """Simulate a strategy; whether it has room, or would be too slow with any.
 
-        What makes it slower or too large is looked at in the order of what that costs.
+        Its memory and seconds are computed in the order of their expense.
         """
         try:
             self.simulated += 1
@@ -453,13 +456,13 @@ class _Search:
         return seconds < self.limit * GAIN
 
     def _timed(self, member: Strategy, schedule: Schedule) -> tuple[Strategy, StepTimes, float]:
-        """The strategy as it is scheduled, the times of its tasks, and seconds of its step."""
+        """The strategy as scheduled, the times of its tasks, and the seconds of its step."""
         strategy = _cut(member, schedule)
         times = step_times(self.workload, strategy, self.hardware)
         return strategy, times, makespan(schedule, times, _options(strategy))
 
     def keep(self, outcome: Outcome) -> None:
-        """One outcome for each plan of the decoder."""
+        """Add an outcome, keeping the fastest for each plan of the decoder."""
         others = [old for old in self.best if old.strategy.decoder != outcome.strategy.decoder]
         same = [old for old in self.best if old.strategy.decoder == outcome.strategy.decoder]
         found: Sequence[Outcome] = [*others, min([*same, outcome], key=lambda own: own.seconds)]

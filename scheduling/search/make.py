@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from scheduling.costs.estimate import Strategy, Workload, encoder_pieces, step_times
+from scheduling.costs.estimate import step_times
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware
+from scheduling.costs.strategy import Strategy, encoder_pieces
+from scheduling.costs.workload import Workload
 from scheduling.schedules.bubbles import choose_pieces, fill_ahead, place_encoders
 from scheduling.schedules.costs import TaskCosts
-from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError
-from sharding.plan import ParallelPlan, divisors
+from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError, valid_pieces
+from sharding.plan import ParallelPlan
 
-#: What the tasks of a strategy's step cost, by which encoders are placed: FLOPs
+#: Costs of the tasks of a strategy's step, by which encoders are placed: FLOPs
 #: (`scheduling.costs.flops.task_flops`), or seconds on some hardware (`seconds_on`).
 Times = Callable[[Workload, Strategy], TaskCosts]
 
@@ -26,12 +28,12 @@ def seconds_on(hardware: Hardware) -> Times:
 def make_schedule(
     workload: Workload, strategy: Strategy, times: Times, thorough: bool = True
 ) -> Schedule:
-    """Decoder tasks by the strategy's kind, encoder tasks by its placement.
+    """The schedule with decoder tasks by the strategy's kind and encoder tasks by its placement.
 
-    Without stages it is the order of the step: microbatch by microbatch, its encoders first.
+    Without stages it is the order of the plain step: microbatch by microbatch, encoders first.
 
     Args:
-        strategy: with the pieces of all encoders, as `cut_encoders` chooses them.
+        strategy: strategy with the pieces of all encoders, as `cut_encoders` chooses them.
         thorough: as of `place_encoders`.
 
     Raises:
@@ -46,7 +48,7 @@ def make_schedule(
 def pipeline_schedule(
     workload: Workload, strategy: Strategy, times: Times, thorough: bool = True
 ) -> Schedule:
-    """`make_schedule` as for several stages, of a pipeline of a single one as well."""
+    """The schedule as `make_schedule` makes it for several stages; a single stage is allowed."""
     cuts = tuple(encoder_pieces(workload, strategy, name) for name in workload.encoders)
     decoder, costs = _decoder(strategy, strategy.microbatches), times(workload, strategy)
     if strategy.work_ahead and strategy.placement == "bubbles":
@@ -56,12 +58,15 @@ def pipeline_schedule(
 
 
 def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
+    if strategy.kind not in SCHEDULES:
+        valid = ", ".join(SCHEDULES)
+        raise ScheduleError(f"schedule.kind: {strategy.kind!r} is unknown; valid: {valid}")
     sizes = {"stages": strategy.decoder.stage, "chunks": strategy.chunks}
     return SCHEDULES[strategy.kind](**sizes, microbatches=microbatches)
 
 
 def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strategy:
-    """`strategy` with the pieces of all encoders: those that it names, else as fits bubbles.
+    """`strategy` with the pieces of all encoders: as it names them, else as they fit bubbles.
 
     Raises:
         ScheduleError: layers cannot be cut like this.
@@ -71,9 +76,9 @@ def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strate
 
 
 def _cut(workload: Workload, strategy: Strategy, name: str, times: Times) -> int:
-    """Pieces of an encoder: as named, else so that a piece fits the decoder's bubbles."""
+    """Number of pieces of an encoder: as named, else so that a piece fits the decoder's bubbles."""
     stages, layers = strategy.plans[name].stage, workload.towers[name].layers
-    valid = [n for n in divisors(layers) if n % stages == 0]
+    valid = valid_pieces(layers, stages)
     bubbles = strategy.placement == "bubbles" and strategy.decoder.stage > 1
     if name in strategy.pieces or not bubbles:
         pieces = strategy.pieces.get(name, stages)
@@ -100,7 +105,7 @@ def _fitting(
     cuts = {
         encoder_pieces(workload, way, name): times(workload, way).encoders[name] for way in ways
     }
-    # What fills the bubbles of a few rounds fills those of many.
+    # Pieces that fill the bubbles of a few rounds fill those of many.
     microbatches = min(strategy.microbatches, 2 * strategy.decoder.stage)
     alone = times(workload, replace(strategy, pieces={}))
     decoder = _decoder(strategy, microbatches)
@@ -112,8 +117,8 @@ class Scheduler:
     """Makes the schedules of strategies that a search compares.
 
     Attributes:
-        workload: that they compute.
-        hardware: by whose seconds encoders are placed.
+        workload: the work of a step.
+        hardware: hardware whose seconds place the encoders.
     """
 
     workload: Workload
@@ -124,7 +129,8 @@ class Scheduler:
         """The schedule of a strategy with all plans, as the train step makes it.
 
         Args:
-            thorough: else one that is made faster, whose step is a few percent longer at most.
+            thorough: whether to try all ways; otherwise the schedule is made faster, and its step
+                is at most a few percent longer.
 
         Raises:
             ScheduleError: its sizes do not fit together.
@@ -134,12 +140,12 @@ class Scheduler:
         return make_schedule(self.workload, cut, seconds_on(self.hardware), thorough)
 
     def _cut(self, strategy: Strategy, name: str) -> int:
-        """Pieces of an encoder.
+        """Number of pieces of an encoder.
 
-        One of several stages has a piece for each: smaller ones would only be sent more often.
-        Those of one stage are found once for all strategies that share parameters in other ways, or
-        have other plans for other encoders: for parameters gathered over all ranks at the start of
-        a step.
+        An encoder of several stages has a piece for each stage: smaller pieces would only be sent
+        more often. The pieces of an encoder of one stage are found once for all strategies that
+        differ only in how parameters are shared, or in the plans of other encoders; for that,
+        parameters count as gathered over all ranks at the start of a step.
         """
         own, decoder = strategy.plans[name], strategy.decoder
         if own.stage > 1 or decoder.stage == 1:

@@ -7,53 +7,45 @@ members have all that the encoders may do beside it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import get_args
 
-from scheduling.costs.estimate import Strategy, Workload, communicates
+from scheduling.costs.strategy import Strategy, communicates
+from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.bubbles import Placement
-from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError
+from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError, most_microbatches
 from sharding.grid import JointGrid
-from sharding.plan import ParallelPlan, PlanError, divisors
-from sharding.stages import StageViews, without_stages
+from sharding.lanes import tower_views
+from sharding.plan import ParallelPlan, PlanError, Requirement, divisors
+from sharding.stages import StageViews, undivided_without_stages, without_stages
 
 #: Placements of encoders that are tried; on the first stage is a baseline.
 PLACEMENTS: tuple[Placement, ...] = ("prologue", "bubbles")
 
 
 @dataclass(frozen=True)
-class Need:
-    """`size`, known to the user as `name`, is split over `axis` of the plan of `tower`."""
-
-    tower: str
-    name: str
-    size: int
-    axis: str
-
-
-@dataclass(frozen=True)
 class Space:
-    """What is searched.
+    """The strategies that are searched.
 
     Attributes:
-        devices: how many there are; a strategy may use fewer.
-        needs: what plans must divide.
+        devices: number of devices; a strategy may use fewer.
+        requirements: sizes that the plan of each tower must divide, by tower.
         memory: bytes of a device that a step may take.
-        counts: of devices that are used in what is tried, or None for all up to `devices`.
+        counts: numbers of devices that strategies may use, or None for all up to `devices`.
         stages, contexts, tensors, chunks: degrees that are tried, or None for all.
-        domain: context and tensor groups stay within so many devices, or None for any.
-        remats: policies that are tried.
-        gathers: how parameters are gathered over fsdp.
-        placements: of encoders.
-        pad: layers need not divide by stages x chunks.
-        unstaged: what plans must divide, too, once their stages are part of fsdp.
+        domain: number of devices within which context and tensor groups stay, or None for any.
+        remats: rematerialisation policies that are tried.
+        gathers: ways of gathering parameters over fsdp that are tried.
+        placements: placements of encoders that are tried.
+        pad: whether stages x chunks need not divide the layers.
+        evaluates: whether fsdp must divide widths once stages are part of it, too.
     """
 
     devices: int
-    needs: tuple[Need, ...]
+    requirements: Mapping[str, tuple[Requirement, ...]]
     memory: float
     counts: tuple[int, ...] | None = None
     stages: tuple[int, ...] | None = None
@@ -65,7 +57,7 @@ class Space:
     gathers: tuple[str, ...] = ("step", "layer")
     placements: tuple[Placement, ...] = PLACEMENTS
     pad: bool = False
-    unstaged: tuple[Need, ...] = ()
+    evaluates: bool = False
 
     def uses(self, devices: int) -> bool:
         """Whether strategies that use so many devices are tried."""
@@ -73,30 +65,25 @@ class Space:
 
     def fits(self, tower: str, plan: ParallelPlan) -> bool:
         """Whether `plan` divides all that it must."""
-        return _divides(self.needs, tower, plan)
+        return all(need.met(plan) for need in self.requirements[tower])
 
     def check(self, strategy: Strategy) -> None:
-        """Hold a member against what its plans must agree on together.
+        """Check the requirements on all plans of a member together.
 
         Raises:
-            ScheduleError: its plans are no views of one grid, or its schedule would be too long.
+            ScheduleError: the plans are no views of one grid, or the schedule would be too long.
         """
-        if strategy.tasks > MOST_FORWARDS and strategy.decoder.stage > 1:
+        stages = strategy.decoder.stage
+        if stages > 1 and strategy.microbatches > most_microbatches(stages, strategy.chunks):
             raise ScheduleError(f"more than {MOST_FORWARDS} forwards to schedule")
         if len(strategy.plans) > 1:
             try:
                 StageViews.build(JointGrid.build(strategy.plans), strategy.gather)
             except PlanError as error:
                 raise ScheduleError(str(error)) from None
-        if self.unstaged:
-            for name, plan in without_stages(strategy.plans).items():
-                if plan != strategy.plans[name] and not _divides(self.unstaged, name, plan):
-                    raise ScheduleError(f"fsdp x stage does not divide the parameters of {name}")
-
-
-def _divides(needs: Iterable[Need], tower: str, plan: ParallelPlan) -> bool:
-    own = (need for need in needs if need.tower == tower)
-    return all(need.size % getattr(plan, need.axis) == 0 for need in own)
+        if self.evaluates:
+            for name, *_ in undivided_without_stages(strategy.plans, self.requirements):
+                raise ScheduleError(f"fsdp x stage does not divide the parameters of {name}")
 
 
 def decoders(space: Space, workload: Workload) -> Iterator[Strategy]:
@@ -118,14 +105,14 @@ def families(space: Space, workload: Workload, plans: Iterable[ParallelPlan]) ->
 
 
 def _gathers(space: Space, plan: ParallelPlan) -> tuple[str, ...]:
-    """Without stages layers always gather by themselves; without fsdp nothing is gathered."""
+    """Ways to gather: without stages always by layer; without fsdp nothing is gathered."""
     if plan.stage == 1 or plan.fsdp == 1:
         return ("step",)
     return space.gathers
 
 
 def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPlan]]:
-    """Plans of the decoder by how many devices they use, the most first."""
+    """Plans of the decoder by the number of devices that they use, the most first."""
     found = defaultdict[int, list[ParallelPlan]](list)
     for plan in _decoder_plans(space, workload):
         if space.fits("decoder", plan) and _chunks(space, workload, plan):
@@ -134,14 +121,14 @@ def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPl
 
 
 def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
-    layers = workload.towers["decoder"].layers
+    periods = workload.towers["decoder"].periods
     degrees = range(1, space.devices + 1)
     rows = space.contexts or degrees, space.tensors or degrees
     groups = [(c, t) for c, t in product(*rows) if c * t <= (space.domain or space.devices)]
-    stages = space.stages or range(1, layers + 1)
+    stages = space.stages or range(1, periods + 1)
     for (context, tensor), stage, batch in product(groups, stages, divisors(workload.rows)):
         inner = stage * context * tensor
-        if stage > layers or not space.uses(inner * batch):
+        if stage > periods or not space.uses(inner * batch):
             continue
         own = {"stage": stage, "context": context, "tensor": tensor}
         for fsdp in _sharings(batch, inner):
@@ -149,21 +136,23 @@ def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
 
 
 def _sharings(batch: int, inner: int) -> list[int]:
-    """Degrees of fsdp: none, all ranks, and ranks as near as a few hosts."""
+    """Degrees of fsdp that are tried: 1, all ranks, and as many as stay within 64 devices."""
     near = [n for n in divisors(batch) if n * inner <= 64]
     return sorted({1, batch, max(near, default=1)})
 
 
 def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
-    layers = workload.towers["decoder"].layers
+    periods = workload.towers["decoder"].periods
     if plan.stage == 1:
         return [1]
     if space.pad:
-        most = -(-layers // plan.stage)
-        found = [v for v in range(1, most + 1) if -(-layers // (plan.stage * v)) * v <= most + v]
+        most = -(-periods // plan.stage)
+        found = [v for v in range(1, most + 1) if -(-periods // (plan.stage * v)) * v <= most + v]
     else:
-        found = divisors(layers // plan.stage) if layers % plan.stage == 0 else []
-    return [v for v in found if space.chunks is None or v in space.chunks]
+        found = divisors(periods // plan.stage) if periods % plan.stage == 0 else []
+    decoder = workload.towers["decoder"]
+    holds = [v for v in found if decoder.per_run(plan.stage * v) >= decoder.beside]
+    return [v for v in holds if space.chunks is None or v in space.chunks]
 
 
 def encoder_plans(
@@ -178,7 +167,8 @@ def encoder_plans(
     decoder, found = family.decoder, []
     inner = {(1, tensor) for tensor in divisors(decoder.tensor)}
     inner.add((decoder.context, decoder.tensor))
-    degrees = [(stage, *own) for stage in divisors(decoder.stage) for own in sorted(inner)]
+    stages = [1] if workload.encoders[name].beside else divisors(decoder.stage)
+    degrees = [(stage, *own) for stage in stages for own in sorted(inner)]
     rows = workload.rows // family.microbatches
     for stage, context, tensor in degrees:
         own = {"stage": stage, "context": context, "tensor": tensor}
@@ -205,8 +195,26 @@ def _refine(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
     return True
 
 
+def _alike(workload: Workload, plans: Mapping[str, ParallelPlan], *, evaluates: bool) -> bool:
+    """Whether the lanes of every encoder split its parameters alike.
+
+    Args:
+        evaluates: they do so in evaluation, too, where stages are part of fsdp.
+    """
+    lanes = workload.lanes
+    if len(set(lanes.values())) == len(lanes):
+        return True
+    try:
+        tower_views(JointGrid.build(plans), lanes)
+        if evaluates:
+            tower_views(JointGrid.build(without_stages(plans)), lanes)
+    except PlanError:
+        return False
+    return True
+
+
 def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Strategy]:
-    """All strategies of a family: plans of the encoders and where their work goes."""
+    """All strategies of a family: plans of the encoders and placements of their work."""
     names = list(workload.encoders)
     choices = [encoder_plans(space, workload, family, name) for name in names]
     placements: tuple[Placement, ...] = ("bubbles",)
@@ -214,6 +222,8 @@ def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Stra
         placements = space.placements
     for plans in product(*choices):
         own = {"decoder": family.decoder, **dict(zip(names, plans, strict=True))}
+        if not _alike(workload, own, evaluates=space.evaluates):
+            continue
         co_issue = family.decoder.stage > 1 and communicates(own, family.gather)
         for placement in placements:
             yield replace(family, plans=own, co_issue=co_issue, placement=placement)

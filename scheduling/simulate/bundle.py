@@ -1,4 +1,4 @@
-"""What a stage takes for the tasks of a bundle, one after the other or co-issued.
+"""The time of a bundle's tasks on a stage, one after the other or co-issued.
 
 Co-issued tasks share two streams, the device's compute units and its links: under a collective of
 one task runs the compute of another. Two tasks of two segments each, `compute | collective`::
@@ -17,16 +17,16 @@ from itertools import accumulate
 from scheduling.costs.times import Segment, TaskTime
 from scheduling.simulate.events import Node, run
 
-#: The streams of a device.
+#: The two streams of a device.
 COMPUTE, LINK = "compute", "link"
 
 
 @dataclass(frozen=True)
 class BundleTime:
-    """What a bundle takes.
+    """The time of a bundle.
 
     Attributes:
-        ends: of its tasks, seconds from the bundle's start.
+        ends: end of each task, in seconds from the bundle's start.
         compute: seconds of compute of each task.
     """
 
@@ -40,7 +40,7 @@ class BundleTime:
 
 
 class BundleClock:
-    """Times bundles; those of the same several tasks are worked out once.
+    """Times bundles; bundles of the same tasks are timed once.
 
     Args:
         co_issue: whether the tasks of a bundle run side by side.
@@ -56,9 +56,9 @@ class BundleClock:
         """The time of a bundle.
 
         Args:
-            tasks: in the order in which they get the device where several could.
-            lengths: what each task's compute and collectives are multiplied by.
-            slow: what compute alone is multiplied by.
+            tasks: tasks in the order of their priority on the device.
+            lengths: factors on each task's compute and collectives.
+            slow: factor on compute alone.
         """
         if len(tasks) == 1:
             return _alone(tasks[0], lengths[0], slow)
@@ -88,7 +88,7 @@ def scale(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:
 
 
 def bundle_time(tasks: Sequence[TaskTime], co_issue: bool) -> BundleTime:
-    """The time of independent `tasks`, the first of them served first.
+    """The time of independent `tasks`, of which earlier ones have priority.
 
     Co-issued they take at most the sum of their seconds, as one of both streams is always busy,
     and at least the compute or the collectives of all.

@@ -1,4 +1,4 @@
-"""Event simulation: nodes on streams, each after those that it waits for.
+"""Event simulation: nodes on streams, each after the nodes that it waits for.
 
 A stream runs one node at a time, from its start to its end. Its nodes run in the order in which
 they are given, or, if the stream is *listed*, by list scheduling: a free stream takes, of its nodes
@@ -24,15 +24,15 @@ class EventError(ValueError):
 
 
 class Node(NamedTuple):
-    """Something that takes time.
+    """A node of the graph, which takes time.
 
     Attributes:
-        stream: what it occupies meanwhile; None if nothing: it starts as soon as it is ready.
-        seconds: how long.
+        stream: stream that the node occupies; a node without one starts as soon as it is ready.
+        seconds: duration.
         after: indices of the nodes whose ends it waits for.
-        priority: the lowest of the ready nodes goes first, in listed streams; then the lowest
-            index.
-        name: for error messages.
+        priority: in listed streams, the ready node with the lowest priority goes first, then the
+            one with the lowest index.
+        name: name for error messages.
     """
 
     stream: Hashable
@@ -63,7 +63,7 @@ def run(nodes: Sequence[Node], listed: Collection[Hashable] = ()) -> Times:
     """Runs all nodes, each as early as its stream and what it waits for allow.
 
     Args:
-        nodes: of a stream that is not listed, in the order in which they run.
+        nodes: all nodes; those of a stream that is not listed are in the order in which they run.
         listed: streams that choose among what is ready.
 
     Raises:
@@ -91,7 +91,7 @@ class _Run:
                 self.followers[other].append(index)
 
     def times(self) -> Times:
-        """Goes from one end of a node to the next; those of one moment are told at once."""
+        """Goes from one end of a node to the next; nodes that end together are handled at once."""
         self._begin([i for i, waits in enumerate(self.waits) if not waits], 0.0)
         running = self.running
         while running:
@@ -114,7 +114,7 @@ class _Run:
         return ready
 
     def _begin(self, ready: list[int], now: float) -> None:
-        """Starts what can start at `now`: of listed streams what they choose."""
+        """Starts the nodes that can start at `now`; listed streams choose among ready nodes."""
         queues = self.queues
         for index in ready:
             node = self.nodes[index]
@@ -145,7 +145,7 @@ class _Run:
 
 
 def _before(nodes: Sequence[Node], listed: Collection[Hashable]) -> list[tuple[int, ...]]:
-    """What each node waits for: `after`, and in streams in order the node before it."""
+    """The nodes that each node waits for: `after`, and in unlisted streams the node before it."""
     last: dict[Hashable, int] = {}
     before = []
     for index, node in enumerate(nodes):

@@ -23,6 +23,7 @@ import numpy as np
 
 from scheduling.costs.times import StepTimes
 from scheduling.schedules.schedule import Schedule, Task
+from scheduling.schedules.task_kinds import F
 from scheduling.simulate.bundle import BundleClock, BundleTime
 from scheduling.simulate.simulation import (
     USUAL,
@@ -80,8 +81,8 @@ class _Lockstep:
     """One replica's step up to the scatter; `clocks[s]` is where stage s stands, in seconds.
 
     Attributes:
-        known: what bundles take; bundles that are alike in all that counts are one.
-        which: `[ticks, stages]`, place in `known` of each bundle.
+        known: times of the distinct bundles.
+        which: `[ticks, stages]`, index into `known` of each bundle.
         heads: `[ticks]`, the microbatch that leaves the decoder, or -1.
         starts, ends: `[ticks, stages]`, when bundles run.
         met: `[ticks]`, when the stages have met and sent.
@@ -117,7 +118,7 @@ class _Lockstep:
         return known, index + len(bundles) * np.array([factors.index(own) for own in self.slow])
 
     def _uneven(self) -> tuple[list[BundleTime], np.ndarray]:
-        """`known` and `which` if they are not."""
+        """`known` and `which` if microbatches differ."""
         known = [
             self._time(bundle, slow)
             for row in self.schedule.ticks
@@ -126,7 +127,7 @@ class _Lockstep:
         return known, np.arange(len(known)).reshape(-1, len(self.slow))
 
     def _time(self, tasks: Sequence[Task], slow: float) -> BundleTime:
-        """What a bundle takes."""
+        """The time of a bundle."""
         times = tuple([self.times.time(task) for task in tasks])
         return self.clock.time(times, self.replica.lengths_of(tasks), slow)
 
@@ -168,12 +169,12 @@ class _Lockstep:
         self.clocks[:] = now + self.times.deliver * self.delivers[tick]
 
     def _head(self, microbatch: int) -> list[BundleTime]:
-        """What head and loss take, by stage."""
+        """Times of head and loss by stage."""
         length = (self.replica.length("decoder", microbatch),)
         return [self.clock.time((self.times.head,), length, slow) for slow in self.slow]
 
     def _stage(self, stage: int, decoded: float) -> StageRun:
-        """What the stage `stage` did, which ended the middle then."""
+        """The run of stage `stage`, whose decoder ticks ended at `decoded` seconds."""
         gathered, options = self.times.gather, self.options
         done = max(float(self.clocks[stage]), gathered)
         ready = decoded if options.overlap_gather else done
@@ -198,7 +199,7 @@ class _Lockstep:
 def _heads(schedule: Schedule) -> list[int]:
     """`[ticks]`: the microbatch that leaves the last chunk of the last stage, or -1."""
     heads, last = [-1] * len(schedule.ticks), schedule.chunks - 1
-    for tick, _, task in schedule.found("F", last, schedule.stages - 1):
+    for tick, _, task in schedule.found(F, last, schedule.stages - 1):
         heads[tick] = task.microbatch
     return heads
 
@@ -207,7 +208,7 @@ def _delivers(schedule: Schedule) -> list[bool]:
     """`[ticks]`: whether a microbatch enters the decoder after a tick's meeting."""
     delivers = [False] * len(schedule.ticks)
     middle, before = schedule.phases[1], schedule.last_meeting
-    for tick, *_ in schedule.found("F", 0, 0):
+    for tick, *_ in schedule.found(F, 0, 0):
         if before[tick] in middle:
             delivers[before[tick]] = True
     return delivers

@@ -1,8 +1,8 @@
 """Steps without ticks, simulated: every stage has an order of bundles and waits for data only.
 
 This is how asynchronous pipelines work, Megatron-LM's for one. A task begins when its stage has
-done all before it and its inputs have arrived; a send runs beside compute, one at a time from one
-stage to another. Two stages, one microbatch (`s` is a send)::
+done all tasks before it and its inputs have arrived; sends run beside compute, one at a time from
+one stage to another. Two stages, one microbatch (`s` is a send)::
 
     stage 0   F0 s                s B0
     stage 1        F0 B0
@@ -19,6 +19,7 @@ import numpy as np
 
 from scheduling.costs.times import TaskTime
 from scheduling.schedules.schedule import Bundle, ScheduleError, Task
+from scheduling.schedules.task_kinds import B, F
 from scheduling.simulate.bundle import BundleClock, BundleTime
 from scheduling.simulate.events import EventError, Node, Times, run
 from scheduling.simulate.simulation import (
@@ -66,13 +67,13 @@ def megatron_orders(stages: int, chunks: int, microbatches: int) -> Orders:
 
 
 def _turn(k: int, stages: int, chunks: int) -> tuple[int, int]:
-    """Microbatch and chunk of the forward number k of a stage."""
+    """Microbatch and chunk of forward number k of a stage."""
     group, place = divmod(k, stages * chunks)
     return group * stages + place % stages, place // stages
 
 
 def warm_up(stages: int, chunks: int, microbatches: int, stage: int) -> int:
-    """Forwards of a stage before its first backward, but for the one right before it."""
+    """Number of forwards of a stage before its first forward that a backward follows."""
     if chunks == 1:
         return min(stages - stage - 1, microbatches)
     if microbatches == stages:
@@ -81,22 +82,22 @@ def warm_up(stages: int, chunks: int, microbatches: int, stage: int) -> int:
 
 
 def _alternate(forwards: list[tuple[int, int]], warm_up: int, chunks: int) -> Iterator[Bundle]:
-    """Warm-up forwards, then forwards and backwards in turn, then the backwards left."""
+    """Warm-up forwards, then forwards and backwards in turn, then the remaining backwards."""
     for k in range(warm_up + len(forwards)):
         if k < len(forwards):
-            yield (Task("F", *forwards[k]),)
+            yield (Task(F, *forwards[k]),)
         if k >= warm_up:
             microbatch, chunk = forwards[k - warm_up]
-            yield (Task("B", microbatch, chunks - 1 - chunk),)
+            yield (Task(B, microbatch, chunks - 1 - chunk),)
 
 
 def exchanged_in_pairs(orders: Orders) -> Ordered:
     """Interleaved 1F1B whose stages exchange once for each forward and the backward after it.
 
-    What both leave goes out together when the backward is done, and what the next two need comes in
-    at the same time, so that the next forward waits for the gradient of its backward, too: as
-    interleaved schedules of Megatron-LM do with `overlap_p2p_comm` off. The slowest stage of a
-    round holds up one stage after another.
+    The results of both are sent together when the backward is done, and the inputs of the next two
+    arrive at the same time, so that the next forward also waits for the gradient of its backward:
+    so do interleaved schedules of Megatron-LM with `overlap_p2p_comm` off. The slowest stage of a
+    round delays one stage after another.
     """
     plain = Ordered(orders)
     pairs = {
@@ -114,24 +115,24 @@ def exchanged_in_pairs(orders: Orders) -> Ordered:
 
 
 def _pairs(order: Sequence[Task]) -> Iterator[tuple[Task, Task]]:
-    """Forwards with the backwards that alternate with them; none where all forwards come first."""
-    kinds = [task.kind for task in order]
-    if kinds == sorted(kinds, reverse=True):
+    """Pairs of forwards and backwards that alternate; none if all forwards come first."""
+    forwards = [task.kind.forward for task in order]
+    if forwards == sorted(forwards, reverse=True):
         return
     for first, second in pairwise(order):
-        if (first.kind, second.kind) == ("F", "B"):
+        if (first.kind, second.kind) == (F, B):
             yield first, second
 
 
 @dataclass(frozen=True)
 class OrderTimes:
-    """What takes time in a step without ticks, in seconds.
+    """Times of a step without ticks, in seconds.
 
     Attributes:
-        time: of a task on a stage; chunks may be uneven, and a head part of the last one.
-        send: moving the result of a task to another stage that waits for it, beside compute.
-        exchange: sending and receiving after a task, with no compute beside it.
-        gather, scatter, update: as of `StepTimes`.
+        time: time of a task on a stage; chunks may be uneven, and the last one may hold the head.
+        send: seconds of moving a task's result to another stage that waits for it, beside compute.
+        exchange: seconds of sending and receiving after a task, with no compute beside it.
+        gather, scatter, update: as in `StepTimes`.
     """
 
     time: Callable[[Task, int], TaskTime]
@@ -147,12 +148,13 @@ class Ordered:
     """A step without ticks.
 
     Attributes:
-        orders: what each stage runs. Tasks of one bundle are co-issued, and begin when all of them
-            can. Encoder tasks may stand anywhere.
-        after: what tasks wait for besides: forwards for the chunk or stage before, and the first
-            for all pieces of the encoders; backwards likewise, upwards, and the first of them for
-            the last forward; pieces for the piece before; the first backward of a piece for the
-            end of the decoder's.
+        orders: bundles of each stage in order. Tasks of one bundle are co-issued, and begin when
+            all of them can. Encoder tasks may stand anywhere.
+        after: additional tasks that a task waits for. Without it a task waits for what its kind
+            says (`scheduling.schedules.task_kinds`): a forward for that of the chunk or stage
+            before, the first forward for all pieces of the encoders; a backward for that of the
+            chunk or stage after, the first backward for the last forward; a piece for the piece
+            before; an encoder's first backward for the decoder's last.
     """
 
     orders: Orders
@@ -176,7 +178,7 @@ class Ordered:
     @cached_property
     def chunks(self) -> int:
         """Virtual chunks."""
-        return 1 + max((task.part for _, task in self if task.kind == "F"), default=0)
+        return 1 + max((task.part for _, task in self if not task.kind.encoder), default=0)
 
     @cached_property
     def microbatches(self) -> int:
@@ -194,7 +196,7 @@ class Ordered:
         return pieces
 
     def decoder_only(self) -> Ordered:
-        """Without encoder tasks, and what waits for them."""
+        """The step without encoder tasks and without waiting for them."""
         orders = tuple(
             tuple(
                 kept
@@ -212,38 +214,41 @@ class Ordered:
         return Ordered(orders, after)
 
     def needs(self, stage: int, task: Task) -> Iterator[Placed]:
-        """What `task` on `stage` waits for."""
+        """The tasks that `task` on `stage` waits for."""
         yield from self.after.get((stage, task), ())
-        m, part = task.microbatch, task.part
-        match task.kind:
-            case "F":
-                yield from self._forward_needs(stage, m, part)
-            case "B":
-                yield from self._backward_needs(stage, m, part)
-            case "EF":
-                yield from self._if_there(Task("EF", m, part - 1, task.module))
-            case "EB" if part + 1 < self.modules[task.module]:
-                yield from self._if_there(Task("EB", m, part + 1, task.module))
-            case "EB":
-                yield 0, Task("B", m, 0)
+        kind = task.kind
+        if kind.beside is not None:
+            yield stage, Task(kind.beside, task.microbatch, task.part, task.module)
+        step = -1 if kind.forward else 1
+        if task.module == "decoder":
+            yield from self._decoder_needs(task, task.part * len(self.orders) + stage + step)
+        elif not 0 <= task.part + step < self.modules[task.module]:
+            yield from self._entered(task)
+        elif kind.passes:
+            yield from self._if_there(Task(kind, task.microbatch, task.part + step, task.module))
 
-    def _forward_needs(self, stage: int, m: int, part: int) -> Iterator[Placed]:
-        if stage:
-            yield stage - 1, Task("F", m, part)
-        elif part:
-            yield len(self.orders) - 1, Task("F", m, part - 1)
-        else:
-            for name, pieces in self.modules.items():
-                yield from self._if_there(Task("EF", m, pieces - 1, name))
+    def _decoder_needs(self, task: Task, place: int) -> Iterator[Placed]:
+        """What a task waits for, which follows what is at `place` among all chunks and stages."""
+        stages = len(self.orders)
+        if not 0 <= place < self.chunks * stages:
+            yield from self._entered(task)
+        elif task.kind.passes:
+            yield place % stages, Task(task.kind, task.microbatch, place // stages)
 
-    def _backward_needs(self, stage: int, m: int, part: int) -> Iterator[Placed]:
-        last = len(self.orders) - 1
-        if stage < last:
-            yield stage + 1, Task("B", m, part)
-        elif part < self.chunks - 1:
-            yield 0, Task("B", m, part + 1)
-        else:
-            yield last, Task("F", m, part)
+    def _entered(self, task: Task) -> Iterator[Placed]:
+        """What the first task of its kind and microbatch waits for."""
+        kind = task.kind.entry
+        if kind is None:
+            return
+        if not kind.encoder:
+            place = self.chunks * len(self.orders) - 1 if kind.forward else 0
+            part, stage = divmod(place, len(self.orders))
+            yield stage, Task(kind, task.microbatch, part)
+            return
+        for name, pieces in self.modules.items():
+            if task.module in ("decoder", name):
+                part = pieces - 1 if kind.forward else 0
+                yield from self._if_there(Task(kind, task.microbatch, part, name))
 
     def _if_there(self, task: Task) -> Iterator[Placed]:
         return ((stage, task) for stage in self.stages_of.get(task, ()))
@@ -260,8 +265,8 @@ def simulate_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -
 def run_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -> Step:
     """Runs a step without ticks.
 
-    With `Options.overlap_gather`, what a stage runs before its first bundle with a decoder task
-    does not wait for the parameters, and what it runs after the last one is beside the scatter.
+    With `Options.overlap_gather`, bundles before a stage's first decoder task do not wait for the
+    parameters, and bundles after its last run beside the scatter.
 
     Raises:
         ScheduleError: a task stands twice on a stage or waits for one that is nowhere, tasks wait
@@ -287,9 +292,9 @@ def _run(step: Ordered, times: OrderTimes, options: Options, replicas: Replicas)
 class _Asynchronous:
     """One replica's step up to the scatter, as a graph of nodes.
 
-    Node s is the gather of stage s. A bundle is a node; one of several tasks has a node of no time
-    before it, and for each task one that ends with it. Sends go in the order in which they are
-    ready: `sends` holds their streams.
+    Node s is the gather of stage s. A bundle is a node; a bundle of several tasks has a node of no
+    time before it, and for each task a node that ends with the task. Sends run in the order in
+    which they are ready: `sends` holds their streams.
     """
 
     def __init__(
@@ -349,7 +354,7 @@ class _Asynchronous:
                         self.nodes.append(Node(None, end, (first,), name=f"end of {task}"))
 
     def _connect(self) -> None:
-        """Lets the nodes wait for what their tasks need, and for the parameters."""
+        """Connects nodes to the nodes that their tasks need, and to the gathers."""
         for stage, order in enumerate(self.step.orders):
             gathered = self.decoder[stage].start if self.overlap else 0
             for place, bundle in enumerate(order):

@@ -1,4 +1,4 @@
-"""What a simulated step is: its options, who is busy when, and idle time by kind.
+"""A simulated step: its options, the busy time of its devices, and idle time by kind.
 
 A device is idle while its compute units do nothing. The kinds are those of Optimus (Feng et al.,
 arXiv 2408.03505, table 1). On each stage, in the order of time::
@@ -7,7 +7,7 @@ arXiv 2408.03505, table 1). On each stage, in the order of time::
     warm-up     until the stage's first decoder task
     other       until the end of its last decoder task
     cool-down   until its gradients may be scattered, and until the other stages are done
-    scatter     its gradients are under way, or other data-parallel replicas are slower
+    scatter     its gradients are being scattered, or other data-parallel replicas are slower
     tensor      within tasks: collectives with no compute beside them
 
 Data-parallel replicas of the pipeline meet twice: they start together, with the gather of the
@@ -31,19 +31,18 @@ from scheduling.simulate.timeline import Span, Timeline
 IdleKind = Literal["gather", "scatter", "warm-up", "cool-down", "other", "tensor"]
 IDLE_KINDS: tuple[IdleKind, ...] = get_args(IdleKind)
 
-#: Share of a step that sums of its seconds may be off.
+#: Relative rounding error of sums of a step's seconds.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Replica:
-    """What makes the step of one data-parallel replica differ from the times of `StepTimes`.
+    """How one data-parallel replica differs from the times of `StepTimes`.
 
     Attributes:
-        slow: by stage, what its devices' compute is multiplied by: 1.1 for one that takes a tenth
-            longer.
-        lengths: by module, `"decoder"` or an encoder, `[microbatches]` what the work of each
-            microbatch is multiplied by, compute and collectives. Without an entry all are 1.
+        slow: by stage, a factor on its devices' compute: 1.1 if it takes a tenth longer.
+        lengths: by module, `"decoder"` or an encoder, `[microbatches]`: factors on the work of each
+            microbatch, compute and collectives. Without an entry all are 1.
     """
 
     slow: Mapping[int, float] = field(default_factory=dict)
@@ -51,12 +50,12 @@ class Replica:
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
-        """Equal for replicas that take the same time."""
+        """A key that is equal for replicas that take the same time."""
         lengths = ((name, tuple(map(float, own))) for name, own in self.lengths.items())
         return tuple(sorted(self.slow.items())), tuple(sorted(lengths))
 
     def length(self, module: str, microbatch: int) -> float:
-        """The factor of a microbatch; of one of the next step, that of its namesake in this."""
+        """The factor of a microbatch; one of the next step has that of the same number in this."""
         own = self.lengths.get(module)
         return 1.0 if own is None else float(own[microbatch % len(own)])
 
@@ -103,7 +102,7 @@ class Options:
             slow its collectives, as data-parallel ranks are joined by other links (NICs, other
             axes of a torus) than a tensor group.
         replicas: data-parallel replicas of the pipeline. Equal ones are simulated once.
-        usual: what all replicas are like but the `distinct` ones.
+        usual: the replica that stands for all but the `distinct` ones.
         distinct: replicas unlike the others, at most `replicas` of them.
     """
 
@@ -116,7 +115,7 @@ class Options:
     def counted(
         self, stages: int, microbatches: int, modules: Collection[str]
     ) -> list[tuple[Replica, int]]:
-        """Replicas that differ, each with its number.
+        """The different replicas, each with its count.
 
         Raises:
             ScheduleError: a replica does not fit the step, or there are too many distinct ones.
@@ -135,17 +134,17 @@ class Options:
         return list(counts.values())
 
 
-#: Co-issue, overlap, and replicas that are all alike.
+#: Co-issue, overlap, and equal replicas.
 USUAL = Options()
 
 
 class Block(NamedTuple):
-    """Something that a stage does without a break for another.
+    """Uninterrupted work of a stage.
 
     Attributes:
-        span: what and when.
-        compute: seconds in which its compute units work.
-        encoder: of these, seconds for encoders.
+        span: the work and its time.
+        compute: seconds in which the stage's compute units work.
+        encoder: the part of `compute` for encoders.
     """
 
     span: Span
@@ -157,8 +156,8 @@ class Ran(NamedTuple):
     """A bundle that a stage has run, or its share of a head.
 
     Attributes:
-        tick, start, end, tasks, head: as of a `Span`.
-        time: what it took.
+        tick, start, end, tasks, head: as in `Span`.
+        time: times of the tasks.
     """
 
     tick: int
@@ -195,12 +194,12 @@ class StageRun:
     """A stage of one replica up to the scatter of its gradients, in seconds from the step's start.
 
     Attributes:
-        stage: its number.
-        ran: tells what it ran, in the order of time.
+        stage: number of the stage.
+        ran: yields the bundles that it ran, in the order of time.
         co_issue: whether tasks of a bundle ran side by side.
-        gathered: its parameters are there.
+        gathered: when its parameters are gathered.
         first, last: start of its first and end of its last decoder task.
-        ready: its gradients may be scattered.
+        ready: when its gradients may be scattered.
         done: end of its last block.
     """
 
@@ -215,19 +214,19 @@ class StageRun:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """What it did, in the order of time."""
+        """The stage's blocks, in the order of time."""
         make = Ran.together if self.co_issue else Ran.one_by_one
         return tuple(block for own in self.ran() for block in make(own, self.stage))
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One replica's stages.
+    """The stages of one replica.
 
     Attributes:
-        replica, count: what it is like, and how many are like it.
-        stages: by number.
-        start, end, beats: as of a `Timeline`.
+        replica, count: the replica, and the number of replicas equal to it.
+        stages: stages by number.
+        start, end, beats: as in `Timeline`.
     """
 
     replica: Replica
@@ -256,11 +255,11 @@ class Simulation:
     Attributes:
         makespan: seconds of the step.
         stages: use of the devices of each stage, the mean over replicas.
-        encoder_hidden: share of the encoders' compute that makes the step no longer: 1 - (makespan
-            - makespan of the same step without encoder tasks) / seconds of encoder compute of a
-            device, the mean over all devices; at least 0 and at most 1. None without encoder work.
-        timeline: of the slowest replica. `"gather"` and `"scatter"` stand where a stage waits for
-            them.
+        encoder_hidden: share of the encoders' compute that does not lengthen the step:
+            1 - (makespan - makespan of the same step without encoder tasks) / mean seconds of
+            encoder compute of a device; at least 0 and at most 1. None without encoder work.
+        timeline: timeline of the slowest replica, with spans `"gather"` and `"scatter"` where a
+            stage waits for them.
     """
 
     makespan: float
@@ -293,8 +292,8 @@ class Step:
     """All replicas from the scatter of their gradients to the end of the step.
 
     Args:
-        runs: of the replicas that differ.
-        scatter, update: seconds.
+        runs: runs of the different replicas.
+        scatter, update: seconds of the scatter of the gradients, and of the optimizer.
     """
 
     def __init__(self, runs: Sequence[Run], scatter: float, update: float) -> None:
@@ -315,7 +314,7 @@ class Step:
         return (max(own.done, scattered) for own, scattered in pairs)
 
     def _pace(self, index: int) -> tuple[float, float]:
-        """The greater, the slower a replica."""
+        """A key that is greater for a slower replica."""
         return self.done[index], max(own.done for own in self.runs[index].stages)
 
     def _update(self, run: Run, stage: int) -> float:
@@ -382,7 +381,7 @@ class Step:
             clock = end
 
     def _marks(self, index: int, stage: int) -> list[tuple[float, IdleKind]]:
-        """Until when idle time of a stage is of which kind."""
+        """Ends of the periods of a stage, each with the kind of its idle time."""
         own = self.runs[index].stages[stage]
         return [
             (own.gathered, "gather"),
@@ -405,7 +404,7 @@ class Step:
         return Timeline(rows, tuple(spans), run.start, end, run.beats, hidden)
 
     def _spans(self, index: int, stage: int) -> Iterator[Span]:
-        """What a stage does, and its waiting for gather and scatter."""
+        """Spans of a stage's work, and of its waiting for gather and scatter."""
         blocks = self._blocks(index, stage)
         yield from (block.span for block in blocks)
         last = len(self.runs[index].end) - 1

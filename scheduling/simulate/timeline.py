@@ -1,8 +1,8 @@
-"""When every task of a schedule starts and ends: predicted from costs, or as measured.
+"""Start and end of every task of a schedule: predicted from costs, or as measured.
 
-Where stages meet at a tick's end they wait for the busiest, then comes the head phase if a
-microbatch leaves the last stage in it; where nothing moves, each goes on with its next tick. Two
-stages, one microbatch, a forward of 1 s, a backward of 2 s, a head of 0.5 s::
+Where stages meet at a tick's end they wait for the slowest, then comes the head phase if a
+microbatch leaves the last stage in the tick; where nothing moves, each goes on with its next tick.
+Two stages, one microbatch, a forward of 1 s, a backward of 2 s, a head of 0.5 s::
 
     seconds   0     1     2   2.5         4.5         6.5
     stage 0   |  F  |     |head|           |     B     |
@@ -19,17 +19,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from scheduling.schedules.schedule import Bundle, Schedule, ScheduleError, Task
+from scheduling.schedules.task_kinds import F
 
 
 class Costs(Protocol):
-    """What the tasks of a schedule cost, in seconds."""
+    """Costs of the tasks of a schedule, in seconds."""
 
     @property
     def shared(self) -> float:
-        """Head and embedding of one microbatch, on each stage."""
+        """Seconds of head and embedding of one microbatch, on each stage."""
 
     def of(self, task: Task) -> float:
-        """The cost of `task` on the stage that runs it."""
+        """Seconds of `task` on the stage that runs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,13 @@ class Span:
     """A stretch of time in which a stage works.
 
     Attributes:
-        row: number of the timeline's row that holds it.
-        stage, tick: where in the schedule it stands.
+        row: number of the timeline's row that holds the span.
+        stage, tick: place of the span in the schedule.
         start, end: seconds from the step's start.
-        tasks: what runs: one task in a prediction, a bundle in a measurement; empty for the head.
+        tasks: one task in a prediction, a bundle in a measurement; empty for the head.
         head: microbatch whose head and loss all stages share in this span; None for tasks.
-        phase: of the step, outside the schedule: `"update"`, or `"gather"` or `"scatter"` if the
-            stage waits for that; None for what the schedule holds.
+        phase: phase of the step outside the schedule: `"update"`, or `"gather"` or `"scatter"` if
+            the stage waits for that; None for parts of the schedule.
     """
 
     row: int
@@ -57,7 +58,7 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """Its duration."""
+        """Duration of the span."""
         return self.end - self.start
 
     @property
@@ -79,11 +80,12 @@ class Timeline:
 
     Attributes:
         rows: names of the rows: stages of a prediction, devices of a measurement.
-        spans: by tick, row and time; those of one row do not overlap.
-        start, end: `[ticks]`, seconds: the first row's start and the last row's end.
-        beats: `[ticks]`, the beat of each tick: ticks up to one at whose end the stages meet.
-        encoder_hidden: share of the encoders' work that lies in time that the decoder would leave
-            idle; None without encoder work, and in a measurement, which knows bundles only.
+        spans: spans by tick, row and time; spans of one row do not overlap.
+        start, end: `[ticks]`, seconds: the earliest row's start and the latest row's end.
+        beats: `[ticks]`, the number of each tick's beat: the ticks up to and with one at whose end
+            the stages meet.
+        encoder_hidden: share of the encoders' work in time that the decoder would leave idle; None
+            without encoder work, and in a measurement, which knows bundles only.
     """
 
     rows: tuple[str, ...]
@@ -100,7 +102,7 @@ class Timeline:
 
     @property
     def work(self) -> float:
-        """Seconds that the rows work, all together."""
+        """Sum of the seconds that the rows work."""
         return sum(span.seconds for span in self.spans if not span.waits)
 
     @property
@@ -111,9 +113,9 @@ class Timeline:
 
     @property
     def tick_imbalance(self) -> float:
-        """The makespan over what it would be if the rows that run tasks in a beat took as long.
+        """The makespan over its value if the rows that run tasks in a beat took equally long.
 
-        What lockstep costs among the stages that do work; empty slots are `bubble_share`'s.
+        This is the cost of lockstep among the stages that work; empty slots are in `bubble_share`.
         """
         work = np.zeros((self.beats.max(initial=-1) + 1, len(self.rows)))
         busy = np.zeros_like(work, bool)
@@ -127,8 +129,7 @@ class Timeline:
 def timeline(schedule: Schedule, costs: Costs) -> Timeline:
     """Predicts when every task of `schedule` starts and ends.
 
-    Tasks of a bundle run one after the other. The time that it takes to move activations is not
-    counted.
+    Tasks of a bundle run one after the other. The time of moving activations is not counted.
     """
     spans: list[Span] = []
     start, end = [], []
@@ -156,16 +157,16 @@ def beats_of(schedule: Schedule) -> np.ndarray:
 
 
 def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
-    """What really happened: a row per device, a span per device and tick.
+    """The measured timeline: a row per device, a span per device and tick.
 
-    A span holds a whole bundle; ticks in which a device has nothing to run leave none. What is not
-    in a bundle, the head and the sending, is idle time here.
+    A span holds a whole bundle; empty bundles have no span. Head and sends, which are not in a
+    bundle, are idle time here.
 
     Args:
         records: `[records, 5]`: stage, number of the device within the stage, tick, start and end
             of its bundle in seconds of a clock that all devices share. Every device that occurs
             has every tick once, in any order.
-        schedule: what the devices ran.
+        schedule: the schedule that the devices ran.
 
     Raises:
         ScheduleError: for records that do not fit `schedule`; names the record or the tick.
@@ -203,7 +204,7 @@ def _heads(schedule: Schedule, tick: int, start: float, seconds: float) -> list[
 def leaving(schedule: Schedule, tick: int) -> int | None:
     """The microbatch that leaves the last chunk of the last stage in `tick`."""
     last = schedule.chunks - 1
-    done = (t.microbatch for t in schedule.ticks[tick][-1] if t.kind == "F" and t.part == last)
+    done = (t.microbatch for t in schedule.ticks[tick][-1] if t.kind is F and t.part == last)
     return next(done, None)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,34 +19,25 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import EngFormatter
 
 from scheduling.schedules.schedule import ScheduleError
+from scheduling.schedules.task_kinds import KINDS, Shades, kinds_of
 from scheduling.simulate.timeline import Span, Timeline
 
 #: Files that `write_picture` can write.
 SUFFIXES = (".png", ".svg")
 
-#: What has a colour: module and kind.
+#: Module and kind, which have a colour of their own.
 Colour = tuple[str, str]
 
-#: Hexadecimal colours that virtual chunks take in turn.
-Shades = tuple[str, ...]
+#: Of the head; those of tasks are with their kinds.
+HEAD_SHADES: Mapping[Colour, Shades] = {("head", "head"): ("#222222",)}
 
-#: All colours here stay apart for colour-blind readers (after Okabe and Ito, "Color Universal
-#: Design", 2008); a backward is darker than its forward.
-DECODER_SHADES: Mapping[Colour, Shades] = {
-    ("decoder", "F"): ("#56B4E9", "#AEDCF6"),
-    ("decoder", "B"): ("#0072B2", "#003A5C"),
-    ("head", "head"): ("#222222",),
-}
-
-#: What surrounds the schedule, lighter where a stage only waits.
+#: Colours of the phases around the schedule, lighter where a stage only waits.
 PHASE_SHADES: Mapping[Colour, Shades] = {
     ("gather", "gather"): ("#C9C9C9",),
     ("scatter", "scatter"): ("#A8A8A8",),
     ("update", "update"): ("#777777",),
 }
 
-#: Forward and backward of encoders, in turn.
-ENCODER_COLOURS = (("#F0C000", "#D55E00"), ("#5CC8A0", "#00785A"), ("#E58FC5", "#9A3F7A"))
 IDLE_COLOUR = "#EEEEEE"
 
 #: Inches: width of the picture and about that of its rows, height of a row and of what surrounds
@@ -72,12 +62,8 @@ BOX = 0.84
 #: Units of the time axis with their number in a second.
 UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
-#: Kinds in words.
+#: What is no task, in words.
 LEGEND = {
-    "F": "forward",
-    "B": "backward",
-    "EF": "forward",
-    "EB": "backward",
     "head": "and loss",
     "gather": "parameters",
     "scatter": "gradients",
@@ -86,7 +72,7 @@ LEGEND = {
 
 
 class Part(NamedTuple):
-    """What a span holds: a task, the head phase of a microbatch, or a phase of the step."""
+    """Content of a span: a task, the head phase of a microbatch, or a phase of the step."""
 
     module: str
     kind: str
@@ -122,9 +108,8 @@ def chrome_trace(timelines: Mapping[str, Timeline]) -> dict[str, Any]:
 
     Every timeline is a process and every row of it a thread. Every span is a complete event
     (`"ph": "X"`) with its start and duration in microseconds; its arguments are `tick`, `stage`
-    and, for what runs in it, `module`, `kind`, `microbatch` (null for phases of the step) and
-    `part`. A span of several tasks
-    has them as the list `tasks`.
+    and, for its task, `module`, `kind`, `microbatch` (null for phases of the step) and `part`. A
+    span of several tasks has them as the list `tasks`.
 
     Args:
         timelines: by the name of their process, such as "predicted" and "measured".
@@ -209,7 +194,7 @@ def _parts(span: Span) -> list[Part]:
         return [Part(span.phase, span.phase, None, 0)]
     if span.head is not None:
         return [Part("head", "head", span.head, 0)]
-    return [Part(task.module, task.kind, task.microbatch, task.part) for task in span.tasks]
+    return [Part(task.module, task.kind.name, task.microbatch, task.part) for task in span.tasks]
 
 
 def _check_suffix(path: Path, valid: Sequence[str]) -> None:
@@ -223,10 +208,11 @@ def _shades(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
     spans = (span for timeline in timelines for span in timeline.spans)
     for module, kind, _, part in (part for span in spans for part in _parts(span)):
         last[module, kind] = max(part, last.get((module, kind), 0))
-    encoders = sorted({module for module, kind in last if kind in ("EF", "EB")})
-    table = dict(DECODER_SHADES)
-    for name, (forward, backward) in zip(encoders, cycle(ENCODER_COLOURS), strict=False):
-        table |= {(name, "EF"): (forward,), (name, "EB"): (backward,)}
+    encoders = sorted({module for module, kind in last if kind in KINDS and KINDS[kind].encoder})
+    table = {("decoder", kind.name): kind.shades() for kind in kinds_of("decoder")}
+    table |= HEAD_SHADES
+    for number, name in enumerate(encoders):
+        table |= {(name, kind.name): kind.shades(number) for kind in kinds_of(name)}
     table |= PHASE_SHADES
     return {key: shades[: last[key] + 1] for key, shades in table.items() if key in last}
 
@@ -313,9 +299,10 @@ def _title(name: str, timeline: Timeline) -> str:
 
 
 def _label(module: str, kind: str, colours: Shades) -> str:
-    """What boxes of a module and kind are; with what their two shades are."""
+    """The legend's text for a module and kind, and for their two shades."""
     chunks = " (even, odd chunks)" if len(colours) > 1 else ""
-    return f"{module} {LEGEND[kind]}{chunks}"
+    what = KINDS[kind].label if kind in KINDS else LEGEND[kind]
+    return f"{module} {what}{chunks}"
 
 
 def _lanes(timelines: Iterable[Timeline], shades: Mapping[Colour, Shades]) -> Shades:
@@ -351,7 +338,7 @@ class _Stack(tuple[Patch, ...]):
 
 
 def _legend(figure: Figure, shades: Mapping[Colour, Shades], lanes: Shades) -> None:
-    """What colours, shades and lanes mean, above the panels."""
+    """The legend of colours, shades and lanes, above the panels."""
     # Matplotlib takes a tuple of patches as one handle; its annotations do not say so.
     handles: list[Any] = [
         tuple(Patch(color=colour) for colour in colours)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.loading.loader import StepStats
+from data.loading.loader import MicrobatchStats
 from mllm_jax.bench import checkpoint as bench_checkpoint
 from mllm_jax.bench import loop as bench
 from mllm_jax.bench import pipeline as bench_pipeline
@@ -19,6 +19,7 @@ from mllm_jax.bench.pipeline import IDLE_TICKS, TICKS
 from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import load
 from scheduling.schedules.schedule import interleaved
+from scheduling.schedules.task_kinds import B, F
 from tests.configs import ROOT
 
 
@@ -75,7 +76,7 @@ def test_saves_with_and_without_checksums_take_turns(small_config, tmp_path, mon
 
 def test_a_modality_that_no_sample_has_is_padding_alone():
     lengths = {"decoder": np.array([2, 3]), "vision": np.array([], np.int64)}
-    stats = StepStats(
+    stats = MicrobatchStats(
         2, {"tokens": 5, "vision": 0}, {"tokens": 10, "vision": 8}, lengths, {}, {}, {}, 0.0
     )
     figures = bench._padding([stats])
@@ -86,7 +87,7 @@ def test_a_step_is_predicted_from_its_tasks_and_meetings():
     schedule = interleaved(1, 1, 2)
     ticks, idle = len(schedule.ticks), 0.25
     assert schedule.meetings.all()
-    each = {"F": 1.0, "B": 2.0, "shared": 0.5}
+    each = {F: 1.0, B: 2.0, "shared": 0.5}
     seconds = {name: TICKS * (idle + own) for name, own in each.items()}
     seconds |= {"idle": TICKS * idle, "idle longer": IDLE_TICKS * idle}
     predicted = bench_pipeline.predicted_seconds(schedule, seconds)

@@ -11,6 +11,7 @@ from mllm_jax.config.load import load
 from mllm_jax.config.lower import lower
 from mllm_jax.runtime.devices import DeviceError
 from scheduling.programs.compile import compile_program
+from scheduling.schedules.task_kinds import B, F
 from sharding.grid import JointGrid
 from tests.configs import ROOT
 
@@ -62,7 +63,7 @@ def test_loops_count_as_often_as_the_schedule_has_them():
     assert sum(kinds.values()) == pytest.approx(1)
     ticks = schedule.ticks[span.start : span.stop]
     bundles = [bundle for tick in ticks for bundle in tick]
-    both = sum({task.kind for task in bundle} == {"F", "B"} for bundle in bundles)
+    both = sum({task.kind for task in bundle} == {F, B} for bundle in bundles)
     assert runs(f"{scan}F+B/while") == pytest.approx(both / len(bundles))
     assert runs(f"{scan}F+B/while/body/while") == 1
     assert runs("while") == 1

@@ -29,6 +29,7 @@ def rows() -> list[Row]:
     return bench_published(config, lambda line: None)
 
 
+@pytest.mark.slow
 def test_published_figures_are_predicted_within_a_tenth(rows: list[Row]) -> None:
     far = {
         (str(row["setting"]), str(row["figure"])): float(str(row["off"]))
@@ -40,6 +41,7 @@ def test_published_figures_are_predicted_within_a_tenth(rows: list[Row]) -> None
         assert abs(off) <= FAR[name], name
 
 
+@pytest.mark.slow
 def test_published_steps_are_no_calibration(rows: list[Row]) -> None:
     steps = [row for row in rows if str(row["figure"]).startswith(("seconds, ", "MFU"))]
     assert len([row for row in steps if row["published"] is not None]) == 9

@@ -129,5 +129,13 @@ def test_causal_attention_leaves_out_blocks(tokens: int, share: float) -> None:
     assert causal_share("reference", tokens) == pytest.approx(share)
 
 
+def test_a_window_leaves_out_what_is_before_it() -> None:
+    # Eight blocks of 128 queries, with windows that begin 64 keys before each but the first.
+    assert causal_share("reference", 1024, 65) == pytest.approx((128 + 7 * 192) / 8 / 1024)
+    assert causal_share("splash", 1024, 65) == pytest.approx((128 + 7 * 256) / 8 / 1024)
+    assert causal_share("cudnn", 1024, 65) == causal_share("cudnn", 1024)
+    assert causal_share("splash", 1024, 1024) == causal_share("splash", 1024)
+
+
 def test_flash_attention_leaves_out_nearly_half() -> None:
     assert causal_share("pallas_gpu", 4096) == pytest.approx(0.5, abs=0.02)

@@ -109,7 +109,7 @@ def test_the_batch_is_what_training_makes(
     if step.program.ahead:
         params = on_devices(step.abstract["params"])
         assert_alike(expected["carried"], step.primed(params, made)["carried"])
-        _, scalars = jax.eval_shape(step.step, step.abstract, expected)
+        _, scalars = jax.eval_shape(step.update, step.abstract, expected)
         sizes = [(x.shape, x.dtype) for x in jax.tree.leaves(expected["carried"])]
         assert sizes == [(x.shape, x.dtype) for x in jax.tree.leaves(scalars["carried"])]
 
@@ -120,8 +120,8 @@ def test_the_step_is_that_of_training(small_config: Make) -> None:
     step = experiment.step
     with open_loader(experiment, LoaderState(0)) as loader:
         batch = place([next(loader).batch], step)
-    lowered = step.step.lower(step.abstract, training_batch(experiment.config, step))
-    assert lowered.as_text() == step.step.lower(on_devices(step.abstract), batch).as_text()
+    lowered = step.update.lower(step.abstract, training_batch(experiment.config, step))
+    assert lowered.as_text() == step.update.lower(on_devices(step.abstract), batch).as_text()
 
 
 # ---- what is refused -----------------------------------------------------------------------------
@@ -307,6 +307,6 @@ def test_auto_is_what_the_target_takes() -> None:
     pytest.importorskip("libtpu")
     chosen = for_target(config(**SMALL), TPU)
     step = train_step(chosen, TPU.devices())
-    text = step.step.lower(step.abstract, training_batch(chosen, step)).as_text()
+    text = step.update.lower(step.abstract, training_batch(chosen, step)).as_text()
     assert "tpu_custom_call" in text
     assert "xbf16>" in text

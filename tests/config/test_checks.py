@@ -59,6 +59,20 @@ ENDS = ("", ".connector")
                 "parallel__decoder": {"stage": 4},
                 "parallel__encoders__audio": {"data": 4},
                 "model__decoder__layers": 4,
+                "model__decoder__window": 8,
+                "model__decoder__pattern": ["window", "full"],
+            },
+            [
+                "model.decoder.layers: 4 is not a multiple of 8, stages 4 x chunks 1 x 2 layers of "
+                "model.decoder.pattern",
+                "schedule.pad_layers true",
+            ],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 4},
+                "parallel__encoders__audio": {"data": 4},
+                "model__decoder__layers": 4,
                 "train__accumulate": 10**9,
             },
             ["train.accumulate: 1000000000 microbatches", "valid: at most 65536"],
@@ -119,6 +133,14 @@ ENDS = ("", ".connector")
         (
             {"parallel__decoder": {"stage": 3}, "model__decoder__layers": 3},
             ["parallel.decoder: stage 3 covers 3 devices", "valid: data 2 x tensor 2; data 4"],
+        ),
+        (
+            {"run__profile_steps": [3, 2]},
+            ["run.profile_steps: the first step 3 is behind the last, 2; valid: [2, 3]"],
+        ),
+        (
+            {"run__profile_steps": [3, 9]},
+            ["run.profile_steps: step 9 is behind train.steps 4; valid: [3, 4]"],
         ),
         ({"run__trace_step": 2}, ["run.trace_step: 2 has no pipeline", "valid: null"]),
         (
@@ -205,6 +227,14 @@ ENDS = ("", ".connector")
         ),
         # media
         (
+            {"data__image": {"encoders": {"audio": {"height": 8}}}},
+            ["data.image.encoders: audio takes no image; valid: some of vision"],
+        ),
+        (
+            {"data__image": {"encoders": {"vision": {"mean": [0.5, 0.4, 0.3]}}}},
+            ["data.image.encoders.vision.mean: [0.5, 0.4, 0.3]", "valid lengths: 1"],
+        ),
+        (
             {"data__image": {"mean": [0.5, 0.4, 0.3]}},
             ["data.image.mean: [0.5, 0.4, 0.3]", "vision.channels 1", "valid lengths: 1"],
         ),
@@ -252,6 +282,15 @@ ENDS = ("", ".connector")
             ["pallas_gpu cannot run model.decoder, model.encoders.vision", "head_dim 8", "cudnn"],
         ),
         (
+            {
+                "model__attention": "pallas_gpu",
+                "model__decoder__window": 8,
+                "parallel__platform": "gpu",
+                **ROWS_OF_128,
+            },
+            ["pallas_gpu cannot run model.decoder: it has no windows", "cudnn"],
+        ),
+        (
             {"model__attention": "cudnn", "parallel__platform": "gpu", "model__dtype": "float32"},
             ["cudnn cannot run model.decoder", "activations are float32", "auto, reference"],
         ),
@@ -261,6 +300,42 @@ ENDS = ("", ".connector")
             ["model.decoder.max_positions: 32", "data.budgets.tokens 64", "64 or more"],
         ),
         ({"model__decoder__vocab": 4}, ["model.decoder.vocab: 4", "valid: null"]),
+        (
+            {"model__encoders__vision__deepstack": [2]},
+            ["deepstack [2] must be numbers of layers in rising order, from 1 to 1"],
+        ),
+        (
+            {
+                "model__encoders__vision__layers": 4,
+                "model__encoders__vision__deepstack": [1, 3],
+            },
+            ["encoders.vision.deepstack [1, 3] has more layers than the decoder", "at most 1"],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 4},
+                "parallel__encoders__audio": {"data": 4},
+                "model__decoder__layers": 4,
+                "model__encoders__vision__layers": 4,
+                "model__encoders__vision__deepstack": [1, 3],
+            },
+            [
+                "model.encoders.vision.deepstack: [1, 3] are more than the 1 layers of the first",
+                "valid: [1]",
+            ],
+        ),
+        (
+            {"model__decoder__pattern": ["window"]},
+            ["model.decoder: pattern ['window'] needs the length of a window"],
+        ),
+        (
+            {"model__decoder__pattern": ["full"], "model__decoder__window": 8},
+            ["window 8 has no effect, as pattern is ['full']", "window null"],
+        ),
+        (
+            {"model__decoder__pattern": ["full"] * 2},
+            ["layers 1 are not a multiple of the 2 layers of pattern", "choose layers 2"],
+        ),
         (
             {"data__balancing": {"video": {"cost": "padded"}}},
             ["data.balancing.video: no such tower", "decoder, vision, audio"],

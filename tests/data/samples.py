@@ -34,6 +34,9 @@ class Work:
     linear: float
     quadratic: float
 
+    def attention(self, lengths: np.ndarray) -> np.ndarray:
+        return self.quadratic * lengths * lengths
+
 
 WORK = {"decoder": Work(3.0, 0.01), "vision": Work(1.0, 0.2), "audio": Work(2.0, 0.001)}
 

@@ -138,7 +138,7 @@ def test_decoder(family: str) -> None:
     params = towers.parameters(config)["decoder"]
     tokens = towers.texts([LENGTH])
     batch = towers.text_batch(towers.lay([[LENGTH]], 12), tokens)
-    run = towers.quick(lambda p: multimodal.decode_hidden(p, batch, None, config, View()))
+    run = towers.quick(lambda p: multimodal.decode_hidden(p, batch, None, config, View())[0])
     actual = np.asarray(run(params))[0, :LENGTH] @ params["lm_head"]["kernel"]
     np.testing.assert_allclose(actual, decoder(tokens[0], params, config.decoder), atol=1e-4)
 
@@ -268,7 +268,7 @@ def test_bfloat16_decoder_has_a_float32_loss(family: str) -> None:
         batch = towers.text_batch(towers.lay([[LENGTH]], 12), towers.texts([LENGTH]))
 
         def loss(params: Any, config: ModelConfig = config, batch: Tree = batch) -> Any:
-            hidden = multimodal.decode_hidden(params, batch, None, config, View())
+            hidden, _ = multimodal.decode_hidden(params, batch, None, config, View())
             assert hidden.dtype == config.dtype
             return multimodal.loss(params, hidden, batch, config, View())
 

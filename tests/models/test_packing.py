@@ -21,7 +21,7 @@ MEDIA = {"image": ([4, 12, 6], [2, 4, 3]), "audio": ([5, 8, 3], [1, 1, 1])}
 
 def decoder_loss(config: ModelConfig) -> Callable[..., Any]:
     def loss(params: Any, batch: Any) -> Any:
-        hidden = multimodal.decode_hidden(params, batch, None, config, VIEW)
+        hidden, _ = multimodal.decode_hidden(params, batch, None, config, VIEW)
         return multimodal.loss(params, hidden, batch, config, VIEW), hidden
 
     return towers.quick(jax.value_and_grad(loss, has_aux=True))
@@ -106,7 +106,7 @@ def test_a_text_does_not_reach_its_neighbours(family: str) -> None:
     config = towers.model(family)
     params = towers.parameters(config)["decoder"]
     rows, texts = towers.lay([TEXTS], 24), towers.texts(TEXTS)
-    run = towers.quick(lambda p, b: multimodal.decode_hidden(p, b, None, config, VIEW))
+    run = towers.quick(lambda p, b: multimodal.decode_hidden(p, b, None, config, VIEW)[0])
     before = np.asarray(run(params, towers.text_batch(rows, texts)))[0]
     texts[0] = (texts[0] + 1) % towers.VOCAB
     after = np.asarray(run(params, towers.text_batch(rows, texts)))[0]
@@ -123,10 +123,10 @@ def test_media_replace_the_tokens_where_they_land() -> None:
     index[0, 2:4] = (0, 1)
     batch["media"] = {"media": index}
     media = jnp.repeat(jnp.where(index[..., None] >= 0, 0.5, 0.0), 32, axis=-1)
-    before = multimodal.decode_hidden(params, batch, media, config, VIEW)
+    before, _ = multimodal.decode_hidden(params, batch, media, config, VIEW)
     batch["tokens"] = np.where(index >= 0, 0, batch["tokens"])
-    after = multimodal.decode_hidden(params, batch, media, config, VIEW)
+    after, _ = multimodal.decode_hidden(params, batch, media, config, VIEW)
     np.testing.assert_array_equal(before, after)
-    other = multimodal.decode_hidden(params, batch, 2 * media, config, VIEW)
+    other, _ = multimodal.decode_hidden(params, batch, 2 * media, config, VIEW)
     assert (np.asarray(other)[0, 2:] != np.asarray(after)[0, 2:]).all(axis=-1).all()
     np.testing.assert_array_equal(np.asarray(other)[0, :2], np.asarray(after)[0, :2])

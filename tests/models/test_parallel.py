@@ -34,7 +34,7 @@ COPIES: list[tuple[ParallelPlan, dict[str, Any]]] = [
 
 def decoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
     """Loss over all rows, and the most likely tokens."""
-    hidden = multimodal.decode_hidden(params, batch, None, config, view)
+    hidden, _ = multimodal.decode_hidden(params, batch, None, config, view)
     total = multimodal.loss(params, hidden, batch, config, view)
     return psum(total, view.tokens), multimodal.greedy_tokens(params, hidden, config, view)
 
@@ -219,7 +219,7 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
 
         def residuals(params: Any, batch: Any) -> Any:
             def hidden(params: Any) -> Any:
-                return multimodal.decode_hidden(params, batch, None, config, view)
+                return multimodal.decode_hidden(params, batch, None, config, view)[0]
 
             found.extend(jax.tree.leaves(jax.vjp(hidden, params)[1]))
             return jnp.zeros(())

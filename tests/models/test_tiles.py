@@ -104,7 +104,7 @@ def test_tokens_behind_the_vocabulary_are_read_and_never_written(tied: bool) -> 
     np.testing.assert_allclose(embedded[:4], [table[3], extra[0], extra[1], table[0]], rtol=1e-6)
     # However large their embeddings are, none of them is the likeliest next token.
     large = params | {"extra_embedding": {"embedding": 1e3 * extra}}
-    hidden = multimodal.decode_hidden(large, batch, None, config, View())
+    hidden, _ = multimodal.decode_hidden(large, batch, None, config, View())
     best = np.asarray(multimodal.greedy_tokens(large, hidden, config, View()))
     assert best.max() < towers.VOCAB
 

@@ -87,7 +87,7 @@ def ours(config: ModelConfig, params: Any, family: str, chat: str) -> np.ndarray
     )
     index, flat = rows["media"][name], outputs.reshape(-1, outputs.shape[-1])
     landed = jnp.where((index >= 0)[..., None], flat[index], 0)
-    hidden = multimodal.decode_hidden(params["decoder"], rows, landed, config, View())
+    hidden, _ = multimodal.decode_hidden(params["decoder"], rows, landed, config, View())
     tower = decoder.decoder_tower(config.decoder, "reference")
     logits = hidden @ decoder.head_kernel(tower, params["decoder"], View())
     return np.asarray(logits[0, : len(one.tokens)])

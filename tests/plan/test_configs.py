@@ -22,7 +22,7 @@ CONFIGS = sorted(
     path for path in (ROOT / "configs").rglob("*.yaml") if path.parent.name != "hardware"
 )
 #: Planned in seconds.
-QUICK = {"demo", "demo_pipeline", "llava", "10b", "vit3b_gpt11b_8", "balance"} | {
+QUICK = {"demo", "demo_pipeline", "llava", "balance"} | {
     path.stem for path in CONFIGS if path.parent.name == "recipes"
 }
 

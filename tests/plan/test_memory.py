@@ -97,7 +97,7 @@ def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
 def test_the_demo_takes_the_memory_that_is_predicted() -> None:
     experiment = Experiment.build(load(ROOT / "configs" / "demo.yaml"))
     step, memory = experiment.step, predicted(experiment)
-    compiled = step.step.lower(step.abstract, batch(experiment)).compile()
+    compiled = step.update.lower(step.abstract, batch(experiment)).compile()
     real = compiled.memory_analysis()
     assert real is not None
     arguments = real.argument_size_in_bytes

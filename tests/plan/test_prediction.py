@@ -8,7 +8,7 @@ import pytest
 
 from mllm_jax.plan.baselines import WITHOUT_EXCHANGE, WITHOUT_TICKS, compared
 from mllm_jax.plan.prediction import COLUMNS, Prediction, describe, gib
-from scheduling.costs.estimate import Strategy
+from scheduling.costs.strategy import Strategy
 from scheduling.simulate.simulation import IDLE_KINDS
 from sharding.plan import ParallelPlan
 

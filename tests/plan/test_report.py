@@ -25,8 +25,8 @@ from mllm_jax.plan.prediction import COLUMNS, Prediction
 from mllm_jax.plan.same_remat import beside
 from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.runtime.exits import Exit
-from scheduling.costs.estimate import Strategy
 from scheduling.costs.hardware import named
+from scheduling.costs.strategy import Strategy
 from sharding.plan import ParallelPlan
 from tests.configs import ROOT, values
 

@@ -398,5 +398,7 @@ def test_a_release_is_trained_on_a_folder_of_images_and_exported(tmp_path: Path)
     assert found.keys() == given.keys()
     assert all(np.isfinite(tensor).all() for tensor in found.values())
     same = {name for name, tensor in found.items() if (tensor == given[name]).all()}
+    # A bias of keys adds the same to all scores of a query: its gradient is zero or rounding.
+    same = {name for name in same if not name.endswith("k_proj.bias")}
     assert same == {name for name in given if ".vision_model.post_layernorm." in name}
     assert launch.main(["import", "--from", str(out), "--out", str(tmp_path / "next")]) == Exit.OK

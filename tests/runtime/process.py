@@ -19,7 +19,7 @@ from mllm_jax.runtime.wire import Address
 
 def main(index: int, count: int, address: str, seconds: float, action: str) -> int:
     """Meet, act, part."""
-    limits = Limits(silent=3.0, stalled=4.0)
+    limits = Limits(silent=3.0, stalled=4.0, longest=7.0)
     try:
         peers = join(index, count, Address.parse(address), limits, seconds)
     except (JoinError, PeerError) as error:
@@ -51,6 +51,12 @@ def act(peers, action: str) -> None:
     """What this process does with the others there."""
     if action == "hang":
         peers.note("step 1")
+        time.sleep(60)
+    if action == "late":
+        time.sleep(1)
+        act(peers, "hang")
+    if action == "endless":
+        peers.note("compiling", limited=False)
         time.sleep(60)
     if action == "compile":
         peers.note("compiling", limited=False)

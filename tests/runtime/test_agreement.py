@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +57,19 @@ def test_who_is_silent_is_at_fault_before_who_stands_still():
     assert found
     assert "process 1 (host there, pid 7) is stuck" in found
     assert "its last event: step 3, 100 s ago" in found
-    waiting.limited = False  # it compiles: the other may have to wait for that
+    quiet.waiting = True
+    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+    assert found
+    assert "process 0 (host here, pid 5) is stuck" in found
+    waiting.waiting = True
+    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+    assert found
+    assert re.search(r"all processes wait for each other.*pid 5.*: step 4.*pid 7.*: step 3", found)
+    waiting.limited = waiting.waiting = False  # it compiles: the other may have to wait for that
     assert fault([waiting, quiet], 100.0, Limits(60.0, 50.0)) is None
     assert fault([waiting, quiet], 100.0, Limits(60.0, None)) is None
+    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0, longest=70.0))
+    assert found
+    assert "process 0 (host here, pid 5) takes longer than 70 s (run.phase_seconds)" in found
+    assert fault([waiting, quiet], 100.0, Limits(60.0, 50.0, longest=90.0)) is None
+    assert fault([waiting, quiet], 1e9, Limits(1e10, 50.0, longest=None)) is None

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from jax.experimental import multihost_utils
 
-from mllm_jax.runtime.collective import Collective
+from mllm_jax.runtime import collective
+from mllm_jax.runtime.collective import Collective, everywhere
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.watch import Limits
 
 
 def test_values_of_different_lengths_arrive_as_they_were_sent(monkeypatch: pytest.MonkeyPatch):
@@ -34,3 +40,34 @@ def test_values_of_different_lengths_arrive_as_they_were_sent(monkeypatch: pytes
     counter = iter(range(2))
     monkeypatch.setattr(multihost_utils, "process_allgather", together)
     assert Collective().gather("facts", values[1]) == values
+
+
+def test_who_waits_longer_than_anything_may_ends(monkeypatch: pytest.MonkeyPatch):
+    ended = threading.Event()
+    told: list[tuple[int, str]] = []
+
+    def end(code: int, why: str) -> None:
+        told.append((code, why))
+        ended.set()
+
+    def never(own):
+        assert ended.wait(10)
+        return own[None]
+
+    monkeypatch.setattr(collective, "end_process", end)
+    monkeypatch.setattr(multihost_utils, "process_allgather", never)
+    assert Collective(Limits(longest=0.01)).gather("facts", 7) == [7]
+    ((code, why),) = told
+    assert code == Exit.LOST_PEER
+    assert "process 0 of 1 has waited 0.01 s (run.phase_seconds) for the others (facts)" in why
+
+
+def test_what_one_process_denies_holds_nowhere(monkeypatch: pytest.MonkeyPatch):
+    class Two(Peers):
+        def gather(self, name, value):
+            return [value, name == "agreed"]
+
+    monkeypatch.setattr(collective, "peers", Two)
+    assert everywhere("agreed", True)
+    assert not everywhere("denied", True)
+    assert not everywhere("agreed", False)

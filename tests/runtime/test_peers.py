@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -19,16 +19,6 @@ from mllm_jax.runtime.wire import Address, hold_port
 from tests.configs import ROOT
 
 Process = subprocess.Popen[str]
-
-
-@pytest.fixture
-def processes() -> Iterator[list[Process]]:
-    """Those that a test starts; none survives it."""
-    started: list[Process] = []
-    yield started
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture
@@ -128,9 +118,15 @@ def test_the_others_name_a_process_that_is_stopped(victim, processes, address):
 
 
 def test_a_process_that_lives_and_goes_on_no_more_is_named(processes, address):
-    start(processes, address, ["none", "hang"])  # process 0 waits for it at the end
+    start(processes, address, ["none", "late"])  # process 0 waits for it at the end, since before
     for process in processes:
         ends(process, Exit.LOST_PEER, "process 1 (host ", "is stuck", "its last event: step 1")
+
+
+def test_a_process_that_takes_longer_than_anything_may_is_named(processes, address):
+    start(processes, address, ["none", "endless"])
+    for process in processes:
+        ends(process, Exit.LOST_PEER, "process 1 (host ", "takes longer", "last event: compiling")
 
 
 def test_the_others_end_as_one_that_fails_and_say_why(processes, address):

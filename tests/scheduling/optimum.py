@@ -7,6 +7,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import EncoderPieces, Schedule
+from scheduling.schedules.task_kinds import EB, EF, F, TaskKind
 
 #: Coefficients by variable, and the least and the largest value of their sum.
 Line = tuple[dict[int, float], float, float]
@@ -27,13 +28,13 @@ def lower_bound(
     stages = range(decoder.stages)
     # A tick before the decoder's and one after.
     load = np.zeros((len(decoder.ticks) + 2, decoder.stages))
-    windows: dict[tuple[int, str], range] = {}
+    windows: dict[tuple[int, TaskKind], range] = {}
     for tick, stage, task in decoder:
         load[tick + 1, stage] += costs.of(task)
         if (stage, task.part) == (0, 0):
-            forward = task.kind == "F"
+            forward = task.kind == F
             window = range(tick + 1) if forward else range(tick + 2, len(load))
-            windows[task.microbatch, "EF" if forward else "EB"] = window
+            windows[task.microbatch, EF if forward else EB] = window
     numbers: defaultdict[object, int] = defaultdict(lambda: len(numbers))
     work: dict[tuple[int, int], dict[int, float]] = {key: {} for key in np.ndindex(load.shape)}
     lines: list[Line] = []
@@ -44,7 +45,7 @@ def lower_bound(
             cells = {numbers[kind, microbatch, stage, tick]: 1.0 for tick in window}
             lines.append((cells | {numbers["owner", microbatch, stage]: -pieces}, 0, 0))
             for tick, cell in zip(window, cells, strict=True):
-                work[tick, stage][cell] = -(own.forward if kind == "EF" else own.backward)[0]
+                work[tick, stage][cell] = -(own.forward if kind == EF else own.backward)[0]
     whole = len(numbers)
     for (tick, stage), cells in work.items():
         lines.append((cells | {numbers["end", tick]: 1.0}, load[tick, stage], np.inf))

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from scheduling.schedules.schedule import KINDS, EncoderPieces, Schedule, Task, gpipe, interleaved
+from scheduling.schedules.schedule import EncoderPieces, Schedule, Task, gpipe, interleaved
+from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, TaskKind
 
 #: A task and its stage; None for encoder tasks, which are there once.
 Key = tuple[Task, int | None]
 Placed = tuple[int, int, Task]
 #: Tick, stage and kind.
-Slot = tuple[int, int, str]
+Slot = tuple[int, int, TaskKind]
 
 
 def key(task: Task, stage: int) -> Key:
@@ -30,7 +31,7 @@ def table(schedule: Schedule, placed: Sequence[Placed]) -> Schedule:
         rows[tick][stage].append(task)
     for row in rows:
         for bundle in row:
-            bundle.sort(key=lambda task: KINDS.index(task.kind))
+            bundle.sort(key=lambda task: [*KINDS.values()].index(task.kind))
     return Schedule(
         schedule.stages,
         schedule.chunks,
@@ -50,44 +51,44 @@ def keys(schedule: Schedule) -> Iterator[Key]:
     for m in range(schedule.microbatches):
         for v in range(schedule.chunks):
             for stage in range(schedule.stages):
-                yield Task("F", m, v), stage
-                yield Task("B", m, v), stage
+                yield Task(F, m, v), stage
+                yield Task(B, m, v), stage
     for cut in schedule.encoders:
         for m in numbers(schedule, cut):
             for j in range(cut.pieces):
-                yield Task("EF", m, j, cut.name), None
+                yield Task(EF, m, j, cut.name), None
         for m in range(schedule.microbatches):
             for j in cut.backward_pieces:
-                yield Task("EB", m, j, cut.name), None
+                yield Task(EB, m, j, cut.name), None
 
 
 def needs(schedule: Schedule, task: Task, stage: int | None) -> Iterator[tuple[Key, int]]:
     """What must run at least so many ticks before `task`."""
     m, part, last = task.microbatch, task.part, schedule.stages - 1
-    match task.kind:
+    match task.kind.name:
         case "F" if stage:
             yield (task, stage - 1), 1
         case "F" if part:
-            yield (Task("F", m, part - 1), last), 1
+            yield (Task(F, m, part - 1), last), 1
         case "F":
             for cut in schedule.encoders:
                 if m >= cut.ahead:
-                    yield (Task("EF", m, cut.pieces - 1, cut.name), None), 1
+                    yield (Task(EF, m, cut.pieces - 1, cut.name), None), 1
         case "B" if stage is not None and stage < last:
             yield (task, stage + 1), 1
         case "B" if part < schedule.chunks - 1:
-            yield (Task("B", m, part + 1), 0), 1
+            yield (Task(B, m, part + 1), 0), 1
         case "B":
-            yield (Task("F", m, part), last), 1
+            yield (Task(F, m, part), last), 1
         case "EF":
             if part:
-                yield (Task("EF", m, part - 1, task.module), None), 1
+                yield (Task(EF, m, part - 1, task.module), None), 1
             if m >= schedule.microbatches and part == schedule.encoder(task.module).pieces - 1:
-                yield (Task("F", m - schedule.microbatches, 0), 0), 0
+                yield (Task(F, m - schedule.microbatches, 0), 0), 0
         case "EB" if part < schedule.encoder(task.module).pieces - 1:
-            yield (Task("EB", m, part + 1, task.module), None), 1
+            yield (Task(EB, m, part + 1, task.module), None), 1
         case "EB":
-            yield (Task("B", m, 0), 0), 1
+            yield (Task(B, m, 0), 0), 1
 
 
 def naive(decoder: Schedule, encoders: Sequence[EncoderPieces]) -> Schedule:
@@ -100,9 +101,9 @@ def naive(decoder: Schedule, encoders: Sequence[EncoderPieces]) -> Schedule:
     for cut in encoders:
         for m in numbers(whole, cut):
             side = before if m < decoder.microbatches else after
-            _append(side, whole, cut, [Task("EF", m, j, cut.name) for j in range(cut.pieces)])
+            _append(side, whole, cut, [Task(EF, m, j, cut.name) for j in range(cut.pieces)])
         for m in range(decoder.microbatches):
-            tasks = [Task("EB", m, j, cut.name) for j in reversed(cut.backward_pieces)]
+            tasks = [Task(EB, m, j, cut.name) for j in reversed(cut.backward_pieces)]
             _append(after, whole, cut, tasks)
     start = max((tick + 1 for tick, _, _ in before), default=0)
     end = start + len(decoder.ticks)
@@ -144,7 +145,7 @@ def at_random(schedule: Schedule, seed: int, idle: float = 0.3) -> Schedule:
     tick = 0
     while waiting:
         draw.shuffle(waiting)
-        taken: set[tuple[int, str]] = set()
+        taken: set[tuple[int, TaskKind]] = set()
         for task, place in list(waiting):
             stage = _stage(schedule, task, pipelines) if place is None else place
             ready = all(

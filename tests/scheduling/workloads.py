@@ -7,10 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from scheduling.costs.estimate import Workload
 from scheduling.costs.hardware import Efficiency, Hardware, Link
 from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
-from scheduling.search.space import Need, Space
+from scheduling.costs.workload import Workload
+from scheduling.search.space import Space
+from sharding.plan import Requirement
 
 #: Degrees of tensor parallelism that the workloads here can have.
 TENSORS = (1, 2, 4, 8)
@@ -97,8 +98,10 @@ def hardware(**changes: Any) -> Hardware:
 def space(devices: int = 4, workload: Workload | None = None, **changes: Any) -> Space:
     """All strategies of `devices`; widths are split 8 ways at most."""
     names = workload.towers if workload else ("decoder", "vision")
-    needs = tuple(Need(name, "heads", 8, "sequence") for name in names)
-    return Space(devices, needs, **{"memory": 1e9, "contexts": (1,), "tensors": TENSORS, **changes})
+    requirements = {name: (Requirement("heads", 8, "sequence"),) for name in names}
+    return Space(
+        devices, requirements, **{"memory": 1e9, "contexts": (1,), "tensors": TENSORS, **changes}
+    )
 
 
 @st.composite

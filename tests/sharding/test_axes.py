@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.train.state.optimizer import decays, is_matrix
-from scheduling.costs.estimate import elements
+from scheduling.costs.shares import elements
 from scheduling.costs.work import Part, TowerProfile, TowerWork
 from sharding.axes import LOGICAL_AXES, LogicalAxes, logical_axis
 from sharding.collectives import all_gather, psum, vary

@@ -19,7 +19,7 @@ from data.sources.mixture import Mixture
 from mllm_jax.models import multimodal
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.evaluate import Evaluator, figures_of
+from mllm_jax.train.evaluate import Evaluator, StoppedError, figures_of
 from sharding.grid import View
 
 
@@ -118,6 +118,18 @@ def test_decoding_stops_at_the_end_token_and_not_before(experiment, params):
     for index, ids in free.items():
         written = ids.index(end) + 1 if end in ids else len(ids)
         assert stopped[index][:written] == ids[:written]
+
+
+def test_an_evaluation_ends_before_the_next_batch_if_it_is_asked_to(experiment, params):
+    asked: list[int] = []
+
+    def second() -> bool:
+        asked.append(len(asked))
+        return len(asked) > 1
+
+    with pytest.raises(StoppedError):
+        Evaluator(experiment)(params, second)
+    assert asked == [0, 1]
 
 
 def test_exact_match_counts_by_encoder(experiment, params):

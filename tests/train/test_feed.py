@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import jax
-import numpy as np
 import pytest
-from jax.experimental import multihost_utils
 from rich.console import Console
 
 from data.config import DataConfig
@@ -15,6 +13,7 @@ from data.faults import Fault, FaultKind
 from data.planning.lengths import LengthTable
 from data.sample import DataError, Lengths, SampleError
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.part import Peers
 from mllm_jax.train import feed, loop
 from mllm_jax.train.experiment import Experiment
 from tests.configs import config
@@ -28,7 +27,7 @@ def fail() -> int:
 def test_an_error_here_is_told_here(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
 
-    def everywhere(yes: bool) -> bool:
+    def everywhere(what: str, yes: bool) -> bool:
         asked.append(yes)
         return yes
 
@@ -41,7 +40,7 @@ def test_an_error_here_is_told_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_bad_sample_is_told_to_the_others_first(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
-    monkeypatch.setattr(feed, "everywhere", lambda yes: asked.append(yes))
+    monkeypatch.setattr(feed, "everywhere", lambda what, yes: asked.append(yes))
 
     def fails() -> NoReturn:
         raise SampleError("a[0]", Fault(FaultKind.MISSING, "gone"))
@@ -52,7 +51,7 @@ def test_a_bad_sample_is_told_to_the_others_first(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_error_elsewhere_ends_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "everywhere", lambda yes: False)
+    monkeypatch.setattr(feed, "everywhere", lambda what, yes: False)
     with pytest.raises(DataError, match="another process cannot read the data"):
         feed.together(lambda: 7)
 
@@ -64,7 +63,7 @@ def test_one_process_makes_the_index_before_the_others_open_it(
     done: list[str] = []
     source = object()
 
-    def everywhere(yes: bool) -> bool:
+    def everywhere(what: str, yes: bool) -> bool:
         done.append("together")
         return yes
 
@@ -85,10 +84,11 @@ def test_processes_with_other_lengths_are_refused(monkeypatch: pytest.MonkeyPatc
     tables = [LengthTable.of([Lengths(n), Fault(FaultKind.RECORD, "bad")], []) for n in (3, 3, 4)]
     assert tables[0].digest == tables[1].digest != tables[2].digest
 
-    def gathered(digest: np.ndarray) -> np.ndarray:
-        return np.array([table.digest for table in tables])
+    class Three(Peers):
+        def gather(self, name: str, value: Any) -> list[Any]:
+            return [table.digest for table in tables]
 
-    monkeypatch.setattr(multihost_utils, "process_allgather", gathered)
+    monkeypatch.setattr(feed, "peers", Three)
     with pytest.raises(DataError, match="processes 0 and 2 have measured other lengths"):
         feed.check_same(tables[0])
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,10 @@ from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import GuardConfig
+from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.interrupt import standing
-from mllm_jax.train import loop, saves, start
+from mllm_jax.train import evaluate, loop, saves, start
+from mllm_jax.train.evaluate import StoppedError
 from mllm_jax.train.events import Listener, Taken
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
@@ -134,14 +136,18 @@ class Runs:
         """Train for as many steps as there are losses in all; `at` happens before steps."""
 
         def steps(
-            experiment: Experiment, state: Any, progress: Progress, tell: Listener
+            experiment: Experiment,
+            state: Any,
+            progress: Progress,
+            tell: Listener,
+            awaited: Callable[[int], bool],
         ) -> Iterator[Any]:
             for loss in losses[progress.step :]:
                 progress.step += 1
                 (at or {}).get(progress.step, lambda: None)()
                 value = jnp.int32(progress.step)
                 state = state | {"step": jax.device_put(value, state["step"].sharding)}
-                scalars = {"loss": loss, "grad_norm": 1.0, "targets": 0}
+                scalars = {"loss": loss, "grad_norm": 1.0, "targets": 0, "aux": {}}
                 yield state, Taken(progress.step, 1.0, [], scalars, 0.1)
 
         self.monkeypatch.setattr(loop, "steps", steps)
@@ -178,8 +184,11 @@ def test_states_that_diverge_do_not_replace_a_good_one(runs):
     runs([4.0, 3.9, 3.8])
     assert runs.kept == [2, 3]
     bad = [4.0, 3.9, 3.8, 3.7, 1e7, 1e8, NAN]
-    with pytest.raises(DivergedError, match=r"loss is nan at step 7.* of step 3: .*--from-step 3 "):
+    with pytest.raises(
+        DivergedError, match=r"loss is nan at step 7.* of step 3: .*--from-step 3 "
+    ) as error:
         runs(bad)
+    assert code_of(error.value) == Exit.DIVERGED
     assert runs.kept == [3, 5, 6]
     with pytest.raises(DivergedError, match="--from-step 3 "):  # neither does a restart lose it
         runs(bad)
@@ -219,6 +228,30 @@ def test_other_data_are_refused_unless_they_are_accepted(runs, small_config, cap
     runs([4.0] * 4, data__source=source)
     with pytest.raises(DataError, match="60 -> 64 samples"):
         runs([4.0] * 5)
+
+
+def test_a_checkpoint_is_evaluated_with_the_tokenizer_of_its_training(
+    runs, small_config, monkeypatch, caplog
+):
+    class Evaluated:
+        def __init__(self, experiment: Experiment) -> None:
+            pass
+
+        def __call__(self, params: Any) -> dict[str, Any]:
+            return {"heldout_loss": 1.5}
+
+    def asked(**changes: Any) -> dict[str, Any]:
+        run = {"name": "run", "directory": str(runs.folder)}
+        return evaluate.evaluate_run(small_config(run=run, **changes))
+
+    monkeypatch.setattr(evaluate, "Evaluator", Evaluated)
+    runs([4.0])
+    source = small_config().data.source.model_dump() | {"train": 60}
+    assert asked(data__source=source) == {"step": 1, "heldout_loss": 1.5}  # no matter what trained
+    with pytest.raises(DataError, match=r"data.tokenizer: other contents\n.*accept_changes=true"):
+        asked(data__tokenizer="bytes")
+    assert asked(data__tokenizer="bytes", data__accept_changes=True)["step"] == 1
+    assert "evaluating with another one: data.tokenizer: other contents" in caplog.text
 
 
 # What Orbax has begun when a write fails complains when it is collected.
@@ -285,7 +318,7 @@ def test_a_signal_in_the_last_step_leaves_the_evaluation_to_the_same_command(run
         def __init__(self, experiment: Experiment) -> None:
             pass
 
-        def __call__(self, params: Any) -> dict[str, Any]:
+        def __call__(self, params: Any, stopping: Callable[[], bool]) -> dict[str, Any]:
             return {"heldout_loss": 1.5}
 
     def stop() -> None:
@@ -306,6 +339,29 @@ def test_a_signal_in_the_last_step_leaves_the_evaluation_to_the_same_command(run
     assert runs([4.0] * 5, at={5: stop})["steps"] == 5
 
 
+def test_a_signal_ends_an_evaluation_between_steps_and_saves(runs, monkeypatch):
+    batches = []
+
+    class Evaluated:
+        def __init__(self, experiment: Experiment) -> None:
+            pass
+
+        def __call__(self, params: Any, stopping: Callable[[], bool]) -> NoReturn:
+            while not stopping():
+                batches.append(None)
+                os.kill(os.getpid(), signal.SIGTERM)
+            raise StoppedError
+
+    monkeypatch.setattr(loop, "Evaluator", Evaluated)
+    for checkpoint in ({"every": 100}, {"every": 2}):  # not saved yet, and saved
+        batches.clear()
+        with pytest.raises(KeyboardInterrupt):
+            runs([4.0] * 5, checkpoint=checkpoint, evaluated=True, evaluate__every=2)
+        assert len(batches) == 1
+    assert runs.kept == [2, 4]
+    assert standing().startswith("interrupted after step 4, which is saved in ")
+
+
 # ---- the step itself -----------------------------------------------------------------------------
 
 
@@ -318,7 +374,7 @@ def test_an_update_that_is_not_finite_changes_nothing(small_config):
     bad = jax.tree.map(np.copy, good)
     bad["encoders"]["vision"]["inputs"][:] = NAN
     before = jax.tree.map(np.array, state)
-    state, scalars = step.step(state, place([bad], step))
+    state, scalars = step.update(state, place([bad], step))
     assert not math.isfinite(float(scalars["loss"]))
     for leaf, old in zip(jax.tree.leaves(state), jax.tree.leaves(before), strict=True):
         for shard in leaf.addressable_shards:
@@ -329,7 +385,7 @@ def test_an_update_that_is_not_finite_changes_nothing(small_config):
         lambda event, *_, **__: compiled.append(event)
     )
     try:
-        state, scalars = step.step(state, place([good], step))
+        state, scalars = step.update(state, place([good], step))
     finally:
         jax.monitoring.clear_event_listeners()
     assert math.isfinite(float(scalars["loss"]))

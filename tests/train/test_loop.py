@@ -1,15 +1,19 @@
 """What the loop does besides stepping."""
 
 import logging
+import re
+from dataclasses import asdict
 
 import jax
 import numpy as np
+import pytest
 
+from data.planning.stream import LoaderState
 from mllm_jax.train import events
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.records.metrics import Sums
 from mllm_jax.train.state.changes import tell_changes
-from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
 from tests.train.runs import run
 
@@ -51,9 +55,36 @@ def test_a_resumed_run_tells_what_has_changed(caplog):
 
 def test_progress_survives_json(experiment, fresh_state):
     _, progress = fresh_state()
+    progress.step = 4
     progress.figures = Sums(steps=3, seconds=1.5, used={"tokens": 4}, capacity={"tokens": 8})
     progress.skipped.times["missing file"] = 2
     assert Progress.from_json(progress.to_json()) == progress
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        ("step", -1, "step: Input should be greater than or equal to 0"),
+        ("seconds", float("inf"), "seconds: Input should be a finite number"),
+        ("figures.seconds", float("nan"), "figures.seconds: Input should be a finite number"),
+        ("figures.flops", -1.0, "figures.flops: Input should be greater than or equal to 0"),
+        ("figures.used.tokens", 9, "figures.used.tokens 9 is more than its capacity 8"),
+        ("figures.steps", 9, "figures.steps 9 is behind step 4"),
+        ("good", 9, "good 9 is behind step 4"),
+        ("skipped.gone", -1, "skipped.gone: Input should be greater than or equal to 0"),
+    ],
+)
+def test_figures_that_no_run_has_are_refused(where, value, said):
+    progress = Progress(4, LoaderState(0, step=4)).to_json()
+    progress["figures"] = asdict(Sums(used={"tokens": 4}, capacity={"tokens": 8}))
+    assert Progress.from_json(progress).to_json() == progress
+    *parents, last = where.split(".")
+    node = progress
+    for part in parents:
+        node = node[part]
+    node[last] = value
+    with pytest.raises(ProgressError, match=re.escape(said)):
+        Progress.from_json(progress)
 
 
 def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh_state):
@@ -62,7 +93,7 @@ def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh
     batch = next(loader).batch
     loader.close()
     batch["decoder"]["loss_weight"] = np.zeros_like(batch["decoder"]["loss_weight"])
-    new, scalars = experiment.step.step(state, place([batch], experiment.step))
+    new, scalars = experiment.step.update(state, place([batch], experiment.step))
     assert float(scalars["loss"]) == 0
     assert float(scalars["grad_norm"]) == 0
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new["params"]))

@@ -1,6 +1,7 @@
 """`launch.py train` as a user runs it: in processes of its own."""
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -8,6 +9,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +50,7 @@ def launch(command: str, config: Path, *arguments: str) -> subprocess.Popen[str]
     return start("launch.py", command, "--config", str(config), *arguments)
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
+def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     """A Python program, in the project's folder."""
     return subprocess.Popen(
         [sys.executable, *arguments],
@@ -55,7 +58,27 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
+        env=os.environ | environment,
     )
+
+
+def of_open_mpi(index: int, port: int) -> dict[str, str]:
+    """What mpirun tells a process of two; of the job's number JAX makes the port."""
+    return {
+        "OMPI_MCA_orte_hnp_uri": f"{(port - 61440) * 4096}.0;tcp://127.0.0.1:1",
+        "OMPI_COMM_WORLD_SIZE": "2",
+        "OMPI_COMM_WORLD_RANK": str(index),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(index),
+    }
+
+
+def free_port(among: Sequence[int] = (0,)) -> int:
+    """One that nobody has; 0 among them stands for any."""
+    for port in among:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return int(probe.getsockname()[1])
+    raise OSError(f"no port of {among} is free")
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
@@ -134,10 +157,12 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):
 def test_two_processes_read_each_sample_once_and_give_the_losses_of_one(lengths, whole, folder):
     """No epoch ends within the run: what is read twice has been read by both."""
     name = f"two_{lengths}"
-    config, run = write_config(folder, name, data__lengths=lengths), folder / name
+    found = lengths == "cached"  # by JAX itself, as under Open MPI
+    changes = {"data__lengths": lengths, "parallel__distributed": found}
+    config, run = write_config(folder, name, **changes), folder / name
     files = [folder / f"{name}{i}.txt" for i in range(2)]
     programs = [["-m", "tests.train.reads", str(file)] for file in files]
-    two_processes(*programs, ["train", "--config", str(config)])
+    two_processes(*programs, ["train", "--config", str(config)], found=found)
     np.testing.assert_allclose(losses(run), losses(folder / "whole"), rtol=1e-6)
     summary = json.loads((run / "summary.json").read_text())
     assert summary["exact_match"] == whole["exact_match"]
@@ -172,13 +197,22 @@ def programs_kept(folder: Path) -> set[str]:
     return {path.name for path in (folder / "compiled").glob("*/jit_run-*")}
 
 
-def two_processes(first: list[str], second: list[str], arguments: list[str]) -> None:
-    """Run two programs as the two processes of one run."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
-    options = [*arguments, "--coordinator", address, "--processes", "2", "--process"]
-    both = [start(*program, *options, str(i)) for i, program in enumerate((first, second))]
+def two_processes(
+    first: list[str], second: list[str], arguments: list[str], *, found: bool
+) -> None:
+    """Run two programs as the two processes of one run; JAX may find them."""
+    if found:
+        port = free_port(range(61440, 65536))
+        both = [
+            start(*program, *arguments, **of_open_mpi(i, port))
+            for i, program in enumerate((first, second))
+        ]
+    else:
+        options = [*arguments, "--coordinator", f"127.0.0.1:{free_port()}", "--processes", "2"]
+        both = [
+            start(*program, *options, "--process", str(i))
+            for i, program in enumerate((first, second))
+        ]
     try:
         for process in both:
             finish(process)
@@ -197,10 +231,10 @@ def test_an_unwritable_run_folder_is_refused_before_training(folder):
 
 
 def test_a_full_disk_is_refused_before_training(tmp_path, monkeypatch):
-    from mllm_jax.runtime.folder import RunError, prepare_folder
+    from mllm_jax.runtime.folder import RunError, check_room
 
     usage = shutil.disk_usage(tmp_path)._replace(free=70 * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    prepare_folder(tmp_path / "run", needed_bytes=2**20)
+    check_room(tmp_path, needed_bytes=2**20)
     with pytest.raises(RunError, match=r"70 MiB are free, .* need 74 MiB"):
-        prepare_folder(tmp_path / "run", needed_bytes=10 * 2**20)
+        check_room(tmp_path, needed_bytes=10 * 2**20)

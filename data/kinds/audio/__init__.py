@@ -1,1 +1,1 @@
-"""Clips: log-mel frames of them."""
+"""Clips, and their log-mel frames."""

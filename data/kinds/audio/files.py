@@ -18,7 +18,7 @@ from data.kinds.audio.modality import Audio
 from data.kinds.blob import HEADER, STREAM, Blob
 from data.sample import MediaError
 
-#: What libsndfile and its Python half raise for files that they cannot read.
+#: Errors of libsndfile and its Python half for files that they cannot read.
 _SOUND_ERRORS = (soundfile.SoundFileError, RuntimeError, OSError, TypeError, ValueError)
 _BLOCK = 1 << 16  # samples decoded at once
 #: First bytes of WAV files, and the order of bytes in their numbers.
@@ -49,7 +49,7 @@ class _Seekable:
 class EncodedAudio(Audio):
     """A clip in a format of libsndfile; several channels are averaged into one.
 
-    `max_samples` bounds what is decoded, whatever the header claims.
+    `max_samples` bounds the decoded samples, whatever the header claims.
     """
 
     blob: Blob
@@ -64,7 +64,7 @@ class EncodedAudio(Audio):
         """Waveform [samples]."""
         with self.blob.open(STREAM) as file, self._open(file) as clip:
             try:
-                # What is not finite is refused by who takes the clip.
+                # Samples that are not finite are refused by the caller.
                 with np.errstate(all="ignore"):
                     waves = [block.mean(axis=1) for block in _blocks(clip)]
             except _SOUND_ERRORS as error:
@@ -98,7 +98,7 @@ class EncodedAudio(Audio):
             yield clip
 
     def _check_whole(self, file: BinaryIO) -> None:
-        """Refuse a WAV file that is cut off, of which libsndfile would read what there is."""
+        """Refuse a WAV file that is cut off, which libsndfile would read without an error."""
         end = file.seek(0, os.SEEK_END)
         for name, begin, size in _chunks(file):
             if name == b"data" and size < _UNKNOWN and begin + size > end:

@@ -15,7 +15,7 @@ from data.sample import Medium
 
 
 class Audio(ABC):
-    """A clip that is read late."""
+    """A clip whose samples are read only when needed."""
 
     @abstractmethod
     def info(self) -> tuple[int, int]:
@@ -32,10 +32,10 @@ class AudioModality(Modality):
 
     mels: mel bands.
     stride: frames that convolutions and stacking merge into one output.
-    pool: of them, positions behind the convolutions that are averaged, if all are there; else the
-        last output of a medium may be of fewer.
-    lookahead: frames behind a clip that convolutions read, part of its inputs.
-    longest: most frames of a clip, if there are positions for no more.
+    pool: number of positions after the convolutions that an output averages; a last group that is
+        not complete has no output. With 1 the last output of a medium may cover fewer frames.
+    lookahead: frames after a clip that convolutions read, part of its inputs.
+    longest: most frames of a clip, limited by the encoder's positions.
 
     Raises:
         ValueError: a size below 1.

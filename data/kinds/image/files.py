@@ -61,7 +61,7 @@ def _is_turned(image: PIL.Image.Image, name: str) -> bool:
 class EncodedImage(Image):
     """An image in one of the common formats, upright as its EXIF orientation says.
 
-    `max_pixels` bounds what is decoded.
+    `max_pixels` bounds the decoded pixels.
     """
 
     blob: Blob

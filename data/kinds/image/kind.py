@@ -48,8 +48,8 @@ class ImageKind(MediumKind):
         return EncodedImage(blob, config.image.max_pixels)
 
     def reader(self, config: DataConfig, modality: ImageModality) -> ConfiguredImages:
-        """As `data.image` says."""
-        return ConfiguredImages(config.image, modality)
+        """As `data.image` says, and what it says of the encoder."""
+        return ConfiguredImages(config.image.of(modality.encoder), modality)
 
     def measure(self, reader: Any, medium: Image, alone: bool) -> Measured:
         """Patches, and the grid of a tiled image."""

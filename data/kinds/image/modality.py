@@ -20,7 +20,7 @@ ClassToken = Literal["none", "dropped", "kept"]
 
 
 class Image(ABC):
-    """A picture that is read late."""
+    """A picture whose pixels are read only when needed."""
 
     @abstractmethod
     def size(self) -> Size:

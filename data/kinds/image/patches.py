@@ -110,7 +110,7 @@ def patches_of(pixels: NDArray[np.uint8], modality: ImageModality, config: Image
 def cut_patches(pixels: NDArray[np.float32], modality: ImageModality) -> Medium:
     """Normalised pixels [height, width, channels] as patches, each (row, column, channel).
 
-    What is left over on the right and below is cut off.
+    Remaining pixels on the right and below are cut off.
     """
     (ph, pw), channels = modality.patch, pixels.shape[2]
     grid = pixels.shape[0] // ph, pixels.shape[1] // pw
@@ -124,7 +124,7 @@ def cut_patches(pixels: NDArray[np.float32], modality: ImageModality) -> Medium:
 def with_class_token(medium: Medium, modality: ImageModality) -> Medium:
     """The image with its class token, if it has one: a position of zeros, in row and column -1.
 
-    One that is kept comes first, as its output lands first. One that is dropped comes last: so the
+    A kept class token comes first, as its output lands first. A dropped one comes last, so that the
     outputs that land are the first ones, and blocks of patches stay whole.
     """
     if modality.class_token == "none":

@@ -16,7 +16,7 @@ from data.sample import DataError, Medium, Size
 
 @dataclass(frozen=True)
 class ConfiguredImages:
-    """Images by `data.image`.
+    """Images by `data.image`, as it is for one encoder.
 
     Raises:
         DataError: normalisation constants that fit neither one nor all channels, or an encoder of

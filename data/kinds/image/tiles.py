@@ -1,4 +1,4 @@
-"""Any-resolution images: into which tiles one is cut, and which of their outputs it keeps.
+"""Any-resolution images: the tiles of an image, and the outputs that it keeps.
 
 An image is seen whole, squeezed into one tile, and once more at the best of several resolutions,
 cut into tiles. The outputs of the tiles are put together as one grid, from which the image's black
@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from data.faults import FaultKind
 from data.sample import WHOLE, MediaError, Size
 
-#: Outputs that one of a shrunk grid is made of.
+#: Number of outputs that are summed to one output of a shrunk grid.
 TAPS = 4
-#: Grids are shrunk if their side is longer by more than this than that of `most` tiles.
+#: Grids are shrunk if their side exceeds that of `most` tiles by more than this factor.
 _TOLERANCE = 1.1
 
 
@@ -38,8 +38,8 @@ class Tiling:
     Attributes:
         pinpoints: resolutions in pixels, (height, width), whole multiples of the tile's.
         tile: pixels of a tile, (height, width).
-        outputs: of the encoder and its connector for one tile, (rows, columns).
-        most: tiles whose outputs are as many as an image's may be, that of the whole apart.
+        outputs: (rows, columns) of outputs of encoder and connector for one tile.
+        most: number of tiles whose outputs bound those of an image, its whole view not counted.
 
     Raises:
         ValueError: no pinpoint, one that is no whole number of tiles, or a size below 1.
@@ -73,22 +73,22 @@ class Tiling:
 
     @property
     def stretch(self) -> float:
-        """Width of what an output sees, over its height."""
+        """Ratio of width to height of the pixels that an output covers."""
         (height, width), (rows, columns) = self.tile, self.outputs
         return (width * rows) / (height * columns)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What becomes of an image of one size, all sizes as (rows, columns) or (height, width).
+    """The tiles and outputs of an image of one size; sizes are (rows, columns), (height, width).
 
     Attributes:
         resolution: pixels of all tiles together.
         inner: pixels of the resized image among them.
-        tiles: beside that of the whole image.
-        corner: rows of outputs that fall away above, and columns on the left.
-        unpadded: rows and columns of outputs that are left.
-        grid: the same, shrunk.
+        tiles: rows and columns of tiles, without the tile of the whole image.
+        corner: rows of outputs removed above, and columns removed on the left.
+        unpadded: rows and columns of the remaining outputs.
+        grid: rows and columns after shrinking.
     """
 
     resolution: Size
@@ -109,7 +109,7 @@ class Layout:
 
 
 def layout_of(size: Size, tiling: Tiling) -> Layout:
-    """What becomes of an image of `size` pixels.
+    """The layout of an image of `size` pixels.
 
     Raises:
         MediaError: the image is empty, or so long and thin that nothing is left of outputs that
@@ -180,15 +180,15 @@ def _shrunk(size: Size, grid: Size, tiling: Tiling) -> Size:
 
 
 def taps_of(layout: Layout | None, tiling: Tiling) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """How an image's outputs come from those of its tiles, which lie one after the other.
+    """How an image's outputs are made of those of its tiles, which lie one after the other.
 
     Args:
         layout: None for an image that is only seen whole.
-        tiling: of the encoder.
+        tiling: tiling of the encoder.
 
     Returns:
         taps: `[outputs, TAPS]` places among the tiles' outputs, the whole image's first.
-        shares: `[outputs, TAPS]`, what each of them counts; they sum to 1.
+        shares: `[outputs, TAPS]`: weights of the taps; those of an output sum to 1.
     """
     places, parts = no_taps(tiling.whole)
     places[:, 0], parts[:, 0] = np.arange(tiling.whole), 1

@@ -33,11 +33,11 @@ from data.sources.formats.storage import File, find_files
 logger = logging.getLogger(__name__)
 
 _SUFFIXES = (".array_record", ".arrayrecord")
-#: Nothing is read ahead, as the next record to be read is elsewhere.
+#: The library reads nothing ahead, as the next requested record is elsewhere.
 _OPTIONS = "readahead_buffer_size:0,max_parallelism:0"
 _BUFFER = 1 << 15  # bytes
 _KEPT = 32  # files that are open
-#: What the library raises for damaged files (its C++ half, any of the standard exceptions).
+#: Errors of the library for damaged files (its C++ half raises any standard exception).
 _ERRORS = (RuntimeError, ValueError, IndexError, MemoryError, OSError)
 
 

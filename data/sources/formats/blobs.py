@@ -1,4 +1,4 @@
-"""Where the bytes of an image or clip are, with the checks that untrusted names need."""
+"""Places of the bytes of images and clips, with the checks that untrusted names need."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Part(Blob):
 
 
 def data_uri(text: str) -> Bytes | None:
-    """The contents of `data:image/png;base64,...`; None for what is no such URI.
+    """The contents of `data:image/png;base64,...`; None for another text.
 
     Raises:
-        MediaError: it is none that can be read.
+        MediaError: the URI cannot be read.
     """
     if not text.startswith(_DATA_URI):
         return None
@@ -88,7 +88,7 @@ def media_folder(place: str) -> MediaFolder:
     """The folder at a path or URL.
 
     Raises:
-        DataError: it is not a folder, or its file system is not to be had.
+        DataError: the place is no folder, or its file system is not available.
     """
     path = local_path(place)
     if path is None:

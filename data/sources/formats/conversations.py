@@ -31,7 +31,7 @@ class Records(ABC):
 
     Args:
         files: in order.
-        ends: of every file, the records in it and in all before it, `[files]`.
+        ends: `[files]`: number of records in each file and all before it.
         media: folder that paths in records are relative to; None for that of the record's file.
     """
 

@@ -42,7 +42,7 @@ def open_index(cache: Path, what: str, names: Sequence[str], build: Callable[[],
     Args:
         cache: folder that indexes are kept in.
         what: fingerprint of the files and of the way they are indexed.
-        names: of the arrays.
+        names: names of the arrays.
         build: makes the arrays.
 
     Raises:

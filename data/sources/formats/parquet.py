@@ -28,7 +28,7 @@ from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Bytes, MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import Media, RecordForm, encoder_fields
+from data.sources.formats.record import Media, RecordForm
 from data.sources.formats.storage import File, Ranges, find_files
 
 logger = logging.getLogger(__name__)
@@ -275,7 +275,7 @@ def _columns(file: File, schema: pa.Schema, form: RecordForm) -> _Columns:
     media = [n for kind in KINDS for n in form.media_fields(kind) if n in schema.names]
     for name in texts:
         _check_text(file, name, schema.field(name).type, form)
-    texts += [n for kind in KINDS for n in encoder_fields(kind) if n in schema.names]
+    texts += [n for kind in KINDS for n in form.encoder_fields(kind) if n in schema.names]
     late = [name for name in media if _is_late(file, name, schema.field(name).type)]
     return _Columns((*texts, *media), tuple(late))
 

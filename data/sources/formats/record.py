@@ -1,4 +1,4 @@
-"""What a record of any format is: a conversation and its media.
+"""Records of any format: a conversation and its media.
 
     {"conversations": [{"from": "human", "value": "<image>\\nWhat is this?"},
                        {"from": "gpt", "value": "A cat."}],
@@ -15,7 +15,7 @@ the placeholders in order, or to the parts of messages by their `index`; or they
 of a message. Each is a path, a data URI, bytes,
 or `{"bytes", "path"}` as hubs have it. Where a kind has several encoders, the field `image_encoder`
 or `image_encoders` may name that of all images, or a list that of each, null for those of
-`data.routes`. Other fields are ignored.
+`data.routes`. `data.source.fields` gives all of these other names. Other fields are ignored.
 """
 
 from __future__ import annotations
@@ -131,8 +131,10 @@ _MESSAGES: TypeAdapter[list[_Message]] = TypeAdapter(
 _REFERENCES: TypeAdapter[list[Reference]] = TypeAdapter(list[Reference], config=_STRICT)
 
 Media = Mapping[Kind, Sequence[Reference]]
-#: By kind, the encoder that each medium is for, None for that of `data.routes`.
-Encoders = Mapping[Kind, tuple[str | None, ...]]
+#: Encoders of media, None for that of `data.routes`.
+Names = tuple[str | None, ...]
+#: By kind, the encoder that each medium is for.
+Encoders = Mapping[Kind, Names]
 #: What parts of messages say of the places of media beside these.
 Places = Mapping[Kind, list[int | None]]
 
@@ -179,6 +181,11 @@ class RecordForm:
         given = getattr(self.fields, kind, None)
         return KINDS[kind].fields if given is None else (given,)
 
+    def encoder_fields(self, kind: Kind) -> tuple[str, ...]:
+        """Fields of which one may name the encoders of media."""
+        given = getattr(self.fields, f"{kind}_encoder", None)
+        return (f"{kind}_encoder", f"{kind}_encoders") if given is None else (given,)
+
     def is_told(self, record: object) -> bool:
         """Whether a record has a conversation or an answer."""
         fields = self.text_fields
@@ -211,7 +218,7 @@ class RecordForm:
         if self.fields.answer is not None:
             media = {kind: listed[kind] or beside.get(kind, ()) for kind in KINDS}
             turns = self._asked(record, self.fields.answer, media)
-            return Conversation(turns, media, _encoders(record, media))
+            return Conversation(turns, media, self._encoders(record, media))
         turns, inner, places = self._told(record)
         for kind in KINDS:
             if inner[kind] and listed[kind]:
@@ -220,7 +227,7 @@ class RecordForm:
             kind: inner[kind] or _picked(kind, listed[kind] or beside.get(kind, ()), places[kind])
             for kind in KINDS
         }
-        encoders = _encoders(record, media)
+        encoders = self._encoders(record, media)
         return Conversation(
             turns, media, {k: tuple(_picked(k, own, places[k])) for k, own in encoders.items()}
         )
@@ -288,27 +295,24 @@ class RecordForm:
                 media[kind].append(medium)
         return "".join(pieces)
 
+    def _encoders(self, record: Mapping[str, Any], media: Media) -> dict[Kind, Names]:
+        """Encoders that a record names for its media, in the order in which it lists these."""
+        found = {}
+        for kind in KINDS:
+            field, value = _chosen(record, self.encoder_fields(kind))
+            if value is not None and media[kind]:
+                found[kind] = _names(field, value, len(media[kind]), kind)
+        return found
 
-def encoder_fields(kind: Kind) -> tuple[str, str]:
-    """Fields that may name the encoders of media."""
-    return (f"{kind}_encoder", f"{kind}_encoders")
 
-
-def _encoders(record: Mapping[str, Any], media: Media) -> dict[Kind, tuple[str | None, ...]]:
-    """Encoders that a record names for its media, in the order in which it lists these."""
-    found = {}
-    for kind in KINDS:
-        field, value = _chosen(record, encoder_fields(kind))
-        count = len(media[kind])
-        if value is None or not count:
-            continue
-        names = [value] * count if isinstance(value, str) else value
-        if not isinstance(names, list) or not all(n is None or isinstance(n, str) for n in names):
-            raise _ShapeError(f"{field}: {value!r:.80} is no name, nor a list of names and nulls")
-        if len(names) != count:
-            raise _ShapeError(f"{field}: {len(names)} names of {count} {kind} media")
-        found[kind] = tuple(names)
-    return found
+def _names(field: str, value: object, count: int, kind: Kind) -> Names:
+    """The encoder of each of so many media."""
+    names = [value] * count if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(n is None or isinstance(n, str) for n in names):
+        raise _ShapeError(f"{field}: {value!r:.80} is no name, nor a list of names and nulls")
+    if len(names) != count:
+        raise _ShapeError(f"{field}: {len(names)} names of {count} {kind} media")
+    return tuple(names)
 
 
 def _picked(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Sequence[S]:

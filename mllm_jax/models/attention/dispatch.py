@@ -10,18 +10,25 @@ pallas_gpu  gpu       16-bit floats; tokens a multiple of 128; head_dim 16 to 12
 splash      tpu       tokens a multiple of 128
 ==========  ========  ======================================================================
 
-Every backend gets the segment ids. What a backend cannot do is refused, never approximated.
+Every backend gets the segment ids, and all but pallas_gpu can restrict a causal row to a window.
+What a backend cannot do is refused, never approximated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 
 from mllm_jax.models.attention import kernels
 from mllm_jax.models.attention.flash import flash
-from mllm_jax.models.attention.limits import PREFERRED, able_backends, check_backend
+from mllm_jax.models.attention.limits import (
+    PREFERRED,
+    AttentionError,
+    able_backends,
+    check_backend,
+)
 from mllm_jax.models.attention.reference import reference
 from mllm_jax.models.attention.windowed import windowed
 from mllm_jax.models.platform import traced_platform
@@ -41,6 +48,7 @@ def attention(
     segment_ids: jax.Array,
     *,
     causal: bool,
+    window: int | None = None,
     backend: str = "auto",
 ) -> jax.Array:
     """Softmax attention of every token to the tokens of its own segment.
@@ -50,6 +58,8 @@ def attention(
         k, v: `[rows, tokens, kv_heads, head_dim]`; `heads` is a multiple of `kv_heads`.
         segment_ids: `[rows, tokens]` int32; padding (0) attends to padding and stays finite.
         causal: whether a token sees only itself and earlier tokens.
+        window: tokens that a token sees of a causal row, itself and those before it; None = all of
+            its segment.
         backend: see the module; `auto` takes the first of `PREFERRED` that can on the platform
             that is traced for.
 
@@ -57,16 +67,21 @@ def attention(
         `[rows, tokens, heads, head_dim]` in the type of `q`.
 
     Raises:
-        AttentionError: the backend cannot run these shapes or types.
+        AttentionError: the backend cannot run these shapes or types, or has no windows; or there is
+            a window and the row is not causal.
     """
-    tokens, head_dim, dtype = q.shape[1], q.shape[3], q.dtype.name
+    if window is not None and not causal:
+        raise AttentionError(f"window {window} of a row that is not causal; valid: None")
+    asked: dict[str, Any] = {"tokens": q.shape[1], "head_dim": q.shape[3], "dtype": q.dtype.name}
+    asked["window"] = window is not None
     if backend == "auto":
         platform = traced_platform()
-        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        able = able_backends(platform, **asked)
         backend = next(name for name in PREFERRED[platform] if name in able)
     if backend != STAND_IN:
-        check_backend(backend, None, tokens=tokens, head_dim=head_dim, dtype=dtype)
-    return BACKENDS[backend](*vary_like((q, k, v), (q, k, v, segment_ids)), segment_ids, causal)
+        check_backend(backend, None, **asked)
+    inputs = vary_like((q, k, v), (q, k, v, segment_ids))
+    return BACKENDS[backend](*inputs, segment_ids, causal, window)
 
 
 BACKENDS: dict[str, Kernel] = {
@@ -80,5 +95,5 @@ BACKENDS: dict[str, Kernel] = {
 
 
 def traceable(backend: str) -> str:
-    """A backend that keeps of its forward what `backend` keeps, and is traced on any machine."""
+    """A backend that keeps the same tensors as `backend` and can be traced on any machine."""
     return STAND_IN if backend == "cudnn" else backend

@@ -1,4 +1,4 @@
-"""Attention that keeps what cuDNN's flash attention keeps, for tracing where the library is not.
+"""Attention that keeps the tensors of cuDNN's flash attention, for tracing without the library.
 
 Of a forward it keeps q, k, v, the mask as a bias, the output and the logarithm of the softmax's
 sum, one float32 for each query and head. `flash` does the same with plain products, on any platform
@@ -13,17 +13,18 @@ import jax
 import jax.numpy as jnp
 
 from mllm_jax.models.attention.kernels import untyped
+from mllm_jax.models.attention.reference import visible
 
 #: Finite, as in the reference.
 _MASKED = -1e30
 
 
 class Kept(NamedTuple):
-    """What the backward reads, `[rows, tokens, heads, head_dim]`.
+    """Tensors that the backward reads, `[rows, tokens, heads, head_dim]`.
 
     Attributes:
-        bias: what is added to the scores, `[rows, 1, tokens, tokens]`.
-        log_sums: of the exponentials of a query's scores, `[rows, heads, tokens]` float32.
+        bias: addend of the scores, `[rows, 1, tokens, tokens]`.
+        log_sums: logs of the summed exponentials of a query's scores, `[rows, heads, tokens]`.
     """
 
     q: jax.Array
@@ -35,7 +36,12 @@ class Kept(NamedTuple):
 
 
 def flash(
-    q: jax.Array, k: jax.Array, v: jax.Array, segment_ids: jax.Array, causal: bool
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    causal: bool,
+    window: int | None = None,
 ) -> jax.Array:
     """Attention that keeps grouped keys and values as they are, as cuDNN does."""
 
@@ -44,7 +50,8 @@ def flash(
         return forward(q, k, v, ids)[0]
 
     def forward(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> tuple[jax.Array, Kept]:
-        bias = jnp.where(ids[:, None, :, None] == ids[:, None, None, :], 0, _MASKED).astype(q.dtype)
+        seen = visible(ids, ids, None if window is None else 0, window)[:, None]
+        bias = jnp.where(seen, 0, _MASKED).astype(q.dtype)
         scores = _scores(q, k, bias, causal)
         log_sums = jax.nn.logsumexp(scores, axis=-1)
         out = _mix(jnp.exp(scores - log_sums[..., None]), v).astype(q.dtype)
@@ -81,7 +88,7 @@ def _mix(weights: jax.Array, values: jax.Array) -> jax.Array:
 
 
 def _gradients(kept: Kept, gradient: jax.Array, causal: bool) -> tuple[jax.Array, ...]:
-    """Of q, k and v, with the weights computed again from the kept logarithms."""
+    """Gradients of q, k and v, with the weights computed again from the kept logarithms."""
     q, k, v, bias, out, log_sums = kept
     weights = jnp.exp(_scores(q, k, bias, causal) - log_sums[..., None])
     gradient = gradient.astype(jnp.float32)

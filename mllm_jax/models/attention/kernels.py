@@ -18,21 +18,28 @@ from jax.experimental.pallas.ops.tpu.splash_attention import (
 )
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as splash_mask
 
+from mllm_jax.models.attention.reference import visible
 from mllm_jax.models.varying import vary_like, without_types
 
 Attend = Callable[..., jax.Array]
 
 
 def cudnn(
-    q: jax.Array, k: jax.Array, v: jax.Array, segment_ids: jax.Array, causal: bool
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    causal: bool,
+    window: int | None = None,
 ) -> jax.Array:
     """cuDNN's flash attention with an explicit mask `[rows, 1, tokens, tokens]`.
 
-    The mask is kept in memory: for long rows prefer `pallas_gpu`.
+    The mask is kept in memory, and all pairs of a row are computed, whatever it or a window hides:
+    for long rows without a window prefer `pallas_gpu`.
     """
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
-        mask = (ids[:, :, None] == ids[:, None, :])[:, None]
+        mask = visible(ids, ids, None if window is None else 0, window)[:, None]
         return jax.nn.dot_product_attention(
             q, k, v, mask=mask, is_causal=causal, implementation="cudnn"
         )
@@ -46,9 +53,14 @@ def pallas_gpu(
     v: jax.Array,
     segment_ids: jax.Array,
     causal: bool,
+    window: None = None,
     interpret: bool = False,
 ) -> jax.Array:
-    """Pallas' flash attention for GPUs (Triton); grouped keys and values are repeated."""
+    """Pallas' flash attention for GPUs (Triton); grouped keys and values are repeated.
+
+    It has no windows.
+    """
+    del window
     triton = _triton()
     repeats = q.shape[2] // k.shape[2]
     k, v = (jnp.repeat(x, repeats, axis=2) for x in (k, v))
@@ -77,12 +89,13 @@ def splash(
     v: jax.Array,
     segment_ids: jax.Array,
     causal: bool,
+    window: int | None = None,
     interpret: bool = False,
 ) -> jax.Array:
-    """Splash attention for TPUs: blocks that the causal mask hides are skipped."""
+    """Splash attention for TPUs: blocks that the causal mask or a window hides are skipped."""
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
-        attend = _splash_kernel(q.shape[1], q.shape[2], causal, interpret)
+        attend = _splash_kernel(q.shape[1], q.shape[2], causal, window, interpret)
         heads_first = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
         out = jax.vmap(attend)(*heads_first, splash_kernel.SegmentIds(ids, ids))
         return out.swapaxes(1, 2)
@@ -90,9 +103,13 @@ def splash(
     return untyped(kernel)(q, k, v, segment_ids)
 
 
-def _splash_kernel(tokens: int, heads: int, causal: bool, interpret: bool) -> Callable[..., Any]:
+def _splash_kernel(
+    tokens: int, heads: int, causal: bool, window: int | None, interpret: bool
+) -> Callable[..., Any]:
     shape = (tokens, tokens)
-    mask = splash_mask.CausalMask(shape) if causal else splash_mask.FullMask(shape)
+    mask: Any = splash_mask.CausalMask(shape) if causal else splash_mask.FullMask(shape)
+    if window is not None:
+        mask = splash_mask.LocalMask(shape, window_size=(window - 1, 0), offset=0)
     block = next(size for size in (512, 256, 128) if tokens % size == 0)
     return splash_kernel.make_splash_mha(
         splash_mask.MultiHeadMask([mask] * heads),

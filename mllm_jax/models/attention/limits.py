@@ -1,4 +1,4 @@
-"""What every implementation of attention can run, and what share of the pairs it computes.
+"""Limits of every implementation of attention, and the share of pairs that it computes.
 
 Known without loading any of them: configurations are checked by it.
 """
@@ -10,31 +10,32 @@ from dataclasses import dataclass
 
 from mllm_jax.models.config.model import Backend
 
-#: What `auto` tries in turn, by platform.
+#: Backends that `auto` tries in turn, by platform.
 PREFERRED: Mapping[str, tuple[Backend, ...]] = {
     "cpu": ("reference",),
     "gpu": ("pallas_gpu", "cudnn", "reference"),
     "tpu": ("splash", "reference"),
 }
 
-#: Queries, and keys, of a block of the flash attention kernels.
+#: Number of queries, and of keys, of a block of the flash attention kernels.
 FLASH_BLOCK = 128
 
 
 class AttentionError(ValueError):
-    """A backend that cannot run what was asked, with the backends that can."""
+    """A backend cannot run the requested attention; the message names the backends that can."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a backend can run.
+    """Limits of a backend.
 
     Attributes:
-        platforms: where it exists.
+        platforms: platforms on which it exists.
         tokens: rows must be a multiple of this.
         width: head_dim must be a multiple of this ...
         narrowest, widest: ... and within these bounds.
         half_only: whether it takes 16-bit floats only.
+        windows: whether it can restrict what a token sees to a window.
     """
 
     platforms: tuple[str, ...]
@@ -43,9 +44,14 @@ class Limits:
     narrowest: int = 1
     widest: int = 1 << 30
     half_only: bool = False
+    windows: bool = True
 
-    def refusal(self, platform: str | None, tokens: int, head_dim: int, dtype: str) -> str | None:
+    def refusal(
+        self, platform: str | None, tokens: int, head_dim: int, dtype: str, window: bool = False
+    ) -> str | None:
         """Why it cannot run this; None if it can. Without a platform that is not looked at."""
+        if window and not self.windows:
+            return "it has no windows"
         if platform is not None and platform not in self.platforms:
             return f"it runs on {' and '.join(self.platforms)}, not on {platform}"
         if tokens % self.tokens:
@@ -64,37 +70,48 @@ LIMITS = {
     "reference": Limits(("cpu", "gpu", "tpu")),
     "windowed": Limits(("cpu", "gpu", "tpu")),
     "cudnn": Limits(("gpu",), width=8, narrowest=8, widest=128, half_only=True),
-    "pallas_gpu": Limits(("gpu",), tokens=128, narrowest=16, widest=128, half_only=True),
+    "pallas_gpu": Limits(
+        ("gpu",), tokens=128, narrowest=16, widest=128, half_only=True, windows=False
+    ),
     "splash": Limits(("tpu",), tokens=128),
 }
 
 
 def check_backend(
-    backend: str, platform: str | None, *, tokens: int, head_dim: int, dtype: str
+    backend: str,
+    platform: str | None,
+    *,
+    tokens: int,
+    head_dim: int,
+    dtype: str,
+    window: bool = False,
 ) -> None:
     """Refuse a backend that cannot run rows of `tokens` with heads of `head_dim`.
 
     Args:
         platform: `cpu`, `gpu` or `tpu`; None = do not look at it (compiling ahead of time for a
             machine that is not here).
+        window: whether tokens see a window, and not all of their segment.
 
     Raises:
         AttentionError: names the reason and the backends that can.
     """
     if backend not in LIMITS:
         raise AttentionError(f"attention {backend!r} is not one of {', '.join(LIMITS)}")
-    reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)
+    reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype, window)
     if reason is not None:
-        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype, window=window)
         raise AttentionError(f"attention {backend!r}: {reason}; valid here: {', '.join(able)}")
 
 
-def able_backends(platform: str | None, *, tokens: int, head_dim: int, dtype: str) -> list[str]:
+def able_backends(
+    platform: str | None, *, tokens: int, head_dim: int, dtype: str, window: bool = False
+) -> list[str]:
     """Backends that can run such rows, see `check_backend`."""
     return [
         name
         for name, limits in LIMITS.items()
-        if limits.refusal(platform, tokens, head_dim, dtype) is None
+        if limits.refusal(platform, tokens, head_dim, dtype, window) is None
     ]
 
 
@@ -103,16 +120,23 @@ def reference_block(tokens: int) -> int:
     return max(64, tokens // 8)
 
 
-def causal_share(backend: str, tokens: int) -> float:
+def causal_share(backend: str, tokens: int, window: int | None = None) -> float:
     """Share of all pairs of a causal row that `backend` computes.
 
     Blocks of keys behind the end of a block of queries are left out, by flash attention in blocks
-    of `FLASH_BLOCK`: of n blocks (n + 1) / 2n is computed.
+    of `FLASH_BLOCK`: of n blocks (n + 1) / 2n is computed. So are those before the window of its
+    first query, but for cudnn, to which a window is a mask.
 
     Args:
-        tokens: of the row.
+        tokens: number of tokens of the row.
+        window: tokens that a token sees; None = all before it.
     """
     step = min(tokens, reference_block(tokens) if backend == "reference" else FLASH_BLOCK)
-    ends = [min(start + step, tokens) for start in range(0, tokens, step)]
-    begins = [0, *ends[:-1]]
-    return sum((end - begin) * end for begin, end in zip(begins, ends, strict=True)) / tokens**2
+    near = tokens if window is None or backend == "cudnn" else window
+    # The reference cuts keys where the window begins, others at a block.
+    unit = 1 if backend == "reference" else step
+    pairs = 0
+    for begin in range(0, tokens, step):
+        end = min(begin + step, tokens)
+        pairs += (end - begin) * (end - max(0, begin - near + 1) // unit * unit)
+    return pairs / tokens**2

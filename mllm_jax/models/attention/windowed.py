@@ -25,13 +25,25 @@ Arrays = tuple[jax.Array, jax.Array, jax.Array]
 BLOCK = 128
 
 
-class Window(NamedTuple):
-    """What a block of queries looks at; or of every block, in arrays.
+class Kind(NamedTuple):
+    """Which tokens of its segment a token sees.
 
     Attributes:
-        row: of the block.
+        causal: only itself and those before it.
+        window: how many of these; None = all.
+    """
+
+    causal: bool
+    window: int | None = None
+
+
+class Window(NamedTuple):
+    """The window of keys of a block of queries; or of every block, in arrays.
+
+    Attributes:
+        row: row of the block.
         query, key: positions of its first query, and of the first key of its window.
-        width: of its window, as an index into `widths`.
+        width: width of its window, as an index into `widths`.
     """
 
     row: jax.Array
@@ -46,19 +58,25 @@ def windowed(
     v: jax.Array,
     segment_ids: jax.Array,
     causal: bool,
+    window: int | None = None,
     block: int = BLOCK,
 ) -> jax.Array:
-    """Attention within segments, in windows as wide as these need."""
+    """Attention within segments, in windows as wide as these need.
+
+    Args:
+        window: tokens that a token of a causal row sees, which makes windows of keys narrower.
+    """
+    kind = Kind(causal, window)
     tokens = q.shape[1]
     block = min(block, tokens)
-    # What fills a row up to whole blocks is a segment of its own.
+    # Positions that fill a row up to whole blocks are a segment of their own.
     fill = (0, -tokens % block)
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
         q = q * q.shape[-1] ** -0.5
         q, k, v = (jnp.pad(x, ((0, 0), fill, (0, 0), (0, 0))).swapaxes(1, 2) for x in (q, k, v))
         ids = jnp.pad(ids, ((0, 0), fill), constant_values=-1)
-        return _attention(q, k, v, ids, causal, block).swapaxes(1, 2)[:, :tokens]
+        return _attention(q, k, v, ids, kind, block).swapaxes(1, 2)[:, :tokens]
 
     return untyped(kernel)(q, k, v, segment_ids)
 
@@ -71,8 +89,8 @@ def widths(tokens: int, block: int) -> list[int]:
     return found
 
 
-def windows(segment_ids: jax.Array, causal: bool, block: int) -> Window:
-    """For every block the narrowest window that has all keys which its queries see.
+def windows(segment_ids: jax.Array, kind: Kind, block: int) -> Window:
+    """For every block the narrowest window that contains all keys which its queries see.
 
     Args:
         segment_ids: `[rows, tokens]`, tokens a multiple of `block`.
@@ -87,7 +105,9 @@ def windows(segment_ids: jax.Array, causal: bool, block: int) -> Window:
     same = same.reshape(rows, blocks, -1, tokens)
     query = jnp.broadcast_to(position[::block], (rows, blocks))
     first = jnp.where(same, position, tokens).min((2, 3))
-    last = query + block - 1 if causal else jnp.where(same, position, 0).max((2, 3))
+    if kind.window is not None:
+        first = jnp.maximum(first, query - kind.window + 1)
+    last = query + block - 1 if kind.causal else jnp.where(same, position, 0).max((2, 3))
     sizes = jnp.asarray(widths(tokens, block))
     width = jnp.searchsorted(sizes, last + 1 - first)
     row = jnp.broadcast_to(jnp.arange(rows)[:, None], (rows, blocks))
@@ -97,7 +117,7 @@ def windows(segment_ids: jax.Array, causal: bool, block: int) -> Window:
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def _attention(
-    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, causal: bool, block: int
+    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, kind: Kind, block: int
 ) -> jax.Array:
     """`[rows, heads, tokens, head_dim]` from q (scaled), k and v in the same order."""
 
@@ -105,20 +125,20 @@ def _attention(
         return _at_its_width(own, ids, block, at)
 
     def at(own: Window, width: int) -> jax.Array:
-        mask = _mask(own, ids, causal, block, width)
+        mask = _mask(own, ids, kind, block, width)
         return attend(*_inputs(own, (q, k, v), block, width), mask)
 
-    return _joined(lax.map(one, windows(ids, causal, block)), q)
+    return _joined(lax.map(one, windows(ids, kind, block)), q)
 
 
 def _forward(
-    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, causal: bool, block: int
+    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, kind: Kind, block: int
 ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    return _attention(q, k, v, ids, causal, block), (q, k, v, ids)
+    return _attention(q, k, v, ids, kind, block), (q, k, v, ids)
 
 
 def _backward(
-    causal: bool, block: int, kept: tuple[jax.Array, ...], gradient: jax.Array
+    kind: Kind, block: int, kept: tuple[jax.Array, ...], gradient: jax.Array
 ) -> tuple[jax.Array | None, ...]:
     *arrays, ids = kept
 
@@ -126,14 +146,14 @@ def _backward(
         return _at_its_width(own, ids, block, partial(at, sums))
 
     def at(sums: list[jax.Array], own: Window, width: int) -> tuple[list[jax.Array], jax.Array]:
-        mask = _mask(own, ids, causal, block, width)
+        mask = _mask(own, ids, kind, block, width)
         inputs = _inputs(own, arrays, block, width)
         _, pullback = jax.vjp(lambda q, k, v: attend(q, k, v, mask), *inputs)
         of_queries, *of_keys = pullback(_cut(gradient, own.row, own.query, block))
         return [_added(*pair, own) for pair in zip(sums, of_keys, strict=True)], of_queries
 
     zeros = [jnp.zeros_like(x) for x in arrays[1:]]
-    sums, of_queries = lax.scan(one, zeros, windows(ids, causal, block))
+    sums, of_queries = lax.scan(one, zeros, windows(ids, kind, block))
     return (_joined(of_queries, arrays[0]), *sums, None)
 
 
@@ -152,15 +172,18 @@ def _inputs(own: Window, arrays: Any, block: int, width: int) -> Arrays:
     return queries, _cut(k, own.row, own.key, width), _cut(v, own.row, own.key, width)
 
 
-def _mask(own: Window, ids: jax.Array, causal: bool, block: int, width: int) -> jax.Array:
+def _mask(own: Window, ids: jax.Array, kind: Kind, block: int, width: int) -> jax.Array:
     """Which keys of its window a query sees, `[1, block, width]` bool."""
     queries = lax.dynamic_slice(ids, (own.row, own.query), (1, block))
     keys = lax.dynamic_slice(ids, (own.row, own.key), (1, width))
     seen = queries[:, :, None] == keys[:, None, :]
-    if not causal:
+    if not kind.causal:
         return seen
-    below = jnp.arange(width)[None, :] - jnp.arange(block)[:, None] <= own.query - own.key
-    return seen & below[None]
+    ahead = jnp.arange(width)[None, :] - jnp.arange(block)[:, None] - (own.query - own.key)
+    near = ahead <= 0
+    if kind.window is not None:
+        near &= ahead > -kind.window
+    return seen & near[None]
 
 
 def _cut(x: jax.Array, row: jax.Array, start: jax.Array, count: int) -> jax.Array:
@@ -169,7 +192,7 @@ def _cut(x: jax.Array, row: jax.Array, start: jax.Array, count: int) -> jax.Arra
 
 
 def _added(x: jax.Array, part: jax.Array, own: Window) -> jax.Array:
-    """`x` plus what its window has got."""
+    """`x` plus `part` in the window of `own`."""
     whole = _cut(x, own.row, own.key, part.shape[2]) + part
     return lax.dynamic_update_slice(x, whole, (own.row, 0, own.key, 0))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from mllm_jax.models.config import decoder_families, elements
-from mllm_jax.models.config.parts import Requirement, RopeScaling, Section, default_head_dim
-from sharding.plan import divisors
+from mllm_jax.models.config.parts import RopeScaling, Section, default_head_dim
+from sharding.plan import Requirement, divisors
 
 
 class DecoderConfig(Section):
@@ -31,6 +32,12 @@ class DecoderConfig(Section):
         max_positions: longest segment; learned positions (gpt) have that many rows.
         extra_tokens: tokens behind the vocabulary that are read and never written, such as the
             newline between the rows of a tiled image.
+        window: tokens that a token sees in layers with a window, itself and those before it in its
+            segment; null: all layers see whole segments.
+        pattern: attention of successive layers, `window` or `full`, repeated until the last layer;
+            its length divides `layers`. By default all layers have the window, if there is one.
+        activation_penalty: weight in the loss of the mean square of what a layer puts out, summed
+            over the layers (activation regularization, arXiv 1708.01009).
     """
 
     family: Literal["llama", "qwen2", "qwen3", "gpt"] = "llama"
@@ -47,6 +54,9 @@ class DecoderConfig(Section):
     tie_embeddings: bool = False
     max_positions: int = Field(4096, gt=0)
     extra_tokens: int = Field(0, ge=0)
+    window: int | None = Field(None, gt=0)
+    pattern: tuple[Literal["window", "full"], ...] = ()
+    activation_penalty: float = Field(0.0, ge=0)
 
     @model_validator(mode="before")
     @classmethod
@@ -73,9 +83,45 @@ class DecoderConfig(Section):
             raise ValueError(f"head_dim {self.head_dim} must be even for rotary positions")
         return self
 
+    @model_validator(mode="after")
+    def _windows(self) -> DecoderConfig:
+        if "window" in self.pattern and self.window is None:
+            raise ValueError(
+                f"pattern {list(self.pattern)} needs the length of a window: set window"
+            )
+        if self.window is not None and self.pattern and "window" not in self.pattern:
+            raise ValueError(
+                f"window {self.window} has no effect, as pattern is {list(self.pattern)}; valid: "
+                "window null, or a pattern with window"
+            )
+        if self.layers % self.period:
+            raise ValueError(
+                f"layers {self.layers} are not a multiple of the {self.period} layers of pattern "
+                f"{list(self.pattern)}; choose layers "
+                f"{-(-self.layers // self.period) * self.period}, or another pattern"
+            )
+        return self
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """Window of every layer of a period; None where a layer sees whole segments."""
+        return tuple(self.window if kind == "window" else None for kind in self.pattern) or (
+            self.window,
+        )
+
+    @property
+    def period(self) -> int:
+        """Layers after which kinds of layers repeat."""
+        return max(1, len(self.pattern))
+
+    @property
+    def aux(self) -> Mapping[str, float]:
+        """Auxiliary losses that every layer gives, and their weights in the loss."""
+        return {"activation": self.activation_penalty} if self.activation_penalty else {}
+
     @property
     def traits(self) -> decoder_families.DecoderFamily:
-        """What the layers are made of."""
+        """Blocks of the layers."""
         return decoder_families.FAMILIES[self.family]
 
     @property
@@ -115,7 +161,7 @@ class DecoderConfig(Section):
         return found
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """What a parallel plan of the decoder must divide."""
+        """Sizes that a parallel plan of the decoder must divide."""
         return (
             Requirement("heads", self.heads, "sequence"),
             Requirement("d_ff", self.d_ff, "tensor"),

@@ -41,7 +41,7 @@ def norm(width: int, centred: bool) -> Elements:
 def attention(
     d_model: int, heads: int, kv_heads: int, head_dim: int, biases: str, qk_norm: bool = False
 ) -> Elements:
-    """Projections `q`, `k`, `v` and `o`, of which `biases` names those that have one."""
+    """Projections `q`, `k`, `v` and `o`; `biases` names the projections that have a bias."""
     width: Dims = (("embed", d_model),)
     queries: Dims = (("heads", heads), (None, head_dim))
     keys: Dims = (("kv_heads", kv_heads), (None, head_dim))

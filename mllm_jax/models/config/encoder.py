@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from mllm_jax.models.config import elements
-from mllm_jax.models.config.parts import Requirement, Section, Size, TilesConfig, default_head_dim
+from mllm_jax.models.config.parts import Section, Size, TilesConfig, default_head_dim
+from sharding.plan import Requirement
 
 #: GELU by its tanh approximation, exactly, or as `x * sigmoid(1.702 x)`.
 Activation = Literal["gelu_tanh", "gelu", "quick_gelu"]
@@ -48,7 +49,7 @@ class ConnectorConfig(Section):
 
 
 class _EncoderConfig(Section):
-    """What all encoders have.
+    """Keys of all encoders.
 
     A family also says what its cost is made of: what `blocks` and `products` its layers have, if
     not two of each, and the elements of its parameters.
@@ -61,6 +62,13 @@ class _EncoderConfig(Section):
         head_dim: width of a head; `d_model / heads` if not given.
         d_ff: hidden width of the MLP.
         norm_eps: added to the variance in norms.
+        lanes: lane name to the most input positions of a medium that goes through it, null for any
+            number; a medium takes the narrowest lane that takes it. All lanes share the parameters;
+            each has a plan, a budget and rows of its own, by its name. Empty: one lane, of the
+            encoder's name.
+        deepstack: numbers of layers, from 1, whose outputs go to the decoder as well: through a
+            norm and a connector of their own, to be added at the medium's tokens behind the
+            decoder's first layer, its second, and so on (arXiv 2406.04334, as in Qwen3-VL).
     """
 
     #: Blocks of a layer, each of which gathers a row's positions once and scatters them once.
@@ -76,6 +84,29 @@ class _EncoderConfig(Section):
     head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
     d_ff: int = Field(gt=0)
     connector: ConnectorConfig = ConnectorConfig()
+    lanes: dict[str, Annotated[int, Field(gt=0)] | None] = Field({})
+    deepstack: tuple[Annotated[int, Field(gt=0)], ...] = ()
+
+    @model_validator(mode="after")
+    def _all_media(self) -> _EncoderConfig:
+        most = list(self.lanes.values())
+        if self.lanes and (most.count(None) != 1 or len({*most}) < len(most)):
+            raise ValueError(
+                f"lanes {self.lanes}: every medium goes through one lane; valid: null for one of "
+                "them, and other numbers of positions for all others"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _known_layers(self) -> _EncoderConfig:
+        if sorted({*self.deepstack}) != [*self.deepstack] or max(self.deepstack, default=0) > (
+            self.layers
+        ):
+            raise ValueError(
+                f"deepstack {list(self.deepstack)} must be numbers of layers in rising order, from "
+                f"1 to {self.layers}"
+            )
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -90,7 +121,7 @@ class _EncoderConfig(Section):
 
     @property
     def connected(self) -> int:
-        """Width of what the connector's first linear layer multiplies."""
+        """Input width of the connector's first linear layer."""
         return self.d_model * (1 if self.connector.kind == "average" else self.stack)
 
     @property
@@ -116,7 +147,7 @@ class _EncoderConfig(Section):
     @property
     @abstractmethod
     def stem_flops(self) -> float:
-        """FLOPs of what is multiplied before the layers, per input position."""
+        """FLOPs of products before the layers, per input position."""
 
     @property
     @abstractmethod
@@ -128,6 +159,11 @@ class _EncoderConfig(Section):
     def rest_elements(self) -> elements.Elements:
         """Elements of the parameters before and behind the layers, without the connector."""
 
+    def connectors_elements(self, d_decoder: int) -> elements.Elements:
+        """Elements of the connector and of those of `deepstack`, to a decoder of this width."""
+        one, norm = self.connector_elements(d_decoder), elements.norm(self.d_model, centred=True)
+        return sum((one + norm for _ in self.deepstack), one)
+
     def connector_elements(self, d_decoder: int) -> elements.Elements:
         """Elements of the connector's parameters, to a decoder of width `d_decoder`."""
         own, inputs = self.connector, self.connected
@@ -136,7 +172,7 @@ class _EncoderConfig(Section):
         return elements.dense(((None, inputs),), (("embed", d_decoder),), own.bias)
 
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
-        """What a parallel plan of this encoder must divide; `d_decoder` is the decoder's width."""
+        """Sizes that a parallel plan of this encoder must divide, given the decoder's width."""
         shared = (
             Requirement("heads", self.heads, "sequence"),
             Requirement("d_ff", self.d_ff, "tensor"),
@@ -150,7 +186,7 @@ class _EncoderConfig(Section):
 
 
 class ImageEncoderConfig(_EncoderConfig):
-    """What vision transformers have.
+    """Keys of vision transformers.
 
     Args:
         patch: height and width of a patch in pixels.
@@ -226,7 +262,7 @@ class ImageEncoderConfig(_EncoderConfig):
 
     @property
     def stem_flops(self) -> float:
-        """Of patches and positions: the interpolation of learned positions is a product."""
+        """FLOPs of patches and positions: the interpolation of learned positions is a product."""
         return 2 * self.d_model * (self.features + math.prod(self.grid))
 
     def stem_elements(self, bias: bool = True, class_token: bool = False) -> elements.Elements:
@@ -243,7 +279,7 @@ class ImageEncoderConfig(_EncoderConfig):
 
 
 class AudioEncoderConfig(_EncoderConfig):
-    """What encoders of log-mel frames have.
+    """Keys of encoders of log-mel frames.
 
     Args:
         mels: mel bands per frame.

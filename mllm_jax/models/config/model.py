@@ -21,7 +21,8 @@ from mllm_jax.models.config.encoder import (
     ConnectorConfig,
     ImageEncoderConfig,
 )
-from mllm_jax.models.config.parts import Requirement, Section
+from mllm_jax.models.config.parts import Section
+from sharding.plan import Requirement
 
 __all__ = [
     "CONVOLUTION",
@@ -34,7 +35,6 @@ __all__ = [
     "EncoderConfig",
     "ImageEncoderConfig",
     "ModelConfig",
-    "Requirement",
     "SiglipConfig",
     "Vit22bConfig",
     "WhisperConfig",
@@ -80,7 +80,7 @@ class ClipConfig(ImageEncoderConfig):
     an earlier layer of the released model than the last, so that `layers` is smaller here.
 
     Args:
-        activation: of the MLP.
+        activation: activation of the MLP.
         class_token: whether its output is `dropped`, or `kept` and lands before the patches'.
     """
 
@@ -172,7 +172,7 @@ class WhisperConfig(AudioEncoderConfig):
 
     @property
     def stem_flops(self) -> float:
-        """Of both convolutions, per frame."""
+        """FLOPs of both convolutions, per frame."""
         first = 2 * CONVOLUTION * self.mels * self.d_model / self.strides[0]
         return first + 2 * CONVOLUTION * self.d_model**2 / self.stride
 
@@ -212,8 +212,8 @@ class ModelConfig(Section):
     """The whole model.
 
     Args:
-        encoders: encoder name (free, used as the name of its parallel plan and of its budget) to
-            its configuration.
+        encoders: encoder name (free, used as the name of its parallel plan and of its budget, but
+            for an encoder with `lanes`) to its configuration.
         dtype: type of activations; `auto` = bfloat16 on accelerators, float32 on CPU. Parameters,
             statistics and losses are float32 always.
         attention: implementation, see `models.attention.dispatch`; `auto` picks by platform.
@@ -252,6 +252,53 @@ class ModelConfig(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _own_names(self) -> ModelConfig:
+        taken = ["decoder", *self.encoders]
+        for name, encoder in self.encoders.items():
+            for lane in encoder.lanes:
+                if lane in taken:
+                    raise ValueError(
+                        f"encoders.{name}.lanes.{lane}: the name is taken; valid: others than "
+                        f"{', '.join(taken)}"
+                    )
+                taken.append(lane)
+        return self
+
+    @property
+    def lanes(self) -> dict[str, str]:
+        """The encoder whose parameters a lane uses, by the name of the lane.
+
+        An encoder without `lanes` has one, of its own name.
+        """
+        encoders = self.encoders.items()
+        return {lane: name for name, encoder in encoders for lane in encoder.lanes or (name,)}
+
+    def encoder(self, lane: str) -> EncoderConfig:
+        """Configuration of the encoder that has a lane."""
+        return self.encoders[self.lanes[lane]]
+
+    @model_validator(mode="after")
+    def _layers_with_inputs(self) -> ModelConfig:
+        for name, encoder in self.encoders.items():
+            if len(encoder.deepstack) > self.decoder.layers:
+                raise ValueError(
+                    f"encoders.{name}.deepstack {list(encoder.deepstack)} has more layers than the "
+                    f"decoder; valid: at most {self.decoder.layers}"
+                )
+            if encoder.deepstack and self.sources[f"{name}.connector"] is not None:
+                raise ValueError(
+                    f"encoders.{name}.deepstack {list(encoder.deepstack)} has connectors that no "
+                    f"released model has; valid: pretrained null for {name}.connector, or "
+                    "deepstack []"
+                )
+        return self
+
+    @property
+    def layer_inputs(self) -> int:
+        """First layers of the decoder behind which outputs of encoders are added."""
+        return max((len(encoder.deepstack) for encoder in self.encoders.values()), default=0)
+
     @property
     def parts(self) -> tuple[str, ...]:
         """`decoder`, its extra tokens if any, and of every encoder it and its connector.
@@ -264,7 +311,7 @@ class ModelConfig(Section):
 
     @property
     def sources(self) -> dict[str, str | None]:
-        """Of every part, the folder that its initial parameters come from."""
+        """Folder of the initial parameters, by part."""
         if isinstance(self.pretrained, dict):
             return self.pretrained
         return dict.fromkeys(self.parts, self.pretrained)
@@ -276,7 +323,7 @@ class ModelConfig(Section):
         return "float32" if platform == "cpu" else "bfloat16"
 
     def requirements(self, module: str) -> tuple[Requirement, ...]:
-        """What the parallel plan of `module` ("decoder" or an encoder's name) must divide."""
+        """Sizes that the plan of `module` ("decoder" or the name of a lane) must divide."""
         if module == "decoder":
             return self.decoder.requirements()
-        return self.encoders[module].requirements(self.decoder.d_model)
+        return self.encoder(module).requirements(self.decoder.d_model)

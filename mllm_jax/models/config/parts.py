@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -69,14 +69,6 @@ class TilesConfig(Section):
                     f"{list(self.pixels)} pixels"
                 )
         return self
-
-
-class Requirement(NamedTuple):
-    """`size`, known to the user as `name`, must be divisible by `axis` of the plan."""
-
-    name: str
-    size: int
-    axis: str
 
 
 def default_head_dim(values: dict[str, Any]) -> dict[str, Any]:

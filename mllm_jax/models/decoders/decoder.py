@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -23,6 +25,7 @@ from mllm_jax.models.layers import (
 from mllm_jax.models.parameters import Block, Params, Tower
 from mllm_jax.models.positions import rotary
 from mllm_jax.models.vocabulary import embed_tokens
+from scheduling.executor.layers import Aux
 from sharding.collectives import axis_index, shard_slice
 from sharding.grid import View
 
@@ -35,24 +38,39 @@ class Embedding(nnx.Module):
 
 
 class DecoderLayer(nnx.Module):
-    """Pre-norm attention, then MLP; names follow the released Llama weights."""
+    """Pre-norm attention, then MLP; names follow the released Llama weights.
 
-    def __init__(self, config: DecoderConfig, backend: str, rngs: nnx.Rngs) -> None:
+    Args:
+        window: tokens that attention sees, see `AttentionSpec`.
+    """
+
+    def __init__(
+        self, config: DecoderConfig, backend: str, window: int | None, rngs: nnx.Rngs
+    ) -> None:
         gain = residual_gain(config.layers)
         d_model, d_ff = config.d_model, config.d_ff
         self.input_layernorm = _norm(config, rngs)
-        self.self_attn = SelfAttention(_attention_spec(config, backend), rngs)
+        self.self_attn = SelfAttention(_attention_spec(config, backend, window), rngs)
         self.post_attention_layernorm = _norm(config, rngs)
         self.mlp = (
             GatedMLP(d_model, d_ff, rngs, gain)
             if config.traits.gated
             else MLP((d_model, d_ff, d_model), rngs, gain)
         )
+        self.penalized = "activation" in config.aux
 
-    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
-        """`[rows, tokens / shards, d_model]` to the same."""
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
+        """`[rows, tokens / shards, d_model]` to the same, and auxiliary losses of this rank."""
         x = x + self.self_attn(gathered(self.input_layernorm(x), view), segments, view)
-        return x + self.mlp(gathered(self.post_attention_layernorm(x), view), view)
+        x = x + self.mlp(gathered(self.post_attention_layernorm(x), view), view)
+        return x, {"activation": _power(x, segments, view)} if self.penalized else {}
+
+
+def _power(x: jax.Array, segments: Segments, view: View) -> jax.Array:
+    """Sum over this rank's tokens, padding aside, of the mean square of `x`, a float32 scalar."""
+    real = shard_slice(segments.ids, view.sequence, dim=1) > 0
+    squares = jnp.mean(jnp.square(x.astype(jnp.float32)), axis=-1)
+    return jnp.sum(jnp.where(real, squares, 0))
 
 
 def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
@@ -61,9 +79,10 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
     `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.
     """
     vocab, d_model = config.vocab_size, config.d_model
+    first, *others = (partial(DecoderLayer, config, backend, w) for w in config.windows)
     tower = {
         "embed_tokens": Block(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
-        "layers": Block(lambda rngs: DecoderLayer(config, backend, rngs), config.layers),
+        "layers": Block(first, config.layers, tuple(others)),
         "norm": Block(lambda rngs: _norm(config, rngs)),
     }
     if not config.traits.rotary:
@@ -94,7 +113,7 @@ def embed(
     With stages this is a stage's share of a sum over them.
 
     Args:
-        config: of the decoder.
+        config: configuration of the decoder.
         tower, params: its blocks and their local shards.
         tokens, positions, is_media: `[rows, tokens]`, whole on every rank of the row.
 
@@ -102,7 +121,7 @@ def embed(
         `[rows, tokens / shards, d_model]`.
     """
     table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
-    # What is behind the vocabulary may be padding of the table, which does not train.
+    # Entries after the vocabulary may be padding of the table, which does not train.
     known = tokens < config.vocab_size
     x = embed_tokens(table, tokens, known & ~is_media, dtype, view)
     if "embed_positions" in tower:
@@ -119,12 +138,12 @@ def embed(
 
 
 def _once(rows: jax.Array, view: View) -> jax.Array:
-    """What is on every stage, as a share of a sum over the stages: that of the first alone."""
+    """`rows`, which every stage has, as a term of a sum over stages: zero but on the first."""
     return jnp.where(axis_index(view.stage) == 0, rows, 0)
 
 
 def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Array) -> Segments:
-    """What the layers need to know about a packed batch, computed once."""
+    """Positions and masks of a packed batch for the layers, computed once."""
     if not config.traits.rotary:
         return Segments(segment_ids)
     turns = rotary(positions, config.head_dim, config.rope_theta, config.rope_scaling)
@@ -146,7 +165,7 @@ def _norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
     return kind(config.d_model, config.norm_eps, rngs)
 
 
-def _attention_spec(config: DecoderConfig, backend: str) -> AttentionSpec:
+def _attention_spec(config: DecoderConfig, backend: str, window: int | None) -> AttentionSpec:
     traits = config.traits
     return AttentionSpec(
         d_model=config.d_model,
@@ -161,4 +180,5 @@ def _attention_spec(config: DecoderConfig, backend: str) -> AttentionSpec:
         o_bias="o" in traits.biases,
         qk_norm=config.norm_eps if traits.qk_norm else None,
         gain=residual_gain(config.layers),
+        window=window,
     )

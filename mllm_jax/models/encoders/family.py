@@ -1,4 +1,4 @@
-"""What a family of encoders is."""
+"""The interface of a family of encoders."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mllm_jax.models.parameters import Tower
 
 @dataclass(frozen=True)
 class EncoderFamily:
-    """What an encoder computes; what that costs is said by its configuration.
+    """The computation of an encoder; its configuration tells its cost.
 
     Attributes:
         tower: its blocks, of a configuration and an attention backend: `embeddings`, `layers` and
             perhaps `norm`; the connector is not its own.
         embed: a batch to `[rows, positions / shards, d_model]`, as in `vision.embed`.
-        segments: of a batch, which positions between the layers belong together.
+        segments: ids of the positions between the layers that belong together, of a batch.
     """
 
     tower: Callable[[Any, str], Tower]

@@ -24,7 +24,7 @@ DECODERS: Mapping[str, str] = {
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
 }
-#: Of a decoder: what is released under a name of its own.
+#: Keys of a decoder with their released names.
 _SAME = {
     "layers": "num_hidden_layers",
     "d_model": "hidden_size",
@@ -34,7 +34,7 @@ _SAME = {
     "norm_eps": "rms_norm_eps",
     "max_positions": "max_position_embeddings",
 }
-#: What released configurations say of things that decoders here do in one way only.
+#: Released keys for which decoders here support one value, with this value.
 _FIXED: Mapping[str, tuple[Any, ...]] = {
     "hidden_act": ("silu",),
     "mlp_bias": (False, None),
@@ -49,7 +49,7 @@ _ROPE = {
     "original_max_positions": "original_max_position_embeddings",
 }
 
-#: What the decoder of a whole multimodal model leaves out where it is the default of its class.
+#: Defaults that the decoder of a whole multimodal model may leave out, by its class.
 _QWEN = {
     "hidden_size": 4096,
     "intermediate_size": 22016,
@@ -79,7 +79,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The released configuration of a folder.
 
     Raises:
-        PretrainedError: it is not there, or no JSON object.
+        PretrainedError: the file does not exist, or is no JSON object.
     """
     path = folder / CONFIG
     try:
@@ -95,7 +95,7 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
     """The decoder of a released configuration, or of its `text_config`.
 
     Raises:
-        PretrainedError: a key is missing, or says what decoders here do not do.
+        PretrainedError: a key is missing, or has a value that decoders here do not support.
     """
     family = values.get("model_type")
     if family not in DECODERS:
@@ -119,7 +119,7 @@ def text_config(values: Mapping[str, Any], default: str) -> DecoderConfig:
     """The decoder of a whole multimodal model, from its `text_config`.
 
     Args:
-        values: of the whole model, which may tie the embeddings as well.
+        values: configuration of the whole model, which may tie the embeddings as well.
         default: `model_type` of a decoder that does not say its own.
 
     Raises:
@@ -144,7 +144,7 @@ def _check_fixed(values: Mapping[str, Any]) -> None:
 def _rope(values: Mapping[str, Any]) -> dict[str, Any]:
     """Base and scaling; newer configurations have both in `rope_parameters`.
 
-    Where a configuration says one thing twice, what the public implementation goes by counts.
+    If a configuration has two keys for one setting, the one of the public implementation counts.
     """
     given = values.get("rope_scaling") or values.get("rope_parameters") or {}
     theta = given.get("rope_theta", values.get("rope_theta", 10_000.0))
@@ -163,7 +163,7 @@ def _rope(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_rope(given: Mapping[str, Any], kind: Any) -> None:
-    """Raise PretrainedError for what rotary positions here are not."""
+    """Raise PretrainedError for rotary positions that are not supported here."""
     if kind not in ("default", "llama3"):
         raise PretrainedError(f"rope_type {kind!r} is not supported; valid: 'default', 'llama3'")
     nested = [key for key, value in given.items() if isinstance(value, Mapping)]
@@ -187,6 +187,11 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
         raise PretrainedError(
             f"model.decoder.extra_tokens: {config.extra_tokens} have no place in the released "
             "format of a decoder; valid: 0"
+        )
+    if config.window is not None:
+        raise PretrainedError(
+            f"model.decoder.window: {config.window} has no place in the released format of a "
+            "decoder; valid: null"
         )
     if config.family not in DECODERS:
         raise PretrainedError(

@@ -35,7 +35,7 @@ _SIZES = {
     "num_channels": 3,
 }
 _SIGLIP = {**_SIZES, "patch_size": 16, "layer_norm_eps": 1e-6, "hidden_act": "gelu_pytorch_tanh"}
-#: What configurations leave out where it is the default of their class.
+#: Defaults that configurations may leave out, by their class.
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "siglip_vision_model": {**_SIGLIP, "image_size": 224},
@@ -82,7 +82,7 @@ def siglip_config(values: Mapping[str, Any]) -> SiglipConfig:
     """The vision tower of a released SigLIP or SigLIP 2, or a configuration of that tower alone.
 
     Raises:
-        PretrainedError: it is of another kind, or says what is not done here.
+        PretrainedError: it is of another kind, or has a value that is not supported here.
     """
     own = _own(values, "vision_config", ("siglip_vision_model", "siglip2_vision_model"))
     _check_value(own, "hidden_act", "gelu_pytorch_tanh")
@@ -109,7 +109,7 @@ def whisper_config(values: Mapping[str, Any]) -> WhisperConfig:
     """The encoder of a released Whisper, or of Qwen2-Audio.
 
     Raises:
-        PretrainedError: it is of another kind, lacks a key, or says what is not done here.
+        PretrainedError: it is of another kind, lacks a key, or has an unsupported value.
     """
     own = _own(values, "audio_config", ("whisper", "qwen2_audio_encoder"))
     _check_value(own, "activation_function", "gelu")
@@ -128,7 +128,7 @@ def activation_of(released: Any, key: str) -> Activation:
     """An activation under its name here.
 
     Raises:
-        PretrainedError: there is none; `key` is what says so.
+        PretrainedError: the activation is not supported; the message names the released `key`.
     """
     if released not in ACTIVATIONS:
         raise PretrainedError(
@@ -143,7 +143,7 @@ def released_activation(activation: Activation) -> str:
 
 
 def _as_one(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Old releases of CLIP have a tower twice; what counts is `vision_config_dict`, all of it."""
+    """Old releases of CLIP have a tower twice; all of `vision_config_dict` counts."""
     whole = values.get("vision_config_dict")
     if not whole:
         return values
@@ -176,7 +176,7 @@ def _check_value(values: Mapping[str, Any], key: str, valid: Any) -> None:
 
 
 def _of_patches(own: Mapping[str, Any]) -> dict[str, Any]:
-    """What all vision transformers have; a grid of fixed size is square."""
+    """Keys of all vision transformers; a grid of fixed size is square."""
     patch = _whole(own, "patch_size")
     if "num_patches" in own:
         count = _whole(own, "num_patches")
@@ -226,7 +226,7 @@ def released_whisper(config: WhisperConfig, kind: str = "whisper") -> dict[str, 
     """The inverse of `whisper_config`; of a Whisper, its decoder's keys are those of its class.
 
     Args:
-        config: of the encoder.
+        config: configuration of the encoder.
         kind: `whisper`, or `qwen2_audio_encoder`.
 
     Raises:

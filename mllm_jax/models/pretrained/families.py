@@ -62,7 +62,7 @@ def _encoder(
     renames: tuple[tuple[str, str], ...],
     norm: str | None = None,
 ) -> Family:
-    """An encoder alone, of class `kind`, which is called `module` here.
+    """The form of an encoder alone, of class `kind`, which is called `module` here.
 
     Args:
         norm: one behind the layers that is released with it; some models have none there.

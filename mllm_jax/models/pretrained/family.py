@@ -1,4 +1,4 @@
-"""What a released checkpoint is made of, and how it becomes a model here."""
+"""The form of a released checkpoint: its modules, and how they become a model here."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Connector:
     """A connector without its encoder.
 
     Attributes:
-        config: its kind.
-        inputs: width of what its first layer multiplies.
+        config: kind of the connector.
+        inputs: input width of its first layer.
         outputs: width of the decoder.
     """
 
@@ -40,7 +40,7 @@ class Connector:
 
 @dataclass(frozen=True)
 class Composition:
-    """Modules of a model, with what a released configuration says of them.
+    """Modules of a model, with their configurations from a release.
 
     Attributes:
         decoder: None in a checkpoint of an encoder alone.
@@ -62,7 +62,7 @@ class Composition:
 
     @property
     def modules(self) -> list[str]:
-        """What there is, in words."""
+        """The modules in words."""
         decoder = ["a decoder"] if self.decoder else []
         return [*decoder, *self.encoders, *(["a connector"] if self.connector else [])]
 
@@ -120,7 +120,7 @@ class Family:
         """`config.json` for a composition.
 
         Args:
-            composition: of the model.
+            composition: composition of the model.
             source: the configuration that the model was read from. It is given back if the model
                 is still what it says; then the tensors of `kept` belong to the checkpoint, too.
 

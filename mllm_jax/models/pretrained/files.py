@@ -1,6 +1,6 @@
 """Tensors in safetensors files, single or sharded with an index; nothing is ever unpickled.
 
-Tensors are views of mapped files: what is read is what is used of them.
+Tensors are views of mapped files: only the values that are used are read.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class OtherModulesError(PretrainedError):
 
 @dataclass(frozen=True)
 class Stored:
-    """Where a tensor lies.
+    """The place of a tensor in a file.
 
     Attributes:
-        path: of the file.
-        offset: of its first byte in the file.
-        shape, dtype: of the tensor; the type as safetensors names it.
+        path: path of the file.
+        offset: offset of its first byte in the file.
+        shape, dtype: shape of the tensor, and its type as safetensors names it.
     """
 
     path: Path
@@ -70,12 +70,12 @@ class Stored:
         """The tensor, mapped and read as it is used.
 
         Raises:
-            PretrainedError: of a type that weights do not have.
+            PretrainedError: the tensor has a type that weights do not have.
         """
         return self._mapped(TYPES)
 
     def chunks(self) -> Iterator[NDArray]:
-        """Its values in a row, as many at a time as take little memory.
+        """The tensor's values in order, in parts that take little memory.
 
         Raises:
             PretrainedError: as in `view`.
@@ -87,7 +87,7 @@ class Stored:
         """As `view`, of a tensor that may be no weights.
 
         Raises:
-            PretrainedError: of a type that is not known.
+            PretrainedError: the tensor has an unknown type.
         """
         return self._mapped(STORED)
 
@@ -186,7 +186,7 @@ def _check_place(folder: Path, name: str, file: str, listed: str) -> None:
 
 
 def _read(path: Path) -> dict[str, Stored]:
-    """Where the tensors of one file lie."""
+    """Places of the tensors of one file, by name."""
     try:
         # The library refuses truncated files and headers that do not fit their files.
         with safe_open(path, framework="np"):

@@ -17,9 +17,9 @@ class Form:
 
     Attributes:
         released: shape of the released tensor.
-        cut: its dimensions, cut further; their product is the same.
-        order: of the dimensions of `cut`.
-        shape: of the parameter.
+        cut: dimensions of the tensor, some of them cut; their product is the same.
+        order: order of the dimensions of `cut` in the parameter.
+        shape: shape of the parameter.
     """
 
     released: Shape

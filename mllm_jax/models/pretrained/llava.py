@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from mllm_jax.models.config.model import ClipConfig, DecoderConfig, EncoderConfig
@@ -43,12 +44,12 @@ def placeholder(values: Values, kind: str, default: int) -> int:
 
 
 def feature_layers(values: Values, released: int, default: int) -> int:
-    """How many layers the features come from; the embeddings count as layer 0.
+    """Number of layers up to the one whose outputs are the features; embeddings are layer 0.
 
     Args:
-        values: of the whole model.
+        values: configuration of the whole model.
         released: layers of its tower.
-        default: what a configuration that says nothing means.
+        default: value if the configuration has none.
 
     Raises:
         PretrainedError: features of several layers, or of one that there is not.
@@ -65,6 +66,18 @@ def feature_layers(values: Values, released: int, default: int) -> int:
             f"-1, or 1 to {released}"
         )
     return layers
+
+
+def unused_layers(values: Values, released: int, default: int, prefix: str) -> tuple[str, ...]:
+    """A pattern of the tensors of the tower's layers behind the features; none if all are used.
+
+    Args:
+        values, released, default: as of `feature_layers`.
+        prefix: of the tower's tensors.
+    """
+    used = feature_layers(values, released, default)
+    numbers = "|".join(map(str, range(used, released)))
+    return (rf"{re.escape(prefix)}encoder\.layers\.({numbers})\..*",) if numbers else ()
 
 
 def _class_token(values: Values) -> str:
@@ -128,7 +141,7 @@ def check_connector(vision: EncoderConfig, d_decoder: int, name: str) -> None:
     """See that the connector is the two linear layers of `name`.
 
     Raises:
-        PretrainedError: it is not.
+        PretrainedError: the value is not supported.
     """
     own = vision.connector
     if own.kind != "mlp" or vision.stack != 1 or own.hidden not in (None, d_decoder):
@@ -140,11 +153,8 @@ def check_connector(vision: EncoderConfig, d_decoder: int, name: str) -> None:
 
 def _unused(values: Values) -> tuple[str, ...]:
     """Layers behind the features, and the norm behind all layers."""
-    released = clip_config(values).layers
-    numbers = "|".join(map(str, range(feature_layers(values, released, default=-2), released)))
-    prefix = _VISION.replace(".", r"\.")
-    layers = (rf"{prefix}encoder\.layers\.({numbers})\..*",) if numbers else ()
-    return (*layers, rf"{prefix}post_layernorm\.(weight|bias)")
+    layers = unused_layers(values, clip_config(values).layers, -2, _VISION)
+    return (*layers, rf"{re.escape(_VISION)}post_layernorm\.(weight|bias)")
 
 
 LLAVA = Family(

@@ -17,7 +17,12 @@ from mllm_jax.models.pretrained.encoder_configs import (
 from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
 from mllm_jax.models.pretrained.files import PretrainedError
 from mllm_jax.models.pretrained.forms import Form
-from mllm_jax.models.pretrained.llava import check_connector, feature_layers, placeholder
+from mllm_jax.models.pretrained.llava import (
+    check_connector,
+    feature_layers,
+    placeholder,
+    unused_layers,
+)
 from mllm_jax.models.pretrained.rules import Rule, connector_rules, decoder_rules, siglip_rules
 
 _VISION = "vision_tower.vision_model."
@@ -35,7 +40,7 @@ _TOWER = {
 }
 #: Tiles of a configuration that lists no resolutions, along either side.
 _MOST_TILES = 6
-#: What is done here in one way only, with the default.
+#: Keys for which one value is supported here, with the released default.
 _FIXED = {"vision_feature_select_strategy": "full", "use_image_newline_parameter": True}
 
 
@@ -66,7 +71,7 @@ def _check_fixed(values: Values) -> None:
 
 
 def _tower(values: Values) -> dict[str, Any]:
-    """The configuration of the tower; what one leaves out is as in SigLIP's class."""
+    """The configuration of the tower; missing keys have the defaults of SigLIP's class."""
     own = values.get("vision_config") or _TOWER
     return {"model_type": "siglip_vision_model", "image_size": 224, **own}
 
@@ -150,7 +155,7 @@ def _released_tiles(decoder: DecoderConfig, vision: SiglipConfig) -> TilesConfig
     """The tiles of a model that can be released.
 
     Raises:
-        PretrainedError: it cannot.
+        PretrainedError: the model is not of LLaVA-OneVision's form.
     """
     if vision.tiles is None or vision.final_norm or decoder.extra_tokens != 1:
         raise PretrainedError(
@@ -173,11 +178,8 @@ def _check_square(vision: ImageEncoderConfig, tiles: TilesConfig) -> None:
 
 def _unused(values: Values) -> tuple[str, ...]:
     """Layers behind the features, the norm behind all layers, and the pooling head."""
-    released = siglip_config(_tower(values)).layers
-    numbers = "|".join(map(str, range(feature_layers(values, released, default=-1), released)))
-    prefix = re.escape(_VISION)
-    layers = (rf"{prefix}encoder\.layers\.({numbers})\..*",) if numbers else ()
-    return (*layers, rf"{prefix}(post_layernorm|head)\..*")
+    layers = unused_layers(values, siglip_config(_tower(values)).layers, -1, _VISION)
+    return (*layers, rf"{re.escape(_VISION)}(post_layernorm|head)\..*")
 
 
 LLAVA_ONEVISION = Family(

@@ -57,13 +57,13 @@ def _sent(stored: Stored, form: Form, shape: tuple[int, ...], layout: NamedShard
     """A released tensor on the devices, as the parameter of one layer, in its own type.
 
     Args:
-        shape: of the parameter, with padding of zeros.
+        shape: shape of the parameter, with padding of zeros.
     """
     view = form.parameter(stored.view())
 
     def shard(index: tuple[slice, ...] | None) -> np.ndarray:
         assert index is not None  # every device holds a shard
-        # What is not contiguous is turned around by the runtime, faster than by a program.
+        # The runtime transposes arrays that are not contiguous, faster than a program would.
         own, whole = view[index], [len(range(n)[i]) for n, i in zip(shape, index, strict=True)]
         if own.shape == (*whole,):
             return own
@@ -73,7 +73,7 @@ def _sent(stored: Stored, form: Form, shape: tuple[int, ...], layout: NamedShard
 
 
 def _layer_layout(layout: Any, stack: int) -> NamedSharding:
-    """How the parameter of one layer lies, where `stack` dimensions count layers."""
+    """Layout of the parameter of one layer, if the first `stack` dimensions count layers."""
     return NamedSharding(layout.mesh, PartitionSpec(*layout.spec[stack:]))
 
 

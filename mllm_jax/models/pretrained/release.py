@@ -18,19 +18,19 @@ from mllm_jax.models.pretrained.family import HEAD, Composition, Family, Values
 from mllm_jax.models.pretrained.files import PretrainedError, Stored, equal, listed, open_tensors
 from mllm_jax.models.pretrained.rules import EMBEDDING, Rule, check
 
-#: Parts of a module, and what their parameters begin with in its tree.
+#: Parts of a module, and the prefixes of their parameters in its tree.
 CONNECTOR = "connector"
 _ENDS = {"connector": f"{CONNECTOR}.", "extra": "extra_embedding."}
 
 
 @dataclass(frozen=True)
 class Release:
-    """A folder as it was read; of the tensors nothing but where they are.
+    """A release: configurations of a folder, and the places of its tensors.
 
     Attributes:
-        folder: where it lies.
+        folder: folder of the release.
         values: `config.json`.
-        family: its form.
+        family: form of the release.
     """
 
     folder: Path
@@ -42,7 +42,7 @@ class Release:
         """The checkpoint of a folder.
 
         Raises:
-            PretrainedError: it holds none, or one of no form that is known.
+            PretrainedError: the folder holds no release, or one of an unknown form.
         """
         if not folder.is_dir():
             raise PretrainedError(f"{folder} is no folder; valid: one with config.json in it")
@@ -51,10 +51,10 @@ class Release:
 
     @cached_property
     def composition(self) -> Composition:
-        """What the configuration says.
+        """The modules by the released configuration.
 
         Raises:
-            PretrainedError: it is of another model, or a value is none that it can have.
+            PretrainedError: it is of another model, or has an invalid value.
         """
         path = self.folder / CONFIG
         try:
@@ -62,12 +62,12 @@ class Release:
         except ValidationError as error:
             raise PretrainedError(f"{path}: {_told(error)}") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
-            # What is read with no type of its own: a text for an object, a patch of no pixels.
+            # Values that are read without a type: a text for an object, a patch of no pixels.
             raise PretrainedError(f"{path} holds a value of a wrong kind: {error}") from error
 
     @cached_property
     def tensors(self) -> Mapping[str, Stored]:
-        """Where every tensor lies, by its released name.
+        """Places of all tensors, by their released names.
 
         Raises:
             PretrainedError: files are missing or damaged.
@@ -76,12 +76,12 @@ class Release:
 
     @cached_property
     def rules(self) -> Mapping[str, list[Rule]]:
-        """Of every module."""
+        """Rules of every module."""
         return self.family.rules(self.composition)
 
     @property
     def every_rule(self) -> list[Rule]:
-        """Of all modules."""
+        """Rules of all modules together."""
         return [rule for own in self.rules.values() for rule in own]
 
     @property
@@ -110,10 +110,10 @@ class Release:
         return self.tensors[rules[EMBEDDING].released]
 
     def module(self, name: str) -> str:
-        """What an encoder that a configuration calls `name` is called in the release.
+        """The released name of the encoder that a configuration calls `name`.
 
         Raises:
-            PretrainedError: there is none of that name, and more than one.
+            PretrainedError: no encoder has that name, and there are several.
         """
         encoders, has = [*self.composition.encoders], listed(self.composition.modules)
         if name == "decoder":
@@ -146,7 +146,7 @@ def composed(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
     """Values of `decoder` and `encoders` for `model.pretrained`, as the releases say.
 
     Raises:
-        PretrainedError: a release cannot be read, or lacks what is asked of it.
+        PretrainedError: a release cannot be read, or lacks a requested part.
     """
     if isinstance(pretrained, str):
         release = Release.open(Path(pretrained))
@@ -167,7 +167,7 @@ def composed(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def _settings(release: Release, part: str) -> dict[str, Any]:
-    """Of one module, or of the connector of one."""
+    """Rules of one module, or of its connector."""
     whole, (name, _, end) = release.composition, part.partition(".")
     if end == CONNECTOR and whole.connector:
         return whole.connector.config.model_dump(mode="json")
@@ -179,7 +179,7 @@ def _settings(release: Release, part: str) -> dict[str, Any]:
 
 
 def differences(release: Release, model: ModelConfig, part: str) -> Iterator[str]:
-    """What the configuration of a module, or of its connector, says otherwise than the release.
+    """Differences between the configuration of a module, or of its connector, and the release.
 
     Shapes that differ are found with the tensors.
     """

@@ -26,12 +26,12 @@ EMBEDDING = "embed_tokens.embedding"
 
 @dataclass(frozen=True)
 class Rule:
-    """Where a parameter comes from.
+    """The source of a parameter.
 
     Attributes:
         parameter: dotted path, e.g. `layers.self_attn.q_proj.kernel`.
         released: name of the tensor, or of the tensor of each layer.
-        form: of one layer.
+        form: form of one layer.
         layers: how many are stacked; None for a parameter without a dimension of layers.
     """
 
@@ -51,10 +51,10 @@ class Rule:
 def decoder_rules(
     config: DecoderConfig, body: str = "model.", head: str = "lm_head."
 ) -> list[Rule]:
-    """Of a decoder with RMSNorm, rotary positions and SwiGLU, named as Llama's.
+    """Rules of a decoder with RMSNorm, rotary positions and SwiGLU, named as Llama's.
 
     Args:
-        body, head: what the names of the transformer's tensors, and of the head's, begin with.
+        body, head: prefixes of the names of the transformer's tensors, and of the head's.
     """
     width = (config.d_model,)
     rules = [
@@ -99,7 +99,7 @@ def _of_layers(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
 
 
 def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Rule]:
-    """Of SigLIP's and SigLIP 2's vision towers, without the pooling head.
+    """Rules of SigLIP's and SigLIP 2's vision towers, without the pooling head.
 
     The patches of NaFlex, which alone antialiases positions, are a linear layer.
 
@@ -127,10 +127,10 @@ def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Ru
 def connector_rules(
     own: ConnectorConfig, inputs: int, d_decoder: int, *released: str
 ) -> list[Rule]:
-    """Of a connector.
+    """Rules of a connector.
 
     Args:
-        inputs: width of what its first layer multiplies.
+        inputs: input width of its first layer.
         d_decoder: width of the decoder.
         released: names of its linear layers, one or two of them.
     """
@@ -144,7 +144,7 @@ def connector_rules(
 
 
 def clip_rules(config: ClipConfig, prefix: str = "vision_model.") -> list[Rule]:
-    """Of CLIP's vision tower, without the norm behind its layers.
+    """Rules of CLIP's vision tower, without the norm after its layers.
 
     Args:
         prefix: what the names of the tower's tensors begin with.
@@ -166,7 +166,7 @@ def clip_rules(config: ClipConfig, prefix: str = "vision_model.") -> list[Rule]:
 
 
 def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list[Rule]:
-    """Of Whisper's encoder.
+    """Rules of Whisper's encoder.
 
     Args:
         prefix: what the names of the tower's tensors begin with.
@@ -189,7 +189,7 @@ def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list
     ]
 
 
-#: Norms of an encoder's layer, ours and as they are released, and what its MLP is in.
+#: Norms of an encoder's layer by our and their released names, and the released name of its MLP.
 _ENCODER_NAMES = {
     "siglip": ("layer_norm1", "layer_norm2", "mlp."),
     "clip": ("layer_norm1", "layer_norm2", "mlp."),

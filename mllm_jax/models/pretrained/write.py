@@ -32,7 +32,7 @@ class Draft:
     """Files whose tensors are being written.
 
     Attributes:
-        places: where each tensor lies.
+        places: place of each tensor.
     """
 
     places: Mapping[str, Stored]
@@ -44,12 +44,12 @@ class Draft:
         """Files for all tensors, with an index if there is more than one.
 
         Args:
-            folder: where; it exists.
+            folder: existing folder for the files.
             tensors: shape and type, as safetensors names it, by name.
             most: bytes of a file; a larger tensor has one of its own.
 
         Raises:
-            OSError: they cannot be written.
+            OSError: the files cannot be written.
         """
         groups = _grouped(tensors, most)
         count, places = len(groups), dict[str, Stored]()

@@ -1,1 +1,1 @@
-"""What the cost model must know of a model."""
+"""A model's work and sizes for the cost model."""

@@ -12,15 +12,15 @@ from scheduling.costs.work import TRAINING_FACTOR, TowerWork
 
 
 def tower_work(config: ModelConfig, module: str) -> TowerWork:
-    """Forward work of `"decoder"` (with its head) or of an encoder (with its connector)."""
+    """Forward work of `"decoder"` (with its head) or of a lane (with its encoder's connector)."""
     if module == "decoder":
         return decoder_work(config.decoder)
-    return encoder_work(config.encoders[module], config.decoder.d_model)
+    return encoder_work(config.encoder(module), config.decoder.d_model)
 
 
 def tower_works(config: ModelConfig) -> dict[str, TowerWork]:
-    """Forward work of every module, by name."""
-    return {name: tower_work(config, name) for name in ("decoder", *config.encoders)}
+    """Forward work of the decoder and of every lane, by name."""
+    return {name: tower_work(config, name) for name in ("decoder", *config.lanes)}
 
 
 def model_flops(
@@ -32,9 +32,9 @@ def model_flops(
     """FLOPs of one training step, forward and backward, without recomputation.
 
     Args:
-        config: of the model.
-        lengths: segment lengths of every module in input positions, e.g. `{"decoder": [90, 38],
-            "vision": [64]}`.
+        config: configuration of the model.
+        lengths: segment lengths of the decoder and of every lane in input positions, e.g.
+            `{"decoder": [90, 38], "vision": [64]}`.
         frozen: what does not train, by the names of `train.freeze`; gradients go through a frozen
             decoder to its inputs, and into a frozen encoder not at all.
         targets: tokens that have a loss: the head is computed for these.
@@ -44,20 +44,21 @@ def model_flops(
 
 
 def _products(frozen: Collection[str]) -> float:
-    """Of the decoder: the forward, and one for each gradient of inputs and of parameters."""
+    """Passes of the decoder: its forward, one for gradients of inputs and one for parameters'."""
     return 2 if "decoder" in frozen else TRAINING_FACTOR
 
 
 def _trained_flops(
     config: ModelConfig, name: str, lengths: ArrayLike, frozen: Collection[str]
 ) -> float:
-    """Of one tower, and of an encoder's connector; without the decoder's head."""
+    """FLOPs of a step in the decoder without its head, or in a lane with its connector."""
     if name == "decoder":
         layers = config.decoder.layers * work_parts(config, name).layer.flops(lengths)
         return _products(frozen) * layers
-    if name not in frozen:
+    encoder = config.lanes[name]
+    if encoder not in frozen:
         return TRAINING_FACTOR * tower_work(config, name).flops(lengths)
-    connector = 0 if f"{name}.connector" in frozen else 2
+    connector = 0 if f"{encoder}.connector" in frozen else 2
     whole = tower_work(config, name).flops(lengths)
     return whole + connector * work_parts(config, name).end.flops(lengths)
 
@@ -68,7 +69,7 @@ class WorkParts:
 
     Attributes:
         start: before the layers (an encoder's patches or convolutions).
-        layer: of one layer.
+        layer: of one layer, the mean of a period.
         end: after the layers (the decoder's head, an encoder's connector).
     """
 
@@ -81,7 +82,7 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
     """Parts of `tower_work(config, module)`."""
     if module == "decoder":
         return _decoder_parts(config.decoder)
-    return _encoder_parts(config.encoders[module], config.decoder.d_model)
+    return _encoder_parts(config.encoder(module), config.decoder.d_model)
 
 
 def decoder_work(config: DecoderConfig) -> TowerWork:
@@ -102,7 +103,8 @@ def encoder_work(config: EncoderConfig, d_decoder: int) -> TowerWork:
 
 def _total(parts: WorkParts, layers: int) -> TowerWork:
     linear = parts.start.linear + layers * parts.layer.linear + parts.end.linear
-    return TowerWork(linear, layers * parts.layer.quadratic)
+    layer = parts.layer
+    return TowerWork(linear, layers * layer.quadratic, layers * layer.windowed, layer.window)
 
 
 def _decoder_parts(config: DecoderConfig) -> WorkParts:
@@ -111,7 +113,10 @@ def _decoder_parts(config: DecoderConfig) -> WorkParts:
     products = 3 if config.traits.gated else 2
     layer = projections + 2 * products * config.d_model * config.d_ff
     head = 2 * config.d_model * config.vocab_size
-    return WorkParts(TowerWork(0, 0), TowerWork(layer, 4 * width), TowerWork(head, 0))
+    near = sum(window is not None for window in config.windows) / config.period
+    pairs = 4 * width * (1 - near), 4 * width * near
+    own = TowerWork(layer, *pairs, config.window or 0)
+    return WorkParts(TowerWork(0, 0), own, TowerWork(head, 0))
 
 
 def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
@@ -120,7 +125,7 @@ def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
     return WorkParts(
         TowerWork(config.stem_flops, 0),
         TowerWork(layer, 4 * width / stride**2),
-        TowerWork(_connector(config, d_decoder), 0),
+        TowerWork((1 + len(config.deepstack)) * _connector(config, d_decoder), 0),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the cost model must know of a model's towers, from their configuration alone."""
+"""Profiles of a model's towers for the cost model, from their configuration alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from scheduling.costs.work import Part, TowerProfile
 
 
 def tower_profiles(config: ModelConfig) -> Mapping[str, TowerProfile]:
-    """Profiles of `"decoder"` and of every encoder with its connector, by name."""
-    return {name: _profile(config, name) for name in ("decoder", *config.encoders)}
+    """Profiles of `"decoder"` and of every lane's encoder with its connector, by name."""
+    return {name: _profile(config, name) for name in ("decoder", *config.lanes)}
+
+
+def tower_parameters(config: ModelConfig) -> dict[str, int]:
+    """Elements of the decoder and of every encoder with its connector, whatever their lanes."""
+    profiles = tower_profiles(config).items()
+    return {config.lanes.get(name, name): own.parameters for name, own in profiles}
 
 
 def _profile(config: ModelConfig, name: str) -> TowerProfile:
@@ -20,10 +26,10 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         tower, stride, reduction, features = config.decoder, 1, 1, 0
         outputs, blocks, rest = tower.vocab_size, 2, tower.rest_elements
     else:
-        tower = config.encoders[name]
+        tower = config.encoder(name)
         stride, reduction, features = tower.stride, tower.reduction, tower.features
         outputs, blocks = config.decoder.d_model, tower.blocks
-        rest = tower.rest_elements + tower.connector_elements(outputs)
+        rest = tower.rest_elements + tower.connectors_elements(outputs)
     parts = work_parts(config, name)
     return TowerProfile(
         layers=tower.layers,
@@ -41,6 +47,8 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         end=Part(parts.end, 8 * tower.d_model),
         layer_parameters=dict(tower.layer_elements),
         rest_parameters=dict(rest),
+        period=tower.period if isinstance(tower, DecoderConfig) else 1,
+        beside=config.layer_inputs if name == "decoder" else len(config.encoder(name).deepstack),
     )
 
 

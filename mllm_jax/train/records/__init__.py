@@ -1,1 +1,1 @@
-"""What a run tells: metrics, skipped samples, and where they are written."""
+"""Records of a run: metrics, skipped samples, and where they are written."""

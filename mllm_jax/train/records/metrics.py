@@ -10,17 +10,20 @@ rate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, SupportsFloat
+from typing import Annotated, Any, SupportsFloat
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
-#: Of what is read back from checkpoints: no unknown keys, no numbers in quotes.
-STRICT = ConfigDict(extra="forbid", strict=True)
+#: Of what is read back from checkpoints: no unknown keys, no numbers in quotes, none infinite.
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+#: Numbers that are none below zero.
+Amount = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0)]
 
-#: What log lines leave out, as it is usual; `metrics.jsonl` has all of it.
+#: Usual values, which log lines leave out; `metrics.jsonl` has all values.
 WAIT, PADDING, IMBALANCE = 0.05, 0.10, 1.05
 
 
@@ -30,24 +33,27 @@ class StepRecord:
 
     Attributes:
         step: steps done, this one included.
-        loss: mean loss of the step's target tokens; may stay on the device until reported.
-        learning_rate: of this step.
+        loss: mean loss of the step's target tokens, with auxiliary losses times their weights; may
+            stay on the device until reported.
+        learning_rate: learning rate of this step.
         gradient_norm: global norm before clipping; may stay on the device until reported.
         seconds: wall time of the step, waiting included.
         wait_seconds: part of `seconds` spent waiting for data.
         place_seconds: part of `seconds` spent on placing the batch on the devices, by the host.
         device_wait_seconds: part of `seconds` spent waiting for a step before, on the devices.
+        aux: auxiliary losses by name: summed over layers, means over the step's tokens, without
+            their weights; may stay on the device until reported.
         used: positions that hold samples, by budget (`tokens`, encoder names).
         capacity: positions computed, by budget; padding is `capacity - used`.
         flops: model FLOPs of the step but for the decoder's head, forward and backward, all
             devices.
-        head_flops: of the head, for each target.
+        head_flops: FLOPs of the head for each target.
         targets: tokens that have a loss; may stay on the device until reported.
         skipped: samples refused so far in the run.
         loads: work of the data-parallel ranks by phase.
         moved_bytes: between hosts: encoder outputs, there and as gradients back, and samples that
             one host has read for another.
-        planning_seconds: that a host has spent on deciding which sample goes where.
+        planning_seconds: seconds that a host has spent on planning.
         skips: the step leaves its update out if loss or gradient norm are not finite.
     """
 
@@ -69,6 +75,7 @@ class StepRecord:
     skips: bool = False
     place_seconds: float = 0.0
     device_wait_seconds: float = 0.0
+    aux: Mapping[str, SupportsFloat] = field(default_factory=dict)
 
     @property
     def left_out(self) -> bool:
@@ -87,15 +94,15 @@ class PhaseLoad:
     """Work of the data-parallel ranks in one phase, in any unit, summed over microbatches.
 
     Attributes:
-        mean: of the ranks.
-        packed, balanced: of the heaviest rank, before and after balancing.
+        mean: mean work of the ranks.
+        packed, balanced: work of the heaviest rank, before and after balancing.
     """
 
     __pydantic_config__ = STRICT
 
-    mean: float = 0.0
-    packed: float = 0.0
-    balanced: float = 0.0
+    mean: Amount = 0.0
+    packed: Amount = 0.0
+    balanced: Amount = 0.0
 
     def __add__(self, other: PhaseLoad) -> PhaseLoad:
         return PhaseLoad(
@@ -117,7 +124,7 @@ class Report:
     Attributes:
         step, steps: steps done, and of the whole run.
         loss: mean over the window, without steps whose update was left out.
-        learning_rate, gradient_norm: of the last step.
+        learning_rate, gradient_norm: values of the last step.
         tokens_per_second: token positions that hold samples, per second.
         mfu: model FLOP/s over the peak FLOP/s of all devices (PaLM, arXiv 2204.02311, appendix B).
         padding: share of computed positions without a sample, by budget.
@@ -126,10 +133,11 @@ class Report:
         skipped: samples refused so far.
         imbalance: by phase, the heaviest data-parallel rank over the mean, `before` and `after`
             balancing.
-        moved_bytes, planning_seconds: of a step in the mean, see `StepRecord`.
-        skipped_updates: of the window that were left out.
+        moved_bytes, planning_seconds: means over steps, see `StepRecord`.
+        skipped_updates: number of updates of the window that were left out.
         step_seconds: wall time of a step in the mean.
         place_seconds, device_wait_seconds: parts of it, see `StepRecord`.
+        aux: auxiliary losses by name, means over the window as `loss` is, see `StepRecord`.
     """
 
     step: int
@@ -150,9 +158,10 @@ class Report:
     step_seconds: float | None = None
     place_seconds: float | None = None
     device_wait_seconds: float | None = None
+    aux: Mapping[str, float] = field(default_factory=dict)
 
     def fields(self) -> list[tuple[str, str]]:
-        """Label and value of what the log line shows: always the same, then what deviates."""
+        """Labels and values of the log line: a fixed set, then values that deviate."""
         width = len(str(self.steps))
         paddings = {modality(name): share for name, share in self.padding.items()}
         imbalances = {phase(name): own["after"] for name, own in self.imbalance.items()}
@@ -182,17 +191,17 @@ class Sums:
 
     __pydantic_config__ = STRICT
 
-    steps: int = 0
-    seconds: float = 0.0
-    wait_seconds: float = 0.0
-    flops: float = 0.0
-    used: Mapping[str, int] = field(default_factory=dict)
-    capacity: Mapping[str, int] = field(default_factory=dict)
+    steps: Count = 0
+    seconds: Amount = 0.0
+    wait_seconds: Amount = 0.0
+    flops: Amount = 0.0
+    used: Mapping[str, Count] = field(default_factory=dict)
+    capacity: Mapping[str, Count] = field(default_factory=dict)
     loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
-    moved_bytes: float = 0.0
-    planning_seconds: float = 0.0
-    place_seconds: float = 0.0
-    device_wait_seconds: float = 0.0
+    moved_bytes: Amount = 0.0
+    planning_seconds: Amount = 0.0
+    place_seconds: Amount = 0.0
+    device_wait_seconds: Amount = 0.0
 
     def plus(self, record: StepRecord) -> Sums:
         return Sums(
@@ -211,7 +220,7 @@ class Sums:
 
     @property
     def imbalance(self) -> dict[str, dict[str, float]]:
-        """By phase, the heaviest rank over the mean."""
+        """The heaviest rank over the mean, by phase."""
         return {name: load.imbalance for name, load in self.loads.items()}
 
     @property
@@ -235,7 +244,7 @@ class Meter:
         steps: steps of the whole run.
         peak_flops: peak FLOP/s of all devices together, or None where it is not known.
         every: steps between two reports.
-        total: what `sums` was at the last report.
+        total: value of `sums` at the last report.
     """
 
     steps: int
@@ -265,7 +274,7 @@ class Meter:
 
     @property
     def sums(self) -> Sums:
-        """Of all steps but the first of each process, those before a resumption included.
+        """Figures of all steps but the first of each process, those before a resumption included.
 
         Waits for the last step.
         """
@@ -291,12 +300,12 @@ class Meter:
         }
 
     def _report(self, window: list[StepRecord], everything: Sums, timed: Sums) -> Report:
-        last, losses = window[-1], [float(each.loss) for each in window if not each.left_out]
+        last, learnt = window[-1], [each for each in window if not each.left_out]
         pace = timed.seconds / timed.steps if timed.steps else None
         return Report(
             step=last.step,
             steps=self.steps,
-            loss=sum(losses) / len(losses) if losses else math.nan,
+            loss=_mean(each.loss for each in learnt),
             learning_rate=last.learning_rate,
             gradient_norm=float(last.gradient_norm),
             tokens_per_second=timed.rate("tokens"),
@@ -308,10 +317,11 @@ class Meter:
             imbalance=everything.imbalance,
             moved_bytes=everything.moved_bytes / everything.steps,
             planning_seconds=everything.planning_seconds / everything.steps,
-            skipped_updates=len(window) - len(losses),
+            skipped_updates=len(window) - len(learnt),
             step_seconds=pace,
             place_seconds=timed.place_seconds / timed.steps if timed.steps else None,
             device_wait_seconds=timed.device_wait_seconds / timed.steps if timed.steps else None,
+            aux={name: _mean(each.aux[name] for each in learnt) for name in last.aux},
         )
 
     def _mfu(self, sums: Sums) -> float | None:
@@ -320,17 +330,23 @@ class Meter:
         return sums.flops / sums.seconds / self.peak_flops
 
 
+def _mean(values: Iterable[SupportsFloat]) -> float:
+    """Mean, or not a number if there are none."""
+    found = [float(value) for value in values]
+    return sum(found) / len(found) if found else math.nan
+
+
 def _added(left: Mapping[str, Any], right: Mapping[str, Any], zero: Any = 0) -> dict[str, Any]:
     return {name: left.get(name, zero) + right.get(name, zero) for name in {**left, **right}}
 
 
 def modality(module: str) -> str:
-    """What positions hold: tokens are text."""
+    """Name of the contents of positions: tokens are text."""
     return "text" if module == "tokens" else module
 
 
 def phase(module: str) -> str:
-    """What a module works on: the decoder on text."""
+    """Name of the medium of a module: the decoder works on text."""
     return "text" if module == "decoder" else module
 
 

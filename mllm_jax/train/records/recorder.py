@@ -1,4 +1,4 @@
-"""When the devices of a pipeline ran what: collected on the host, written as trace and picture."""
+"""Measured timelines of a pipeline: collected on the host, written as trace and picture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule, Task
 from scheduling.simulate.timeline import Timeline, measured, timeline
 from sharding.grid import JointGrid
@@ -21,7 +21,7 @@ UNKNOWN_RATE = 1e12
 
 
 def own_name(name: str) -> str:
-    """`name` of a file that every process writes with what its own devices did."""
+    """`name` of a file that every process writes for its own devices."""
     return f"{name}-process-{jax.process_index()}" if jax.process_count() > 1 else name
 
 
@@ -29,7 +29,7 @@ class Recorder:
     """An `Observer` that keeps the time of every start and end; devices call it from their threads.
 
     Args:
-        grid: of the step, for the stages of the devices.
+        grid: grid of the step, which gives the stages of the devices.
     """
 
     def __init__(self, grid: JointGrid) -> None:
@@ -75,7 +75,7 @@ def _number(numbers: tuple[np.ndarray, ...], sizes: list[int], axes: list[int]) 
 
 @dataclass(frozen=True)
 class Written:
-    """What `write_timelines` wrote.
+    """Files that `write_timelines` wrote.
 
     Attributes:
         timelines: by name, `predicted` and perhaps `measured`.
@@ -100,9 +100,9 @@ def write_timelines(
         costs: FLOPs of the tasks.
         rate: FLOP/s of a device, for the prediction; with `records` it is replaced by the rate at
             which the devices' busy time did the work.
-        records: of a step that was observed.
+        records: records of an observed step.
     """
-    # Only who draws loads the drawing library.
+    # The drawing library is loaded only where something is drawn.
     from scheduling.simulate.trace import picture, write_chrome_trace
 
     timelines = {}
@@ -110,7 +110,7 @@ def write_timelines(
         real = measured(records, schedule)
         rate = timeline(schedule, costs).work / _busy(real, schedule)
         timelines["measured"] = real
-    timelines = {"predicted": timeline(schedule, _in_seconds(costs, rate)), **timelines}
+    timelines = {"predicted": timeline(schedule, costs.over(rate)), **timelines}
     folder.mkdir(parents=True, exist_ok=True)
     files = folder / f"{name}.json", folder / f"{name}.png"
     write_chrome_trace(files[0], timelines)
@@ -121,13 +121,3 @@ def write_timelines(
 def _busy(real: Timeline, schedule: Schedule) -> float:
     """Seconds of work in one row per stage, the mean over the devices of a stage."""
     return real.work * schedule.stages / len(real.rows)
-
-
-def _in_seconds(costs: TaskCosts, rate: float) -> TaskCosts:
-    encoders = {
-        name: EncoderCosts(
-            tuple(cost / rate for cost in own.forward), tuple(cost / rate for cost in own.backward)
-        )
-        for name, own in costs.encoders.items()
-    }
-    return TaskCosts(costs.forward / rate, costs.backward / rate, costs.shared / rate, encoders)

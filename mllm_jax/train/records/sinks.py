@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from rich.console import Console
@@ -35,7 +34,7 @@ _LATE_LINES = 10_000
 
 
 class Sink(Protocol):
-    """Takes reports; `name` is what messages call it."""
+    """A receiver of reports; `name` is its name in messages."""
 
     name: str
 
@@ -71,7 +70,7 @@ class ConsoleSink:
         self._console.print(f"step {step}  {text}", soft_wrap=True, markup=False)
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""
 
 
 class JsonlSink:
@@ -80,7 +79,7 @@ class JsonlSink:
     name = "metrics.jsonl"
 
     def __init__(self, path: Path, resumed_step: int = 0) -> None:
-        """Append to `path`; what a run that broke off wrote after `resumed_step` is dropped."""
+        """Append to `path`; lines of an interrupted run after `resumed_step` are dropped."""
         write_atomically(path, "".join(kept_lines(path, resumed_step)))
         self._path, self._late = path, list[str]()
 
@@ -93,7 +92,7 @@ class JsonlSink:
         self._append({"step": step, **values})
 
     def close(self) -> None:
-        """Write what could not be written before."""
+        """Write lines that could not be written before."""
         if self._late:
             self._write()
 
@@ -103,7 +102,7 @@ class JsonlSink:
         self._write()
 
     def _write(self) -> None:
-        """All lines that wait, or none. Raises OSError, and they wait on."""
+        """Write all waiting lines or none. If it raises OSError they keep waiting."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab", buffering=0) as file:
             size = file.tell()
@@ -133,9 +132,11 @@ class TensorBoardSink:
         """Add a scalar for every figure that is known."""
         values = asdict(report)
         padding, imbalance = values.pop("padding"), values.pop("imbalance")
+        aux = values.pop("aux")
         for name in ("step", "steps", "eta_seconds"):
             values.pop(name)
         known = {f"train/{name}": value for name, value in values.items() if value is not None}
+        known |= {f"aux/{name}": value for name, value in aux.items()}
         known |= {f"padding/{modality(name)}": share for name, share in padding.items()}
         known |= {
             f"imbalance_{when}/{phase(name)}": value
@@ -194,7 +195,7 @@ class Metrics:
 
         Args:
             folder: the run's folder; made if missing.
-            console: where log lines go.
+            console: console for log lines.
             tensorboard: write event files too.
             primary: whether this is process 0.
             resumed_step: step at which the run resumes, 0 for a new one.
@@ -236,12 +237,7 @@ class Metrics:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._each(lambda sink: sink.close())
 
 

@@ -23,7 +23,7 @@ LIST = "skipped"
 
 @dataclass
 class Skips:
-    """What has been skipped so far.
+    """Samples skipped so far.
 
     Attributes:
         times: by kind, how often the stream came upon an unusable sample; saved with the run.
@@ -36,7 +36,7 @@ class Skips:
     path: Path | None = field(default=None, compare=False)
 
     def listed_in(self, path: Path, resumed_step: int) -> None:
-        """Keep the list at `path`, of which what came after `resumed_step` is dropped."""
+        """Keep the list at `path`; entries after `resumed_step` are dropped."""
         kept = kept_lines(path, resumed_step)
         listed = map(json.loads, kept)
         self.path, self.kinds = path, {line["sample"]: line["reason"] for line in listed}
@@ -44,7 +44,7 @@ class Skips:
             self._write(path, "".join(kept), again=True)
 
     def note(self, step: int, skipped: Iterable[Skip]) -> None:
-        """Count what a step has skipped; warn of samples that are new, and list them."""
+        """Count the skipped samples of a step; warn of new ones, and list them."""
         lines = []
         for name, fault in skipped:
             self.times[fault.kind] += 1
@@ -81,7 +81,7 @@ class Skips:
         return {"samples": len(self.kinds), "times": self.times.total(), "reasons": reasons}
 
     def to_json(self) -> dict[str, int]:
-        """What is saved with a run."""
+        """The counts as saved with a run."""
         return dict(self.times)
 
     @classmethod

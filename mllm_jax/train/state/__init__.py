@@ -1,1 +1,1 @@
-"""What a run keeps: parameters, the optimizer's moments, progress; checkpoints of them."""
+"""The state of a run: parameters, the optimizer's moments, progress; checkpoints of them."""

@@ -1,4 +1,4 @@
-"""What of the configuration has changed since a checkpoint was saved, and how a run tells it.
+"""Changes of the configuration since a checkpoint was saved, and their messages.
 
 What computes something else (model, data, training) is a warning. What computes the same in another
 way, such as other plans, is information.
@@ -12,7 +12,7 @@ from typing import Any
 
 logger = logging.getLogger(__name__)
 
-#: Sections that decide what is computed.
+#: Sections that decide the results of a run.
 COMPUTED = ("model", "data", "train")
 #: Keys of theirs that do not.
 PLACES = (
@@ -25,7 +25,7 @@ PLACES = (
 
 
 def tell_changes(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Log every key of a resumed run that is not what it was."""
+    """Log every key of a resumed run that has changed."""
     for section in now:
         for key, change in changed_keys(saved, now, section).items():
             if section in COMPUTED and key not in PLACES:
@@ -35,7 +35,7 @@ def tell_changes(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def changed_keys(saved: Mapping[str, Any], now: Mapping[str, Any], section: str) -> dict[str, str]:
-    """By its path, what differs of a section, as `path: old -> new`."""
+    """Differences of a section by their paths, as `path: old -> new`."""
     old, new = _flat(saved.get(section), section), _flat(now[section], section)
     return {
         path: f"{path}: {old.get(path)} -> {new.get(path)}"

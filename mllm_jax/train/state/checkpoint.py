@@ -21,6 +21,7 @@ import orbax.checkpoint as ocp
 
 from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.runtime.collective import everywhere
+from mllm_jax.runtime.part import peers
 from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import Regrouping, Shape, leaf_name
@@ -37,12 +38,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Restored:
-    """What a checkpoint held.
+    """The contents of a checkpoint.
 
     Attributes:
         step: number of optimizer steps taken.
         state: tree of arrays in the layout that was asked for.
-        progress: what the run had done, the loader state in it.
+        progress: progress of the run, with the loader state.
         config: JSON of the configuration that saved it.
     """
 
@@ -67,7 +68,7 @@ class Retention:
     good: int | None = None
 
     def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
-        """For every checkpoint, oldest first, whether it is kept."""
+        """Whether each checkpoint, oldest first, is kept."""
         del context
         steps = [checkpoint.step for checkpoint in checkpoints]
         kept = {*sorted(steps)[-self.keep :], self.good}
@@ -83,7 +84,7 @@ class Checkpoints:
     Args:
         directory: folder of the run's checkpoints; made when absent.
         config: section `checkpoint`.
-        regrouping: how the running plan groups the layers of a pipeline, and what it pads.
+        regrouping: grouping of a pipeline's layers, and padding, under the running plan.
         read_only: nothing is saved, removed or renamed: the run may be going on elsewhere.
     """
 
@@ -139,7 +140,7 @@ class Checkpoints:
         damaged: dict[int, str] = {}
         for tried in reversed(self.steps) if step is None else [self._existing(step)]:
             found, reason = self._try(tried, target)
-            if everywhere(found is not None):
+            if everywhere("a checkpoint is read", found is not None):
                 assert found is not None
                 accept(found)
                 newer = [n for n in self.steps if step is not None and n > step]
@@ -163,7 +164,7 @@ class Checkpoints:
         return None
 
     def wait(self) -> None:
-        """Block until what was saved is on disk."""
+        """Block until all saved files are on disk."""
         self._manager.wait_until_finished()
 
     def close(self) -> None:
@@ -174,10 +175,10 @@ class Checkpoints:
             logger.warning("the newest checkpoint could not be saved: %s", first_line(error))
 
     def reopen(self) -> None:
-        """Begin anew after a save that failed: what it left is removed, a missing folder made."""
+        """Reset after a failed save: its files are removed, a missing folder is made."""
         if jax.process_index() == 0:
             _remove_drafts(self.directory)
-        everywhere(True)  # the others wait for the removal
+        peers().gather("what a failed save has left is removed", None)
         self._manager = self._open()
 
     def _open(self) -> ocp.CheckpointManager:
@@ -199,12 +200,12 @@ class Checkpoints:
         )
 
     def _there(self, without: int) -> str:
-        """What else could be asked for."""
+        """The other steps that can be requested."""
         steps = ", ".join(str(step) for step in self.steps if step != without)
         return f"there are those of steps {steps}" if steps else "there is no other"
 
     def _try(self, step: int, target: Any) -> tuple[Restored | None, str]:
-        """The checkpoint of `step`, or None and what is wrong with it."""
+        """The checkpoint of `step`, or None and its error."""
         folder = self.directory / str(step)
         damage = ""
         try:
@@ -213,7 +214,7 @@ class Checkpoints:
         except DamageError as error:
             damage = str(error) if error.named else self._diagnose(folder, target, error)
         # Agreed upon before the reading, in which processes wait for each other.
-        if not everywhere(not damage):
+        if not everywhere("a checkpoint is whole", not damage):
             return None, damage or "another process has found damage"
         try:
             return Restored(step, self._read(step, target, config), progress, config), ""
@@ -238,7 +239,7 @@ class Checkpoints:
             for step, why in steps.items():
                 folder = self.directory / str(step)
                 folder.rename(folder.with_name(f"{why}-{step}-{time.time_ns()}"))
-        everywhere(True)  # the others wait for the renaming
+        peers().gather("checkpoints are set aside", None)
         self._manager.reload()
 
     def _check_same_model(
@@ -286,8 +287,8 @@ class Checkpoints:
 
 
 def _remove_drafts(directory: Path) -> None:
-    """Remove what saves have not finished; writes of one that failed may still be ending."""
-    for pause in (0.0, 0.1, 0.3, 1.0, 3.0):
+    """Remove unfinished saves; writes of a failed one may still be ending."""
+    for pause in (0.0, 0.1, 0.3, 1.0, 3.0, 10.0):
         time.sleep(pause)
         drafts = list(directory.glob("*.orbax-checkpoint-tmp"))
         for draft in drafts:

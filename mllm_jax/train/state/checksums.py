@@ -79,7 +79,7 @@ def write_checksums(folder: Path, below: str = "", process: int | None = None) -
 
     Args:
         below: only those of this subfolder.
-        process: which wrote them; None for what is made once all have written.
+        process: process that wrote the files; None for files made once all have written.
     """
     known = _known(folder)
     found = sorted(path for path in (folder / below).rglob("*") if path.is_file())
@@ -93,7 +93,7 @@ def write_checksums(folder: Path, below: str = "", process: int | None = None) -
 
 
 def has_checksums(folder: Path) -> bool:
-    """Whether there are checksums of what is in `folder`."""
+    """Whether there are checksums of the files in `folder`."""
     return any(folder.glob(f"{_NAME}*.json"))
 
 
@@ -142,7 +142,7 @@ def blocks_of(own: Collection[Extent]) -> set[Block]:
 
 
 def extents(folder: Path) -> dict[str, list[Extent]]:
-    """Where the values of every leaf lie in the files of an item of arrays.
+    """Places of the values of every leaf in the files of an item of arrays.
 
     Raises:
         ChecksumError: the tree of keys cannot be read.
@@ -175,7 +175,7 @@ def _entries(
 
 
 def _extent(place: str) -> Extent:
-    """Of `value:<folder>:<file>:<offset>:<length>`."""
+    """The place in `value:<folder>:<file>:<offset>:<length>`."""
     _, parent, file, offset, length = place.split(":")
     return Extent(f"{parent}{file}", int(offset), int(offset) + int(length))
 
@@ -218,7 +218,7 @@ def _runs(name: str, count: int, needed: Callable[[Block], bool]) -> Iterator[li
 
 
 def _damaged(folder: Path, files: dict[str, _File], run: list[Block]) -> list[Block]:
-    """Those of a run of blocks of one file that have changed."""
+    """The blocks that have changed among a run of blocks of one file."""
     file, path = files[run[0].file], folder / run[0].file
     if not path.is_file():
         return run
@@ -241,7 +241,7 @@ def _sum(path: Path) -> _File:
 
 
 def _read(stream: Any, part: memoryview) -> int:
-    """CRC-32 of the bytes that fill `part`; of fewer at the end of the file."""
+    """CRC-32 of the bytes that fill `part`, or of fewer at the end of the file."""
     filled = 0
     while filled < len(part) and (got := stream.readinto(part[filled:])):
         filled += got

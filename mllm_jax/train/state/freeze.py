@@ -1,4 +1,4 @@
-"""Which parameters keep their values: those of `train.freeze`, and what no model trains."""
+"""Frozen parameters: those of `train.freeze`, and those that no model trains."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ NOTHING_FROZEN = Frozen()
 
 
 def group_of(path: tuple[Any, ...]) -> str:
-    """What a leaf of the parameters is part of, as `ModelConfig.parts` calls it."""
+    """The part of the model that holds a leaf, by its name in `ModelConfig.parts`."""
     keys = tuple(key.key for key in path)
     if keys[0] != "encoders":
         return "decoder.extra" if "extra_embedding" in keys else "decoder"
     _, encoder, block, *_ = keys
-    return f"{encoder}.connector" if block == "connector" else str(encoder)
+    connects = block == "connector" or block.startswith("deepstack")
+    return f"{encoder}.connector" if connects else str(encoder)
 
 
 def _stop(leaf: jax.Array, frozen: bool) -> jax.Array:

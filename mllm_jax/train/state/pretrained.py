@@ -31,7 +31,7 @@ def start_from(
     """Parameters with those of the releases in the place of random ones.
 
     Args:
-        params: all parameters, at random; what releases give is let go leaf by leaf.
+        params: all parameters, at random; leaves that releases replace are freed one by one.
         target: their shapes, types and layouts.
         tell: shows a line of progress.
 
@@ -78,7 +78,7 @@ def opened(
     """A release with the tensors that it should have.
 
     Raises:
-        PretrainedError: it cannot be read, or has others.
+        PretrainedError: a release cannot be read, or has other parameters.
     """
     release = Release.open(folder)
     release.check()
@@ -96,7 +96,7 @@ def _places(
     shapes: Mapping[Any, jax.ShapeDtypeStruct],
     tell: Callable[[str], None],
 ) -> dict[Any, Rule]:
-    """Rules of a part by the paths of its leaves in the tree; of as many layers as the model has.
+    """Rules of a part by the paths of its leaves in the tree, for the layers of the model.
 
     Raises:
         PretrainedError: parameters have no rule, rules no parameter, or they differ in shape.

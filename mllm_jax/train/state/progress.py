@@ -1,4 +1,4 @@
-"""What a run has done so far, as it is kept in checkpoints."""
+"""The progress of a run, as kept in checkpoints."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from data.loading.identity import Identities, Identity
 from data.planning.stream import LoaderState
 from data.sample import DataError
-from mllm_jax.train.records.metrics import Sums
+from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums
 from mllm_jax.train.records.skips import Skips
 
 
@@ -21,20 +21,21 @@ class ProgressError(ValueError):
 
 @dataclass
 class Progress:
-    """What a run has done so far, over all its processes and restarts; saved with the model.
+    """The progress of a run, over all its processes and restarts; saved with the model.
 
     Attributes:
         step: optimizer steps taken.
-        loader: where the data stream continues.
+        loader: state from which the data stream continues.
         seconds: wall time of training, compilation included, evaluation not.
-        loss: of the last report.
+        loss: loss of the last report.
         figures: sums for the summary.
         skipped: unusable training samples.
         skipped_updates: steps whose update was left out, see `train.guard.skip`.
         good: newest step with a checkpoint that is known to be good; None if none is.
-        usual_loss: of a step, see `Guard`; None before the first.
-        sources: what tells the data from others; empty for runs of older versions.
-        paused: seconds of this process that went into evaluation; not saved.
+        usual_loss: usual loss of a step, see `Guard`; None before the first.
+        sources: identities of the data; empty for runs of older versions.
+        paused: seconds of this process that went into evaluation or a profile, or that whoever
+            takes the steps has spent between them; not saved.
     """
 
     step: int
@@ -93,19 +94,33 @@ class Progress:
 
 
 class _Stored(BaseModel):
-    """The JSON of `Progress`; what older runs did not keep yet has a default."""
+    """The JSON of `Progress`; fields that older runs lack have defaults."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-    step: Annotated[int, Field(ge=0)]
+    model_config = STRICT
+    step: Count
     loader: dict[str, Any]
-    seconds: Annotated[float, Field(ge=0)]
-    loss: float | None
+    seconds: Amount
+    # Not a number where all updates of a report were left out.
+    loss: Annotated[float, Field(allow_inf_nan=True)] | None
     figures: Sums
-    skipped: dict[str, int]
-    skipped_updates: int = 0
-    good: int | None = None
+    skipped: dict[str, Count]
+    skipped_updates: Count = 0
+    good: Count | None = None
     usual_loss: float | None = None
     sources: dict[str, Identity] = {}
+
+    @model_validator(mode="after")
+    def _possible(self) -> _Stored:
+        """Figures that steps can have."""
+        figures = self.figures
+        for name, used in figures.used.items():
+            if used > figures.capacity.get(name, 0):
+                room = figures.capacity.get(name, 0)
+                raise ValueError(f"figures.used.{name} {used} is more than its capacity {room}")
+        for name, step in (("figures.steps", figures.steps), ("good", self.good or 0)):
+            if step > self.step:
+                raise ValueError(f"{name} {step} is behind step {self.step}")
+        return self
 
 
 def _first_problem(error: ValidationError) -> str:

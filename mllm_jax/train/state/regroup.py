@@ -29,7 +29,7 @@ class Regrouping:
     """From the grouping and padding of any plan to those of the running plan.
 
     Attributes:
-        layers, vocab: of the decoder.
+        layers, vocab: sizes of the decoder.
         stack: how the running plan groups the layers; None without a pipeline.
         padded: dotted names of parameters of the vocabulary, with its dimension in each.
     """
@@ -79,7 +79,7 @@ class Regrouping:
     def _converted(
         self, leaves: dict[str, jax.Array], wanted: Mapping[str, jax.ShapeDtypeStruct]
     ) -> dict[str, jax.Array]:
-        """All of them by one program, which processes compile before one of them begins it."""
+        """All leaves by one program, which all processes compile before one of them begins it."""
 
         def convert(leaves: dict[str, jax.Array]) -> dict[str, jax.Array]:
             return {name: self._leaf(name, x, wanted[name].shape) for name, x in leaves.items()}

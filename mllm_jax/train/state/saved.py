@@ -27,7 +27,7 @@ from mllm_jax.train.state.regroup import leaf_name
 
 logger = logging.getLogger(__name__)
 
-#: What the names of parameters begin with in a checkpoint's state.
+#: Prefix of the names of parameters in a checkpoint's state.
 _PARAMS = "params."
 #: Parts of a checkpoint, each with checksums of its own.
 _ITEMS = ("config", "progress", "state")
@@ -47,7 +47,7 @@ class DamageError(Exception):
     """A checkpoint that is not as it was written, or cannot have been written by a run.
 
     Attributes:
-        named: whether the message names what is damaged as precisely as can be.
+        named: whether the message names the damaged part as precisely as possible.
     """
 
     def __init__(self, what: str, *, named: bool = True) -> None:
@@ -63,7 +63,7 @@ def check_whole(
     """Verify the files of a checkpoint; warns of one that older versions saved without checksums.
 
     Args:
-        folder: of one step.
+        folder: folder of one step.
         needed: which blocks of its arrays matter.
         share: number of this process and of all, which verify a part each.
 
@@ -91,7 +91,7 @@ def _every(block: Block) -> bool:
 
 
 def _damage(folder: Path, blocks: list[Block]) -> DamageError:
-    """What to say of damaged blocks: the leaves that they hold, or else their file."""
+    """Names of damaged blocks: the leaves that they hold, or else their file."""
     where = f"{folder.name}/{blocks[0].file} has changed since it was written"
     if folder.name != "state":
         return DamageError(where)
@@ -109,7 +109,7 @@ def read_json(folder: Path) -> tuple[Progress, dict[str, Any]]:
     """Progress and configuration of a checkpoint.
 
     Raises:
-        DamageError: they are not what a run saves.
+        DamageError: they are not values that a run saves.
     """
     return _progress(folder), read_config(folder)
 
@@ -128,7 +128,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The configuration that saved a checkpoint.
 
     Raises:
-        DamageError: it is none.
+        DamageError: the text is no valid JSON of a run.
     """
     config = _json(folder / "config" / "metadata")
     sections = config if isinstance(config, dict) else {}
@@ -188,7 +188,7 @@ class SavedParameters:
         """A leaf as it was stored; layers of pipelines are grouped (see `Regrouping`).
 
         Raises:
-            CheckpointError: it cannot be read.
+            CheckpointError: the checkpoint cannot be read.
         """
         place = self._places[_PARAMS + name]
         chosen = [0 if i == place else ocp.PLACEHOLDER for i in range(len(self._places))]

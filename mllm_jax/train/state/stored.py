@@ -21,12 +21,13 @@ from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.train.state.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
 from sharding.axes import stored_dimension
 from sharding.grid import JointGrid
+from sharding.lanes import tower_views
 from sharding.rules import is_axes, layouts
 
 
 @dataclass(frozen=True)
 class StoredForm:
-    """How a train step keeps the parameters of a model.
+    """The stored form of a model's parameters in a train step.
 
     Attributes:
         model: resolved model configuration.
@@ -40,9 +41,13 @@ class StoredForm:
 
     @cached_property
     def layout(self) -> Any:
-        """Tree of `Layout`, in the structure of the parameters."""
+        """Tree of `Layout`, in the structure of the parameters.
+
+        Raises:
+            PlanError: lanes of an encoder would split its parameters in different ways.
+        """
         axes = multimodal.parameter_axes(self.model)
-        views, decoder = self.grid.views, axes["decoder"]
+        views, decoder = tower_views(self.grid, self.model.lanes), axes["decoder"]
         if self.stack is not None:
             chunked = jax.tree.map(
                 lambda names: ("chunks", *names), decoder["layers"], is_leaf=is_axes
@@ -58,7 +63,7 @@ class StoredForm:
 
     @property
     def regrouping(self) -> Regrouping:
-        """How checkpoints of other plans take this form."""
+        """The conversion of checkpoints of other plans to this form."""
         decoder = self.model.decoder
         return Regrouping(decoder.layers, decoder.vocab_size, self.stack, self._padded)
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
+from mllm_jax.runtime.part import peers
 from mllm_jax.train.step.media import route_specs, routed
 from mllm_jax.train.step.program import Dealing
 from mllm_jax.train.step.train_step import TrainStep
@@ -30,7 +31,7 @@ def place(
     Args:
         microbatches: packed batches with the rows of `local_rows` only; with `runs` of the whole
             batch if its encoder rows are dealt by themselves.
-        following: those of the next step, for one that works ahead; by default the same again.
+        following: microbatches of the next step, for a step that works ahead; by default the same.
     """
     program = step.program
     ahead = (microbatches if following is None else following)[: program.ahead]
@@ -66,8 +67,8 @@ def abstract_batch(
 
     Args:
         microbatch: a packed batch with at least one row.
-        rows: of a whole batch.
-        microbatches: of a step.
+        rows: number of rows of a whole batch.
+        microbatches: microbatches of a step.
         by_routes: whether microbatches list `runs`.
     """
     program = step.program
@@ -177,9 +178,11 @@ def select_rows(batch: Any, rows: Mapping[str, Sequence[int]]) -> Any:
 
 
 def whole(array: jax.Array) -> np.ndarray:
-    """All of a global array on every process."""
+    """The whole of a global array, on every process."""
     if array.is_fully_addressable:
         return np.asarray(array)
+    # Who is missing is named while the others wait here, and not in the collective.
+    peers().gather("an array is collected", None)
     return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 

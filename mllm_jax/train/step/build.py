@@ -23,7 +23,7 @@ from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, mesh_like
 from sharding.plan import ParallelPlan
 
-#: Where a step runs: on devices, laid out as suits them, or on those of a mesh, in its order.
+#: Place of a step: devices, in the order that suits them, or a mesh, in its order.
 Devices = Sequence[jax.Device] | Mesh
 
 
@@ -59,7 +59,7 @@ def build_step(
 
     Args:
         model: resolved model configuration.
-        plans: of the decoder and of every encoder, by name.
+        plans: plans of the decoder and of every encoder, by name.
         pipeline: how the decoder's stages work together; None without stages.
         frozen: parameters whose gradients are zero.
         train: how parameters are updated; by default not at all.
@@ -83,7 +83,7 @@ def gradient_program(
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
 ) -> GradientProgram:
-    """What makes gradients on `grid`; arguments are those of `build_step`."""
+    """The gradient program on `grid`; arguments are those of `build_step`."""
     if pipeline is None:
         return PlainProgram(model, grid, frozen)
     return PipelineProgram(model, grid, frozen, pipeline)
@@ -93,7 +93,7 @@ def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
     """The same step with other values in the `PipelinePlan` of its program.
 
     Raises:
-        TypeError: its program is no pipeline.
+        TypeError: the step's program is no pipeline.
     """
     program = step.program
     if not isinstance(program, PipelineProgram):

@@ -1,8 +1,8 @@
 """Encoder outputs on their way to the decoder: within blocks of rows, or by routes from the host.
 
-A microbatch whose encoder rows are dealt by themselves lists `runs`: by encoder, what lands where
-(`sharding.routes`). On the devices that becomes `send` among the encoder's arrays and `receive`
-among the decoder's.
+A microbatch whose encoder rows are dealt by themselves lists `runs`: by lane, what lands where
+(`sharding.routes`). On the devices that becomes `send` among the lane's arrays and `receive` among
+the decoder's.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Views = Mapping[str, View]
 
 
 def land(outputs: jax.Array, name: str, rows: Any, decoder_rows: Any, views: Views) -> jax.Array:
-    """Outputs of an encoder where they land in the decoder's rows, else zero.
+    """Outputs of a lane of an encoder where they land in the decoder's rows, else zero.
 
     Args:
         outputs: `[encoder rows, outputs / shards, d_model]`, local to this rank.
-        name: of the encoder.
-        rows, decoder_rows: local rows of the encoder and of the decoder; by routes if they have
+        name: name of the lane.
+        rows, decoder_rows: local rows of the lane and of the decoder; by routes if they have
             any, and otherwise within the blocks of `sharding.exchange`.
-        views: of all modules.
+        views: views of all modules.
 
     Returns:
         `[decoder rows, tokens / shards, d_model]`.
@@ -46,7 +46,7 @@ def land(outputs: jax.Array, name: str, rows: Any, decoder_rows: Any, views: Vie
 
 @dataclass(frozen=True)
 class RoutedMicrobatches:
-    """Routes of one encoder's outputs in every microbatch of a step, `routes`."""
+    """Routes of the outputs of one lane in every microbatch of a step, `routes`."""
 
     routes: Sequence[Routes]
 
@@ -63,7 +63,7 @@ class RoutedMicrobatches:
         """Routes of `microbatches`, batches of `rows` rows of which some are here."""
         inputs = microbatches[0]["encoders"][name]["segment_ids"].shape[1]
         tokens = microbatches[0]["decoder"]["tokens"].shape[1]
-        source = Side(views[name], rows, inputs // model.encoders[name].reduction)
+        source = Side(views[name], rows, inputs // model.encoder(name).reduction)
         target = Side(views["decoder"], rows, tokens)
         runs = (batch["runs"][name] for batch in microbatches)
         return cls([Routes.build(source, target, own, ragged) for own in runs])
@@ -134,7 +134,7 @@ def _by_device(
 def routed(
     microbatches: Sequence[Any], model: ModelConfig, views: Views, rows: int, ragged: bool
 ) -> Any:
-    """Routes by encoder, for microbatches that list runs; nothing if none does.
+    """Routes by lane, for microbatches that list runs; nothing if none does.
 
     Args:
         ragged: see `sharding.exchange.is_ragged`.
@@ -149,7 +149,7 @@ def routed(
         return {}
     return {
         name: RoutedMicrobatches.build(name, microbatches, model, views, rows, ragged)
-        for name in model.encoders
+        for name in model.lanes
     }
 
 

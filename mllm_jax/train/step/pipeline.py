@@ -22,7 +22,8 @@ from mllm_jax.models import multimodal
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.media import Views
-from mllm_jax.train.step.program import Dealing, GradientProgram, Gradients
+from mllm_jax.train.step.program import Dealing, GradientProgram, Gradients, with_aux
+from scheduling.executor.layers import Aux
 from scheduling.executor.pipeline import Pipeline
 from scheduling.programs.check import check_program
 from scheduling.programs.compile import compile_program
@@ -31,6 +32,7 @@ from scheduling.schedules.schedule import Schedule
 from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
 from sharding.grid import JointGrid, View
+from sharding.lanes import tower_views
 from sharding.rules import Layout, gather_parameters
 from sharding.stages import StageViews
 
@@ -42,10 +44,10 @@ class PipelineProgram(GradientProgram):
         model: its `remat` is the pipeline's policy.
         grid: joint grid of the plans.
         frozen: parameters whose gradients are zero.
-        plan: what runs where and when.
+        plan: schedule and stacks of layers.
 
     Attributes:
-        tables: what the executor runs.
+        tables: program that the executor runs.
     """
 
     def __init__(
@@ -73,19 +75,23 @@ class PipelineProgram(GradientProgram):
 
     @property
     def ahead(self) -> int:
-        """The largest of all encoders; those of others are not encoded."""
+        """The largest number of all encoders; additional microbatches of others are not encoded."""
         return max((cut.ahead for cut in self.schedule.encoders), default=0)
 
-    def shares(self, params: Any, batch: Any, weight: jax.Array) -> Gradients:
-        """As this device's stage makes them."""
-        whole = self._whole(params)
-        loss, grads, carried = self._pipeline.loss_and_gradients(
-            self._stacked(whole), batch, weight, batch["carried"]
+    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
+        """Outputs as this device's stage makes them."""
+        with jax.named_scope("gather_parameters"):
+            whole = self._whole(params)
+        loss, sums, grads, carried = self._pipeline.loss_and_gradients(
+            self._stacked(whole), batch, weight, aux, batch["carried"]
         )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
-        loss = psum(loss, self.grid.decoder.tokens)
-        return Gradients(loss, self._scattered(grads, whole), carried)
+        view = self.grid.decoder
+        sums = psum(sums, view.all)
+        loss = with_aux(psum(loss, view.tokens), sums, aux)
+        with jax.named_scope("scatter_gradients"):
+            return Gradients(loss, self._scattered(grads, whole), carried, sums)
 
     def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
         """As `Pipeline.work_ahead`, on parameters as the step keeps them."""
@@ -123,11 +129,11 @@ class PipelineProgram(GradientProgram):
     def _pipeline(self) -> Pipeline:
         layers = {"decoder": self.stack.per_chunk}
         for cut in self.schedule.encoders:
-            layers[cut.name] = self.model.encoders[cut.name].layers // cut.pieces
+            layers[cut.name] = self.model.encoder(cut.name).layers // cut.pieces
         return Pipeline(
             self.tables,
             self.towers.decoder,
-            self.towers.encoders,
+            self.towers.lanes,
             self.grid.decoder.stage,
             self.grid.decoder.all,
             layers,
@@ -151,8 +157,9 @@ class PipelineProgram(GradientProgram):
         if self.plan.gather == "layer":
             return params
         dtype = multimodal.compute_dtype(self.model)
+        views = {"decoder": self.grid.decoder, **tower_views(self.grid, self.model.lanes)}
         whole = {
-            name: _gather(tree, _module(self.form.layout, name), self.grid.views[name], dtype)
+            name: _gather(tree, _module(self.form.layout, name), views[name], dtype)
             for name, tree in _modules(params).items()
         }
         tree = _tree(whole)

@@ -13,26 +13,29 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mllm_jax.train.step.program import GradientProgram, Gradients
+from mllm_jax.train.step.program import GradientProgram, Gradients, with_aux
+from scheduling.executor.layers import Aux
 from sharding.collectives import vary
 
 
 class PlainProgram(GradientProgram):
     """The program of a decoder without stages."""
 
-    def shares(self, params: Any, batch: Any, weight: jax.Array) -> Gradients:
+    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
         """The gradients of one microbatch after the other, added up."""
         axes = self.grid.decoder.all
 
-        def loss_of(params: Any, microbatch: Any) -> jax.Array:
-            return self.towers.loss(params, microbatch) / weight
+        def loss_of(params: Any, microbatch: Any) -> tuple[jax.Array, Aux]:
+            loss, sums = self.towers.loss(params, microbatch)
+            return with_aux(loss / weight, sums, aux), sums
 
         def add(carry: Any, microbatch: Any) -> tuple[Any, None]:
-            made = jax.value_and_grad(loss_of)(own, microbatch)
+            made = jax.value_and_grad(loss_of, has_aux=True)(own, microbatch)
             return jax.tree.map(jnp.add, carry, made), None
 
         own = vary(params, axes)
         zeros = vary(jax.tree.map(jnp.zeros_like, own), axes)
         microbatches = {name: batch[name] for name in ("decoder", "encoders")}
-        (loss, grads), _ = lax.scan(add, (jnp.zeros(()), zeros), microbatches)
-        return Gradients(loss, grads, {})
+        nothing = jax.tree.map(jnp.zeros_like, dict(aux))
+        ((loss, sums), grads), _ = lax.scan(add, ((jnp.zeros(()), nothing), zeros), microbatches)
+        return Gradients(loss, grads, {}, sums)

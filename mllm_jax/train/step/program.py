@@ -1,4 +1,4 @@
-"""What makes the loss and the gradients of a step: one protocol, and a class for each way to run.
+"""Programs for the loss and gradients of a step: one protocol, and a class for each way to run.
 
 ::
 
@@ -30,6 +30,7 @@ from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.media import Views, route_specs
 from mllm_jax.train.step.towers import Towers
+from scheduling.executor.layers import Aux
 from scheduling.schedules.schedule import Schedule
 from sharding.collectives import psum
 from sharding.grid import Axes, JointGrid, View
@@ -57,17 +58,26 @@ class Dealing:
 
 
 class Gradients(NamedTuple):
-    """What a program makes of a batch.
+    """The results of a program for a batch.
 
     Attributes:
-        loss: divided by the weight of the whole batch; the same on every rank.
+        loss: divided by the weight of the whole batch, and with auxiliary losses; the same on every
+            rank.
         gradients: float32, in the structure of the parameters; shards that lie as they do.
-        carried: what is carried on to the next step, by encoder.
+        carried: outputs carried on to the next step, by encoder.
+        aux: sums of auxiliary losses over layers and microbatches, from `shares`; from the program
+            their means over the tokens, without their weights in the loss.
     """
 
     loss: jax.Array
     gradients: Any
     carried: dict[str, jax.Array]
+    aux: Aux
+
+
+def with_aux(loss: jax.Array, sums: Aux, factors: Aux) -> jax.Array:
+    """`loss` with auxiliary losses, each times its factor."""
+    return sum((factors[name] * value for name, value in sums.items()), loss)
 
 
 class GradientProgram(ABC):
@@ -97,19 +107,32 @@ class GradientProgram(ABC):
             batch: local rows of a batch from `train.step.batch.place`.
 
         Raises:
-            ValueError: `batch["carried"]` does not hold what the step before has left.
+            ValueError: `batch["carried"]` lacks outputs of the step before.
         """
         self._check_carried(batch["carried"])
         weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch)
         # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
-        made = self.shares(params, batch, jnp.where(weight > 0, weight, 1))
-        summed = jax.tree.map(
-            lambda g, layout: psum(g, layout.replicated), made.gradients, self.form.layout
-        )
-        return made._replace(gradients=summed)
+        each = self._aux_means(batch)
+        aux = {name: own * each[name] for name, own in self.model.decoder.aux.items()}
+        made = self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
+        with jax.named_scope("sum_over_replicas"):
+            summed = jax.tree.map(
+                lambda g, layout: psum(g, layout.replicated), made.gradients, self.form.layout
+            )
+        means = {name: value * each[name] for name, value in made.aux.items()}
+        return made._replace(gradients=summed, aux=means)
+
+    def _aux_means(self, batch: Any) -> Aux:
+        """What makes means over the step's tokens, padding aside, of sums of auxiliary losses."""
+        names = self.model.decoder.aux
+        if not names:
+            return {}
+        ids = self._of_step(batch["decoder"]["segment_ids"])
+        tokens = psum(jnp.count_nonzero(ids), self.grid.decoder.batch)
+        return dict.fromkeys(names, 1 / jnp.maximum(tokens, 1).astype(jnp.float32))
 
     @abstractmethod
-    def shares(self, params: Any, batch: Any, weight: jax.Array) -> Gradients:
+    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
         """The loss, and this device's shares of the gradients.
 
         Every device differentiates its own copy of the parameters, marked as varying over all
@@ -117,12 +140,13 @@ class GradientProgram(ABC):
         the loops over layers and microbatches.
 
         Args:
-            params, batch: as of `__call__`.
-            weight: what the sum of the losses is divided by; of the whole batch.
+            params, batch: as in `__call__`.
+            weight: divisor of the summed losses; of the whole batch.
+            aux: what the sums of auxiliary losses are multiplied by.
         """
 
     def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
-        """What a step with this `batch` would carry on to the next, laid out by `carried_specs`."""
+        """Outputs that a step with this `batch` carries on to the next, as `carried_specs` says."""
         del params, batch
         return {}
 
@@ -130,7 +154,7 @@ class GradientProgram(ABC):
         """Tokens of the step that have a loss."""
         return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.decoder.batch)
 
-    # ---- what a program is made of ---------------------------------------------------------------
+    # ---- parts of a program ----------------------------------------------------------------------
 
     @property
     def views(self) -> Views:
@@ -154,7 +178,7 @@ class GradientProgram(ABC):
 
     @property
     def carried_specs(self) -> dict[str, PartitionSpec]:
-        """Layouts of what is carried on to the next step, by encoder."""
+        """Layouts of the outputs that are carried on to the next step, by encoder."""
         return {}
 
     @property
@@ -194,8 +218,11 @@ class GradientProgram(ABC):
 
     def _loss_weights(self, batch: Any) -> jax.Array:
         """Weights of the tokens of this step, without those of microbatches of the next."""
-        weights: jax.Array = batch["decoder"]["loss_weight"]
-        return weights[: len(weights) - self.ahead]
+        return self._of_step(batch["decoder"]["loss_weight"])
+
+    def _of_step(self, microbatches: jax.Array) -> jax.Array:
+        """Without those of the next step."""
+        return microbatches[: len(microbatches) - self.ahead]
 
     def _check_carried(self, carried: Mapping[str, Any]) -> None:
         if carried.keys() != self.carried_specs.keys():

@@ -1,7 +1,9 @@
 """The model's towers as every gradient program runs them, whole or part by part.
 
-What they add to `models.multimodal`: frozen parameters are constants, and the outputs of encoders
-land in the decoder's rows.
+Parameters belong to a tower. How media go through it, its views, rows and place in a schedule,
+belongs to a lane of it, of which it may have several (`ModelConfig.lanes`). What they add to
+`models.multimodal`: frozen parameters are constants, and the outputs of encoders land in the
+decoder's rows.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from mllm_jax.models import multimodal
 from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.media import Views, land
+from scheduling.executor.layers import Aux
 from sharding.collectives import psum
 from sharding.grid import View
 
@@ -23,7 +26,7 @@ class DecoderTower(multimodal.Decoder):
 
     Args:
         model: resolved model configuration.
-        view: of the decoder.
+        view: view of the decoder.
         frozen: parameters whose gradients are zero.
     """
 
@@ -35,72 +38,83 @@ class DecoderTower(multimodal.Decoder):
         """As of any decoder."""
         return super().embed(self._stop(params), batch)
 
-    def layer(self, params: Any, x: jax.Array, context: Any) -> jax.Array:
+    def layer(
+        self, params: Any, x: jax.Array, context: Any, place: int = 0
+    ) -> tuple[jax.Array, Aux]:
         """As of any decoder."""
-        return super().layer(self._stop(params), x, context)
+        return super().layer(self._stop(params), x, context, place)
 
     def head(self, params: Any, x: jax.Array, batch: Any) -> jax.Array:
         """As of any decoder."""
         return super().head(self._stop(params), x, batch)
 
-    def loss(self, params: Any, batch: Any, media: jax.Array | None) -> jax.Array:
-        """All parts one after the other; the sum of the losses of this rank's tokens."""
+    def loss(self, params: Any, batch: Any, media: jax.Array | None) -> tuple[jax.Array, Aux]:
+        """All parts one after the other: the sum of the losses of this rank's tokens.
+
+        Auxiliary losses are not in it; they are this rank's shares of sums.
+        """
         params = self._stop(params)
-        hidden = multimodal.decode_hidden(params, batch, media, self.config, self.view)
-        return multimodal.loss(params, hidden, batch, self.config, self.view)
+        with jax.named_scope("decode"):
+            hidden, aux = multimodal.decode_hidden(params, batch, media, self.config, self.view)
+        with jax.named_scope("loss"):
+            return multimodal.loss(params, hidden, batch, self.config, self.view), aux
 
 
-class EncoderTower(multimodal.Encoder):
-    """An encoder with its frozen connector as constants, and the way of its outputs.
+class EncoderLane(multimodal.Encoder):
+    """A lane of an encoder: its frozen parts as constants, and the way of the lane's outputs.
 
     Args:
         model: resolved model configuration.
-        name: of the encoder.
-        views: of all modules, where encoder outputs meet the decoder.
+        lane: name of the lane.
+        views: views of all modules, under which encoder outputs meet the decoder.
         frozen: parameters whose gradients are zero.
 
     Attributes:
+        encoder: the tower whose parameters the lane uses.
         frozen: whether the encoder is, its connector aside.
     """
 
-    def __init__(self, model: ModelConfig, name: str, views: Views, frozen: Frozen) -> None:
-        super().__init__(model, name, views[name])
-        self._model, self._name, self._views, self._constant = model, name, views, frozen
-        self.frozen = frozen.trunk(name)
+    def __init__(self, model: ModelConfig, lane: str, views: Views, frozen: Frozen) -> None:
+        self.encoder = model.lanes[lane]
+        super().__init__(model, self.encoder, views[lane])
+        self._model, self._lane, self._views, self._constant = model, lane, views, frozen
+        self.frozen = frozen.trunk(self.encoder)
 
     def finish(self, params: Any, x: jax.Array, batch: Any, decoder_batch: Any) -> jax.Array:
         """Norm, connector, and the outputs moved to where they land in the decoder's rows."""
         return self._land(self.connect(self._stop(params), x, batch), batch, decoder_batch)
 
     def landed(self, params: Any, batch: Any, decoder_batch: Any) -> jax.Array:
-        """All parts one after the other; outputs where they land, else zero."""
+        """All parts one after the other: outputs where they land, zero elsewhere."""
         params = self._stop(params)
-        outputs = multimodal.encode(params, self._name, batch, self._model, self.view)
+        with jax.named_scope(f"encode_{self._lane}"):
+            outputs = multimodal.encode(params, self.encoder, batch, self._model, self.view)
         return self._land(outputs, batch, decoder_batch)
 
     def _stop(self, params: Any) -> Any:
-        return self._constant.stop_encoder(self._name, params)
+        return self._constant.stop_encoder(self.encoder, params)
 
     def _land(self, outputs: jax.Array, batch: Any, decoder_batch: Any) -> jax.Array:
-        landed = land(outputs, self._name, batch, decoder_batch, self._views)
-        return landed.astype(self.dtype)
+        with jax.named_scope(f"exchange_{self._lane}"):
+            landed = land(outputs, self._lane, batch, decoder_batch, self._views)
+            return landed.astype(self.dtype)
 
 
 class Towers:
-    """All towers of a model under the views of a program.
+    """All towers of a model under the views of a program; encoders by their lanes.
 
     Args:
         model: resolved model configuration.
-        views: of all modules, where encoder outputs meet the decoder.
+        views: views of all modules, under which encoder outputs meet the decoder.
         frozen: parameters whose gradients are zero.
     """
 
     def __init__(self, model: ModelConfig, views: Views, frozen: Frozen = NOTHING_FROZEN) -> None:
         self.decoder = DecoderTower(model, views["decoder"], frozen)
-        self.encoders = {name: EncoderTower(model, name, views, frozen) for name in model.encoders}
+        self.lanes = {name: EncoderLane(model, name, views, frozen) for name in model.lanes}
 
     def media(self, params: Any, batch: Any) -> jax.Array | None:
-        """Outputs of all encoders where they land: `[rows, tokens / shards, d_model]`, else zero.
+        """Outputs of all lanes where they land: `[rows, tokens / shards, d_model]`, else zero.
 
         Args:
             params: local shards of the whole model.
@@ -108,17 +122,20 @@ class Towers:
         """
         inputs, rows = batch["encoders"], batch["decoder"]
         landed = [
-            encoder.landed(params["encoders"][name], inputs[name], rows)
-            for name, encoder in self.encoders.items()
+            lane.landed(params["encoders"][lane.encoder], inputs[name], rows)
+            for name, lane in self.lanes.items()
         ]
         return sum(landed[1:], landed[0]) if landed else None
 
-    def loss(self, params: Any, batch: Any) -> jax.Array:
-        """Sum of the losses of one microbatch; the same scalar on every rank.
+    def loss(self, params: Any, batch: Any) -> tuple[jax.Array, Aux]:
+        """Sums of the losses and of the auxiliary losses of one microbatch.
+
+        They are the same scalars on every rank.
 
         Args:
             params, batch: as of `media`.
         """
         media = self.media(params, batch)
-        total = self.decoder.loss(params["decoder"], batch["decoder"], media)
-        return psum(total, self.decoder.view.tokens)
+        total, aux = self.decoder.loss(params["decoder"], batch["decoder"], media)
+        view = self.decoder.view
+        return psum(total, view.tokens), psum(aux, view.positions)

@@ -34,13 +34,13 @@ class TrainStep:
 
     Args:
         program: makes loss and gradients.
-        mesh: of the program's grid.
+        mesh: mesh of the program's grid.
         optimizer: made by `build_optimizer` for the layout of the program's parameters.
         skips: a step whose loss or gradients are not finite leaves the state as it was.
 
     Attributes:
         form: how parameters are stored.
-        step: `(state, batch)` to the new state and scalars; the old state is donated.
+        update: `(state, batch)` to the new state and scalars; the old state is donated.
         gradients: `(params, batch)` to gradients and loss.
     """
 
@@ -58,13 +58,15 @@ class TrainStep:
         params = self.state_specs["params"]
         scalar, carried = PartitionSpec(), program.carried_specs
         scalars = {"loss": scalar, "grad_norm": scalar, "targets": scalar, "carried": carried}
-        self.step = jax.jit(
-            self.shard(self._step, self.state_specs, (self.state_specs, scalars)), donate_argnums=0
+        scalars["aux"] = dict.fromkeys(program.model.decoder.aux, scalar)
+        self.update = jax.jit(
+            self.shard(self._update, self.state_specs, (self.state_specs, scalars)),
+            donate_argnums=0,
         )
         self.gradients = jax.jit(self.shard(self._gradients, params, (params, scalar)))
 
     def primed(self, params: Any, batch: Any) -> Any:
-        """`batch` with what the step before would have carried on, for a first step.
+        """`batch` with the outputs that a step before would have carried on, for a first step.
 
         Args:
             batch: whose following microbatches are its own, see `train.step.batch.place`.
@@ -75,7 +77,7 @@ class TrainStep:
         return batch | {"carried": work_ahead(params, batch)}
 
     def abstract_primed(self, batch: Any) -> Any:
-        """Shapes, types and layouts of what `primed` makes of a batch with those of `batch`."""
+        """Shapes, types and layouts of `primed(batch)`, from those of `batch`."""
         if not self.program.carried_specs:
             return batch
         carried = jax.eval_shape(self._work_ahead, self.abstract["params"], batch)
@@ -125,21 +127,22 @@ class TrainStep:
             "optimizer": specs_like(abstract["optimizer"], self.form.layout),
         }
 
-    def _step(self, state: State, batch: Any) -> tuple[State, dict[str, Any]]:
-        loss, grads, carried = self.program(state["params"], batch)
-        updates, optimizer = self.optimizer.update(grads, state["optimizer"], state["params"])
-        params = optax.apply_updates(state["params"], updates)
-        new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
-        norm = global_norm(grads, self.form.layout)
+    def _update(self, state: State, batch: Any) -> tuple[State, dict[str, Any]]:
+        loss, grads, carried, aux = self.program(state["params"], batch)
+        with jax.named_scope("update"):
+            updates, optimizer = self.optimizer.update(grads, state["optimizer"], state["params"])
+            params = optax.apply_updates(state["params"], updates)
+            new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
+            norm = global_norm(grads, self.form.layout)
         if self.skips:
             finite = jnp.isfinite(loss) & jnp.isfinite(norm)
             new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, state)
         scalars = {"loss": loss, "grad_norm": norm, "targets": self.program.targets(batch)}
-        return new, scalars | {"carried": carried}
+        return new, scalars | {"carried": carried, "aux": aux}
 
     def _gradients(self, params: Any, batch: Any) -> tuple[Any, jax.Array]:
-        loss, grads, _ = self.program(params, batch)
-        return grads, loss
+        made = self.program(params, batch)
+        return made.gradients, made.loss
 
 
 def specs_like(optimizer: Any, layout: Any) -> Any:

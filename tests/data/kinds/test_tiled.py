@@ -22,7 +22,7 @@ from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
 from data.sample import WHOLE, DataError, Lengths, Medium, Sample, SampleError
 from tests.data.kinds.tiled import PLACEHOLDER, TILE, TILED, TILING, TiledProcessor, tiled_source
-from tests.data.loading.test_loader import assert_same_step, take
+from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.loading.test_on_read import HOSTS, read
 from tests.data.samples import AUDIO, WORK, ListSource, MakeConfig, Picture, all_rows, make_sample
 
@@ -35,10 +35,10 @@ def processor(make_config: MakeConfig) -> TiledProcessor:
     return TiledProcessor(make_config(budgets=BUDGETS), [TILED, AUDIO])
 
 
-def step(
+def microbatch(
     source: ListSource, processor: Processor, config: Any
 ) -> tuple[Batch, tuple[Placement, ...]]:
-    """The first step, and where its samples lie."""
+    """The first microbatch, and where its samples lie."""
     state, consumer = LoaderState(0), Consumer(WORK)
     lengths = measure(source, processor)
     plan = Planner(source, lengths, config, CAPACITY, state, consumer).plan()
@@ -68,7 +68,7 @@ def test_every_output_lands_where_its_image_stands(
     config = make_config(budgets=BUDGETS, rows=3, balance=balance)
     processor = TiledProcessor(config, [TILED, AUDIO])
     source = tiled_source(40, seed)
-    batch, placements = step(source, processor, config)
+    batch, placements = microbatch(source, processor, config)
     decoder, vision = batch["decoder"], batch["encoders"]["vision"]
     made = []
     for inputs, taps, shares in zip(
@@ -92,7 +92,7 @@ def test_each_tile_is_a_segment_of_its_own(
     balance: str, processor: TiledProcessor, make_config: MakeConfig
 ) -> None:
     config = make_config(budgets=BUDGETS, rows=3, balance=balance)
-    batch, placements = step(tiled_source(40), processor, config)
+    batch, placements = microbatch(tiled_source(40), processor, config)
     vision = batch["encoders"]["vision"]
     media = [n for p in placements for n in p.lengths.media.get("vision", ())]
     tiles = sum(media) // TILE
@@ -111,7 +111,7 @@ def test_each_tile_is_a_segment_of_its_own(
 
 def test_runs_are_where_outputs_land(processor: TiledProcessor, make_config: MakeConfig) -> None:
     config = make_config(budgets=BUDGETS, rows=3, balance="per_phase")
-    batch, placements = step(tiled_source(40), processor, config)
+    batch, placements = microbatch(tiled_source(40), processor, config)
     media = batch["decoder"]["media"]["vision"]
     found = np.full_like(media, -1)
     per_row = BUDGETS["vision"] // TILED.reduction
@@ -124,7 +124,7 @@ def test_runs_are_where_outputs_land(processor: TiledProcessor, make_config: Mak
 def test_arrays_of_tiles_are_those_of_tiled_encoders_alone(
     processor: TiledProcessor, make_config: MakeConfig
 ) -> None:
-    batch, _ = step(tiled_source(5), processor, make_config(budgets=BUDGETS, rows=2))
+    batch, _ = microbatch(tiled_source(5), processor, make_config(budgets=BUDGETS, rows=2))
     vision, audio = batch["encoders"]["vision"], batch["encoders"]["audio"]
     shape = (2, BUDGETS["vision"] // TILED.reduction, 4)
     assert (vision["taps"].shape, vision["taps"].dtype) == (shape, np.int32)
@@ -178,10 +178,12 @@ def test_hosts_send_each_other_tiles(
 ) -> None:
     source = tiled_source(60)
     config = make_config(budgets=BUDGETS, lookahead=30, balance="per_phase")
-    for rows, steps in zip(HOSTS[hosts], read(4, source, processor, config, hosts), strict=True):
+    for rows, microbatches in zip(
+        HOSTS[hosts], read(4, source, processor, config, hosts), strict=True
+    ):
         expected = take(4, source, processor, config, rows=rows)
-        for found, wanted in zip(steps, expected, strict=True):
-            assert_same_step(found, wanted)
+        for found, wanted in zip(microbatches, expected, strict=True):
+            assert_same_microbatch(found, wanted)
 
 
 def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
@@ -222,7 +224,7 @@ def test_images_that_are_not_cut_are_refused(
     processor: TiledProcessor, make_config: MakeConfig
 ) -> None:
     source = tiled_source(5)
-    _, placements = step(source, processor, make_config(budgets=BUDGETS, rows=1))
+    _, placements = microbatch(source, processor, make_config(budgets=BUDGETS, rows=1))
     placement = next(p for p in placements if p.lengths.media)
     medium = processor.process(source[placement.index]).media["vision"][0]
     arrays = BatchArrays(all_rows(1), processor.modalities, CAPACITY)

@@ -33,6 +33,7 @@ class TiledProcessor(Processor):
         ]
         super().__init__(config, plain)
         self.modalities = {modality.name: modality for modality in modalities}
+        self.encoders = self.modalities
 
     def measure(self, sample: Sample) -> Lengths:
         layouts = _layouts(sample, [image.size() for image in sample.of("image")])

@@ -17,7 +17,7 @@ import pytest
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loading import prefetch
-from data.loading.loader import Loader, Step
+from data.loading.loader import Loader, Microbatch
 from data.planning.stream import Consumer, LoaderState
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, SampleError
@@ -43,7 +43,7 @@ def arrays(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, np.nda
             yield prefix + key, value
 
 
-def assert_same_step(actual: Step, expected: Step) -> None:
+def assert_same_microbatch(actual: Microbatch, expected: Microbatch) -> None:
     assert actual.state == expected.state
     assert actual.skipped == expected.skipped
     assert actual.stats.used == expected.stats.used
@@ -60,7 +60,7 @@ def take(
     config: DataConfig,
     state: LoaderState | None = None,
     rows: dict[str, list[int]] | None = None,
-) -> list[Step]:
+) -> list[Microbatch]:
     rows = rows or all_rows(config.rows)
     consumer = Consumer(WORK, microbatches=2)
     with Loader(source, processor, config, 5, rows, state, consumer) as loader:
@@ -68,17 +68,17 @@ def take(
 
 
 @pytest.mark.parametrize("balance", ["none", "per_phase"])
-def test_a_loader_continues_from_the_state_of_every_step(
+def test_a_loader_continues_from_the_state_of_every_microbatch(
     balance: str, demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:
     config = make_config(balance=balance, lookahead=96)
-    steps = take(8, demo, processor, config)  # several epochs of the small demo
-    assert steps[-1].state.position > 2 * len(demo)
-    for step in range(1, 8):
-        state = LoaderState.from_json(steps[step - 1].state.to_json())
-        rest = take(8 - step, demo, processor, config, state)
-        for actual, expected in zip(rest, steps[step:], strict=True):
-            assert_same_step(actual, expected)
+    microbatches = take(8, demo, processor, config)  # several epochs of the small demo
+    assert microbatches[-1].state.position > 2 * len(demo)
+    for done in range(1, 8):
+        state = LoaderState.from_json(microbatches[done - 1].state.to_json())
+        rest = take(8 - done, demo, processor, config, state)
+        for actual, expected in zip(rest, microbatches[done:], strict=True):
+            assert_same_microbatch(actual, expected)
 
 
 @pytest.mark.parametrize("balance", ["none", "per_phase"])
@@ -87,10 +87,10 @@ def test_worker_processes_change_nothing_and_leave_nothing(
 ) -> None:
     expected = take(5, demo, processor, make_config(balance=balance))
     busy = make_config(workers=2, balance=balance)
-    steps = take(3, demo, processor, busy)
-    steps += take(2, demo, processor, busy, steps[-1].state)
-    for actual, wanted in zip(steps, expected, strict=True):
-        assert_same_step(actual, wanted)
+    microbatches = take(3, demo, processor, busy)
+    microbatches += take(2, demo, processor, busy, microbatches[-1].state)
+    for actual, wanted in zip(microbatches, expected, strict=True):
+        assert_same_microbatch(actual, wanted)
         owners = [type(a) for _, a in arrays(actual.batch)]
         assert set(owners) == {np.ndarray}  # and not a view of shared memory
     assert not multiprocessing.active_children()
@@ -110,11 +110,11 @@ def test_workers_that_are_killed_lose_no_sample_and_repeat_none(
     busy = make_config(workers=2, prefetch=1)  # what is ready when one is killed still comes
     rows, consumer = all_rows(4), Consumer(WORK, microbatches=2)
     with Loader(demo, processor, busy, 5, rows, None, consumer) as loader:
-        steps = [next(loader) for _ in range(3)]
+        microbatches = [next(loader) for _ in range(3)]
         killed = kill_a_worker()
-        steps += [next(loader) for _ in range(12)]
-        for actual, wanted in zip(steps, expected, strict=True):
-            assert_same_step(actual, wanted)
+        microbatches += [next(loader) for _ in range(12)]
+        for actual, wanted in zip(microbatches, expected, strict=True):
+            assert_same_microbatch(actual, wanted)
         (told,) = [record.getMessage() for record in caplog.records]
         assert f"a worker process of the loader ({killed}) was killed by SIGKILL" in told
         kill_a_worker()
@@ -134,15 +134,15 @@ def test_a_worker_leaves_interrupts_to_the_parent(
     demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:
     expected = take(6, demo, processor, make_config())
-    busy = make_config(workers=1, prefetch=1)  # steps beyond the second are made after the signal
+    busy = make_config(workers=1, prefetch=1)  # all but two are made after the signal
     consumer = Consumer(WORK, microbatches=2)
     with Loader(demo, processor, busy, 5, all_rows(4), consumer=consumer) as loader:
-        steps = [next(loader)]
+        microbatches = [next(loader)]
         for worker in multiprocessing.active_children():
             os.kill(worker.pid or 0, signal.SIGINT)
-        steps += [next(loader) for _ in range(5)]
-    for actual, wanted in zip(steps, expected, strict=True):
-        assert_same_step(actual, wanted)
+        microbatches += [next(loader) for _ in range(5)]
+    for actual, wanted in zip(microbatches, expected, strict=True):
+        assert_same_microbatch(actual, wanted)
     assert not multiprocessing.active_children()
 
 
@@ -174,10 +174,10 @@ def test_hosts_get_the_rows_of_the_single_host_batch(
     ]
     for rows in hosts:
         parts = take(3, demo, processor, config, rows=rows)
-        for part, step in zip(parts, whole, strict=True):
-            assert part.state == step.state
-            assert part.stats.used == step.stats.used
-            expected = dict(arrays(step.batch))
+        for part, microbatch in zip(parts, whole, strict=True):
+            assert part.state == microbatch.state
+            assert part.stats.used == microbatch.stats.used
+            expected = dict(arrays(microbatch.batch))
             for name, array in arrays(part.batch):
                 tower = name.split(".")[1] if name.startswith("encoders") else "decoder"
                 wanted = expected[name] if name.startswith("runs") else expected[name][rows[tower]]
@@ -200,8 +200,8 @@ def test_other_hosts_go_on_with_the_same_samples(
         for first, last in shares[hosts]:
             rows = {tower: list(range(first, last)) for tower in all_rows(4)}
             parts = take(2, demo, processor, config, state, rows)
-            for part, step in zip(parts, whole[at : at + 2], strict=True):
-                wanted = step.batch["decoder"]["tokens"][first:last]
+            for part, microbatch in zip(parts, whole[at : at + 2], strict=True):
+                wanted = microbatch.batch["decoder"]["tokens"][first:last]
                 np.testing.assert_array_equal(part.batch["decoder"]["tokens"], wanted)
         state = parts[-1].state
     assert state == whole[-1].state
@@ -210,16 +210,16 @@ def test_other_hosts_go_on_with_the_same_samples(
 def test_statistics_count_the_arrays(
     demo: Source, processor: Processor, config: DataConfig
 ) -> None:
-    for step in take(3, demo, processor, config):
-        decoder, encoders = step.batch["decoder"], step.batch["encoders"]
+    for microbatch in take(3, demo, processor, config):
+        decoder, encoders = microbatch.batch["decoder"], microbatch.batch["encoders"]
         counts = {"tokens": np.count_nonzero(decoder["segment_ids"])} | {
             name: np.count_nonzero(encoder["segment_ids"]) for name, encoder in encoders.items()
         }
-        assert step.stats.used == counts
-        assert step.stats.capacity == {"tokens": 4 * 312, "vision": 4 * 72, "audio": 4 * 640}
-        assert step.stats.padding["audio"] == 1 - counts["audio"] / (4 * 640)
-        assert step.stats.samples == len(step.stats.lengths["decoder"])
-        assert step.stats.lengths["vision"].sum() == counts["vision"]
+        assert microbatch.stats.used == counts
+        assert microbatch.stats.capacity == {"tokens": 4 * 312, "vision": 4 * 72, "audio": 4 * 640}
+        assert microbatch.stats.padding["audio"] == 1 - counts["audio"] / (4 * 640)
+        assert microbatch.stats.samples == len(microbatch.stats.lengths["decoder"])
+        assert microbatch.stats.lengths["vision"].sum() == counts["vision"]
 
 
 def test_a_sample_that_turns_out_bad_leaves_a_hole(
@@ -230,21 +230,23 @@ def test_a_sample_that_turns_out_bad_leaves_a_hole(
     liar = replace(good[1], media={**good[1].media, "image": (Picture(16, 40, claimed=(16, 60)),)})
     honest = replace(good[1], media={**good[1].media, "image": (Picture(16, 60),)})
     (whole,) = take(1, ListSource([good[0], honest, good[2]]), processor, config)
-    (step,) = take(1, ListSource([good[0], liar, good[2]]), processor, config)
-    assert [name for name, _ in step.skipped] == ["b"]
-    assert step.stats.used == whole.stats.used  # the plan knows nothing of it
+    (microbatch,) = take(1, ListSource([good[0], liar, good[2]]), processor, config)
+    assert [name for name, _ in microbatch.skipped] == ["b"]
+    assert microbatch.stats.used == whole.stats.used  # the plan knows nothing of it
     missing = {
         name: expected != actual
         for (name, actual), (_, expected) in zip(
-            arrays(step.batch), arrays(whole.batch), strict=True
+            arrays(microbatch.batch), arrays(whole.batch), strict=True
         )
     }
     hole = missing["decoder.segment_ids"]
     assert hole.sum() == processor.measure(honest).tokens
-    assert not step.batch["decoder"]["loss_weight"][hole].any()
+    assert not microbatch.batch["decoder"]["loss_weight"][hole].any()
     assert not missing["decoder.tokens"][~hole].any()
     assert missing["encoders.vision.segment_ids"].sum() == 8
-    assert not step.batch["encoders"]["vision"]["inputs"][missing["encoders.vision.inputs"]].any()
+    assert not microbatch.batch["encoders"]["vision"]["inputs"][
+        missing["encoders.vision.inputs"]
+    ].any()
 
 
 def test_a_sample_that_turns_out_bad_is_raised_by_name(
@@ -269,9 +271,9 @@ def test_a_sample_longer_than_the_budget_is_skipped_or_raised(
 ) -> None:
     long = make_sample("long", answer="1 " * 400)
     source = ListSource([long, make_sample("short")])
-    (step,) = take(1, source, processor, make_config(lookahead=4))
+    (microbatch,) = take(1, source, processor, make_config(lookahead=4))
     fault = Fault(FaultKind.BUDGET, "needs 406 tokens, above data.budgets' 312 for a row")
-    assert set(step.skipped) == {("long", fault)}
+    assert set(microbatch.skipped) == {("long", fault)}
     with pytest.raises(SampleError, match="sample long: needs 406 tokens"):
         take(1, source, processor, make_config(on_error="raise"))
 
@@ -289,9 +291,9 @@ def test_text_only_samples_need_no_encoder(make_config: MakeConfig) -> None:
     config = make_config(budgets={"tokens": 64, "segments": 8}, rows=2)
     processor = make_processor(config, [])
     rows = {"decoder": [0, 1]}
-    (step,) = take(1, ListSource([make_sample("a")]), processor, config, rows=rows)
-    assert step.batch["encoders"] == {}
-    assert step.stats.samples > 2
+    (microbatch,) = take(1, ListSource([make_sample("a")]), processor, config, rows=rows)
+    assert microbatch.batch["encoders"] == {}
+    assert microbatch.stats.samples > 2
 
 
 def test_budgets_of_other_encoders_are_refused(

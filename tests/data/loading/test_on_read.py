@@ -16,12 +16,12 @@ import pytest
 
 from data.config import DataConfig
 from data.kinds.rows import Words
-from data.loading.loader import Step
+from data.loading.loader import Microbatch
 from data.loading.on_read import Alone, Cluster, ReadingLoader, _Places
 from data.planning.stream import Consumer, LoaderState
 from data.processing.processor import Processor
 from data.sample import SampleError
-from tests.data.loading.test_loader import arrays, assert_same_step, take
+from tests.data.loading.test_loader import arrays, assert_same_microbatch, take
 from tests.data.samples import (
     WORK,
     ListSource,
@@ -98,13 +98,13 @@ def read(
     hosts: int,
     state: LoaderState | None = None,
     board: Board | None = None,
-) -> list[list[Step]]:
+) -> list[list[Microbatch]]:
     """Steps of every host."""
     rows, board = HOSTS[hosts], board or Board(hosts)
     if config.rows == 1:
         rows = [all_rows(1)]
 
-    def run(index: int) -> list[Step]:
+    def run(index: int) -> list[Microbatch]:
         cluster: Cluster = Thread(index, board) if hosts > 1 else Alone()
         consumer = Consumer(WORK, microbatches=2)
         arguments = (source, processor, config, 5, rows, state, consumer, cluster)
@@ -130,10 +130,12 @@ def test_batches_are_those_of_known_lengths(
 ) -> None:
     source, config = mixed_source(60), make_config(lookahead=30, **changes)
     source.samples[11] = "no conversation"
-    for rows, steps in zip(HOSTS[hosts], read(6, source, processor, config, hosts), strict=True):
+    for rows, microbatches in zip(
+        HOSTS[hosts], read(6, source, processor, config, hosts), strict=True
+    ):
         expected = take(6, source, processor, config, rows=rows)
-        for step, wanted in zip(steps, expected, strict=True):
-            assert_same_step(step, wanted)
+        for microbatch, wanted in zip(microbatches, expected, strict=True):
+            assert_same_microbatch(microbatch, wanted)
 
 
 @pytest.mark.parametrize("balance", ["none", "per_phase"])
@@ -142,11 +144,11 @@ def test_it_continues_on_another_number_of_hosts(
 ) -> None:
     source, config = mixed_source(60), make_config(lookahead=30, balance=balance)
     expected = take(6, source, processor, config)
-    for hosts, step in ((2, 1), (1, 3), (2, 4)):
-        state = expected[step - 1].state
-        parts = read(6 - step, source, processor, config, hosts, state)
-        for rows, steps in zip(HOSTS[hosts], parts, strict=True):
-            for actual, wanted in zip(steps, expected[step:], strict=True):
+    for hosts, done in ((2, 1), (1, 3), (2, 4)):
+        state = expected[done - 1].state
+        parts = read(6 - done, source, processor, config, hosts, state)
+        for rows, microbatches in zip(HOSTS[hosts], parts, strict=True):
+            for actual, wanted in zip(microbatches, expected[done:], strict=True):
                 assert actual.state == wanted.state
                 mine = actual.batch["decoder"]["tokens"]
                 np.testing.assert_array_equal(
@@ -157,11 +159,11 @@ def test_it_continues_on_another_number_of_hosts(
 def test_it_continues_within_a_step(processor: Processor, make_config: MakeConfig) -> None:
     source = mixed_source(60)
     config = make_config(batch="samples", samples=21, balance="per_phase")
-    ((*steps,),) = read(6, source, processor, config, 1)
-    for step in (1, 2, 3):
-        (rest,) = read(6 - step, source, processor, config, 1, steps[step - 1].state)
-        for actual, wanted in zip(rest, steps[step:], strict=True):
-            assert_same_step(actual, wanted)
+    ((*microbatches,),) = read(6, source, processor, config, 1)
+    for done in (1, 2, 3):
+        (rest,) = read(6 - done, source, processor, config, 1, microbatches[done - 1].state)
+        for actual, wanted in zip(rest, microbatches[done:], strict=True):
+            assert_same_microbatch(actual, wanted)
 
 
 def test_each_sample_is_read_once_and_only_what_must_move_does(
@@ -179,18 +181,21 @@ def test_each_sample_is_read_once_and_only_what_must_move_does(
         monkeypatch.setattr(kind, "load", counted)
     source, config = mixed_source(200), make_config(lookahead=20, balance="per_phase")
     board = Board(2)
-    steps = read(3, source, processor, config, 2, board=board)
+    microbatches = read(3, source, processor, config, 2, board=board)
     assert max(loads.values()) == 1
     assert board.moved.sum() > 0
     assert not board.moved.diagonal().any()
-    # One step more has been sent than was taken.
-    assert 0 < sum(step.stats.sent for step in steps[0]) < 4 * board.moved.sum()
+    # One microbatch more has been sent than was taken.
+    assert 0 < sum(microbatch.stats.sent for microbatch in microbatches[0]) < 4 * board.moved.sum()
     # All that arrives is written: three words a token, and the inputs of media.
-    tokens = sum(step.batch["decoder"]["segment_ids"].astype(bool).sum() for step in steps[0])
+    tokens = sum(
+        microbatch.batch["decoder"]["segment_ids"].astype(bool).sum()
+        for microbatch in microbatches[0]
+    )
     media = sum(
         int(encoder["segment_ids"].astype(bool).sum()) * (encoder["inputs"].shape[-1] + 3)
-        for step in steps[0]
-        for encoder in step.batch["encoders"].values()
+        for microbatch in microbatches[0]
+        for encoder in microbatch.batch["encoders"].values()
     )
     assert 0 < board.moved[1, 0] < 3 * tokens + media
 
@@ -207,20 +212,22 @@ def test_rows_go_where_their_samples_have_been_read(
     for readers in (1, 2):
         board, consumer = Board(2), Consumer(WORK, hosts, readers=readers)
 
-        def run(index: int, board: Board = board, consumer: Consumer = consumer) -> list[Step]:
+        def run(
+            index: int, board: Board = board, consumer: Consumer = consumer
+        ) -> list[Microbatch]:
             source, cluster = mixed_source(60), Thread(index, board)
             arguments = (source, processor, config, 5, rows, None, consumer, cluster)
             with ReadingLoader(*arguments) as loader:
                 return [next(loader) for _ in range(4)]
 
         with ThreadPoolExecutor(2) as pool:
-            steps = list(pool.map(run, range(2)))
-        moved.append(sum(step.stats.sent for step in steps[0]))
+            microbatches = list(pool.map(run, range(2)))
+        moved.append(sum(microbatch.stats.sent for microbatch in microbatches[0]))
         tokens = [
             np.concatenate([a.batch["decoder"]["tokens"], b.batch["decoder"]["tokens"]])
-            for a, b in zip(*steps, strict=True)
+            for a, b in zip(*microbatches, strict=True)
         ]
-        texts.append([sorted(row.tobytes() for row in step) for step in tokens])
+        texts.append([sorted(row.tobytes() for row in microbatch) for microbatch in tokens])
     assert texts[0] == texts[1]  # the same rows, in another order
     assert moved[1] < 0.95 * moved[0]
 
@@ -245,8 +252,8 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
     source, changes = mixed_source(40), {"lookahead": 20, "balance": "per_phase"}
     (expected,) = read(3, source, processor, make_config(**changes), 1)
     (actual,) = read(3, source, processor, make_config(workers=2, **changes), 1)
-    for step, wanted in zip(actual, expected, strict=True):
-        assert_same_step(step, wanted)
+    for microbatch, wanted in zip(actual, expected, strict=True):
+        assert_same_microbatch(microbatch, wanted)
     # Grain kills a worker that does not end in time, and does not wait for that.
     for child in multiprocessing.active_children():
         child.join(timeout=10)
@@ -273,10 +280,12 @@ def test_a_header_that_lies_harms_nothing(processor: Processor, make_config: Mak
     config = make_config(rows=1, lookahead=3, balance="per_phase")
     honest = make_sample("b", [40])
     liar = replace(honest, media={**honest.media, "image": (Picture(16, 40, claimed=(16, 60)),)})
-    ((step,),) = read(1, ListSource([liar]), processor, config, 1)
+    ((microbatch,),) = read(1, ListSource([liar]), processor, config, 1)
     (wanted,) = take(1, ListSource([honest]), processor, config)
-    assert not step.skipped
-    for (name, array), (_, other) in zip(arrays(step.batch), arrays(wanted.batch), strict=True):
+    assert not microbatch.skipped
+    for (name, array), (_, other) in zip(
+        arrays(microbatch.batch), arrays(wanted.batch), strict=True
+    ):
         np.testing.assert_array_equal(array, other, err_msg=name)
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.config import DataConfig
 from data.planning import balance
 from data.planning.balance import contiguous, deal, lpt, refine
 from data.planning.problem import RESOLUTION, CostKind, Ints, Problem
@@ -249,3 +250,20 @@ def test_an_algorithm_cannot_change_its_problem(monkeypatch: pytest.MonkeyPatch)
     balance.register("sorting", sorting)
     with pytest.raises(ValueError, match="read-only"):
         deal(PROBLEM, "sorting")
+
+
+def test_the_source_of_an_algorithm_of_ones_own_is_told(tmp_path, monkeypatch):
+    module = tmp_path / "own_balancing.py"
+    monkeypatch.syspath_prepend(tmp_path)
+    names = {"decoder": "own_balancing:deal", "vision": "lpt", "audio": None}
+    config = DataConfig(
+        budgets={"tokens": 1, "segments": 1},
+        balancing={tower: {"algorithm": name} for tower, name in names.items()},
+    )
+    found = []
+    for body in ("return problem", "return problem", "return [problem]"):
+        module.write_text(f"def deal(problem):\n    {body}\n")
+        found.append(balance.fingerprints(config))
+    (key,) = found[0]
+    assert key == "source of data.balancing.decoder.algorithm own_balancing:deal"
+    assert found[0] == found[1] != found[2]

@@ -17,7 +17,7 @@ from data.planning.lengths import measure
 from data.planning.packing import spans_of
 from data.planning.problem import Problem
 from data.planning.steps import StepPacker
-from data.planning.stream import Consumer, LoaderState, Planner, StepPlan
+from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths
 from tests.data.planning.test_packing import sample_lengths
@@ -211,7 +211,7 @@ def test_an_unknown_tower_or_algorithm_is_refused() -> None:
 # ---- from plans to arrays ------------------------------------------------------------------------
 
 
-def planned(source: ListSource, processor: Processor, config: Any) -> StepPlan:
+def planned(source: ListSource, processor: Processor, config: Any) -> MicrobatchPlan:
     return Planner(
         source, measure(source, processor), config, CAPACITY, LoaderState(0), Consumer(WORK)
     ).plan()
@@ -221,7 +221,7 @@ def assembled(
     source: ListSource,
     processor: Processor,
     config: Any,
-    plan: StepPlan,
+    plan: MicrobatchPlan,
     rows: dict[str, list[int]],
 ) -> Batch:
     return Assembler(source, processor, config, rows, apart=True)(plan.placements, CAPACITY)[0]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from data.config import Balance
 from data.planning.lengths import LengthTable, measure
 from data.planning.packing import Capacity, spans_of
-from data.planning.stream import Consumer, LoaderState, Planner, Skip, StepPlan
+from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, Skip
 from data.processing.processor import Processor
 from data.sample import DataError, SampleError
 from tests.data.samples import (
@@ -53,9 +53,9 @@ def make_planner(
     return Planner(source, lengths, config, CAPACITY, state, consumer)
 
 
-def epochs(source: ListSource, planner: Planner, steps: int) -> list[int]:
-    """How often each sample was placed or is carried, over `steps` steps."""
-    plans = [planner.plan() for _ in range(steps)]
+def epochs(source: ListSource, planner: Planner, microbatches: int) -> list[int]:
+    """How often each sample was placed or is carried, over `microbatches` microbatches."""
+    plans = [planner.plan() for _ in range(microbatches)]
     placed = [p.index for plan in plans for p in plan.placements]
     carried = [int(planner._stream[p]) for p in planner.state.carry]
     skipped = [int(name.removeprefix("bad")) for plan in plans for name, _ in plan.skipped]
@@ -82,7 +82,7 @@ def test_every_sample_comes_once_in_every_epoch(
     source = mixed_source(count, seed=count)
     changes: dict[str, Any] = {"lookahead": lookahead, "rows": rows, "balance": balance}
     planner = make_planner(source, processor, make_config, LoaderState(3), **changes)
-    counts = epochs(source, planner, steps=12)
+    counts = epochs(source, planner, microbatches=12)
     full = planner.state.position // count
     assert set(counts) <= {full, full + 1}
 
@@ -93,7 +93,7 @@ def test_malformed_samples_are_skipped_once_an_epoch(
     source = mixed_source(20)
     source.samples[4] = "no conversation"
     planner = make_planner(source, processor, make_config, LoaderState(3))
-    counts = epochs(source, planner, steps=12)
+    counts = epochs(source, planner, microbatches=12)
     assert set(counts) <= {min(counts), min(counts) + 1}
 
 
@@ -105,17 +105,17 @@ def test_epochs_are_shuffled_differently(processor: Processor, make_config: Make
 
 
 @pytest.mark.parametrize("balance", get_args(Balance))
-def test_a_planner_continues_from_the_state_of_every_step(
+def test_a_planner_continues_from_the_state_of_every_microbatch(
     balance: Balance, processor: Processor, make_config: MakeConfig
 ) -> None:
     source = mixed_source(30)
     planner = make_planner(source, processor, make_config, LoaderState(3), balance=balance)
-    plans: list[StepPlan] = [planner.plan() for _ in range(8)]
-    for step in range(1, 8):
-        saved = json.loads(json.dumps(plans[step - 1].state.to_json()))
+    plans: list[MicrobatchPlan] = [planner.plan() for _ in range(8)]
+    for done in range(1, 8):
+        saved = json.loads(json.dumps(plans[done - 1].state.to_json()))
         state = LoaderState.from_json(saved)
         resumed = make_planner(source, processor, make_config, state, balance=balance)
-        for plan in plans[step:]:
+        for plan in plans[done:]:
             again = resumed.plan()
             assert replace(again, loads={}) == replace(plan, loads={})
 
@@ -214,13 +214,13 @@ def test_a_step_has_the_same_samples_however_it_is_split(
     assert all(other == seen[0] for other in seen[1:])
 
 
-def content_of(step: Sequence[StepPlan]) -> tuple[list[int], list[Skip]]:
+def content_of(step: Sequence[MicrobatchPlan]) -> tuple[list[int], list[Skip]]:
     """Stream positions of the samples of a step, and what it has skipped."""
     positions = [p.position for plan in step for p in plan.placements]
     return sorted(positions), [skip for plan in step for skip in plan.skipped]
 
 
-def used(plan: StepPlan, rows: int) -> dict[str, int]:
+def used(plan: MicrobatchPlan, rows: int) -> dict[str, int]:
     """Positions of the fullest row by resource."""
     full: Counter[tuple[str, int]] = Counter()
     for p in plan.placements:
@@ -249,11 +249,11 @@ def test_a_planner_of_fixed_samples_continues_within_a_step(
     fixed: dict[str, Any] = {"batch": "samples", "samples": 17, "rows": 2, "balance": balance}
     planner = make_planner(source, processor, make_config, LoaderState(3), 3, **fixed)
     plans = [planner.plan() for _ in range(9)]
-    for step in range(1, 9):
-        saved = json.loads(json.dumps(plans[step - 1].state.to_json()))
+    for done in range(1, 9):
+        saved = json.loads(json.dumps(plans[done - 1].state.to_json()))
         state = LoaderState.from_json(saved)
         resumed = make_planner(source, processor, make_config, state, 3, **fixed)
-        for plan in plans[step:]:
+        for plan in plans[done:]:
             assert replace(resumed.plan(), loads={}) == replace(plan, loads={})
 
 

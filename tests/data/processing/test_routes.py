@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.config import FieldsConfig
+from data.config import FieldsConfig, ImageConfig
 from data.kinds.image.modality import ImageModality
+from data.kinds.modality import Lane
+from data.kinds.registry import KINDS
 from data.loading.loader import Loader
 from data.loading.on_read import Alone, ReadingLoader
 from data.planning.stream import Consumer
@@ -104,6 +106,34 @@ def test_records_say_which_encoder(make_config: MakeConfig) -> None:
     ):
         with pytest.raises(SampleError, match=reason):
             form.parse("r", record | {"image_encoders": value})
+
+
+def test_a_source_says_which_field_names_the_encoder(make_config: MakeConfig) -> None:
+    form = RecordForm(FieldsConfig(image_encoder="tower"), marks_of(make_config()))
+    turns = [{"from": "human", "value": "<image> ?"}, {"from": "gpt", "value": "yes"}]
+    record = {"conversations": turns, "image": "a.png", "image_encoder": 3}
+    assert form.parse("r", record).encoders == {}
+    assert form.parse("r", record | {"tower": "coarse"}).encoders == {"image": ("coarse",)}
+
+
+def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
+    """The others read the same as without them."""
+    sample = make_sample("s", [64, 32])
+    plain = processor(make_config, COARSE)
+    image = make_config().image.model_dump() | {"mean": (0.25,)}
+    own = ImageConfig(**image | {"encoders": {"coarse": {"height": 8}}})
+    assert own.of("coarse").mean == (0.25,)
+    assert own.of("vision") == own
+    both = Processor(plain.config.model_copy(update={"image": own}), [VISION, AUDIO, COARSE])
+    example, before = both.process(sample), plain.process(sample)
+    assert example.lengths.media["vision"] == before.lengths.media["vision"] == (8, 4)
+    assert example.lengths.media["coarse"] == (8, 4)  # half as high, padded to blocks of two
+    assert before.lengths.media["coarse"] == (16, 8)
+    assert both.fingerprint != plain.fingerprint
+    lane = replace(COARSE, name="short", lane=Lane("coarse", 0, 64))
+    assert KINDS["image"].reader(both.config, lane).config.height == 8
+    again = ImageConfig(**own.model_dump())
+    assert again == own
 
 
 @pytest.mark.parametrize("balance", ["none", "decoder", "per_phase"])

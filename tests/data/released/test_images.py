@@ -16,7 +16,7 @@ from data.kinds.image.tiles import Tiling
 from data.released.files import read_folder
 from data.released.images import (
     Exactly,
-    ImageSteps,
+    ImageTransforms,
     PatchBudget,
     ReleasedImages,
     Resize,
@@ -29,17 +29,17 @@ from tests.data.released.stored import ROOT, arrays, changed, composed, image, r
 
 NAMES = ("wide", "tall", "square", "large", "tiny")
 MOST = 10_000_000
-PLAIN = ImageSteps(False, None, 3, None, 1 / 255, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+PLAIN = ImageTransforms(False, None, 3, None, 1 / 255, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 PINPOINTS = tuple(map(tuple, read_json("llava_onevision", "config.json")["image_grid_pinpoints"]))
 TILING = Tiling(PINPOINTS, (18, 18), (4, 4), 2)
 VISION = ImageModality("vision", patch=(4, 4))
 TILED = replace(VISION, tiling=TILING, newline=288)
 
 
-def steps_of(folder: Path) -> ImageSteps:
-    steps = read_folder(folder).image
-    assert steps is not None
-    return steps
+def transforms_of(folder: Path) -> ImageTransforms:
+    transforms = read_folder(folder).image
+    assert transforms is not None
+    return transforms
 
 
 def patches_of(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -59,10 +59,10 @@ def close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
 
 @pytest.mark.parametrize("family", ["clip", "siglip", "siglip2"])
 def test_images_of_a_fixed_size_are_as_released(family: str, tmp_path: Path) -> None:
-    steps, stored = steps_of(composed(tmp_path, family)), arrays(family, "inputs.npz")
-    reader = ReleasedImages(steps, VISION, MOST)
+    transforms, stored = transforms_of(composed(tmp_path, family)), arrays(family, "inputs.npz")
+    reader = ReleasedImages(transforms, VISION, MOST)
     for name, expected in zip(NAMES, stored["pixel_values"], strict=True):
-        close(steps.pixels(image(name)).transpose(2, 0, 1), expected)
+        close(transforms.pixels(image(name)).transpose(2, 0, 1), expected)
         medium = reader.read(image(name), alone=True)
         close(medium.inputs, patches_of(expected))
         assert medium.more["sizes"].tolist() == [4, 4]
@@ -71,7 +71,7 @@ def test_images_of_a_fixed_size_are_as_released(family: str, tmp_path: Path) -> 
 
 def test_naflex_is_as_released(tmp_path: Path) -> None:
     stored = arrays("siglip2_naflex", "inputs.npz")
-    reader = ReleasedImages(steps_of(composed(tmp_path, "siglip2_naflex")), VISION, MOST)
+    reader = ReleasedImages(transforms_of(composed(tmp_path, "siglip2_naflex")), VISION, MOST)
     for number, name in enumerate(NAMES):
         medium = reader.read(image(name), alone=False)
         count = stored["pixel_attention_mask"][number].sum()
@@ -81,7 +81,9 @@ def test_naflex_is_as_released(tmp_path: Path) -> None:
 
 
 def test_llava_is_as_released() -> None:
-    reader = ReleasedImages(steps_of(ROOT / "llava"), replace(VISION, class_token="dropped"), MOST)
+    reader = ReleasedImages(
+        transforms_of(ROOT / "llava"), replace(VISION, class_token="dropped"), MOST
+    )
     stored = arrays("llava", "inputs.npz")["two.pixel_values"]
     for name, expected in zip(("tall", "large"), stored, strict=True):
         medium = reader.read(image(name), alone=False)
@@ -91,7 +93,7 @@ def test_llava_is_as_released() -> None:
 
 @pytest.mark.parametrize("name", ["wide", "large", "tall", "tiny"])
 def test_tiles_are_as_released(name: str) -> None:
-    reader = ReleasedImages(steps_of(ROOT / "llava_onevision"), TILED, MOST)
+    reader = ReleasedImages(transforms_of(ROOT / "llava_onevision"), TILED, MOST)
     stored = arrays("llava_onevision", "inputs.npz")
     medium = reader.read(image(name), alone=True)
     expected = [patches_of(tile) for tile in stored[f"{name}.pixel_values"][0]]
@@ -103,7 +105,7 @@ def test_tiles_are_as_released(name: str) -> None:
 
 
 def test_several_images_are_padded_to_squares() -> None:
-    reader = ReleasedImages(steps_of(ROOT / "llava_onevision"), TILED, MOST)
+    reader = ReleasedImages(transforms_of(ROOT / "llava_onevision"), TILED, MOST)
     stored = arrays("llava_onevision", "inputs.npz")["two.pixel_values"]
     for name, (expected,) in zip(("square", "wide"), stored, strict=True):
         medium = reader.read(image(name), alone=False)
@@ -142,16 +144,16 @@ def agrees(reader: ReleasedImages, size: tuple[int, int], alone: bool) -> None:
 def test_measured_is_read(
     size: Size, resize: Resize | None, crop: Size | None, square: bool, token: bool
 ) -> None:
-    steps = replace(PLAIN, resize=resize, crop=crop, square=square)
+    transforms = replace(PLAIN, resize=resize, crop=crop, square=square)
     modality = replace(VISION, class_token="kept" if token else "none")
-    agrees(ReleasedImages(steps, modality, MOST), size, alone=True)
+    agrees(ReleasedImages(transforms, modality, MOST), size, alone=True)
 
 
 @given(st.tuples(st.integers(1, 400), st.integers(1, 400)), st.booleans())
 @settings(deadline=None)
 def test_measured_is_read_of_tiles(size: tuple[int, int], alone: bool) -> None:
-    steps = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
-    agrees(ReleasedImages(steps, TILED, MOST), size, alone)
+    transforms = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
+    agrees(ReleasedImages(transforms, TILED, MOST), size, alone)
 
 
 @given(SIZES, st.integers(1, 60))
@@ -180,11 +182,11 @@ def test_a_square_has_the_image_in_its_middle() -> None:
     assert found[:, 0].tolist() == [[1, 2, 3], [9] * 3, [9] * 3, [1, 2, 3], [1, 2, 3]]
 
 
-def test_flags_leave_steps_out(tmp_path: Path) -> None:
+def test_flags_leave_transforms_out(tmp_path: Path) -> None:
     flags = ("do_resize", "do_center_crop", "do_rescale", "do_normalize")
     changed(composed(tmp_path, "clip"), "preprocessor_config.json", **dict.fromkeys(flags, False))
     pixels = image("tall")
-    close(steps_of(tmp_path).pixels(pixels), pixels.astype(np.float32))
+    close(transforms_of(tmp_path).pixels(pixels), pixels.astype(np.float32))
 
 
 def test_borders_have_the_colour_of_the_mean_even_where_nothing_is_normalised(
@@ -192,23 +194,23 @@ def test_borders_have_the_colour_of_the_mean_even_where_nothing_is_normalised(
 ) -> None:
     own = {"image_processor_type": "LlavaImageProcessor", "do_pad": True, "do_normalize": False}
     changed(composed(tmp_path, "clip"), "preprocessor_config.json", **own, image_mean=[1, 0.5, 0])
-    assert steps_of(tmp_path).border == (255, 127, 0)
-    found = replace(steps_of(tmp_path), resize=None, crop=None).pixels(image("wide"))
+    assert transforms_of(tmp_path).border == (255, 127, 0)
+    found = replace(transforms_of(tmp_path), resize=None, crop=None).pixels(image("wide"))
     close(found[0, 0], np.array([1, 127 / 255, 0], np.float32))
 
 
 def test_every_resampling_filter_is_pils() -> None:
     for kind in PIL.Image.Resampling:
-        steps = replace(PLAIN, resize=Exactly((8, 8)), resample=int(kind))
+        transforms = replace(PLAIN, resize=Exactly((8, 8)), resample=int(kind))
         expected = PIL.Image.fromarray(image("large")).resize((8, 8), kind)
-        close(steps.pixels(image("large")), np.asarray(expected, np.float32) / 127.5 - 1)
+        close(transforms.pixels(image("large")), np.asarray(expected, np.float32) / 127.5 - 1)
 
 
 # ---- bad input -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("steps", "size", "reason"),
+    ("transforms", "size", "reason"),
     [
         (PLAIN, (0, 5), "0 x 5 pixels is empty"),
         (PLAIN, (200, 100), "image of 200 x 100 pixels is above data.image.max_pixels 10000"),
@@ -217,22 +219,22 @@ def test_every_resampling_filter_is_pils() -> None:
         (PLAIN, (3, 9), "image becomes 3 x 9 pixels, 0 x 2 patches"),
     ],
 )  # fmt: skip
-def test_bad_images(steps: ImageSteps, size: tuple[int, int], reason: str) -> None:
+def test_bad_images(transforms: ImageTransforms, size: tuple[int, int], reason: str) -> None:
     with pytest.raises(MediaError, match=reason):
-        ReleasedImages(steps, VISION, 10_000).measure(size, alone=True)
+        ReleasedImages(transforms, VISION, 10_000).measure(size, alone=True)
 
 
 def test_blocks_must_be_whole() -> None:
-    steps = replace(PLAIN, resize=Exactly((12, 20)))
+    transforms = replace(PLAIN, resize=Exactly((12, 20)))
     with pytest.raises(MediaError, match="3 x 5 patches, which are no whole blocks of 2 x 2"):
-        ReleasedImages(steps, replace(VISION, block=(2, 2)), MOST).measure((9, 9), alone=True)
+        ReleasedImages(transforms, replace(VISION, block=(2, 2)), MOST).measure((9, 9), alone=True)
 
 
 TILES = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
 
 
 @pytest.mark.parametrize(
-    ("steps", "modality", "reason"),
+    ("transforms", "modality", "reason"),
     [
         (PLAIN, replace(VISION, channels=1), "3 channels, but the encoder 'vision' has channels 1"),
         (replace(PLAIN, resize=PatchBudget(16, 9)), VISION, "patch_size 16, but the encoder"),
@@ -245,10 +247,10 @@ TILES = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
     ],
 )  # fmt: skip
 def test_a_processor_of_another_encoder_is_refused(
-    steps: ImageSteps, modality: ImageModality, reason: str
+    transforms: ImageTransforms, modality: ImageModality, reason: str
 ) -> None:
     with pytest.raises(DataError, match=reason):
-        ReleasedImages(steps, modality, MOST)
+        ReleasedImages(transforms, modality, MOST)
 
 
 def test_media_are_what_the_loader_takes() -> None:

@@ -20,7 +20,7 @@ from data.kinds.image.modality import Image, ImageModality
 from data.kinds.image.tiles import Tiling
 from data.kinds.modality import Modality
 from data.loading.evaluation import prompt_batches
-from data.loading.loader import Loader, StepLoader
+from data.loading.loader import Loader, MicrobatchLoader
 from data.loading.on_read import Alone, ReadingLoader
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
@@ -244,13 +244,13 @@ def batches(
 ) -> list[Any]:
     rows = {tower: [0, 1] for tower in ("decoder", *processor.modalities)}
     work = Consumer(work=WORK)
-    loader: StepLoader
+    loader: MicrobatchLoader
     if lengths == "on_read":
         loader = ReadingLoader(source, processor, config, 0, [rows], None, work, Alone())
     else:
         loader = Loader(source, processor, config, 0, rows, None, work)
-    with loader as steps:
-        return [next(steps).batch for _ in range(4)]
+    with loader as microbatches:
+        return [next(microbatches).batch for _ in range(4)]
 
 
 def test_prompts_have_room_for_answers() -> None:
@@ -321,6 +321,14 @@ def test_impossible_processors_are_refused(
 ) -> None:
     with pytest.raises(DataError, match=reason):
         processor_of(family, **changes)
+
+
+def test_an_encoder_with_settings_of_its_own_takes_none_of_the_folder() -> None:
+    turns = (Turn("user", "<image>\nWhat?"), Turn("assistant", "x"))
+    sample = Sample("s", turns, {"image": (Picture(np.zeros((20, 40, 3), np.uint8)),)})
+    own = {"encoders": {"vision": {"height": 8}}}
+    for changes, positions in ({}, 4 * 4 + 1), ({"image": own}, 2 * 4 + 1):
+        assert processor_of("llava", **changes).measure(sample).media == {"vision": (positions,)}
 
 
 @pytest.mark.parametrize("changes", [{"tokenizer": "bytes"}, {"chat": {"end": "</s>"}}])

@@ -1,4 +1,4 @@
-"""Mixtures: members of any kind, lengths measured once, steps that resume, weights that hold."""
+"""Mixtures: members of any kind, lengths measured once, runs that resume, weights that hold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
-from tests.data.loading.test_loader import assert_same_step
+from tests.data.loading.test_loader import assert_same_microbatch
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, all_rows
 from tests.data.sources.formats.writers import FORMATS, SAMPLES
 
@@ -142,7 +142,7 @@ def test_budgets_are_those_of_what_comes_up(mixture: Any) -> None:
 
 
 @pytest.mark.parametrize("batch", [{}, {"batch": "samples", "samples": 5, "rows": 2}])
-def test_a_run_resumes_at_every_step(batch: Any, mixture: Any) -> None:
+def test_a_run_resumes_at_every_microbatch(batch: Any, mixture: Any) -> None:
     config = mixture(WEIGHTS, **batch)
     source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
     rows, consumer = all_rows(config.rows), Consumer(WORK, microbatches=2)
@@ -154,16 +154,16 @@ def test_a_run_resumes_at_every_step(batch: Any, mixture: Any) -> None:
         return ReadingLoader(source, processor, config, 3, [rows], state, consumer, Alone())
 
     with planned(None) as loader:
-        steps = [next(loader) for _ in range(6)]
+        microbatches = [next(loader) for _ in range(6)]
     for opened in (planned, reading):
         for done in range(5):
-            state = LoaderState.from_json(steps[done].state.to_json())
+            state = LoaderState.from_json(microbatches[done].state.to_json())
             with opened(state) as loader:
-                for step in steps[done + 1 :]:
-                    assert_same_step(next(loader), step)
+                for microbatch in microbatches[done + 1 :]:
+                    assert_same_microbatch(next(loader), microbatch)
 
 
-def test_workers_make_the_same_steps(mixture: Any) -> None:
+def test_workers_make_the_same_microbatches(mixture: Any) -> None:
     config = mixture(WEIGHTS)
     source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
     more = config.model_copy(update={"workers": 1})
@@ -172,7 +172,7 @@ def test_workers_make_the_same_steps(mixture: Any) -> None:
         Loader(source, processor, more, 0, all_rows(1)) as second,
     ):
         for _ in range(3):
-            assert_same_step(next(first), next(second))
+            assert_same_microbatch(next(first), next(second))
 
 
 def test_held_out_samples_are_of_all_members_that_have_some(mixture: Any) -> None:

@@ -18,7 +18,7 @@ from mllm_jax.models.attention.dispatch import STAND_IN, attention
 from mllm_jax.models.attention.flash import flash
 from mllm_jax.models.attention.limits import LIMITS, AttentionError, check_backend
 from mllm_jax.models.attention.reference import reference
-from mllm_jax.models.attention.windowed import widths, windowed, windows
+from mllm_jax.models.attention.windowed import Kind, widths, windowed, windows
 from sharding.collectives import psum
 from tests.models.towers import quick
 
@@ -35,7 +35,7 @@ TOKENS = 128
 GRADIENTS = {
     name: jax.jit(
         jax.grad(lambda *inputs, attend=attend: jnp.sin(attend(*inputs)).sum(), argnums=(0, 1, 2)),
-        static_argnums=4,
+        static_argnums=(4, 5),
     )
     for name, attend in {"windowed": partial(windowed, block=8), "reference": reference}.items()
 }
@@ -48,12 +48,15 @@ def inputs(tokens: int, heads: int = 4, kv_heads: int = 2, width: int = 16) -> l
     return [rng.normal(size=shape).astype(np.float32) for shape in shapes]
 
 
-def naive(q: Any, k: Any, v: Any, ids: np.ndarray, causal: bool) -> np.ndarray:
+def naive(
+    q: Any, k: Any, v: Any, ids: np.ndarray, causal: bool, window: int | None = None
+) -> np.ndarray:
     """One query at a time, in float64."""
     out, group = np.zeros(q.shape), q.shape[2] // k.shape[2]
     for row, token, head in np.ndindex(q.shape[:3]):
         seen = ids[row] == ids[row, token]
         seen &= (np.arange(len(seen)) <= token) | (not causal)
+        seen &= np.arange(len(seen)) > token - (window or len(seen))
         keys, values = (x[row, seen, head // group].astype(np.float64) for x in (k, v))
         weights = np.exp(keys @ q[row, token, head] / np.sqrt(q.shape[3]))
         out[row, token, head] = weights @ values / weights.sum()
@@ -115,15 +118,47 @@ def test_windows_hide_no_key(causal: bool, cuts: list[int], apart: bool) -> None
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
+#: From one that is a single token to one that only the longest segment exceeds.
+@pytest.mark.parametrize("window", [1, 20, 50])
+@pytest.mark.parametrize("backend", [name for name in RUNNABLE if name != "pallas_gpu"])
+def test_a_window_ends_what_a_token_sees(backend: str, window: int) -> None:
+    q, k, v = inputs(TOKENS)
+    ids = segments([30, 31, 90], TOKENS)
+    found = quick(lambda q, k, v: RUNNABLE[backend](q, k, v, ids, True, window))(q, k, v)
+    np.testing.assert_allclose(found, naive(q, k, v, ids, True, window), atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [7, 30])
+def test_windows_of_both_kinds_together_hide_no_key(window: int) -> None:
+    """Of segments and of tokens, in gradients too."""
+    q, k, v = inputs(70)
+    ids = segments([3, 50, 60], 70)
+    for ours, theirs in zip(
+        GRADIENTS["windowed"](q, k, v, ids, True, window),
+        GRADIENTS["reference"](q, k, v, ids, True, window),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def test_a_window_is_of_a_causal_row() -> None:
+    q, k, v = map(jnp.asarray, inputs(8))
+    with pytest.raises(AttentionError, match="window 4 of a row that is not causal"):
+        attention(q, k, v, jnp.ones((2, 8), jnp.int32), causal=False, window=4)
+
+
 def test_windows_are_as_wide_as_segments_need() -> None:
     ids = np.repeat([1, 2, 3, 4], [8, 40, 8, 8])[None]
-    found = windows(jnp.asarray(ids), causal=True, block=8)
+    found = windows(jnp.asarray(ids), Kind(causal=True), block=8)
     assert widths(64, 8) == [16, 32, 64]
     # Ends of blocks: 8, 16, ..., 64; the first of 2 lies at 8.
     assert found.width.tolist() == [0, 0, 0, 1, 1, 2, 0, 0]
     assert found.key.tolist() == [0, 8, 8, 8, 8, 0, 48, 48]
-    found = windows(jnp.asarray(ids), causal=False, block=8)
+    found = windows(jnp.asarray(ids), Kind(causal=False), block=8)
     assert found.width.tolist() == [0, *[2] * 5, 0, 0]
+    found = windows(jnp.asarray(ids), Kind(causal=True, window=4), block=8)
+    assert found.width.tolist() == [0] * 8
+    assert found.key.tolist() == [0, 8, 13, 21, 29, 37, 48, 48]
 
 
 @pytest.mark.parametrize("backend", ["windowed", "pallas_gpu", "splash", STAND_IN])

@@ -150,8 +150,7 @@ def states(config: ModelConfig, name: str, params: Any, rows: Any) -> tuple[Any,
     """What goes into an encoder's layers, and what comes out behind its last norm."""
     encoder = multimodal.Encoder(config, name, View())
     x = encoder.embed(params, rows)
-    layers = encoder.tower["layers"], params["layers"]
-    out = run_layers(*layers, x, encoder.context(rows), View(), "none")
+    out, _ = run_layers(encoder, params["layers"], x, encoder.context(rows), "none")
     return x, encoder.norm(params, out)
 
 

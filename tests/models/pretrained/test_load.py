@@ -20,10 +20,10 @@ from mllm_jax.models.pretrained import files, forms, rules
 from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.rules import Rule, check, decoder_rules
-from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import interleaved
 from sharding.plan import ParallelPlan
+from tests.models.pretrained.stored import by_name, written
 from tests.train.models import small_model
 
 LAYERS = 3
@@ -34,23 +34,6 @@ def model(family: str, tied: bool = False) -> ModelConfig:
     values = small_model(family).model_dump(mode="json")
     values["decoder"] |= {"layers": LAYERS, "tie_embeddings": tied, "rope_scaling": None}
     return ModelConfig.model_validate(values | {"encoders": {}})
-
-
-def by_name(tree: Any) -> dict[str, Any]:
-    return {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-
-
-def released(rules: list[Rule], parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Tensors as they are released."""
-    return {
-        name: np.ascontiguousarray(
-            rule.form.released_from(
-                parameters[rule.parameter] if rule.layers is None else parameters[rule.parameter][i]
-            )
-        )
-        for rule in rules
-        for i, name in enumerate(rule.names)
-    }
 
 
 def sharded(folder: Path, tensors: dict[str, np.ndarray]) -> None:
@@ -112,7 +95,7 @@ def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path:
     own = model(family, tied)
     parameters = jax.tree.map(np.asarray, init_parameters(own, jax.random.key(1)))
     rules = decoder_rules(own.decoder)
-    sharded(tmp_path, released(rules, by_name(parameters["decoder"])))
+    sharded(tmp_path, written(rules, by_name(parameters["decoder"])))
     tensors = open_tensors(tmp_path)
     assert len(tensors.files) == 3
     check(tensors, rules)

@@ -68,7 +68,7 @@ def forward(config: ModelConfig, params: Any, batch: Any) -> tuple[jax.Array, ..
     )
     index, flat = rows["media"][name], outputs.reshape(-1, outputs.shape[-1])
     media = jnp.where((index >= 0)[..., None], flat[index], 0)
-    hidden = multimodal.decode_hidden(params["decoder"], rows, media, config, View())
+    hidden, _ = multimodal.decode_hidden(params["decoder"], rows, media, config, View())
     if config.decoder.extra_tokens:
         newline = params["decoder"]["extra_embedding"]["embedding"][0]
         media = jnp.where(newlines(config, rows["tokens"])[..., None], newline, media)
@@ -115,7 +115,7 @@ def test_encoders_give_the_same(family: str) -> None:
     x = encoder.embed(own, rows)
     for layer in range(encoder.settings.layers):
         one = jax.tree.map(lambda leaf, layer=layer: leaf[layer], own["layers"])
-        x = encoder.layer(one, x, encoder.context(rows))
+        x, _ = encoder.layer(one, x, encoder.context(rows))
     if family == "qwen2_audio":
         x = encoder.norm(own, (x[:, ::2] + x[:, 1::2]) / 2)
     _, start, _ = placements[0].media[name][0]

@@ -33,7 +33,7 @@ def decoder_flops(config: ModelConfig, tokens: int) -> float:
     batch = towers.text_batch(towers.lay([[tokens]], tokens), towers.texts([tokens]))
 
     def forward(params: Any) -> Any:
-        hidden = multimodal.decode_hidden(params, batch, None, config, View())
+        hidden, _ = multimodal.decode_hidden(params, batch, None, config, View())
         return multimodal.loss(params, hidden, batch, config, View())
 
     return counted(forward, shapes["decoder"])
@@ -76,6 +76,22 @@ def test_encoder(family: str) -> None:
     config = ModelConfig.model_validate(values)
     half, whole = (encoder_flops(config, n) for n in (TOKENS // 2, TOKENS))
     check(tower_work(config, "media"), half, whole)
+
+
+def test_a_window_counts_the_pairs_that_are_near() -> None:
+    work = TowerWork(linear=0.0, quadratic=2.0, windowed=3.0, window=5)
+    for n in (0, 1, 4, 5, 6, 17):
+        place = np.arange(n)
+        near = (np.abs(place[:, None] - place) < 5).sum()
+        assert work.flops([n]) == 2 * n * n + 3 * near
+    # As many layers, one of two with a window; in segments no longer than it they cost the same.
+    changes = {"layers": 2, "window": 8, "pattern": ["window", "full"]}
+    plain, mixed = (
+        tower_work(towers.model(decoder_changes=own), "decoder") for own in ({"layers": 2}, changes)
+    )
+    assert mixed.flops([8, 3]) == plain.flops([8, 3])
+    per_pair = plain.quadratic / 2
+    assert plain.flops([20]) - mixed.flops([20]) == per_pair * 12 * 13
 
 
 def test_layers_add_up() -> None:

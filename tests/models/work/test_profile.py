@@ -18,9 +18,11 @@ from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.plan.traced import layer_bytes
 from mllm_jax.train.state.stored import StoredForm
-from scheduling.costs.estimate import Strategy, Timing, Workload
+from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import named
+from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import TRAINING_FACTOR
+from scheduling.costs.workload import Workload
 from scheduling.executor.layers import LayerRun
 from sharding.collectives import vary
 from sharding.grid import JointGrid

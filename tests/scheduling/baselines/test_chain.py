@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from scheduling.baselines.chain import Chain, balanced, balanced_cuts, decoder_alone, megatron
 from scheduling.baselines.memory import state_bytes
-from scheduling.costs.estimate import Strategy, Workload
 from scheduling.costs.hardware import Hardware, Link
 from scheduling.costs.memory import everything, kept, logits
+from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import Part, TowerWork
+from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small

@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.costs.estimate import Strategy, Timing, elements, step_times
+from scheduling.costs.estimate import Timing, step_times
 from scheduling.costs.hardware import Efficiency, Hardware, Link
 from scheduling.costs.memory import logits
+from scheduling.costs.shares import elements
+from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.work import Part, TowerWork
+from scheduling.schedules.task_kinds import EB, EF
 from scheduling.search.space import decoders, members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -216,7 +219,7 @@ def test_the_ends_of_a_step() -> None:
 def test_a_frozen_encoder_computes_its_connectors_gradients_alone() -> None:
     def backwards(**changes: Any) -> float:
         own = replace(timing("vision", remat="none"), workload=replace(WORKLOAD, **changes))
-        return sum(time.seconds for key, time in own.pieces().items() if key[0] == "EB")
+        return sum(time.seconds for key, time in own.pieces().items() if key[0] == EB)
 
     vision = frozenset(["vision"])
     connector = timing("vision").compute(WORKLOAD.towers["vision"].end)
@@ -246,10 +249,10 @@ def test_every_plan_computes_the_same(strategy: Strategy) -> None:
     end = WORKLOAD.towers["decoder"].end
     once = 2 * WIDTH * 128 / 0.5e9 + end.moved * 2 / 0.8e9
     assert heads == pytest.approx(3 * ROWS * TOKENS * once)
-    pieces = sum(own.compute for key, own in times.encoders.items() if key[0] == "EF")
+    pieces = sum(own.compute for key, own in times.encoders.items() if key[0] == EF)
     # The pieces of a microbatch run on one stage of the decoder each.
     one = timing("vision").pieces()
-    alone = sum(own.compute for key, own in one.items() if key[0] == "EF")
+    alone = sum(own.compute for key, own in one.items() if key[0] == EF)
     assert pieces / plan.stage * strategy.microbatches * plan.devices == pytest.approx(alone)
 
 
@@ -300,4 +303,4 @@ def test_costs_of_placement_are_the_seconds_of_tasks(strategy: Strategy) -> None
     assert (costs.gather, costs.scatter) == (times.gather, times.scatter)
     for (kind, name, piece), own in times.encoders.items():
         cost = costs.encoders[name]
-        assert (cost.forward if kind == "EF" else cost.backward)[piece] == own.seconds
+        assert (cost.forward if kind == EF else cost.backward)[piece] == own.seconds

@@ -25,6 +25,7 @@ from scheduling.schedules.schedule import (
     interleaved,
     one_forward_one_backward,
 )
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 from tests.scheduling import placing
 from tests.timing import within
 
@@ -155,8 +156,8 @@ def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, rema
 
     inputs, saved, gradients = list[Span](), list[Span](), list[Span]()
     for _, stage, task in schedule:
-        if task.kind == "F":
-            back = replace(task, kind="B")
+        if task.kind == F:
+            back = replace(task, kind=B)
             start, end = ticks[task, stage], ticks[back, stage]
             inputs.append((stage, made(task, stage), end if remat == "full" else start))
             saved.append((stage, start, end))
@@ -176,12 +177,12 @@ def encoder_spans(
         if task.module != cut.name:
             continue
         last = task.part == cut.pieces - 1
-        if task.kind == "EB":
+        if task.kind == EB:
             after = schedule.when.get(replace(task, part=task.part + 1), (0, 0))[0]
-            made = decoder["B", task.microbatch, 0, 0] if last else after
+            made = decoder[B, task.microbatch, 0, 0] if last else after
             yield "inbox" if last else "piece_gradients", (stage, made, tick)
             continue
-        back = schedule.when.get(replace(task, kind="EB"), (0, 0))[0]
+        back = schedule.when.get(replace(task, kind=EB), (0, 0))[0]
         if task.part:
             made = schedule.when[replace(task, part=task.part - 1)][0]
             yield "pieces", (stage, made, back if back and remat == "full" else tick)
@@ -189,7 +190,7 @@ def encoder_spans(
             yield "saved", (stage, tick, back)
         if last and task.microbatch < schedule.microbatches:
             # The meeting reads it, and what is made from then on may take its place.
-            enters = decoder["F", task.microbatch, 0, 0]
+            enters = decoder[F, task.microbatch, 0, 0]
             yield "outbox", (stage, tick, int(schedule.last_meeting[enters]) + 1)
         elif last:
             # Carried over from the step before and then to the next.
@@ -253,7 +254,7 @@ def test_kinds_are_those_of_the_bundles(schedule: Schedule, bounds: tuple[int, i
         assert cells.any()
         for (tick, stage), runs in np.ndenumerate(cells):
             modules = {task.kind: task.module for task in schedule.ticks[start + tick][stage]}
-            own = BundleKind("F" in modules, "B" in modules, modules.get("EF"), modules.get("EB"))
+            own = BundleKind(F in modules, B in modules, modules.get(EF), modules.get(EB))
             assert runs == (own == kind)
     assert sum(int(cells.sum()) for cells in bundles.values()) == (stop - start) * schedule.stages
 
@@ -264,23 +265,21 @@ def test_tasks_apart_are_those_of_the_bundles(schedule: Schedule, bounds: tuple[
     program = compile_program(schedule, "full", apart=True)
     start, stop = sorted(n % (len(schedule.ticks) + 1) for n in bounds)
     bundles = program.bundles(range(start, stop))
-    found: dict[tuple[int, int], list[tuple[str, str]]] = defaultdict(list)
+    found: dict[tuple[int, int], list[tuple[TaskKind, str]]] = defaultdict(list)
     for kind, cells in bundles.items():
         (task,) = tasks_of(kind)
         for tick, stage in np.argwhere(cells).tolist():
             found[start + tick, stage].append(task)
-    order = {"B": 0, "F": 1, "EB": 2, "EF": 3}
+    order = {B: 0, F: 1, EB: 2, EF: 3}
     for tick in range(start, stop):
         for stage, bundle in enumerate(schedule.ticks[tick]):
             tasks = sorted(((t.kind, t.module) for t in bundle), key=lambda task: order[task[0]])
             assert found[tick, stage] == tasks
 
 
-def tasks_of(kind: BundleKind) -> list[tuple[str, str]]:
-    names = {"EF": kind.encoder_forward, "EB": kind.encoder_backward}
-    decoder = [
-        (task, "decoder") for task, has in (("F", kind.forward), ("B", kind.backward)) if has
-    ]
+def tasks_of(kind: BundleKind) -> list[tuple[TaskKind, str]]:
+    names = {EF: kind.encoder_forward, EB: kind.encoder_backward}
+    decoder = [(task, "decoder") for task, has in ((F, kind.forward), (B, kind.backward)) if has]
     return decoder + [(task, name) for task, name in names.items() if name]
 
 

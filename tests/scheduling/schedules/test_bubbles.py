@@ -23,6 +23,7 @@ from scheduling.schedules.schedule import (
     interleaved,
 )
 from scheduling.schedules.table import Rules, worth_here, worth_more
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 from tests.scheduling import optimum
 from tests.timing import within
 
@@ -66,12 +67,12 @@ def makespan(schedule: Schedule, costs: TaskCosts) -> float:
     clocks = np.zeros(schedule.stages)
     for meet, row in zip(schedule.meetings, schedule.ticks, strict=True):
         clocks += [sum(costs.of(task) for task in bundle) for bundle in row]
-        heads = any(task.kind == "F" and task.part == schedule.chunks - 1 for task in row[-1])
+        heads = any(task.kind == F and task.part == schedule.chunks - 1 for task in row[-1])
         clocks = np.full_like(clocks, clocks.max() + costs.shared * heads) if meet else clocks
     return float(clocks.max())
 
 
-def entry(schedule: Schedule, kind: str) -> dict[int, int]:
+def entry(schedule: Schedule, kind: TaskKind) -> dict[int, int]:
     """Tick in which stage 0 runs chunk 0 of each microbatch."""
     return {
         task.microbatch: tick
@@ -84,12 +85,12 @@ def entry(schedule: Schedule, kind: str) -> dict[int, int]:
 def waiting(schedule: Schedule, cut: EncoderPieces) -> tuple[int, int]:
     """Most outputs that wait for the decoder between two ticks, and gradients for the encoder."""
     outputs, gradients = np.zeros((2, len(schedule.ticks) + 1), int)
-    forward, backward = entry(schedule, "F"), entry(schedule, "B")
+    forward, backward = entry(schedule, F), entry(schedule, B)
     for m in range(cut.ahead, schedule.microbatches):
-        made, _ = schedule.when[Task("EF", m, cut.pieces - 1, cut.name)]
+        made, _ = schedule.when[Task(EF, m, cut.pieces - 1, cut.name)]
         outputs[made + 1 : forward[m] + 1] += 1
         if cut.backward:
-            used, _ = schedule.when[Task("EB", m, cut.pieces - 1, cut.name)]
+            used, _ = schedule.when[Task(EB, m, cut.pieces - 1, cut.name)]
             gradients[backward[m] + 1 : used + 1] += 1
     return outputs.max(), gradients.max()
 
@@ -295,10 +296,10 @@ def test_less_may_wait_at_the_price_of_a_longer_step():
 def test_the_first_stage_works_one_microbatch_ahead():
     encoder, costs = typical(4, 1, 0.25, 1)
     schedule = place_encoders(interleaved(4, 1, 8), [encoder], costs, "first_stage")
-    forward, backward = entry(schedule, "F"), entry(schedule, "B")
+    forward, backward = entry(schedule, F), entry(schedule, B)
     for m in range(8):
-        assert schedule.when[Task("EF", m, 0, "vision")] == (forward[m] - 1, 0)
-        assert schedule.when[Task("EB", m, 0, "vision")] == (backward[m] + 1, 0)
+        assert schedule.when[Task(EF, m, 0, "vision")] == (forward[m] - 1, 0)
+        assert schedule.when[Task(EB, m, 0, "vision")] == (backward[m] + 1, 0)
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -311,10 +312,10 @@ def test_the_first_stage_keeps_one_microbatch_waiting(pieces):
 def test_the_prologue_is_dealt_evenly_around_the_decoder():
     encoder, costs = typical(4, 1, 0.25, 2)
     schedule = place_encoders(interleaved(4, 1, 10), [encoder], costs, "prologue")
-    counts = {kind: np.zeros(4, int) for kind in ("EF", "EB")}
+    counts = {kind: np.zeros(4, int) for kind in (EF, EB)}
     for tick, stage, task in schedule:
         if task.module == "vision":
-            assert tick < schedule.span.start if task.kind == "EF" else tick >= schedule.span.stop
+            assert tick < schedule.span.start if task.kind == EF else tick >= schedule.span.stop
             counts[task.kind][stage] += 1
     for count in counts.values():
         assert sorted(count) == [4, 4, 6, 6]
@@ -380,7 +381,7 @@ def test_each_way_to_fill_can_be_left_out():
 def test_rounds_keep_all_stages_busy():
     encoder, costs = typical(4, 2, 0.25, 4)
     schedule = place_encoders(interleaved(4, 2, 64), [encoder], costs, fill=["tensor"])
-    for kind in ("EF", "EB"):
+    for kind in (EF, EB):
         sizes = [sum(task.kind == kind for b in row for task in b) for row in schedule.ticks]
         assert set(sizes) == {0, 4}
 
@@ -388,7 +389,7 @@ def test_rounds_keep_all_stages_busy():
 def test_waves_go_through_the_encoder_stages_in_a_pipeline():
     encoder, costs = typical(4, 1, 0.25, 4, stages=4)
     schedule = place_encoders(interleaved(4, 1, 32), [encoder], costs, fill=["tensor"])
-    sizes = [sum(task.kind == "EF" for b in row for task in b) for row in schedule.ticks]
+    sizes = [sum(task.kind == EF for b in row for task in b) for row in schedule.ticks]
     # Three rounds until the pipeline is full, three until it is empty, all stages in the others.
     assert sorted(n for n in sizes if n) == [1, 1, 2, 2, 3, 3] + [4] * 29
 
@@ -415,9 +416,9 @@ def test_frozen_encoders_work_ahead_in_late_slots():
     assert 0 < ahead.ahead <= 8
     schedule = place_encoders(decoder, [ahead], costs)
     check(schedule)
-    numbers = {task.microbatch for task in schedule.when if task.kind == "EF"}
+    numbers = {task.microbatch for task in schedule.when if task.kind == EF}
     assert numbers == set(range(ahead.ahead, 16 + ahead.ahead))
-    assert not any(task.kind == "EF" for task in chain(*schedule.ticks[0]))
+    assert not any(task.kind == EF for task in chain(*schedule.ticks[0]))
     plain = place_encoders(decoder, [frozen], costs)
     assert makespan(schedule, costs) < 0.98 * makespan(plain, costs)
 

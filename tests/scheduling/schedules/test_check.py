@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from scheduling.schedules.check import check, peak_live
 from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError, Task, interleaved
+from scheduling.schedules.task_kinds import EB, EF, B, F
 from tests.scheduling import placing
 from tests.scheduling.placing import Placed
 
@@ -125,7 +126,7 @@ def relabel(placed: list[Placed], draw: random.Random, schedule: Schedule) -> No
     changes: list[dict[str, Any]] = [
         {"microbatch": draw.randint(-1, 2 * schedule.microbatches)},
         {"part": draw.randint(-1, 4)},
-        {"kind": draw.choice(["F", "B", "EF", "EB"])},
+        {"kind": draw.choice([F, B, EF, EB])},
         {"module": draw.choice(["decoder", "vision", "audio", "video"])},
     ]
     placed[i] = (tick, stage, replace(task, **draw.choice(changes)))
@@ -170,9 +171,9 @@ def test_peak_live_counts_activations(schedule: Schedule) -> None:
 
     def live(tick: int, stage: int) -> int:
         spans = (
-            (start, ticks[replace(task, kind="B"), stage])
+            (start, ticks[replace(task, kind=B), stage])
             for (task, place), start in ticks.items()
-            if task.kind == "F" and place == stage
+            if task.kind == F and place == stage
         )
         return sum(start <= tick <= end for start, end in spans)
 
@@ -205,28 +206,28 @@ def refusal(schedule: Schedule) -> str:
 
 
 def test_crowded_and_early_tasks_are_named() -> None:
-    task = Task("F", 2)
+    task = Task(F, 2)
     text = refusal(mutant(lambda placed: put(placed, (3, 1, task), (2, 1, task))))
     expected = "tick 2, stage 1: F(1, 0), F(2, 0), B(0, 0) in one bundle"
     assert text == f"{expected}; valid: at most one task of each kind"
-    text = refusal(mutant(lambda placed: put(placed, (1, 1, Task("F", 0)), (0, 1, Task("F", 0)))))
+    text = refusal(mutant(lambda placed: put(placed, (1, 1, Task(F, 0)), (0, 1, Task(F, 0)))))
     expected = "tick 0, stage 1: F(0, 0) of stage 1 needs F(0, 0) of stage 0 (tick 0, stage 0)"
     assert f"{expected}; valid: tick 1 or later" in text
 
 
 def test_missing_second_and_strange_tasks_are_named() -> None:
-    text = refusal(mutant(lambda placed: placed.remove((1, 1, Task("F", 0)))))
+    text = refusal(mutant(lambda placed: placed.remove((1, 1, Task(F, 0)))))
     assert text == "F(0, 0) of stage 1 is missing; valid: once"
-    text = refusal(mutant(lambda placed: placed.append((7, 1, Task("F", 0)))))
+    text = refusal(mutant(lambda placed: placed.append((7, 1, Task(F, 0)))))
     assert text == "tick 7, stage 1: F(0, 0) is already in tick 1, stage 1; valid: once"
-    text = refusal(mutant(lambda placed: placed.append((7, 1, Task("F", 3)))))
+    text = refusal(mutant(lambda placed: placed.append((7, 1, Task(F, 3)))))
     assert text == "tick 7, stage 1: F(3, 0) has an unknown microbatch; valid: 0 to 2"
-    text = refusal(mutant(lambda placed: placed.append((7, 1, Task("B", 0, 4)))))
+    text = refusal(mutant(lambda placed: placed.append((7, 1, Task(B, 0, 4)))))
     assert text == "tick 7, stage 1: B(0, 4) has an unknown part; valid: 0 to 0"
-    lost = Task("EB", 2, 1, "vision")
+    lost = Task(EB, 2, 1, "vision")
     text = refusal(mutant(lambda placed: placed.pop([t for _, _, t in placed].index(lost)), VISION))
     assert text == "vision EB(2, 1) is missing; valid: once"
-    stray = (0, 1, Task("EF", 0, 0, "video"))
+    stray = (0, 1, Task(EF, 0, 0, "video"))
     text = refusal(mutant(lambda placed: placed.append(stray), VISION))
     reason = "is no task of 'video'; valid: decoder F and B, EF and EB of vision"
     assert text == f"tick 0, stage 1: video EF(0, 0) {reason}"
@@ -239,7 +240,7 @@ def test_all_problems_of_a_kind_are_listed_up_to_a_bound() -> None:
 
 
 def test_encoder_problems_are_named() -> None:
-    first = Task("EF", 0, 2, "vision")
+    first = Task(EF, 0, 2, "vision")
     schedule = placing.naive(interleaved(4, 1, 1), [VISION])
     placed = list(schedule)
     tick, stage = schedule.when[first]
@@ -254,7 +255,7 @@ def test_encoder_problems_are_named() -> None:
 
 def test_work_ahead_may_not_overwrite_what_waits() -> None:
     schedule = placing.naive(interleaved(2, 1, 3), [FROZEN])
-    task, entry = Task("EF", 4, 1, "audio"), (Task("F", 1), 0)
+    task, entry = Task(EF, 4, 1, "audio"), (Task(F, 1), 0)
     enters = next(t for t, s, other in schedule if (other, s) == entry)
 
     def at(tick: int) -> Schedule:
@@ -273,7 +274,7 @@ def test_work_ahead_may_not_overwrite_what_waits() -> None:
 def test_what_the_step_before_encoded_is_not_encoded_again() -> None:
     schedule = placing.naive(interleaved(2, 1, 3), [FROZEN])
     placed = list(schedule)
-    ahead = Task("EF", 3, 1, "audio")
+    ahead = Task(EF, 3, 1, "audio")
     tick, stage = schedule.when[ahead]
     put(placed, (tick, stage, ahead), (tick, stage, replace(ahead, microbatch=0)))
     text = refusal(placing.table(schedule, placed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved
+from scheduling.schedules.task_kinds import EB, EF
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.simulation import Options
 from tests.scheduling.schedules.test_bubbles import cases
@@ -30,8 +32,8 @@ def times_of(costs: TaskCosts) -> StepTimes:
     pieces = {}
     for name, own in costs.encoders.items():
         for piece, (forward, backward) in enumerate(zip(own.forward, own.backward, strict=True)):
-            pieces["EF", name, piece] = alone(forward)
-            pieces["EB", name, piece] = alone(backward)
+            pieces[EF, name, piece] = alone(forward)
+            pieces[EB, name, piece] = alone(backward)
     ends = {"gather": costs.gather, "scatter": costs.scatter}
     decoder = alone(costs.forward), alone(costs.backward)
     return StepTimes(*decoder, pieces, alone(costs.shared), **ends)  # type: ignore[arg-type]
@@ -51,7 +53,7 @@ def test_without_ends_the_placement_is_as_if_they_were_not_used(case, placement)
 
 
 def one(
-    stages: int, microbatches: int, forward: float, backward: float, **costs: float
+    stages: int, microbatches: int, forward: float, backward: float, **costs: Any
 ) -> tuple[Schedule, EncoderPieces, TaskCosts]:
     """1F1B and a trained encoder in one piece."""
     encoder = {"vision": EncoderCosts((forward,), (backward,))}

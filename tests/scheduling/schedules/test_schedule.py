@@ -17,6 +17,7 @@ from scheduling.schedules.schedule import (
     interleaved,
     one_forward_one_backward,
 )
+from scheduling.schedules.task_kinds import EF, B, F
 from tests.scheduling import placing
 
 SIZES = {"stages": st.integers(1, 6), "chunks": st.integers(1, 4)}
@@ -25,7 +26,7 @@ MICROBATCHES = st.integers(1, 20)
 
 def makespan(schedule: Schedule, forward: float, backward: float) -> float:
     """Lockstep makespan: a tick lasts as long as its longest bundle."""
-    cost = {"F": forward, "B": backward}
+    cost = {F: forward, B: backward}
     return sum(
         max(sum(cost[task.kind] for task in bundle) for bundle in row) for row in schedule.ticks
     )
@@ -57,7 +58,7 @@ def test_gpipe_takes_as_long(stages: int, chunks: int, microbatches: int) -> Non
 @given(**SIZES, microbatches=MICROBATCHES)
 def test_every_stage_idles_a_pipeline_length(stages: int, chunks: int, microbatches: int) -> None:
     schedule = interleaved(stages, chunks, max(stages, microbatches))
-    for kind in ("F", "B"):
+    for kind in (F, B):
         busy = Counter(stage for _, stage, task in schedule if task.kind == kind)
         ticks = {tick for tick, _, task in schedule if task.kind == kind}
         assert len(ticks) == max(ticks) - min(ticks) + 1
@@ -96,7 +97,7 @@ def test_span_is_that_of_the_decoder() -> None:
     schedule = placing.naive(decoder, [EncoderPieces("vision", backward=1)])
     assert decoder.span == range(len(decoder.ticks))
     assert schedule.span == range(2, 2 + len(decoder.ticks))
-    assert schedule.when[Task("EF", 1, 0, "vision")] == (0, 1)
+    assert schedule.when[Task(EF, 1, 0, "vision")] == (0, 1)
 
 
 @pytest.mark.parametrize("name", ["stages", "chunks", "microbatches"])

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.costs.estimate import Strategy, Workload
 from scheduling.costs.hardware import Hardware, Link
 from scheduling.costs.memory import least_memory
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search import bounds as of_bounds
 from scheduling.search import make as of_make
@@ -379,6 +380,18 @@ def test_degrees_multiply_to_devices_that_there_are_and_divide_what_they_split()
     assert {family.decoder.stage for family in families} == {1, 2, 3, 6}
     padded = decoders(replace(space, pad=True), workload)
     assert {family.decoder.stage for family in padded} == {1, 2, 3, 4, 5, 6}
+
+
+def test_stages_and_chunks_have_whole_periods_of_layers() -> None:
+    plain = small.workload(rows=8, layers=6)
+    decoder = replace(plain.towers["decoder"], period=2)
+    workload = replace(plain, towers={**plain.towers, "decoder": decoder})
+    space = small.space(8, workload)
+    runs = {own.decoder.stage * own.chunks for own in decoders(space, workload)}
+    assert runs == {1, 3}
+    padded = decoders(replace(space, pad=True), workload)
+    assert {own.decoder.stage for own in padded} == {1, 2, 3}
+    assert [decoder.per_run(n) for n in (1, 2, 3)] == [6, 4, 2]
 
 
 def test_counts_choose_numbers_of_devices() -> None:

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from mllm_jax.config.lower import lower
-from scheduling.costs.estimate import Strategy
 from scheduling.costs.flops import task_flops
+from scheduling.costs.strategy import Strategy
 from scheduling.schedules.check import check
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import SCHEDULES, Schedule, gpipe, interleaved
@@ -56,7 +56,7 @@ def test_another_kind_is_a_function_and_a_name(monkeypatch: pytest.MonkeyPatch) 
     kinds: Any = {**SCHEDULES, "alone": one_after_the_other}
     monkeypatch.setattr(make, "SCHEDULES", kinds)
     workload, times = small.workload(), seconds_on(small.hardware())
-    new = Strategy(STAGES, 4, pieces={"vision": 2}, kind="alone")  # type: ignore[arg-type]
+    new = Strategy(STAGES, 4, pieces={"vision": 2}, kind="alone")
     schedule = make_schedule(workload, new, times)
     check(schedule)
     assert decoder_of(schedule) == decoder_of(one_after_the_other(2, 1, 4))

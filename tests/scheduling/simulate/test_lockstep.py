@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,13 +16,13 @@ from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.schedule import (
     EncoderPieces,
-    Kind,
     Schedule,
     ScheduleError,
     gpipe,
     interleaved,
     one_forward_one_backward,
 )
+from scheduling.schedules.task_kinds import EB, EF, F, TaskKind
 from scheduling.simulate.bundle import bundle_time, scale
 from scheduling.simulate.events import Node, run
 from scheduling.simulate.lockstep import simulate
@@ -32,7 +33,7 @@ from tests.scheduling.placing import schedules
 from tests.timing import within
 
 #: Times of encoders' tasks.
-Pieces = dict[tuple[Kind, str, int], TaskTime]
+Pieces = dict[tuple[TaskKind, str, int], TaskTime]
 #: Whole numbers and halves, so that sums are exact.
 whole = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, 5.0])
 segments = st.builds(Segment, whole, whole)
@@ -54,7 +55,7 @@ def times_of(draw: st.DrawFn, schedule: Schedule, *, collectives: bool = True) -
         if task.module != "decoder":
             pieces.setdefault((task.kind, task.module, task.part), draw(own))
     update = whole if collectives else st.just(0.0)
-    ends = {name: draw(link) for name in ("send", "deliver", "gather", "scatter")}
+    ends: dict[str, Any] = {name: draw(link) for name in ("send", "deliver", "gather", "scatter")}
     return StepTimes(draw(own), draw(own), pieces, draw(own), **ends, update=draw(update))
 
 
@@ -126,7 +127,7 @@ def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
     """The step in lockstep without any overlap as a graph of nodes, one after the other."""
     stages, meets = range(schedule.stages), schedule.meetings.tolist()
     moving = {"decoder", *(cut.name for cut in schedule.encoders if cut.stages > 1)}
-    enters = [any(t.kind == "F" and not t.part for t in row[0]) for row in schedule.ticks]
+    enters = [any(t.kind == F and not t.part for t in row[0]) for row in schedule.ticks]
     nodes: list[Node] = []
 
     def add(seconds: float, *after: int) -> int:
@@ -149,7 +150,7 @@ def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
         moves = any(task.module in moving for bundle in row for task in bundle)
         clocks = [add(times.send * moves, *clocks)] * len(stages)
         for task in row[-1]:
-            if (task.kind, task.part) == ("F", schedule.chunks - 1):
+            if (task.kind, task.part) == (F, schedule.chunks - 1):
                 length = replica.length("decoder", task.microbatch)
                 clocks = [add(compute(times.head, s, length), clocks[s]) for s in stages]
         following = next((t for t in range(tick + 1, len(meets)) if meets[t]), len(meets))
@@ -265,7 +266,7 @@ def test_co_issue_hides_collectives(co_issue: bool, seconds: float) -> None:
 
 def test_encoder_work_fills_gather_and_scatter() -> None:
     cut = EncoderPieces("vision")
-    pieces: Pieces = {("EF", "vision", 0): alone(2.0, 1.0), ("EB", "vision", 0): alone(2.0, 1.0)}
+    pieces: Pieces = {(EF, "vision", 0): alone(2.0, 1.0), (EB, "vision", 0): alone(2.0, 1.0)}
     times = replace(PLAIN, encoders=pieces, gather=3.0, scatter=1.0)
     decoder = one_forward_one_backward(2, 2)
     schedule = place_encoders(decoder, [cut], times.costs, "prologue")
@@ -280,7 +281,7 @@ def test_encoder_work_fills_gather_and_scatter() -> None:
 
 
 def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
-    pieces: Pieces = {(kind, "vision", 0): alone(2.0, 1.0) for kind in ("EF", "EB")}
+    pieces: Pieces = {(kind, "vision", 0): alone(2.0, 1.0) for kind in (EF, EB)}
     times = replace(PLAIN, encoders=pieces, gather=50.0, scatter=100.0)
     decoder = one_forward_one_backward(2, 2)
     schedule = place_encoders(decoder, [EncoderPieces("vision")], times.costs, "prologue")
@@ -289,7 +290,7 @@ def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
 
 
 def test_hidden_encoder_work_costs_nothing() -> None:
-    pieces: Pieces = {("EF", "vision", 0): alone(1.0), ("EB", "vision", 0): alone(2.0)}
+    pieces: Pieces = {(EF, "vision", 0): alone(1.0), (EB, "vision", 0): alone(2.0)}
     times = replace(PLAIN, encoders=pieces, gather=100.0, scatter=100.0)
     schedule = place_encoders(interleaved(2, 1, 4), [EncoderPieces("vision")], times.costs)
     assert simulate(schedule, times).encoder_hidden == 1
@@ -346,7 +347,7 @@ def test_the_slowest_replica_decides_and_the_others_wait_for_it() -> None:
 
 
 def test_waiting_for_the_last_encoder_task_of_another_replica_is_of_kind_scatter() -> None:
-    pieces: Pieces = {("EF", "vision", 0): alone(1.0), ("EB", "vision", 0): alone(2.0)}
+    pieces: Pieces = {(EF, "vision", 0): alone(1.0), (EB, "vision", 0): alone(2.0)}
     times = replace(PLAIN, encoders=pieces)
     decoder = one_forward_one_backward(2, 2)
     schedule = place_encoders(decoder, [EncoderPieces("vision")], times.costs, "prologue")
@@ -402,8 +403,8 @@ def test_thousands_of_devices_take_seconds() -> None:
     """8 stages x 12 chunks x tensor 8 x data 48, 96 decoder and 48 encoder layers."""
     pieces: Pieces = {}
     for piece in range(12):
-        pieces["EF", "vision", piece] = alone(5e-3, 2e-3, segments=8)
-        pieces["EB", "vision", piece] = alone(10e-3, 2e-3, segments=8)
+        pieces[EF, "vision", piece] = alone(5e-3, 2e-3, segments=8)
+        pieces[EB, "vision", piece] = alone(10e-3, 2e-3, segments=8)
     times = StepTimes(
         alone(5e-3, 1e-3, 4), alone(15e-3, 2e-3, 8), pieces, alone(1e-3), 1e-4, 1e-4, 0.17, 0.46
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from scheduling.costs.times import StepTimes, TaskTime
 from scheduling.schedules.schedule import Schedule, ScheduleError, Task
+from scheduling.schedules.task_kinds import EB, EF, B, F
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.orders import (
     Ordered,
@@ -26,12 +28,12 @@ from tests.scheduling.simulate.test_lockstep import alone, replicas_of, times_of
 
 def seconds(task: Task, stage: int) -> TaskTime:
     """Forwards 1 s, backwards 2 s; encoders' 4 and 8 s."""
-    return alone({"F": 1.0, "B": 2.0, "EF": 4.0, "EB": 8.0}[task.kind])
+    return alone({F: 1.0, B: 2.0, EF: 4.0, EB: 8.0}[task.kind])
 
 
 PLAIN = OrderTimes(seconds)
-F0, B0, F1, B1 = (Task(kind, m) for m in (0, 1) for kind in ("F", "B"))
-EF, EB = Task("EF", 0, 0, "vision"), Task("EB", 0, 0, "vision")
+F0, B0, F1, B1 = (Task(kind, m) for m in (0, 1) for kind in (F, B))
+EF0, EB0 = Task(EF, 0, 0, "vision"), Task(EB, 0, 0, "vision")
 #: Two stages, one microbatch.
 SHORT: Orders = (((F0,), (B0,)), ((F0,), (B0,)))
 
@@ -107,8 +109,8 @@ def test_pairs_wait_for_what_both_need_and_hand_on_at_their_end() -> None:
     orders = megatron_orders(2, 2, 4)
     step = exchanged_in_pairs(orders)
     # Stage 0 runs .. F3 B1.1 .., and stage 1 .. F3 B1 ..: both come out of one exchange.
-    assert step.after[0, Task("B", 0, 1)] == ((1, Task("B", 0, 1)),)
-    assert step.after[1, Task("F", 3)] == ((0, Task("B", 1, 1)),)
+    assert step.after[0, Task(B, 0, 1)] == ((1, Task(B, 0, 1)),)
+    assert step.after[1, Task(F, 3)] == ((0, Task(B, 1, 1)),)
     # Where all forwards come first, nothing alternates.
     assert simulate_order(exchanged_in_pairs(megatron_orders(2, 2, 2)), PLAIN).makespan > 0
     free, paired = (simulate_order(own, PLAIN) for own in (Ordered(orders), step))
@@ -132,20 +134,20 @@ def test_what_is_ready_first_is_sent_first() -> None:
 @pytest.mark.parametrize(
     ("placed", "needed"),
     [
-        ((0, Task("F", 1)), (1, Task("EF", 1, 1, "vision"))),
-        ((1, Task("F", 1)), (0, Task("F", 1))),
-        ((0, Task("F", 1, 1)), (1, Task("F", 1, 0))),
-        ((1, Task("B", 1, 1)), (1, Task("F", 1, 1))),
-        ((0, Task("B", 1, 1)), (1, Task("B", 1, 1))),
-        ((1, Task("B", 1, 0)), (0, Task("B", 1, 1))),
-        ((1, Task("EF", 1, 1, "vision")), (0, Task("EF", 1, 0, "vision"))),
-        ((1, Task("EB", 1, 1, "vision")), (0, Task("B", 1))),
-        ((0, Task("EB", 1, 0, "vision")), (1, Task("EB", 1, 1, "vision"))),
+        ((0, Task(F, 1)), (1, Task(EF, 1, 1, "vision"))),
+        ((1, Task(F, 1)), (0, Task(F, 1))),
+        ((0, Task(F, 1, 1)), (1, Task(F, 1, 0))),
+        ((1, Task(B, 1, 1)), (1, Task(F, 1, 1))),
+        ((0, Task(B, 1, 1)), (1, Task(B, 1, 1))),
+        ((1, Task(B, 1, 0)), (0, Task(B, 1, 1))),
+        ((1, Task(EF, 1, 1, "vision")), (0, Task(EF, 1, 0, "vision"))),
+        ((1, Task(EB, 1, 1, "vision")), (0, Task(B, 1))),
+        ((0, Task(EB, 1, 0, "vision")), (1, Task(EB, 1, 1, "vision"))),
     ],
 )
 def test_what_tasks_need(placed: tuple[int, Task], needed: tuple[int, Task]) -> None:
     pieces = [
-        tuple((Task(kind, m, stage, "vision"),) for kind in ("EF", "EB") for m in (0, 1))
+        tuple((Task(kind, m, stage, "vision"),) for kind in (EF, EB) for m in (0, 1))
         for stage in (0, 1)
     ]
     both = zip(megatron_orders(2, 2, 2), pieces, strict=True)
@@ -157,7 +159,7 @@ def test_uneven_chunks_by_hand() -> None:
     times = replace(PLAIN, time=lambda task, stage: alone(10.0 if stage and not task.part else 1.0))
     made = simulate_order(Ordered(megatron_orders(2, 2, 2)), times)
     # Stage 1: F0 at 1 to 11, F1 to 21, then short ones until 24 or so, and two backwards of 10.
-    assert span_of(made, 1, Task("F", 1)) == (11.0, 21.0)
+    assert span_of(made, 1, Task(F, 1)) == (11.0, 21.0)
     assert made.makespan == 1 + 4 * 10 + 4 + 1
 
 
@@ -165,7 +167,7 @@ def test_uneven_chunks_by_hand() -> None:
 def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
     schedule = data.draw(schedules())
     own = data.draw(times_of(schedule))
-    ends = {"gather": own.gather, "scatter": own.scatter, "update": own.update}
+    ends: dict[str, Any] = {"gather": own.gather, "scatter": own.scatter, "update": own.update}
     times = StepTimes(own.forward, own.backward, own.encoders, TaskTime(), **ends)
     orders = OrderTimes(lambda task, _: times.time(task), **ends)
     options = Options(
@@ -183,7 +185,7 @@ def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
 
 
 def test_gather_and_scatter_run_beside_encoder_work() -> None:
-    orders: Orders = (((EF,), *SHORT[0], (EB,)), SHORT[1])
+    orders: Orders = (((EF0,), *SHORT[0], (EB0,)), SHORT[1])
     times = replace(PLAIN, gather=6.0, scatter=10.0)
     beside, before = (
         simulate_order(Ordered(orders), times, Options(overlap_gather=on)) for on in (True, False)
@@ -196,19 +198,19 @@ def test_gather_and_scatter_run_beside_encoder_work() -> None:
 
 
 def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
-    orders: Orders = (((EF,), *SHORT[0], (EB,)), SHORT[1])
+    orders: Orders = (((EF0,), *SHORT[0], (EB0,)), SHORT[1])
     times = replace(PLAIN, gather=60.0, scatter=100.0)
     usual = simulate_order(Ordered(orders), times)
 
     def communicating(task: Task, stage: int) -> TaskTime:
-        return alone(1.0, 3.0) if task.kind in ("EF", "EB") else seconds(task, stage)
+        return alone(1.0, 3.0) if task.kind in (EF, EB) else seconds(task, stage)
 
     made = simulate_order(Ordered(orders), replace(times, time=communicating))
     assert made.makespan == usual.makespan
 
 
 def test_a_co_issued_task_hands_on_its_result_when_it_is_done() -> None:
-    beside, reader = Task("EF", 1, 0, "vision"), Task("EF", 2, 0, "vision")
+    beside, reader = Task(EF, 1, 0, "vision"), Task(EF, 2, 0, "vision")
     orders: Orders = (((F0,), (reader,), (B0,)), ((F0, beside), (B0,)))
     times = replace(PLAIN, time=lambda task, _: alone(3.0, 1.0))
     made = simulate_order(Ordered(orders, {(0, reader): ((1, F0),)}), times)
@@ -220,9 +222,9 @@ def test_a_co_issued_task_hands_on_its_result_when_it_is_done() -> None:
 
 def test_more_may_be_waited_for() -> None:
     free = simulate_order(Ordered(SHORT), PLAIN)
-    orders: Orders = (SHORT[0], ((EF,), *SHORT[1]))
+    orders: Orders = (SHORT[0], ((EF0,), *SHORT[1]))
     assert simulate_order(Ordered(orders), PLAIN).makespan == free.makespan + 4
-    last = Task("EF", 1, 0, "vision")
+    last = Task(EF, 1, 0, "vision")
     orders = (SHORT[0], (*SHORT[1], (last,)))
     assert simulate_order(Ordered(orders), PLAIN).makespan == 1 + 1 + 2 + 4
     bound = {(1, last): ((0, B0),)}

@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.schedules.schedule import (
-    KINDS,
     EncoderPieces,
-    Kind,
     Schedule,
     ScheduleError,
     Task,
@@ -21,6 +19,7 @@ from scheduling.schedules.schedule import (
     interleaved,
     one_forward_one_backward,
 )
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 from scheduling.simulate.timeline import Span, Timeline, measured, timeline
 from tests.timing import within
 
@@ -37,10 +36,10 @@ class Seconds:
 
     def of(self, task: Task) -> float:
         values = (self.forward, self.backward, self.encoder_forward, self.encoder_backward)
-        return dict(zip(KINDS, values, strict=True))[task.kind]
+        return dict(zip((F, B, EF, EB), values, strict=True))[task.kind]
 
 
-def vision(kind: Kind, microbatch: int) -> Task:
+def vision(kind: TaskKind, microbatch: int) -> Task:
     return Task(kind, microbatch, 0, "vision")
 
 
@@ -51,12 +50,12 @@ BY_HAND = Schedule(
     microbatches=1,
     encoders=(EncoderPieces("vision"),),
     ticks=(
-        ((vision("EF", 0),), ()),
-        ((Task("F", 0),), (vision("EF", 1),)),
-        ((vision("EF", 2),), (Task("F", 0), vision("EB", 1))),
-        ((), (Task("B", 0),)),
-        ((Task("B", 0),), ()),
-        ((), (vision("EB", 0),)),
+        ((vision(EF, 0),), ()),
+        ((Task(F, 0),), (vision(EF, 1),)),
+        ((vision(EF, 2),), (Task(F, 0), vision(EB, 1))),
+        ((), (Task(B, 0),)),
+        ((Task(B, 0),), ()),
+        ((), (vision(EB, 0),)),
     ),
 )
 
@@ -71,13 +70,13 @@ def schedules(draw: st.DrawFn) -> Schedule:
     table = decoder(stages, chunks, microbatches)
     empty = ((),) * stages
     rows = [*[empty] * draw(st.integers(0, 2)), *table.ticks, *[empty] * draw(st.integers(0, 2))]
-    kinds = st.sets(st.sampled_from([*KINDS[2:]]))
+    kinds = st.sets(st.sampled_from([EF, EB]))
     extra = draw(st.lists(kinds, min_size=len(rows) * stages, max_size=len(rows) * stages))
     ticks = tuple(
         tuple(
             (
                 *bundle,
-                *(vision(kind, tick) for kind in sorted(extra[tick * stages + s], reverse=True)),
+                *(vision(kind, tick) for kind in (EF, EB) if kind in extra[tick * stages + s]),
             )
             for s, bundle in enumerate(row)
         )
@@ -86,7 +85,9 @@ def schedules(draw: st.DrawFn) -> Schedule:
     return replace(table, ticks=ticks)
 
 
-def work_table(schedule: Schedule, seconds: Seconds, kinds: tuple[Kind, ...] = KINDS) -> np.ndarray:
+def work_table(
+    schedule: Schedule, seconds: Seconds, kinds: tuple[TaskKind, ...] = (F, B, EF, EB)
+) -> np.ndarray:
     """`[ticks, stages]`: seconds of the tasks of `kinds`."""
     table = np.zeros((len(schedule.ticks), schedule.stages))
     for tick, stage, task in schedule:
@@ -102,7 +103,7 @@ def by_beat(schedule: Schedule, table: np.ndarray) -> np.ndarray:
 
 def head_ticks(schedule: Schedule) -> list[int]:
     """Ticks in which a microbatch leaves the last stage."""
-    last = (schedule.stages - 1, "F", schedule.chunks - 1)
+    last = (schedule.stages - 1, F, schedule.chunks - 1)
     return [tick for tick, stage, task in schedule if (stage, task.kind, task.part) == last]
 
 
@@ -114,12 +115,12 @@ def test_the_example_of_the_documentation() -> None:
     lines = timeline(one_forward_one_backward(2, 1), Seconds())
     assert ticks_of(lines) == [(0, 1), (1, 2.5), (2.5, 4.5), (4.5, 6.5)]
     assert lines.spans == (
-        Span(0, 0, 0, 0.0, 1.0, (Task("F", 0),)),
-        Span(1, 1, 1, 1.0, 2.0, (Task("F", 0),)),
+        Span(0, 0, 0, 0.0, 1.0, (Task(F, 0),)),
+        Span(1, 1, 1, 1.0, 2.0, (Task(F, 0),)),
         Span(0, 0, 1, 2.0, 2.5, head=0),
         Span(1, 1, 1, 2.0, 2.5, head=0),
-        Span(1, 1, 2, 2.5, 4.5, (Task("B", 0),)),
-        Span(0, 0, 3, 4.5, 6.5, (Task("B", 0),)),
+        Span(1, 1, 2, 2.5, 4.5, (Task(B, 0),)),
+        Span(0, 0, 3, 4.5, 6.5, (Task(B, 0),)),
     )
     assert lines.rows == ("stage 0", "stage 1")
     assert lines.makespan == 6.5
@@ -174,20 +175,20 @@ def test_beats_follow_each_other_and_last_as_long_as_their_busiest_stage(
 
 
 def test_stages_wait_for_each_other_only_where_something_moves() -> None:
-    forward, backward = Task("F", 0), Task("B", 0)
+    forward, backward = Task(F, 0), Task(B, 0)
     schedule = Schedule(
         stages=2,
         chunks=1,
         microbatches=1,
         encoders=(EncoderPieces("vision"),),
         ticks=(
-            ((vision("EF", 0),), (vision("EF", 1),)),
-            ((), (vision("EF", 2),)),
+            ((vision(EF, 0),), (vision(EF, 1),)),
+            ((), (vision(EF, 2),)),
             ((forward,), ()),
-            ((vision("EF", 3),), (forward,)),
+            ((vision(EF, 3),), (forward,)),
             ((), (backward,)),
-            ((backward,), (vision("EF", 4),)),
-            ((vision("EF", 5),), ()),
+            ((backward,), (vision(EF, 4),)),
+            ((vision(EF, 5),), ()),
         ),
     )
     assert schedule.meetings.tolist() == [True, False, True, True, True, True, False]
@@ -237,8 +238,8 @@ def test_hidden_work_is_what_does_not_make_the_step_longer(
     schedule: Schedule, seconds: Seconds
 ) -> None:
     hidden = timeline(schedule, seconds).encoder_hidden
-    encoder = work_table(schedule, seconds, ("EF", "EB"))
-    decoder = work_table(schedule, seconds, ("F", "B"))
+    encoder = work_table(schedule, seconds, (EF, EB))
+    decoder = work_table(schedule, seconds, (F, B))
     if not encoder.any():
         assert hidden is None
         return
@@ -312,10 +313,10 @@ def test_a_measurement_by_hand() -> None:
     lines = measured(records, schedule)
     assert lines.rows == ("stage 0, device 0", "stage 1, device 0")
     assert lines.spans == (
-        Span(0, 0, 0, 0.0, 2.0, (Task("F", 0),)),
-        Span(1, 1, 1, 2.0, 5.0, (Task("F", 0),)),
-        Span(1, 1, 2, 5.0, 8.0, (Task("B", 0),)),
-        Span(0, 0, 3, 8.0, 12.0, (Task("B", 0),)),
+        Span(0, 0, 0, 0.0, 2.0, (Task(F, 0),)),
+        Span(1, 1, 1, 2.0, 5.0, (Task(F, 0),)),
+        Span(1, 1, 2, 5.0, 8.0, (Task(B, 0),)),
+        Span(0, 0, 3, 8.0, 12.0, (Task(B, 0),)),
     )
     assert lines.makespan == 12
     assert lines.bubble_share == 1 - 12 / 24

@@ -23,6 +23,7 @@ from PIL import Image
 
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.schedule import Schedule, ScheduleError, Task, gpipe, interleaved
+from scheduling.schedules.task_kinds import EB, EF, B, F
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.timeline import Timeline, measured, timeline
 from scheduling.simulate.trace import (
@@ -42,7 +43,7 @@ class Seconds:
     shared: float = 0.125
 
     def of(self, task: Task) -> float:
-        return {"F": 1.0, "B": 2.0, "EF": 0.5, "EB": 1.0}[task.kind]
+        return {F: 1.0, B: 2.0, EF: 0.5, EB: 1.0}[task.kind]
 
 
 def with_encoders(table: Schedule, *names: str) -> Schedule:
@@ -52,10 +53,10 @@ def with_encoders(table: Schedule, *names: str) -> Schedule:
     """
     rows = [
         [tuple(Task(kind, stage, 0, name) for stage in range(table.stages)) for name in names]
-        for kind in ("EF", "EB")
+        for kind in (EF, EB)
     ]
     before, after = ([tuple((task,) for task in row) for row in part] for part in rows)
-    beside = tuple((*bundle, Task("EF", 9, 1, names[0])) for bundle in table.ticks[1])
+    beside = tuple((*bundle, Task(EF, 9, 1, names[0])) for bundle in table.ticks[1])
     return replace(table, ticks=(*before, table.ticks[0], beside, *table.ticks[2:], *after))
 
 
@@ -108,15 +109,16 @@ def test_a_trace_has_an_event_for_every_span(table: Schedule) -> None:
 @every_table
 def test_arguments_of_events_are_the_tasks_of_the_table(table: Schedule) -> None:
     events = [e for e in chrome_trace(both(table))["traceEvents"] if e["ph"] == "X"]
+    placed = [(tick, s, t.kind.name, t.microbatch, t.part, t.module) for tick, s, t in table]
     for process, copies in ((0, 1), (1, 2)):
         arguments = [event["args"] for event in events if event["pid"] == process]
         found = Counter(
-            (args["tick"], args["stage"], Task(*(what[name] for name in FIELDS)))
+            (args["tick"], args["stage"], *(what[name] for name in FIELDS))
             for args in arguments
             for what in args.get("tasks", [args])
             if what["kind"] != "head"
         )
-        assert found == Counter(dict.fromkeys(table, copies))
+        assert found == Counter(dict.fromkeys(placed, copies))
 
 
 def test_arguments_of_heads_and_bundles() -> None:
@@ -330,7 +332,7 @@ def contrast(first: Any, second: Any) -> float:
 
 
 def test_thin_lanes_have_no_numbers() -> None:
-    full = (Task("F", 0), Task("B", 0), Task("EF", 0, 0, "vision"), Task("EB", 0, 0, "vision"))
+    full = (Task(F, 0), Task(B, 0), Task(EF, 0, 0, "vision"), Task(EB, 0, 0, "vision"))
     table = Schedule(1, 2, 1, (), ((full[:3],), (full,)))
     (axes,) = draw({"measured": as_measured(table, devices=1)}).axes
     assert sum(1 for _ in drawn(axes)) == len(full[:3] + full)

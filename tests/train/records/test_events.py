@@ -49,9 +49,40 @@ def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
     assert meter.totals()["place_seconds"] == pytest.approx(report.place_seconds, rel=0.5)
 
 
+def test_a_step_that_is_reported_waits_for_itself_within_its_time(
+    experiment, fresh_state, monkeypatch
+):
+    slow, wait = 0.05, loop._done
+
+    def slowly(*step):
+        time.sleep(slow)
+        done = wait(*step)
+        return Done(done.step, done.seconds + slow)
+
+    monkeypatch.setattr(loop, "_done", slowly)
+    state, progress = fresh_state()
+    told, recording = [], Recording(experiment)
+
+    def listen(event):
+        told.append((type(event), event.step))
+        recording(event)
+
+    records = []
+    for _, taken in loop.steps(experiment, state, progress, listen, lambda step: step == 2):
+        told.append((Taken, taken.step))
+        records.append(recording.record(taken))
+    assert [step for kind, step in told[: told.index((Taken, 2))] if kind is Done] == [1, 2]
+    assert (Done, 3) not in told[: told.index((Taken, 3))]
+    waits = [record.device_wait_seconds for record in records]
+    assert waits[1] > 2 * slow
+    assert waits[3] > slow
+    assert waits[0] == waits[2] == 0
+    assert all(record.seconds > wait for record, wait in zip(records, waits, strict=True))
+
+
 def test_what_was_waited_for_the_devices_belongs_to_the_step_that_waited(experiment):
     recording = Recording(experiment)
-    scalars = {"loss": 1.0, "grad_norm": 1.0, "targets": 1}
+    scalars = {"loss": 1.0, "grad_norm": 1.0, "targets": 1, "aux": {}}
     for step in (1, 2, 3):
         for event in (Read(step, 1.0, []), Placed(step, 2.0), Dispatched(step, 0.5)):
             recording(event)

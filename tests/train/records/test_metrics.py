@@ -313,6 +313,13 @@ def test_a_step_whose_update_was_left_out_is_counted_and_not_part_of_the_loss() 
     assert report.skipped_updates == 0
 
 
+def test_auxiliary_losses_are_means_of_the_window_as_the_loss_is() -> None:
+    bad = record(2, loss=math.nan, skips=True, aux={"activation": math.nan})
+    own = [record(1, aux={"activation": 1.0}), bad, record(3, aux={"activation": 4.0})]
+    (report,) = reports(Meter(steps=3, every=3), own)
+    assert report.aux == {"activation": 2.5}
+
+
 def lines(folder: Path) -> list[str]:
     return (folder / "metrics.jsonl").read_text().splitlines()
 

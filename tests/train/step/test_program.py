@@ -18,6 +18,7 @@ from mllm_jax.train.step.build import build_step, gradient_step, train_step, wit
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.program import GradientProgram, Gradients
 from mllm_jax.train.step.train_step import TrainStep
+from scheduling.executor.layers import Aux
 from sharding.collectives import vary
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
@@ -33,7 +34,7 @@ class Unrolled(GradientProgram):
     def __init__(self, model: ModelConfig, grid: JointGrid, frozen: Frozen) -> None:
         super().__init__(model, grid, frozen, LayerStack(model.decoder.layers, 1, 2))
 
-    def shares(self, params: Any, batch: Any, weight: jax.Array) -> Gradients:
+    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
         rows = [jax.tree.map(lambda x, i=i: x[i], batch["decoder"]) for i in (1, 0)]
 
         def total(params: Any) -> jax.Array:
@@ -43,11 +44,12 @@ class Unrolled(GradientProgram):
                 decoder["layers"],
             )
             whole = params | {"decoder": decoder | {"layers": layers}}
-            losses = [self.towers.loss(whole, {"decoder": own, "encoders": {}}) for own in rows]
+            made = [self.towers.loss(whole, {"decoder": own, "encoders": {}}) for own in rows]
+            losses = [loss for loss, _ in made]
             return sum(losses[1:], losses[0]) / weight
 
         loss, grads = jax.value_and_grad(total)(vary(params, self.grid.decoder.all))
-        return Gradients(loss, grads, {})
+        return Gradients(loss, grads, {}, aux)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,7 @@ def test_another_program_trains_without_a_change_of_the_step(
         "params": step.form.stored(canonical),
     }
     state = jax.device_put(state, jax.tree.map(lambda x: x.sharding, step.abstract))
-    new, scalars = step.step(state, place(microbatches, step))
+    new, scalars = step.update(state, place(microbatches, step))
     after = jax.tree.map(np.asarray, step.form.canonical(new["params"]))
     got = jax.tree.map(np.subtract, canonical, after)
     expected = loss_and_gradients(model, {"decoder": ParallelPlan()}, canonical, microbatches)

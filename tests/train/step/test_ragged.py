@@ -59,6 +59,6 @@ def test_accelerators_take_ragged_steps(
     config = small_config(**changes)
     step = train_step(config, target.devices()[:4])
     batch = training_batch(config, step)
-    text = step.step.lower(step.abstract, batch).compile().as_text() or ""
+    text = step.update.lower(step.abstract, batch).compile().as_text() or ""
     found = re.findall(r"ragged-all-to-all(?:-start)?\(", text)
     assert len(found) >= 2 * len(config.model.encoders)

@@ -92,7 +92,10 @@ PIPELINE = interleaved(2, 1, 3)
     ("schedule", "vision", "order"),
     [
         (all_before(placed(PIPELINE, (AUDIO, VISION), "bubbles")), {"data": 2, "tensor": 2}, 1),
-        (placed(PIPELINE, (AUDIO, VISION), "random"), {"data": 4}, None),
+        pytest.param(
+            *(placed(PIPELINE, (AUDIO, VISION), "random"), {"data": 4}, None),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=("bubbles", "random"),
 )

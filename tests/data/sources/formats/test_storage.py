@@ -34,8 +34,8 @@ class Failing:
         return DATA[start : min(end, self.limit)]
 
 
-Step = tuple[str, int]
-steps = st.lists(
+Operation = tuple[str, int]
+operations = st.lists(
     st.one_of(
         st.tuples(st.just("read"), st.integers(0, 400)),
         st.tuples(st.just("set"), st.integers(0, 900)),
@@ -46,29 +46,29 @@ steps = st.lists(
 )
 
 
-def walk(file: Any, steps: list[Step]) -> list[bytes]:
+def walk(file: Any, operations: list[Operation]) -> list[bytes]:
     """What is read on a walk through a file."""
     found = []
-    for step, number in steps:
-        if step == "read":
+    for operation, number in operations:
+        if operation == "read":
             found.append(file.read(number))
-        elif step == "set":
+        elif operation == "set":
             file.seek(number)
-        elif step == "move":
+        elif operation == "move":
             file.seek(max(0, file.tell() + number))
         else:
             file.seek(number, os.SEEK_END)
     return found
 
 
-@given(steps=steps, start=st.integers(0, 200), chunk=st.integers(1, 900))
+@given(operations=operations, start=st.integers(0, 200), chunk=st.integers(1, 900))
 def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
-    steps: list[Step], start: int, chunk: int
+    operations: list[Operation], start: int, chunk: int
 ) -> None:
     size = 700
     file = File("x", len(DATA), "", Failing(len(DATA)))
     with file.open(chunk, start, size) as part, io.BytesIO(DATA[start : start + size]) as whole:
-        assert walk(part, steps) == walk(whole, steps)
+        assert walk(part, operations) == walk(whole, operations)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,6 @@ from tests.runtime.test_peers import free_port
 from tests.train.test_run import launch, write_config
 
 Process = subprocess.Popen[str]
-
-
-@pytest.fixture
-def processes() -> Iterator[list[Process]]:
-    """Those that a test starts; none survives it."""
-    started: list[Process] = []
-    yield started
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 def small(folder: Path, name: str, **changes: Any) -> Path:

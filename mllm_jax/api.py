@@ -1,0 +1,127 @@
+"""The package as a library: what `import mllm_jax` offers, for notebooks and scripts.
+
+Each function is what the command of that name does, see docs/python.md. What computes is loaded
+inside the functions: importing this module and `load` need none of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # which `import mllm_jax` does not need
+    from mllm_jax.check.verify import Verification
+    from mllm_jax.config.sections import ExperimentConfig
+    from mllm_jax.plan.report import Planned
+    from mllm_jax.train.experiment import Experiment
+    from mllm_jax.train.loop import StepResult
+
+
+def load(path: str | Path, *overrides: str, planned: bool = True) -> ExperimentConfig:
+    """Read and check a configuration.
+
+    Args:
+        path: YAML file, e.g. `configs/demo.yaml`.
+        overrides: `section.key=value`, as on the command line, e.g. `"train.steps=5"`.
+        planned: its plans must fit its devices, model and rows; False: `find_plans` is to find
+            them.
+
+    Raises:
+        ConfigError: anything is wrong; the message lists all of it.
+    """
+    from mllm_jax.config.load import load as read
+
+    return read(path, overrides, planned=planned)
+
+
+def build(config: ExperimentConfig) -> Experiment:
+    """Find the devices and lay the plans on them; nothing is computed yet.
+
+    JAX finds its devices once in a process: a second configuration has the first ones of them.
+    Several processes are started by `launch.py`, or found by `parallel.distributed`.
+
+    Raises:
+        DeviceError: the devices are not there.
+        PlanError, ScheduleError, DataError: as of `Experiment.build`.
+    """
+    from mllm_jax.runtime.devices import start_here
+    from mllm_jax.train.experiment import Experiment
+
+    start_here(config.parallel)
+    return Experiment.build(config)
+
+
+def steps(
+    experiment: Experiment, from_step: int | None = None, *, log: bool = False
+) -> Iterator[StepResult]:
+    """Train, one step for every one that is asked for; the loop of `launch.py train`.
+
+    The run's folder is used as the command uses it: training goes on behind its newest checkpoint,
+    and saves, evaluates, writes `metrics.jsonl` and, behind the last step, `summary.json`. Where
+    no more steps are asked for, it ends; steps since the newest checkpoint are lost.
+
+    Args:
+        from_step: step of the checkpoint to continue from; newer ones are set aside. None: newest.
+        log: print what the command prints.
+
+    Raises:
+        Exception: as of `mllm_jax.train.loop.train`.
+    """
+    from rich.console import Console
+
+    from mllm_jax.console import open_console
+    from mllm_jax.train.loop import training
+
+    return training(experiment, open_console() if log else Console(quiet=True), from_step)
+
+
+def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
+    """Compare loss and every gradient under the configured plans with a single device.
+
+    Raises:
+        DeviceError: the devices are not there.
+    """
+    from mllm_jax.check.verify import verify as run
+    from mllm_jax.runtime.devices import start_here
+
+    start_here(config.parallel)
+    return run(config, seed)
+
+
+def find_plans(
+    config: ExperimentConfig,
+    *,
+    hardware: str | None = None,
+    memory: float | None = None,
+    within: float = 0.0,
+    top: int = 1,
+    file: str | Path | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Planned:
+    """Search the fastest plans for the model, the rows of a step and the devices, as `plan` does.
+
+    Args:
+        hardware: a name in configs/hardware/, or a file of `launch.py calibrate`; None: the
+            configuration's, else h100.
+        memory: bytes of a device that a step may take; None: what the hardware has.
+        within: share by which what is found may miss the fastest.
+        top: how many plans to tell.
+        file: where the best is written as a configuration; None: `plan.yaml` in the run's folder.
+        tell: is given a line of progress now and then.
+
+    Raises:
+        PlanningError: no plan fits, or the file cannot be written.
+        HardwareError: there is no such hardware.
+    """
+    from mllm_jax.plan.planner import Planner
+    from mllm_jax.plan.report import plan as run
+    from mllm_jax.runtime.devices import use_host
+    from scheduling.costs.hardware import named
+
+    use_host()
+    name = hardware or config.schedule.hardware or "h100"
+    planner = Planner(config, named(name), name, memory, within)
+    target = config.run.path / "plan.yaml" if file is None else Path(file)
+    return run(planner, top, target, time.perf_counter, tell)

@@ -1,0 +1,79 @@
+"""How a step is run: the plans of its towers, and the settings of its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import get_args
+
+from scheduling.costs.workload import Workload
+from scheduling.programs.program import Remat
+from scheduling.schedules.bubbles import Fill, Placement
+from scheduling.schedules.schedule import EncoderPieces
+from sharding.plan import ParallelPlan
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How a step is run.
+
+    Attributes:
+        plans: parallel plan of every tower, all over the same devices.
+        microbatches: number of microbatches of a step.
+        chunks: number of virtual chunks of a stage.
+        remat: what backwards compute again.
+        gather: whether parameters are gathered over fsdp once a `step` or `layer` by layer; without
+            stages always by layer.
+        placement: placement of the encoders' tasks, see `scheduling.schedules.bubbles`.
+        live: most microbatches whose encoder outputs may wait in bubbles; None for twice the
+            stages.
+        pieces: number of pieces of every named encoder; other encoders have one piece per stage.
+        co_issue: whether tasks of a bundle run side by side.
+        kind: kind of the decoder's schedule, one of
+            `scheduling.schedules.schedule.SCHEDULES`.
+        fill: kinds of bubbles that take encoder work.
+        work_ahead: whether frozen encoders may work for the next step.
+    """
+
+    plans: Mapping[str, ParallelPlan]
+    microbatches: int = 1
+    chunks: int = 1
+    remat: Remat = "layer"
+    gather: str = "step"
+    placement: Placement = "bubbles"
+    live: int | None = None
+    pieces: Mapping[str, int] = field(default_factory=dict)
+    co_issue: bool = True
+    kind: str = "1f1b"
+    fill: tuple[Fill, ...] = get_args(Fill)
+    work_ahead: bool = True
+
+    @property
+    def decoder(self) -> ParallelPlan:
+        """The decoder's plan."""
+        return self.plans["decoder"]
+
+    @property
+    def tasks(self) -> int:
+        """Number of forwards of the decoder's chunks."""
+        return self.microbatches * self.chunks * self.decoder.stage
+
+    @property
+    def by_layer(self) -> bool:
+        """Whether layers gather their parameters one by one."""
+        return self.decoder.stage == 1 or self.gather == "layer"
+
+
+def communicates(plans: Mapping[str, ParallelPlan], gather: str) -> bool:
+    """Whether layers have collectives that other tasks could hide; co-issue costs locality."""
+    by_layer = gather == "layer"
+    return any(plan.sequence > 1 or (by_layer and plan.fsdp > 1) for plan in plans.values())
+
+
+def encoder_pieces(workload: Workload, strategy: Strategy, name: str) -> EncoderPieces:
+    """How the work of encoder `name` is cut, and which of its pieces have a backward."""
+    stages = strategy.plans[name].stage
+    pieces = strategy.pieces.get(name, stages)
+    backward = 0 if name in workload.frozen_connectors else 1
+    trains = name not in workload.frozen
+    return EncoderPieces(name, pieces, stages, pieces if trains else backward)

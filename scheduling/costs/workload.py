@@ -1,0 +1,71 @@
+"""The work of a step, which does not depend on the strategy that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from scheduling.costs.work import TowerProfile
+
+#: Bytes of an element by type.
+SIZES = {"float32": 4, "bfloat16": 2}
+#: Bytes of a parameter, of its gradient, and of an element of partial sums: float32.
+WIDE = 4
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The work of a step, whatever the plans.
+
+    Attributes:
+        towers: profiles by name, `"decoder"` first; an encoder has one under the name of each of
+            its lanes, which have rows and plans of their own and share its parameters.
+        positions: input positions of one row, by tower; a row counts as one segment.
+        rows: rows of a step, of all its microbatches together.
+        dtype: type of activations.
+        moments: float32 values that the optimizer keeps for a parameter.
+        frozen: names of towers that do not train; the connector of a frozen encoder may train.
+            Gradients go through a frozen decoder to its inputs.
+        frozen_connectors: names of encoders whose connectors do not train either.
+        loss_chunk: tokens whose logits exist at a time.
+        pairs: by tower, the share of all pairs of a row that attention computes; 1 if not named.
+        windowed_pairs: the same share of layers with a window.
+        kept: by `(tower, tensor)`, the bytes of a layer's forward that its backward reads, for one
+            row, on one of `tensor` tensor ranks.
+        lanes: by the name of a lane, its encoder; a tower that is not named shares no parameters.
+    """
+
+    towers: Mapping[str, TowerProfile]
+    positions: Mapping[str, int]
+    rows: int
+    dtype: str = "bfloat16"
+    moments: int = 2
+    frozen: frozenset[str] = frozenset()
+    frozen_connectors: frozenset[str] = frozenset()
+    loss_chunk: int = 1024
+    pairs: Mapping[str, float] = field(default_factory=dict)
+    windowed_pairs: Mapping[str, float] = field(default_factory=dict)
+    kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    lanes: Mapping[str, str] = field(default_factory=dict)
+
+    def holds(self, name: str) -> bool:
+        """Whether the parameters of an encoder are counted with this lane of it: with its first."""
+        own = self.lanes.get(name)
+        return own is None or name == next(n for n in self.towers if self.lanes.get(n) == own)
+
+    @property
+    def encoders(self) -> dict[str, TowerProfile]:
+        """All towers but the decoder."""
+        return {name: tower for name, tower in self.towers.items() if name != "decoder"}
+
+    @property
+    def size(self) -> int:
+        """Bytes of an activation's element."""
+        return SIZES[self.dtype]
+
+    def flops(self, name: str) -> float:
+        """Forward FLOPs of tower `name` in one step."""
+        tower, length = self.towers[name], self.positions[name]
+        parts = tower.start.work, tower.end.work
+        once = sum(work.flops([length]) for work in parts)
+        return self.rows * (once + tower.layers * tower.layer.work.flops([length]))

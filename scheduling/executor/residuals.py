@@ -1,0 +1,81 @@
+"""Values that a layer keeps for its backward: the residuals that depend on its input.
+
+`jax.vjp` gives a backward that is a tree of arrays, the residuals. Some are computed from the input
+of the layer; others from parameters and masks alone, and these are made again rather than kept for
+every microbatch. Which is which can be read off the jaxpr that maps the input to the residuals: an
+output depends on the input if an equation on the way to it takes something that does.
+
+::
+
+    forward       x, rest ---- layer ----> y, backward(a, b, c)
+                                                       |  |  |
+    jaxpr         x    -> dot -> a   depends on x      |  |  |
+                  rest -> cos -> b   does not          |  |  |
+                  x    -> exp -> c   depends on x      |  |  |
+                                                       |  |  |
+    kept                                               a     c
+                                                       |     |
+    backward      0, rest --- layer ----> backward(a', b, c')
+                                                   |      |
+                                                   a      c    put in the places of a' and c'
+
+The layer that the backward traces with an input of zeros costs nothing: only `b` is read of its
+results, and compilers remove unused computations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+Tree = Any
+
+#: `(x, rest)` to an output and its backward, as `jax.vjp` gives them.
+Linearized = Callable[[jax.Array, Tree], tuple[Tree, Any]]
+
+
+def with_residuals(linearized: Linearized, x: jax.Array, rest: Tree) -> tuple[Tree, list[Any]]:
+    """The output, and those residuals of its backward that depend on `x`.
+
+    Args:
+        linearized: linearization of the layer.
+        rest: all else that its residuals are made of, such as masks.
+    """
+    y, pull = linearized(x, rest)
+    pairs = zip(jax.tree.leaves(pull), _depends(linearized, x, rest), strict=True)
+    return y, [leaf for leaf, yes in pairs if yes]
+
+
+def from_residuals(
+    linearized: Linearized, kept: list[Any], like: jax.Array, rest: Tree
+) -> Callable[..., Any]:
+    """The backward of a layer.
+
+    Args:
+        linearized, rest: as for `with_residuals`.
+        kept: values that it returned.
+        like: an array of the shape and type of the layer's input.
+    """
+    _, pull = linearized(jnp.zeros_like(like), rest)
+    leaves, structure = jax.tree.flatten(pull)
+    stored, depends = iter(kept), _depends(linearized, like, rest)
+    own = [next(stored) if yes else leaf for leaf, yes in zip(leaves, depends, strict=True)]
+    return jax.tree.unflatten(structure, own)
+
+
+def _depends(linearized: Linearized, x: jax.Array, rest: Tree) -> list[bool]:
+    """Which residuals depend on `x`."""
+    return depends_on_first(lambda x, rest: jax.tree.leaves(linearized(x, rest)[1]), x, rest)
+
+
+def depends_on_first(function: Callable[..., Any], first: jax.Array, rest: Tree) -> list[bool]:
+    """Which of the outputs of `function(first, rest)` are computed from `first`."""
+    jaxpr = jax.make_jaxpr(function)(first, rest).jaxpr
+    tainted = {jaxpr.invars[0]}
+    for equation in jaxpr.eqns:
+        if any(isinstance(v, type(jaxpr.invars[0])) and v in tainted for v in equation.invars):
+            tainted.update(equation.outvars)
+    return [isinstance(v, type(jaxpr.invars[0])) and v in tainted for v in jaxpr.outvars]

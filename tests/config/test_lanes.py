@@ -1,0 +1,131 @@
+"""Lanes of an encoder in a configuration: what they need, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from data.kinds.modality import Lane
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.config.lower import lower, on_platform
+from mllm_jax.config.modalities import modalities
+from mllm_jax.plan.traced import traced_workload
+from scheduling.costs.hardware import named
+from scheduling.costs.memory import step_memory
+from tests.configs import VALUES, config
+
+LANES = {"short": 16, "long": None}
+AUDIO = VALUES["parallel"]["encoders"]["audio"]
+PLANS = {"short": {"data": 4}, "long": {"data": 2, "context": 2}, "audio": AUDIO}
+BUDGETS = {"tokens": 64, "segments": 8, "short": 32, "long": 64, "audio": 128}
+
+
+def laned(**changes: Any) -> ExperimentConfig:
+    given = {
+        "model__encoders__vision__lanes": LANES,
+        "parallel__encoders": PLANS,
+        "data__budgets": BUDGETS,
+    }
+    return config(**(given | changes))
+
+
+def test_lanes_are_to_plans_and_budgets_what_encoders_are() -> None:
+    own = laned()
+    assert own.model.lanes == {"short": "vision", "long": "vision", "audio": "audio"}
+    assert own.budget_units == {"tokens": 2, "short": 1, "long": 2, "audio": 16}
+    found = {m.name: (m.encoder, m.lane) for m in modalities(own.model)}
+    assert found == {
+        "short": ("vision", Lane("vision", 0, 16)),
+        "long": ("vision", Lane("vision", 16, None)),
+        "audio": ("audio", None),
+    }
+
+
+def test_parameters_are_counted_once_and_work_by_lane() -> None:
+    hardware, memory, flops = named("h100"), [], []
+    plans = {"parallel__decoder": {"data": 4}}
+    audio = {"parallel__encoders": PLANS | {"audio": {"data": 4}}}
+    whole = {"parallel__encoders": {"vision": {"data": 4}, "audio": {"data": 4}}}
+    for own in (config(**plans, **whole), laned(**plans, **audio)):
+        workload = traced_workload(on_platform(own, "gpu"), (1,))
+        memory.append(step_memory(workload, lower(own).strategy, hardware))
+        flops.append({name: workload.flops(name) for name in workload.encoders})
+    alone, shared = memory
+    assert shared.parameters == alone.parameters
+    assert shared.optimizer == alone.optimizer
+    assert shared.gradients == alone.gradients
+    assert flops[1]["short"] < flops[0]["vision"] == flops[1]["long"]
+
+
+REFUSED = [
+    (
+        {"parallel__encoders": {k: v for k, v in PLANS.items() if k != "long"}},
+        r"parallel\.encoders\.long: required, as model\.encoders\.vision\.lanes\.long exists",
+    ),
+    (
+        {"parallel__encoders": PLANS | {"vision": {"data": 4}}},
+        r"parallel\.encoders\.vision: has no effect, as vision has lanes; plans are of short, long",
+    ),
+    (
+        {"data__budgets": {k: v for k, v in BUDGETS.items() if k != "short"}},
+        r"data\.budgets\.short: required, as model\.encoders\.vision\.lanes\.short exists",
+    ),
+    (
+        {"data__budgets": BUDGETS | {"vision": 64}},
+        r"data\.budgets\.vision: no such lane, budgets are of tokens, segments, short, long, audio",
+    ),
+    (
+        {"parallel__encoders": PLANS | {"long": {"data": 2, "tensor": 2}}},
+        r"parallel\.encoders\.long: data 2 x tensor 2 splits the parameters of vision in another "
+        r"way than data 4 of short: tensor is over other devices; valid",
+    ),
+    (
+        {"model__encoders__vision__lanes": {"short": 16, "long": 32}},
+        r"every medium goes through one lane; valid: null for one of them",
+    ),
+    (
+        {"model__encoders__vision__lanes": {"short": None, "long": None}},
+        r"every medium goes through one lane; valid: null for one of them",
+    ),
+    (
+        {"model__encoders__vision__lanes": {"audio": 16, "long": None}},
+        r"lanes\.audio: the name is taken; valid: others than decoder, vision, audio",
+    ),
+    (
+        {
+            "model__encoders__vision__lanes": {"tokens": 16, "long": None},
+            "parallel__encoders": {"tokens": {"data": 4}, "long": {"data": 4}, "audio": AUDIO},
+            "data__budgets": {k: v for k, v in BUDGETS.items() if k != "short"},
+        },
+        r"model\.encoders\.vision\.lanes\.tokens: the name is taken",
+    ),
+    (
+        {"data__balancing": {"vision": {"cost": "padded"}}},
+        r"data\.balancing",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), REFUSED)
+def test_what_does_not_fit_is_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        laned(**changes)
+
+
+def test_stages_that_evaluation_would_lay_out_in_another_way_are_refused() -> None:
+    staged = {
+        "parallel__devices": 4,
+        "parallel__decoder": {"data": 2, "stage": 2},
+        "parallel__encoders": {
+            "short": {"data": 2, "stage": 2},
+            "long": {"stage": 2, "context": 2},
+            "audio": {"data": 4},
+        },
+        "model__decoder__layers": 2,
+        "model__encoders__vision__layers": 2,
+        "train__accumulate": 2,
+    }
+    with pytest.raises(ConfigError, match=r"encoders\.long: in evaluation, whose stages are part"):
+        laned(**staged)
+    assert laned(**staged, evaluate__enabled=False).parallel.plans["long"].context == 2

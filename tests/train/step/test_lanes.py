@@ -1,0 +1,168 @@
+"""An encoder with two lanes of different plans computes what it does with one, on one device."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from mllm_jax.check.synthetic import scattered, synthetic_batch
+from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.train.step.build import build_step
+from scheduling.schedules.bubbles import place_encoders
+from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved
+from sharding.plan import ParallelPlan, PlanError
+from tests.train.models import small_model
+
+ROWS, TOKENS, MICROBATCHES = 4, 24, 3
+#: Positions of a row of each lane, and of the encoder without lanes.
+BUDGETS = {"short": 8, "long": 16}
+WHOLE = {"vision": sum(BUDGETS.values())}
+SHORT, LONG = ParallelPlan(data=4), ParallelPlan(data=2, context=2)
+STAGED = {"decoder": ParallelPlan(data=2, stage=2), "short": SHORT, "long": LONG}
+
+
+@cache
+def model(lanes: bool) -> ModelConfig:
+    values = small_model().model_dump(mode="json")
+    vision = values["encoders"]["vision"] | {"layers": 4}
+    vision["lanes"] = {"short": 8, "long": None} if lanes else {}
+    return ModelConfig.model_validate(values | {"encoders": {"vision": vision}})
+
+
+@cache
+def parameters() -> Any:
+    return initial_parameters(model(lanes=False), seed=0)
+
+
+@cache
+def microbatches() -> list[Any]:
+    budgets = BUDGETS
+    return [synthetic_batch(model(lanes=True), ROWS, TOKENS, budgets, i) for i in range(3)]
+
+
+def merged(batch: Any) -> Any:
+    """The batch of an encoder without lanes: rows of the one behind those of the other."""
+    short, long = (dict(batch["encoders"][name]) for name in ("short", "long"))
+    long["segment_ids"] = np.where(long["segment_ids"], long["segment_ids"] + 99, 0)
+    rows = {key: np.concatenate([short[key], long[key]], 1) for key in short}
+    reduction = model(lanes=False).encoders["vision"].reduction
+    outputs = {name: budget // reduction for name, budget in BUDGETS.items()}
+    places = {name: np.divmod(batch["decoder"]["media"][name], n) for name, n in outputs.items()}
+    starts = {"short": 0, "long": outputs["short"]}
+    media = np.full(batch["decoder"]["tokens"].shape, -1, np.int32)
+    for name, (row, offset) in places.items():
+        landed = row * sum(outputs.values()) + starts[name] + offset
+        media = np.where(batch["decoder"]["media"][name] >= 0, landed, media).astype(np.int32)
+    decoder = batch["decoder"] | {"media": {"vision": media}}
+    return {"decoder": decoder, "encoders": {"vision": rows}}
+
+
+@cache
+def reference() -> tuple[np.ndarray, Any]:
+    """Of one device and the encoder without lanes."""
+    plans = {name: ParallelPlan() for name in ("decoder", "vision")}
+    batches = [merged(batch) for batch in microbatches()]
+    return loss_and_gradients(model(lanes=False), plans, parameters(), batches)
+
+
+def schedule(frozen: bool = False) -> Schedule:
+    """Both lanes in the bubbles of two stages, the short one in more pieces than the long one."""
+    cuts = tuple(
+        EncoderPieces(name, pieces, 1, 1 if frozen else pieces)
+        for name, pieces in (("short", 4), ("long", 2))
+    )
+    costs = {
+        cut.name: EncoderCosts(
+            (1.0,) * cut.pieces,
+            tuple(2.0 * (piece in cut.backward_pieces) for piece in range(cut.pieces)),
+        )
+        for cut in cuts
+    }
+    return place_encoders(
+        interleaved(2, 1, MICROBATCHES), cuts, TaskCosts(4.0, 8.0, 1.0, costs), "bubbles"
+    )
+
+
+def check(
+    plans: dict[str, ParallelPlan],
+    order: int | None = None,
+    pipeline: PipelinePlan | None = None,
+    frozen: Frozen = NOTHING_FROZEN,
+) -> None:
+    own, batches = model(lanes=True), microbatches()
+    if order is not None:
+        batches = [scattered(batch, own, order + i) for i, batch in enumerate(batches)]
+    got = loss_and_gradients(own, plans, parameters(), batches, pipeline, frozen)
+    loss, expected = reference()
+    mask = frozen.mask(expected)
+    expected = jax.tree.map(lambda g, still: 0 * g if still else g, expected, mask)
+    result = compare(got, (loss, expected))
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+def test_both_lanes_have_work() -> None:
+    for batch in microbatches():
+        for name in BUDGETS:
+            assert (batch["decoder"]["media"][name] >= 0).any()
+
+
+@pytest.mark.parametrize(
+    ("plans", "order"),
+    [
+        ({"decoder": ParallelPlan(data=4), "short": SHORT, "long": LONG}, None),
+        pytest.param(
+            {
+                "decoder": ParallelPlan(fsdp=2, context=2, tensor=2),
+                "short": ParallelPlan(data=4, tensor=2),
+                "long": ParallelPlan(data=2, context=2, tensor=2),
+            },
+            5,
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_without_stages(plans: dict[str, ParallelPlan], order: int | None) -> None:
+    check(plans, order)
+
+
+@pytest.mark.parametrize(
+    ("order", "still"),
+    [
+        pytest.param(None, (), id="in rows"),
+        pytest.param(3, ("vision",), id="frozen, by routes", marks=pytest.mark.slow),
+    ],
+)
+def test_under_stages(order: int | None, still: tuple[str, ...]) -> None:
+    own = schedule(frozen=bool(still))
+    check(STAGED, order, PipelinePlan(own), Frozen(still))
+
+
+def test_parameters_are_stored_once() -> None:
+    plans = {"decoder": ParallelPlan(data=4), "short": SHORT, "long": LONG}
+    step = build_step(model(lanes=True), plans)
+    assert [*step.abstract["params"]["encoders"]] == ["vision"]
+    assert (
+        step.form.regrouping
+        == build_step(
+            model(lanes=False), {"decoder": ParallelPlan(data=4), "vision": SHORT}
+        ).form.regrouping
+    )
+
+
+def test_lanes_that_split_parameters_in_other_ways_are_refused() -> None:
+    plans = {"decoder": ParallelPlan(data=4), "short": SHORT, "long": ParallelPlan(data=2, fsdp=2)}
+    said = (
+        r"^long: data 2 x fsdp 2 splits the parameters of vision in another way than data 4 of "
+        r"short: fsdp is over other devices"
+    )
+    with pytest.raises(PlanError, match=said):
+        build_step(model(lanes=True), plans)

@@ -1,0 +1,245 @@
+"""Layers of several kinds in a period, and with an auxiliary loss, under every kind of plan."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mllm_jax.check.synthetic import scattered, synthetic_batch
+from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
+from mllm_jax.models.parameters import Block
+from mllm_jax.models.work.profile import tower_profiles
+from scheduling.executor.layers import LayerRun, LayerTraits
+from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved
+from sharding.grid import View
+from sharding.plan import ParallelPlan
+from tests.scheduling.placing import naive
+from tests.train.models import small_model
+
+ROWS, TOKENS, MICROBATCHES, PENALTY = 2, 24, 3, 0.25
+#: Three periods: one of four is padding wherever there are two or four runs of layers.
+MIXED = {"layers": 6, "pattern": ["window", "full"], "window": 3, "activation_penalty": PENALTY}
+
+
+@cache
+def model(remat: str = "layer") -> ModelConfig:
+    values = small_model(remat=remat).model_dump(mode="json")
+    values["decoder"] |= MIXED
+    return ModelConfig.model_validate(values | {"encoders": {}})
+
+
+@cache
+def parameters() -> Any:
+    return initial_parameters(model(), seed=0)
+
+
+@cache
+def batches() -> list[Any]:
+    return [synthetic_batch(model(), ROWS, TOKENS, {}, seed) for seed in range(MICROBATCHES)]
+
+
+@cache
+def on_one_device() -> tuple[np.ndarray, Any]:
+    return loss_and_gradients(model(), {"decoder": ParallelPlan()}, parameters(), batches())
+
+
+@pytest.mark.parametrize(
+    ("plan", "schedule", "remat", "options"),
+    [
+        (ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
+        (ParallelPlan(stage=2, context=2), interleaved(2, 2, MICROBATCHES), "none", {}),
+        (
+            ParallelPlan(stage=2, fsdp=2, tensor=2),
+            interleaved(2, 1, MICROBATCHES),
+            "full",
+            {"gather": "layer", "co_issue": False},
+        ),
+    ],
+    ids=["without stages", "chunks", "gathered by layer"],
+)
+def test_unlike_layers_and_their_losses_are_those_of_one_device(
+    plan: ParallelPlan, schedule: Schedule | None, remat: str, options: dict[str, Any]
+) -> None:
+    pipeline = PipelinePlan(schedule, **options) if schedule else None
+    plans = {"decoder": plan}
+    got = loss_and_gradients(model(remat), plans, parameters(), batches(), pipeline)
+    result = compare(got, on_one_device())
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+@pytest.mark.parametrize(
+    ("plans", "schedule", "remat", "options"),
+    [
+        (
+            {
+                "decoder": ParallelPlan(fsdp=2, tensor=2),
+                "vision": ParallelPlan(data=2, context=2),
+            },
+            None,
+            "none",
+            {},
+        ),
+        (
+            {
+                "decoder": ParallelPlan(stage=2, context=2),
+                "vision": ParallelPlan(data=2, tensor=2),
+            },
+            (2, 2),
+            "layer",
+            {},
+        ),
+        (
+            {"decoder": ParallelPlan(stage=2, fsdp=2), "vision": ParallelPlan(data=4)},
+            (2, 1),
+            "full",
+            {"co_issue": False},
+        ),
+    ],
+    ids=["without stages", "chunks", "one after the other"],
+)
+def test_layers_with_inputs_of_their_own_are_those_of_one_device(
+    plans: dict[str, ParallelPlan],
+    schedule: tuple[int, int] | None,
+    remat: str,
+    options: dict[str, Any],
+) -> None:
+    """Outputs of two of the encoder's layers are added behind the decoder's first two."""
+    cuts = (EncoderPieces("vision", 2, 1, 2),)
+    pipeline = None
+    if schedule:
+        placed = naive(interleaved(*schedule, MICROBATCHES), cuts)
+        pipeline = PipelinePlan(placed, **options)
+    batches = [scattered(own, stacked(), 7 + i) for i, own in enumerate(media_batches())]
+    params = initial_parameters(stacked(), seed=0)
+    got = loss_and_gradients(stacked(remat), plans, params, batches, pipeline)
+    result = compare(got, with_media_on_one_device())
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+@cache
+def stacked(remat: str = "layer", deepstack: tuple[int, ...] = (1, 3)) -> ModelConfig:
+    values = small_model(remat=remat).model_dump(mode="json")
+    values["decoder"] |= {"layers": 8}
+    vision = values["encoders"]["vision"] | {"layers": 4, "deepstack": deepstack}
+    return ModelConfig.model_validate(values | {"encoders": {"vision": vision}})
+
+
+@cache
+def media_batches() -> list[Any]:
+    budgets = {"vision": 16}
+    return [synthetic_batch(stacked(), ROWS, TOKENS, budgets, i) for i in range(MICROBATCHES)]
+
+
+@cache
+def with_media_on_one_device() -> tuple[np.ndarray, Any]:
+    plans = {"decoder": ParallelPlan(), "vision": ParallelPlan()}
+    params = initial_parameters(stacked(), seed=0)
+    return loss_and_gradients(stacked(), plans, params, media_batches())
+
+
+def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
+    """By hand: each through a norm and a connector of its own, where the media are."""
+    model, view = stacked(), View()
+    encoder, decoder = Encoder(model, "vision", view), Decoder(model, view)
+    params, batch = initial_parameters(model, seed=0), media_batches()[0]
+    own, rows, tokens = params["encoders"]["vision"], batch["encoders"]["vision"], batch["decoder"]
+    alone = Encoder(stacked(deepstack=()), "vision", view)
+    x, landed, at = alone.embed(own, rows), [], tokens["media"]["vision"]
+    for i in range(4):
+        one = jax.tree.map(lambda leaf, i=i: leaf[i], own["layers"])
+        x, _ = alone.layer(one, x, alone.context(rows))
+        name = {0: "deepstack0", 2: "deepstack1", 3: "connector"}.get(i)
+        if name:
+            norm = encoder.tower[f"{name}_norm"].bind(own[f"{name}_norm"], view) if i < 3 else None
+            normed = norm(x) if norm else alone.norm(own, x)
+            real = (rows["segment_ids"] > 0)[..., None]
+            joined = jnp.where(real, normed, 0).reshape(ROWS, -1, 2 * x.shape[-1])
+            outputs = encoder.tower[name].bind(own[name], view)(joined, view)
+            flat = outputs.reshape(-1, outputs.shape[-1])
+            landed.append(jnp.where((at >= 0)[..., None], flat[np.maximum(at, 0)], 0))
+    first, second, last = landed
+    context = decoder.context(tokens)
+    y = decoder.embed(params["decoder"], tokens)[..., : last.shape[-1]] + last
+    for i in range(8):
+        one = jax.tree.map(lambda leaf, i=i: leaf[i], params["decoder"]["layers"])
+        y, _ = decoder.layer(one, y, context)
+        y = y + {0: first, 1: second}.get(i, 0.0)
+    loss = float(decoder.head(params["decoder"], y, tokens)) / tokens["loss_weight"].sum()
+    plans = {"decoder": ParallelPlan(), "vision": ParallelPlan()}
+    found, _ = loss_and_gradients(model, plans, params, [batch])
+    assert found == pytest.approx(loss, rel=1e-5)
+
+
+def test_connectors_of_earlier_layers_are_counted() -> None:
+    shapes, _ = abstract_parameters(stacked())
+    profile = tower_profiles(stacked())["vision"]
+    sizes = [leaf.size for leaf in jax.tree.leaves(shapes["encoders"]["vision"])]
+    assert profile.parameters == sum(sizes)
+
+
+def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
+    """By hand, layer by layer: to the loss is added the penalty times their mean."""
+    decoder, params = Decoder(model(), View()), parameters()["decoder"]
+    loss, weight, total, tokens = 0.0, 0.0, 0.0, 0
+    for batch in batches():
+        rows = batch["decoder"]
+        real = rows["segment_ids"] > 0
+        tokens += real.sum()
+        x, context = decoder.embed(params, rows), decoder.context(rows)
+        for i in range(decoder.config.decoder.layers):
+            one = jax.tree.map(lambda leaf, i=i: leaf[i], params["layers"])
+            x, _ = decoder.layer(one, x, context, i % decoder.traits.period)
+            total += np.square(np.asarray(x, np.float64)).mean(-1)[real].sum()
+        loss += float(decoder.head(params, x, rows))
+        weight += rows["loss_weight"].sum()
+    assert total / tokens > 0.1
+    assert on_one_device()[0] == pytest.approx(loss / weight + PENALTY * total / tokens, rel=1e-5)
+
+
+def test_a_window_hides_what_is_before_it() -> None:
+    """Of two layers, one of which sees three tokens, the first sees no further than these."""
+    decoder, params = Decoder(model(), View()), parameters()["decoder"]
+    first = jax.tree.map(lambda leaf: leaf[0], params["layers"])
+    rows = {"segment_ids": np.ones((1, 8), np.int32), "positions": np.arange(8, dtype=np.int32)}
+    context = decoder.context(rows | {"positions": rows["positions"][None]})
+    x = np.random.default_rng(0).normal(size=(1, 8, 16)).astype(np.float32)
+    other = x.copy()
+    other[:, 2] += 1
+    for place, reached in ((0, [2, 3, 4]), (1, [2, 3, 4, 5, 6, 7])):
+        before, after = (
+            decoder.layer(first, jnp.asarray(a), context, place)[0] for a in (x, other)
+        )
+        changed = np.asarray(before != after).any(axis=(0, 2))
+        assert np.flatnonzero(changed).tolist() == reached
+
+
+def test_layers_that_do_not_give_the_losses_of_their_stack_are_refused() -> None:
+    def layer(params: Any, x: jax.Array, context: Any, place: int) -> Any:
+        return x, {"one": jnp.zeros(()), "two": jnp.zeros(())} if place else {"one": jnp.zeros(())}
+
+    traits = LayerTraits(period=2, aux=("one",))
+    run = LayerRun(layer, jnp.zeros((2, 1)), 2, "layer", (), traits=traits)
+    with pytest.raises(TypeError, match=r"layer 1 of a period gives .*'one', 'two'.*\['one'\]"):
+        run.forward(jnp.int32(0), jnp.zeros(3), ()).run()
+
+
+def test_layers_of_a_period_have_the_same_parameters() -> None:
+    layers, wide = (
+        model().model_copy(
+            update={"decoder": model().decoder.model_copy(update={"d_ff": width, "pattern": ()})}
+        )
+        for width in (16, 24)
+    )
+    first, other = (Decoder(own, View()).tower["layers"].build for own in (layers, wide))
+    with pytest.raises(TypeError, match="layer 1 of a period has the parameters"):
+        Block(first, 2, (other,)).axes  # noqa: B018  made to see what it refuses

@@ -1,0 +1,113 @@
+"""A run of an encoder with two lanes: samples, gradients, figures and evaluation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from data.loading.assemble import Assembler
+from data.planning.lengths import open_lengths
+from data.planning.packing import make_capacity, pack
+from data.planning.stream import LoaderState, Planner, lay_out
+from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.modalities import modalities
+from mllm_jax.train.evaluate import Evaluator
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed import consumer, open_loader, shared_source
+from mllm_jax.train.figures import Recording
+from mllm_jax.train.loop import steps
+from mllm_jax.train.state.progress import Progress
+from sharding.plan import ParallelPlan
+
+#: Patches of an image of the short lane; the demo's images have 3 to 19.
+MOST = 10
+BUDGETS = {"tokens": 64, "segments": 8, "audio": 320}
+
+
+@pytest.fixture(scope="module")
+def laned(small_config: Any) -> ExperimentConfig:
+    own: ExperimentConfig = small_config(
+        model__encoders__vision__lanes={"short": MOST, "long": None},
+        parallel__encoders={
+            "short": {"data": 4},
+            "long": {"data": 2, "context": 2},
+            "audio": {"data": 2, "tensor": 2},
+        },
+        parallel__decoder={"data": 4},
+        data__budgets={**BUDGETS, "short": 32, "long": 40},
+        train__steps=2,
+    )
+    return own
+
+
+@pytest.fixture(scope="module")
+def experiment(laned: ExperimentConfig) -> Experiment:
+    return Experiment.build(laned)
+
+
+def on_one_device(experiment: Experiment, whole: ExperimentConfig) -> tuple[np.ndarray, Any]:
+    """Loss and gradients of the samples of the first step, by an encoder without lanes."""
+    config, processor = experiment.config, experiment.processor
+    source, lanes = shared_source(config.data), tuple(processor.modalities.values())
+    planner = Planner(
+        source,
+        open_lengths(source, processor, config.data),
+        config.data,
+        make_capacity(config.data.budgets, lanes),
+        LoaderState(config.train.seed),
+        consumer(experiment),
+    )
+    plan = planner.plan()
+    encoders = modalities(whole.model)
+    capacity = make_capacity(whole.data.budgets, encoders)
+    samples = [(p.index, processor.measure(source[p.index])) for p in plan.placements]
+    rows = pack([capacity.needs(n) for _, n in samples], whole.data.rows, capacity.limits)
+    assert None not in rows
+    towers = {name: range(whole.data.rows) for name in ("decoder", *whole.model.encoders)}
+    whole_processor = type(processor)(whole.data, encoders)
+    assemble = Assembler(source, whole_processor, whole.data, towers)
+    batch, _ = assemble(lay_out(samples, rows, capacity.modalities), capacity)
+    one = {name: ParallelPlan() for name in towers}
+    return loss_and_gradients(whole.model, one, initial_parameters(whole.model, 0), [batch])
+
+
+@pytest.mark.parametrize("balance", ["per_phase", pytest.param("none", marks=pytest.mark.slow)])
+def test_samples_through_lanes_teach_the_same(
+    laned: ExperimentConfig, small_config: Any, balance: str
+) -> None:
+    data = laned.data.model_copy(update={"balance": balance})
+    own = Experiment.build(laned.model_copy(update={"data": data}))
+    with open_loader(own, LoaderState(laned.train.seed)) as loader:
+        step = next(loader)
+    assert step.stats.used["short"]
+    assert step.stats.used["long"]
+    assert step.stats.lengths["short"].max() <= MOST < step.stats.lengths["long"].min()
+    whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
+    expected = on_one_device(own, whole)
+    params = initial_parameters(whole.model, 0)
+    plans = laned.parallel.plans
+    result = compare(loss_and_gradients(laned.model, plans, params, [step.batch]), expected)
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+@pytest.mark.slow
+def test_a_run_has_figures_of_lanes_and_evaluates_encoders(experiment: Experiment) -> None:
+    state = experiment.step.init(jax.random.key(0))
+    progress = Progress(0, LoaderState(experiment.config.train.seed))
+    recording = Recording(experiment)
+    for new, taken in steps(experiment, state, progress, recording):
+        state, record = new, recording.record(taken)
+        assert {"tokens", "short", "long", "audio"} == {*record.used} == {*record.capacity}
+        assert {"decoder", "short", "long", "audio"} == {*record.loads}
+        assert math.isfinite(record.loss)
+    assert progress.step == 2
+    assert [*state["params"]["encoders"]] == ["audio", "vision"]
+    found = Evaluator(experiment)(state["params"])
+    assert {*found["exact_match"]} <= {"vision", "audio", "text"}
+    assert found["heldout_tokens"] > 0
