@@ -45,11 +45,12 @@ from data.planning.stream import Consumer
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from mllm_jax.config.modalities import MODALITIES
+from scheduling.costs.work import TowerWork
 
 clouds = MODALITIES["cloud"]("points", SimpleNamespace(reduction=4), None)
 coarse = MODALITIES["cloud"]("coarse", SimpleNamespace(reduction=8), None)
 rows = {name: [0, 1] for name in ("decoder", "vision", "points", "coarse")}
-work = SimpleNamespace(linear=1.0, quadratic=0.01)
+work = TowerWork(linear=1.0, quadratic=0.01)
 config = DataConfig.model_validate({
     "source": {"kind": "llava", "path": sys.argv[1]},
     "budgets": {"tokens": 256, "segments": 16, "vision": 64, "points": 128, "coarse": 128},
@@ -91,7 +92,7 @@ LINES = (
     ("data/kinds/registry.py", "AudioKind())", "CloudKind(), "),
     ("data/kinds/registry.py", "from data.kinds.image", IMPORT.format("kind", "CloudKind")),
     ("mllm_jax/config/modalities.py", '"audio": _audio}', '"cloud": _cloud, '),
-    ("mllm_jax/config/modalities.py", "#: By kind of media", MADE),
+    ("mllm_jax/config/modalities.py", "#: Makers of modalities", MADE),
     (
         "mllm_jax/config/modalities.py",
         "from data.kinds.image.mod",

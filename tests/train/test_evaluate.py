@@ -78,7 +78,7 @@ def _logits(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> j
         index = batch["decoder"]["media"][name]
         media += jnp.where((index >= 0)[..., None], out[0][jnp.maximum(index, 0)], 0)
     rows = batch["decoder"] | {"tokens": tokens}
-    hidden = multimodal.decode_hidden(params["decoder"], rows, media, model, view)
+    hidden, _ = multimodal.decode_hidden(params["decoder"], rows, media, model, view)
     return hidden[0] @ params["decoder"]["lm_head"]["kernel"]
 
 

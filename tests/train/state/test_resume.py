@@ -51,6 +51,7 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
     state, progress = fresh_state()
     jax.monitoring.register_event_duration_secs_listener(count)
     try:
+        jax.jit(lambda x: x + 1)(0)  # is heard, whoever has compiled the step before
         losses, last = run(experiment, state, progress, after)
     finally:
         jax.monitoring.clear_event_listeners()
