@@ -258,7 +258,7 @@ class DataConfig(_Section):
     lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or when read
     lengths_folder: LocalPath | None = None  # folder for measured lengths; null: beside the data
     workers: Annotated[int, Field(ge=0)] = 0  # processes that make batches; 0: a thread
-    prefetch: PositiveInt = 2  # microbatches made ahead (per worker)
+    prefetch: PositiveInt = 2  # made ahead, per worker: microbatches (`on_read`: steps)
     on_error: Literal["skip", "raise"] = "skip"  # what to do with an unusable sample
     accept_changes: bool = False  # let a run go on with other data than it was trained on
     processor: LocalPath | None = None  # folder of a released tokenizer, template, media processor

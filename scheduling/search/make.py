@@ -78,20 +78,20 @@ def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strate
 def _cut(workload: Workload, strategy: Strategy, name: str, times: Times) -> int:
     """Number of pieces of an encoder: as named, else so that a piece fits the decoder's bubbles."""
     stages, layers = strategy.plans[name].stage, workload.towers[name].layers
-    valid = valid_pieces(layers, stages)
+    encoder, valid = workload.lanes.get(name, name), valid_pieces(layers, stages)
     bubbles = strategy.placement == "bubbles" and strategy.decoder.stage > 1
     if name in strategy.pieces or not bubbles:
         pieces = strategy.pieces.get(name, stages)
         if pieces not in valid:
             raise ScheduleError(
                 f"schedule.pieces.{name}: {pieces} does not cut the {layers} layers of "
-                f"model.encoders.{name} over its {stages} stages evenly; valid: "
+                f"model.encoders.{encoder} over its {stages} stages evenly; valid: "
                 f"{', '.join(map(str, valid)) or 'none: choose a stage that divides the layers'}"
             )
         return pieces
     if not valid:
         raise ScheduleError(
-            f"model.encoders.{name}.layers: {layers} layers cannot be cut over {stages} stages; "
+            f"model.encoders.{encoder}.layers: {layers} layers cannot be cut over {stages} stages; "
             f"choose a parallel.encoders.{name}.stage that divides them"
         )
     return _fitting(workload, strategy, name, valid, times)
