@@ -1,1 +1,1 @@
-"""AIMv2's vision transformer, added as docs/extending.md tells."""
+"""AIMv2's vision transformer, the worked example of docs/extending.md."""

@@ -1,4 +1,4 @@
-"""Typed configuration of AIMv2 (arXiv 2411.14402), and what its parameters count."""
+"""The typed configuration of AIMv2 (arXiv 2411.14402), and the counts of its parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mllm_jax.models.config.encoder import ImageEncoderConfig
 
 
 class Aimv2Config(ImageEncoderConfig):
-    """A vision transformer with RMSNorm and SwiGLU, without biases but for the patches."""
+    """A vision transformer with RMSNorm and SwiGLU; only the layer of the patches has a bias."""
 
     products: ClassVar[int] = 3
 
@@ -20,11 +20,11 @@ class Aimv2Config(ImageEncoderConfig):
 
     @property
     def layer_elements(self) -> elements.Elements:
-        """Two norms, attention and a gated MLP."""
+        """Elements of two norms, attention and a gated MLP."""
         attention, mlp = self.attention_elements(""), elements.gated_mlp(self.d_model, self.d_ff)
         return elements.norm(2 * self.d_model, centred=False) + attention + mlp
 
     @property
     def rest_elements(self) -> elements.Elements:
-        """Patches, the norm over them, positions and the last norm."""
+        """Elements of the patches' layer, its norm, the positions and the last norm."""
         return self.stem_elements() + elements.norm(2 * self.d_model, centred=False)

@@ -1,4 +1,4 @@
-"""What AIMv2 computes; its batches and its positions are those of all images."""
+"""The modules of AIMv2; its batches and positions are made like those of all image encoders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .config import Aimv2Config
 
 
 class Embedding(nnx.Module):
-    """Patches, a norm over them, and the learned grid of positions."""
+    """The layer of the patches, its norm, and the learned grid of positions."""
 
     def __init__(self, config: Aimv2Config, rngs: nnx.Rngs) -> None:
         d_model, entries = config.d_model, config.grid[0] * config.grid[1]
@@ -48,7 +48,7 @@ class Layer(nnx.Module):
         self.ffn = GatedMLP(config.d_model, config.d_ff, rngs, gain)
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
-        """`[rows, patches / shards, d_model]` to the same."""
+        """Map activations `[rows, patches / shards, d_model]` to activations of the same shape."""
         x = x + self.attention(gathered(self.rms_norm1(x), view), segments, view)
         return x + self.ffn(gathered(self.rms_norm2(x), view), view)
 
@@ -70,7 +70,7 @@ def embed(
     view: View,
     dtype: jnp.dtype,
 ) -> jax.Array:
-    """Patches to `[rows, patches / shards, d_model]`; each rank embeds its own share."""
+    """Embed patches as `[rows, patches / shards, d_model]`; each rank embeds its own share."""
     module = tower["embeddings"].bind(params["embeddings"], view)
     inputs, positions, sizes = (
         shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")

@@ -1,4 +1,4 @@
-"""AIMv2's released form: its configuration both ways, and where its parameters come from."""
+"""The released form of AIMv2: how `config.json` and tensors are read and written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIZES = {
     "norm_eps": "rms_norm_eps",
 }
 _DEFAULTS = {"num_channels": 3, "rms_norm_eps": 1e-5}
-#: What would be computed in another way here.
+#: The only values of settings that this framework computes as the public implementation does.
 _FIXED = {"is_native": False, "qkv_bias": False, "mlp_bias": False, "hidden_act": "silu"}
 
 

@@ -19,12 +19,12 @@ from .modality import CloudModality, medium_of
 
 @dataclass(frozen=True)
 class Cloud:
-    """Points in a NumPy file."""
+    """A point cloud in a NumPy file."""
 
     blob: Blob
 
     def count(self) -> int:
-        """Number of points, from the header."""
+        """Number of points, read from the header of the file."""
         with self.blob.open(HEADER) as file:
             try:
                 npy.read_magic(file)
@@ -32,18 +32,19 @@ class Cloud:
             except ValueError as error:
                 raise MediaError(FaultKind.RECORD, f"{self.blob.name!r}: {error}") from error
         if len(shape) != 2 or shape[1] != 3 or not shape[0]:
-            raise MediaError(FaultKind.SHAPE, f"{self.blob.name!r} is {shape}, not [points, 3]")
+            shown = f"{self.blob.name!r} has the shape {shape}, not [points, 3]"
+            raise MediaError(FaultKind.SHAPE, shown)
         return int(shape[0])
 
     def load(self) -> np.ndarray:
-        """Points `[n, 3]`."""
+        """The points, `[n, 3]`."""
         with self.blob.open(STREAM) as file:
             return np.load(file, allow_pickle=False).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class NoiseCloud:
-    """Random points."""
+    """A point cloud of random points."""
 
     points: int
     seed: int
@@ -53,33 +54,33 @@ class NoiseCloud:
         return self.points
 
     def load(self) -> np.ndarray:
-        """Points `[n, 3]`."""
+        """The points, `[n, 3]`."""
         return np.random.default_rng(self.seed).normal(size=(self.points, 3)).astype(np.float32)
 
 
 class CloudKind(MediumKind):
-    """See `MediumKind`; nothing is configured, so that there is no reader."""
+    """The kind of point clouds; no key configures their inputs, so there is no reader."""
 
     name = "cloud"
     endings = ("npy",)
 
     def open(self, blob: Blob, config: DataConfig) -> Cloud:
-        """The points in a file."""
+        """The point cloud in a file."""
         return Cloud(blob)
 
     def reader(self, config: DataConfig, modality: CloudModality) -> None:
-        """Nothing: points are taken as they are."""
+        """No reader: the points in a file are the inputs."""
 
     def measure(self, reader: Any, medium: Cloud | NoiseCloud, alone: bool) -> Measured:
-        """Points, of which there is no grid."""
+        """Number of points; a point cloud has no grid."""
         return medium.count(), None
 
     def read(
         self, reader: Any, modality: CloudModality, medium: Cloud | NoiseCloud, alone: bool
     ) -> Medium:
-        """Points and their numbers."""
+        """The encoder input of a point cloud."""
         return medium_of(medium.load())
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseCloud:
-        """About so many random points."""
+        """A cloud of about `positions` random points."""
         return NoiseCloud(max(1, round(positions)), int(rng.integers(2**31)))

@@ -1,4 +1,4 @@
-"""Point clouds as an encoder takes them."""
+"""The input format of an encoder of point clouds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from data.sample import Medium
 
 @dataclass(frozen=True)
 class CloudModality(Modality):
-    """Points, `group` of which become one output."""
+    """Point clouds, of which `group` points become one output."""
 
     kind: ClassVar[Kind] = "cloud"
 
@@ -22,17 +22,17 @@ class CloudModality(Modality):
 
     @property
     def reduction(self) -> int:
-        """Points of an output."""
+        """Number of points that become one output."""
         return self.group
 
     @property
     def features(self) -> int:
-        """Coordinates of a point."""
+        """Number of coordinates of a point."""
         return 3
 
     @property
     def arrays(self) -> Mapping[str, Array]:
-        """Beside coordinates and numbers of points, the radius of the cloud at each of them."""
+        """Coordinates and indices of the points; every point also has the radius of its cloud."""
         inputs = Array("position", (3,), np.float32)
         return {
             "inputs": inputs,
@@ -41,12 +41,12 @@ class CloudModality(Modality):
         }
 
     def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
-        """A cloud of whole groups."""
+        """A cloud of whole groups of points at the origin."""
         return medium_of(np.zeros((outputs * self.group, 3), np.float32))
 
 
 def medium_of(points: np.ndarray) -> Medium:
-    """Points `[n, 3]` as encoder input."""
+    """The encoder input of a cloud of points `[n, 3]`."""
     radius = np.linalg.norm(points, axis=1).max(initial=0)
     positions = np.arange(len(points), dtype=np.int32)
     return Medium(points, positions, {"radius": np.array(radius, np.float32)})
