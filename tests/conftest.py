@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,25 +23,36 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
 from tests.configs import CHANGES, config
 
+#: Programs of tests run a few times at most, so that compiling them fast counts for more than their
+#: speed, here and in the processes that tests start.
+COMPILE_FAST = (
+    "--xla_backend_optimization_level=0",
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_parallel_codegen_split_count=1",
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the devices: the CPU's, unless the tests for GPUs are asked for (`-m gpu`)."""
     _keep_out_of_the_users_caches(config)
     if config.getoption("markexpr") != "gpu":
-        # Programs run a few times at most, so that compiling them fast counts for more, here and in
-        # the processes that tests start.
-        flags = os.environ.get("XLA_FLAGS", ""), "--xla_backend_optimization_level=0"
-        os.environ["XLA_FLAGS"] = " ".join(flags).strip()
+        os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *COMPILE_FAST)).strip()
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 8)
 
 
 def _keep_out_of_the_users_caches(config: pytest.Config) -> None:
-    """One folder for all of a session: what one test has compiled, the next need not."""
+    """One folder for all of a session: what one test has compiled, the next need not.
+
+    It holds Python's bytecode, too: many tests start processes, which would compile all that they
+    import where the environment keeps Python from writing bytecode.
+    """
     if hasattr(config, "workerinput"):
         return  # of pytest-xdist, whose main process has made it
     folder = tempfile.mkdtemp(prefix="mllm_jax-caches-")
     os.environ["XDG_CACHE_HOME"] = folder
+    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mllm_jax.config.load import ExperimentConfig, to_yaml
@@ -35,20 +35,21 @@ def bench_startup(
         rows: list[dict[str, str | float]] = []
         for case, arguments in cases.items():
             tell(f"{case}: {2 * TURNS} processes")
-            cached = min(_cpu_seconds(arguments, {}) for _ in range(TURNS))
             # Every process has a folder of its own, so that none uses another's bytecode.
             folders = [f"{name}/{case} {turn}" for turn in range(TURNS)]
-            prefixes = [{"PYTHONPYCACHEPREFIX": folder} for folder in folders]
-            uncached = min(_cpu_seconds(arguments, prefix) for prefix in prefixes)
+            uncached = min(_cpu_seconds(arguments, folder) for folder in folders)
+            cached = min(_cpu_seconds(arguments, folder) for folder in folders)
             rows.append(
                 {"command": case, "cached": round(cached, 3), "uncached": round(uncached, 3)}
             )
     return rows
 
 
-def _cpu_seconds(arguments: Sequence[str], setting: Mapping[str, str]) -> float:
-    """CPU seconds of one process."""
+def _cpu_seconds(arguments: Sequence[str], bytecode: str) -> float:
+    """CPU seconds of one process that reads and writes cached bytecode in a folder."""
     command = [sys.executable, str(LAUNCH), *arguments]
+    # An empty value is none: bytecode is written whatever the environment says.
+    setting = {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
     process = subprocess.Popen(
         command,
         env={**os.environ, **setting},
