@@ -51,10 +51,10 @@ class FieldsConfig(_Section):
 
 
 class _Files(_Section):
-    """What all sources that read files have."""
+    """Keys of all sources that read files."""
 
-    path: Place  # file, folder or pattern, local or a URL, the training split
-    heldout: Place | None = None  # same format, the evaluation split
+    path: Place  # training split: file, folder or pattern, local or a URL
+    heldout: Place | None = None  # evaluation split, in the same format
     fields: FieldsConfig = FieldsConfig()
 
 
@@ -62,14 +62,14 @@ class LlavaSource(_Files):
     """Conversations in JSON (a list) or JSON Lines; see `data/sources/formats/llava.py`."""
 
     kind: Literal["llava"]  # format of the source
-    media: Place | None = None  # folder of images and clips; null: that of the records
+    media: Place | None = None  # folder of images and clips; null: folder of the records
 
 
 class ParquetSource(_Files):
     """Tables of records, media in their columns; see `data/sources/formats/parquet.py`."""
 
     kind: Literal["parquet"]  # format of the source
-    media: Place | None = None  # folder of images and clips; null: that of the records
+    media: Place | None = None  # folder of images and clips; null: folder of the records
 
 
 class SyntheticSource(_Section):
@@ -77,7 +77,7 @@ class SyntheticSource(_Section):
 
     kind: Literal["synthetic"]  # format of the source
     samples: PositiveInt = 4096  # samples in an epoch
-    distribution: LocalText = "web"  # of lengths: web, or a file with a JSON object per line
+    distribution: LocalText = "web"  # lengths: web, or a file with a JSON object per line
     scale: Annotated[float, Field(gt=0)] = 1.0  # factor on the distribution's lengths
     patch: PositiveInt = 16  # pixels of a side for each patch of an image
     seed: Annotated[int, Field(ge=0)] = 0  # seed of lengths and contents
@@ -93,7 +93,7 @@ class ArrayRecordSource(_Files):
     """ArrayRecord files, each record a msgpack map; see `data/sources/formats/arrayrecord.py`."""
 
     kind: Literal["arrayrecord"]  # format of the source
-    media: Place | None = None  # folder of images and clips; null: that of the records
+    media: Place | None = None  # folder of images and clips; null: folder of the records
 
 
 FileSource = LlavaSource | ParquetSource | WebDatasetSource | ArrayRecordSource
@@ -128,7 +128,7 @@ class MixtureSource(_Section):
 
 
 class MediumConfig(_Section):
-    """The section of a kind of media: what stands for one in the text."""
+    """The section of a kind of media, with the text that stands for a medium."""
 
     placeholder: str
 
@@ -137,17 +137,18 @@ class _Patches(_Section):
     """How images become patches.
 
     With `height`, an image is scaled to that many pixels of height and padded to whole patch
-    blocks (text strips: width carries the content). Without, it is scaled down, aspect kept, until
-    its patch grid holds at most `max_patches` patches, and rounded to whole blocks (NaFlex).
+    blocks (text strips: width carries the content). Without `height`, an image is scaled down with
+    its aspect ratio kept until its patch grid has at most `max_patches` patches, and is then
+    rounded to whole blocks (NaFlex).
     """
 
-    height: PositiveInt | None = None  # pixels to scale every image to; null: by `max_patches`
+    height: PositiveInt | None = None  # height of every image, pixels; null: by `max_patches`
     max_patches: PositiveInt = 1024  # largest patch grid of an image, without `height`
-    mean: tuple[float, ...] = (0.5,)  # per channel, or one for all, of pixels in [0, 1]
-    std: tuple[Annotated[float, Field(gt=0)], ...] = (0.5,)  # per channel, or one for all
+    mean: tuple[float, ...] = (0.5,)  # mean of pixels in [0, 1]: one for all channels, or each
+    std: tuple[Annotated[float, Field(gt=0)], ...] = (0.5,)  # deviation of pixels, like `mean`
 
 
-#: What single encoders leave out.
+#: The default of keys that the section of a single encoder leaves out.
 _AS_OTHERS: dict[str, JsonValue] = {"derived": "that of data.image"}
 
 
@@ -161,16 +162,16 @@ class EncoderImages(_Patches):
 
 
 class ImageConfig(_Patches, MediumConfig):
-    """How images become patches: of all encoders, and what single ones have of their own."""
+    """How images become patches, for all encoders and for single ones."""
 
     max_pixels: PositiveInt = 89_478_485  # larger files are refused as decompression bombs
     placeholder: str = "<image>"  # stands for an image in the text
-    encoders: dict[str, EncoderImages] = {}  # by encoder; what is left out is as for the others
+    encoders: dict[str, EncoderImages] = {}  # keys of single encoders, by the encoder's name
 
     @model_validator(mode="before")
     @classmethod
     def _inherited(cls, given: Any) -> Any:
-        """What an encoder leaves out is taken from the section."""
+        """Keys that an encoder leaves out are taken from the section."""
         own = given.get("encoders") if isinstance(given, dict) else None
         if not isinstance(own, dict):
             return given
@@ -198,13 +199,13 @@ class AudioConfig(MediumConfig):
 
 
 class RouteConfig(_Section):
-    """To which of several encoders of one kind a medium goes, and how their outputs meet.
+    """The encoders, among several of one kind, that a medium goes to, and how their outputs meet.
 
     A record may name another encoder for any of its media, see `sources/formats/record.py`.
     """
 
-    encoders: tuple[str, ...] | None = None  # that take it, in order; null: all of its kind
-    join: Literal["tokens", "sum"] = "tokens"  # outputs one after the other, or added up
+    encoders: tuple[str, ...] | None = None  # encoders of a medium, in order; null: all
+    join: Literal["tokens", "sum"] = "tokens"  # outputs lie one after the other, or are added
 
     @model_validator(mode="after")
     def _distinct(self) -> RouteConfig:
@@ -215,12 +216,12 @@ class RouteConfig(_Section):
 
 
 class ChatConfig(_Section):
-    """Strings around the turns; `end` must be one token, it ends an answer."""
+    """Strings around the turns; `end` must be one token, which ends an answer."""
 
     system: str = "<|im_start|>system\n"  # before a system message
-    user: str = "<|im_start|>user\n"  # before what the user says
+    user: str = "<|im_start|>user\n"  # before a turn of the user
     assistant: str = "<|im_start|>assistant\n"  # before an answer
-    end: str = "<|im_end|>"  # after every turn; one token, learnt after an answer
+    end: str = "<|im_end|>"  # token after every turn, learnt after an answer
     separator: str = "\n"  # after `end`, not learnt
 
 
@@ -234,7 +235,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 class TowerBalancing(_Section):
     """How the samples of the decoder, or the media of an encoder, are dealt over the rows."""
 
-    algorithm: str | None = None  # lpt, contiguous or module:function; null: that of the cost
+    algorithm: str | None = None  # lpt, contiguous or module:function; null: the cost's default
     cost: Literal["packed", "padded", "convolution"] = "packed"  # cost of a rank by its segments
 
 
@@ -243,31 +244,31 @@ class DataConfig(_Section):
 
     `budgets` are capacities of one row: `tokens` of the decoder, `segments` (samples of a decoder
     row, and media of an encoder row), and for each encoder its input positions (patches, frames),
-    a multiple of that encoder's reduction. `launch.py budgets` suggests some.
+    a multiple of that encoder's reduction. `launch.py budgets` suggests budgets.
     """
 
     source: Annotated[OneSource | MixtureSource, Field(discriminator="kind")] = DemoSource()
     rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module
-    budgets: dict[str, PositiveInt]  # capacities of a row: tokens, segments, and each encoder's
-    batch: Literal["tokens", "samples"] = "tokens"  # unit that is equal in all steps
-    samples: PositiveInt | None = None  # number in a step; for `batch: samples`
+    budgets: dict[str, PositiveInt]  # capacities of a row: tokens, segments, positions by encoder
+    batch: Literal["tokens", "samples"] = "tokens"  # unit of which all steps have equally many
+    samples: PositiveInt | None = None  # number of samples in a step, for `batch: samples`
     ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # shares of budgets, for `batch: samples`
-    balance: Balance = "per_phase"  # whether samples, or all media too, are balanced
+    balance: Balance = "per_phase"  # items that are balanced: samples, or also all media
     balancing: dict[str, TowerBalancing] = {}  # how `decoder` and every encoder are balanced
-    lookahead: PositiveInt | None = None  # samples that a step is chosen from; null: 48 per row
-    lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or when read
+    lookahead: PositiveInt | None = None  # samples on offer for a step; null: 48 for each row
+    lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or while reading
     lengths_folder: LocalPath | None = None  # folder for measured lengths; null: beside the data
     workers: Annotated[int, Field(ge=0)] = 0  # processes that make batches; 0: a thread
-    prefetch: PositiveInt = 2  # made ahead, per worker: microbatches (`on_read`: steps)
-    on_error: Literal["skip", "raise"] = "skip"  # what to do with an unusable sample
+    prefetch: PositiveInt = 2  # microbatches (`on_read`: steps) that each worker makes ahead
+    on_error: Literal["skip", "raise"] = "skip"  # treatment of an unusable sample
     accept_changes: bool = False  # let a run go on with other data than it was trained on
-    processor: LocalPath | None = None  # folder of a released tokenizer, template, media processor
+    processor: LocalPath | None = None  # folder of a released processor: tokenizer, template, media
     tokenizer: LocalText = "demo"  # "demo", "bytes" or the path of a tokenizer.json
-    chat: ChatConfig | None = None  # around turns; null: the tokenizer's own or ChatML
+    chat: ChatConfig | None = None  # strings around turns; null: the tokenizer's own, or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
-    routes: dict[str, RouteConfig] = {}  # by kind of media of which there are several encoders
-    cache: LocalPath = Path(".cache/mllm_jax")  # folder for indexes, and what else is made
+    routes: dict[str, RouteConfig] = {}  # routes between several encoders of one kind, by kind
+    cache: LocalPath = Path(".cache/mllm_jax")  # folder of indexes and other derived files
 
     @property
     def media(self) -> dict[str, MediumConfig]:
@@ -276,7 +277,7 @@ class DataConfig(_Section):
         return {name: own for name, own in given.items() if isinstance(own, MediumConfig)}
 
     def route(self, kind: str) -> RouteConfig:
-        """Of media of a kind."""
+        """The route of media of a kind."""
         return self.routes.get(kind, RouteConfig())
 
     @property

@@ -43,7 +43,7 @@ class ConversationError(Exception):
 
 
 class SampleError(Exception):
-    """One unusable sample: skipped and counted, or raised with `data.on_error: raise`."""
+    """An unusable sample, which is skipped and counted, or raised with `data.on_error: raise`."""
 
     def __init__(self, name: str, fault: Fault) -> None:
         # Both in args, so that the error survives the pickling out of a worker process.
@@ -64,7 +64,7 @@ class LengthError(SampleError):
 
 @dataclass(frozen=True)
 class Turn:
-    """One utterance; its text holds one placeholder for each medium of the sample."""
+    """An utterance; its text holds a placeholder for each of its media."""
 
     role: Role
     text: str

@@ -1,1 +1,1 @@
-"""One device grid, one view per module: plans, meshes, parameter layouts, exchange."""
+"""The device grid and the view of each module: plans, meshes, parameter layouts, exchange."""

@@ -21,7 +21,7 @@ HOLDING = ("fsdp", "stage", "expert", "tensor")
 
 
 def tower_views(grid: JointGrid, lanes: Mapping[str, str]) -> dict[str, View]:
-    """By tower, the view that lays its parameters out: that of its first lane.
+    """The view that lays out the parameters of each tower: that of its first lane.
 
     Args:
         grid: joint grid of the plans of all lanes.

@@ -33,7 +33,10 @@ class Layout:
 
     @property
     def spec(self) -> PartitionSpec:
-        """For example `("layers", "embed", "mlp")` gives `P(None, ("fsdp",), ("tensor",))`."""
+        """The partition of a parameter over the mesh.
+
+        Example: `("layers", "embed", "mlp")` gives `P(None, ("fsdp",), ("tensor",))`.
+        """
         return PartitionSpec(*[axes or None for axes in self.mesh_axes])
 
     def padded(self, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -85,7 +85,7 @@ def without_stages(plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]
 def undivided_without_stages(
     plans: Mapping[str, ParallelPlan], requirements: Mapping[str, Iterable[Requirement]]
 ) -> Iterator[tuple[str, Requirement, ParallelPlan]]:
-    """What fsdp does not divide once the stages are part of it, with module and `without_stages`.
+    """Sizes that fsdp does not divide once the stages are part of it, with module and plan.
 
     Evaluation runs without a pipeline.
     """

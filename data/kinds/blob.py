@@ -18,7 +18,7 @@ class Blob(ABC):
 
     @abstractmethod
     def open(self, chunk: int) -> AbstractContextManager[BinaryIO]:
-        """All of it as a file, fetched `chunk` bytes at a time where that matters.
+        """The bytes as a file, fetched `chunk` bytes at a time where that matters.
 
         Raises:
             MediaError: there is no such thing. StorageError: it cannot be reached.

@@ -22,7 +22,7 @@ Measured = tuple[int, Size | None]
 
 
 class MediumKind(ABC):
-    """One kind of media; `data.kinds.registry` lists all."""
+    """A kind of media; `data.kinds.registry` lists all kinds."""
 
     #: Name of its section of `data`, its key in samples, and its field in records (or with an s).
     name: Kind
@@ -31,12 +31,13 @@ class MediumKind(ABC):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Types of the parts of messages that are one: `x` or `x_url`, or `input_x` in base64."""
+        """Types of the parts of messages that hold a medium: `x`, `x_url`, or `input_x` in
+        base64."""
         return (self.name, f"{self.name}_url")
 
     @property
     def fields(self) -> tuple[str, str]:
-        """Fields of records that hold them, if `data.source.fields` names none."""
+        """Fields of records that hold such media, if `data.source.fields` names none."""
         return (self.name, f"{self.name}s")
 
     @abstractmethod

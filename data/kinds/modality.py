@@ -23,7 +23,7 @@ Kind = str
 
 @dataclass(frozen=True)
 class Array:
-    """One array of an encoder's rows; where no medium lies it is zero.
+    """An array of an encoder's rows, which is zero where no medium lies.
 
     Attributes:
         per: whether a medium has an entry for each input `position`, for each `output` that lands,
@@ -135,7 +135,7 @@ class Modality(ABC):
         return 1
 
     def landing(self, inputs: int, grid: Size) -> Iterator[tuple[int, int, int]]:
-        """Where a medium's outputs land: (first output, first token, number) of each run of them.
+        """The runs of a medium's outputs that land: (first output, first token, number) of each.
 
         Args:
             inputs: number of input positions of the medium.

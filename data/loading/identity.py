@@ -92,7 +92,7 @@ def processing(config: DataConfig) -> dict[str, Identity]:
 
 
 def check_same_processing(before: Identities, config: DataConfig) -> list[str]:
-    """As `check_same_data`, for the tokenizer or processor alone."""
+    """The differences that `check_same_data` finds, for the tokenizer or processor alone."""
     known = {name: own for name, own in before.items() if name in _PROCESSING}
     return check_same_data(known, processing(config), config) if known else []
 

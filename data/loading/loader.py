@@ -69,7 +69,7 @@ class MicrobatchStats:
 
 @dataclass(frozen=True)
 class Microbatch:
-    """One microbatch, of which a train step takes `train.accumulate`.
+    """A microbatch; a train step takes `train.accumulate` of them.
 
     batch: see `data.loading.assemble`; stats: of the global microbatch; skipped: samples found
     unusable in making it (at planning: reported by every host; at reading: by the hosts that read

@@ -84,7 +84,7 @@ class Alone:
     def exchange(
         self, parts: Sequence[Words], sizes: NDArray[np.int64]
     ) -> Callable[[], list[Words]]:
-        """Nothing is sent."""
+        """See `Cluster.exchange`; a single host sends nothing."""
         return lambda: list(parts)
 
 

@@ -240,7 +240,7 @@ class Dealer:
         return found
 
     def _room_for(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Packed | None:
-        """Each sample in its row, or None if a row has no room."""
+        """Each sample in its given row, or None if a row has no room."""
         used = np.zeros((self._rows, len(self._capacity.limits)), np.int64)
         for lengths, row in zip(samples, rows, strict=True):
             used[row] += self._capacity.needs(lengths)
@@ -251,7 +251,7 @@ class Dealer:
         return _with_media(samples, in_turn(len(samples), self._rows))
 
     def _pack_parts(self, samples: Sequence[Lengths]) -> Packed | None:
-        """Each sample, and each of its media, in the fullest row that has room, or None."""
+        """Each sample and each medium in the fullest row that has room; None if there is none."""
         names = ("tokens", *(m.name for m in self._modalities))
         free = {name: FreeSpans(self._rows, *self._part_limits(name)) for name in names}
         found = []
@@ -273,7 +273,7 @@ class Dealer:
         rows: Sequence[int],
         media: Sequence[MediaRows],
     ) -> dict[str, int]:
-        """By resource, the lowest rung that holds the fullest row."""
+        """The lowest rung of each resource that holds the fullest row."""
         used = {name: np.zeros(self._rows, np.int64) for name in self._ladder.rungs}
         for lengths, row, inner in zip(samples, rows, media, strict=True):
             used["tokens"][row] += lengths.tokens

@@ -123,7 +123,7 @@ class Problem:
 
 
 def _of_ranks(part: Ints, rank: Ints, count: Ints, padded: bool) -> Ints:
-    """One part of the cost of every rank."""
+    """A part of the cost of every rank."""
     loads = np.zeros(len(count), np.int64)
     if padded:
         np.maximum.at(loads, rank, part)

@@ -144,7 +144,7 @@ class StepPacker:
     def split(
         self, samples: Sequence[Lengths], packed: Packed, work: Mapping[str, Work]
     ) -> list[tuple[list[int], Packed]]:
-        """By microbatch, its samples and their rows in it.
+        """The samples of each microbatch, and their rows in it.
 
         Args:
             samples: lengths of the samples of a step, none of which waits.

@@ -308,7 +308,7 @@ class Planner:
         ]
 
     def _split(self, placed: Sequence[_Waiting], packed: Packed) -> list[tuple[list[int], Packed]]:
-        """By microbatch, its samples among those of a step, and rows that hold them."""
+        """The samples of each microbatch among those of a step, and the rows that hold them."""
         samples, count = [item.lengths for item in placed], self._microbatches
         if self._config.batch == "samples":
             owners = spread_over_time(costs_of(samples, self._work), count)
@@ -404,7 +404,7 @@ def used_lengths(
 def runs_of_plan(
     placements: Sequence[Placement], modalities: tuple[Modality, ...]
 ) -> dict[str, np.ndarray]:
-    """By encoder, the runs of outputs of every medium, `[runs, 5]` int64.
+    """The runs of outputs of every medium, for each encoder, `[runs, 5]` int64.
 
     Columns: encoder row, first output, decoder row, first token, number of outputs. A medium has
     one run; a tiled image has one for each row of its grid.

@@ -129,7 +129,7 @@ class Processor:
         return Lengths(len(text.ids) - 1, media, text.starts, grids)
 
     def measure_prompt(self, sample: Sample) -> Lengths:
-        """As `measure`, without the last answer and its media."""
+        """The lengths of a sample without its last answer and the media of this answer."""
         with _naming(sample):
             self._check_turns(sample)
         prompt = self._without_answer(sample)
@@ -148,7 +148,7 @@ class Processor:
         return _agreeing(sample, expected or self.measure(sample), self.read(sample))
 
     def read(self, sample: Sample) -> Example:
-        """As `process`, without comparing lengths with the sample's metadata.
+        """The example of `process`, without comparing lengths with the sample's metadata.
 
         Raises:
             SampleError: the sample cannot be used; the message says why.
@@ -190,7 +190,7 @@ class Processor:
         return self.chat.decode(ids[: ids.index(self.end_id)] if self.end_id in ids else ids)
 
     def text(self, sample: Sample, expected: Lengths) -> Example:
-        """As `process`, without reading the media, whose lengths are taken as expected.
+        """The text of `process`' example; media are not read, and have their expected lengths.
 
         Raises:
             LengthError: the text has other lengths than `expected`.
@@ -277,7 +277,7 @@ class Processor:
         return found
 
     def _taken(self, sample: Sample) -> dict[str, list[int]]:
-        """By encoder, the indices of the media that it takes, if any. Raises MediaError."""
+        """The indices of the media that each encoder takes, if it takes any. Raises MediaError."""
         taken: dict[str, list[int]] = {name: [] for name in self.encoders}
         for kind in self._by_kind:
             for number, own in enumerate(self._going(sample, kind)):
@@ -321,7 +321,7 @@ class Processor:
         return media
 
     def _read(self, sample: Sample, modality: Modality, number: int) -> Medium:
-        """One medium as encoder input. Raises MediaError."""
+        """A medium as encoder input. Raises MediaError."""
         media, reader = sample.of(modality.kind), self._readers[modality.name]
         return KINDS[modality.kind].read(reader, modality, media[number], len(media) == 1)
 
@@ -334,7 +334,7 @@ class Processor:
             return self._placed(told, going, self._in_text(media, grids))
 
     def _in_text(self, media: Numbers, grids: Grids) -> dict[str, Iterator[tuple[int, Size]]]:
-        """By encoder, input positions and grid of each of its media."""
+        """Input positions and grid of each medium, by encoder."""
         own = Lengths(0, media, {}, grids)
         return {
             name: zip(lengths, self.encoders[name].grids(own), strict=True)
@@ -380,7 +380,7 @@ def make_processor(config: DataConfig, modalities: Sequence[Modality]) -> Proces
 
 
 def _fields(modality: Modality) -> dict[str, Any]:
-    """What decides the lengths of media of an encoder: not its lanes."""
+    """The fields that decide the lengths of an encoder's media; its lanes do not."""
     fields = asdict(modality)
     del fields["lane"]
     return fields

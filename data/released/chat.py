@@ -294,7 +294,7 @@ class ReleasedChat:
 
     @property
     def vocab_size(self) -> int:
-        """One more than the largest id, added special tokens included."""
+        """The largest id plus one, added special tokens included."""
         return self._tokenizer.vocab_size
 
     def placeholder_id(self, kind: Kind) -> int:

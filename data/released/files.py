@@ -203,7 +203,7 @@ class ReleasedFiles:
 
     @property
     def placeholders(self) -> Mapping[str, str]:
-        """By kind of media, the placeholder that the files name."""
+        """The placeholders that the files name, by kind of media."""
         named = {"image": self.image_token, "audio": self.audio_token}
         return {kind: token for kind, token in named.items() if token is not None}
 

@@ -35,7 +35,7 @@ class ShortestEdge:
     pixels: int
 
     def of(self, size: Size) -> Size:
-        """What an image of `size` becomes."""
+        """The size that an image of `size` is resized to."""
         shorter, longer = min(size), max(size)
         other = int(self.pixels * longer / shorter)
         return (other, self.pixels) if size[1] <= size[0] else (self.pixels, other)
@@ -48,7 +48,7 @@ class Exactly:
     size: Size
 
     def of(self, size: Size) -> Size:
-        """What an image of `size` becomes."""
+        """The size that an image of `size` is resized to."""
         return self.size
 
 
@@ -86,7 +86,7 @@ Resize = ShortestEdge | Exactly | PatchBudget
 
 @dataclass(frozen=True)
 class ImageTransforms:
-    """What is done to an image: padding, resizing, cropping, scaling and normalising.
+    """The transforms of an image: padding, resizing, cropping, scaling and normalising.
 
     Attributes:
         square: whether the image is first padded to a square.

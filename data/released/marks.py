@@ -128,7 +128,7 @@ def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found
 
 
 def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
-    """By text, how much of the white space in front of it and behind it a rendering has.
+    """The white space that a rendering has before and after each text, as numbers of characters.
 
     Args:
         with_marks: the rendering.

@@ -37,7 +37,7 @@ _VERSION = 1  # version of the samples
 
 
 class DemoSet:
-    """One split of the demo set; see the module.
+    """A split of the demo set; see the module.
 
     Raises:
         DataError: scikit-learn or eSpeak NG is missing, or an unknown split.

@@ -20,7 +20,7 @@ from data.sources.source import Source, Split, has_split
 
 
 class Mixture:
-    """One split; see the module.
+    """A split of the mixture; see the module.
 
     Args:
         config: configuration of the data, whose source is a mixture.

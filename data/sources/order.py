@@ -41,7 +41,7 @@ class Shuffled:
 
     @property
     def epoch(self) -> int:
-        """As of `Order`."""
+        """See `Order.epoch`."""
         return self.size
 
     @cached_property
@@ -55,14 +55,14 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class Permuted:
-    """As `Shuffled`, for few samples, for which Grain's shuffle takes milliseconds a sample."""
+    """An order like `Shuffled`, for few samples, which Grain shuffles slowly."""
 
     size: int
     seed: int
 
     @property
     def epoch(self) -> int:
-        """As of `Order`."""
+        """See `Order.epoch`."""
         return self.size
 
     def __getitem__(self, position: int) -> int:
@@ -108,7 +108,7 @@ class Mixed:
 
     @property
     def epoch(self) -> int:
-        """As of `Order`."""
+        """See `Order.epoch`."""
         needed = (ceil(n * _ONE / share) for n, share in zip(self.sizes, self._shares, strict=True))
         return max(needed) + 2 * self.block
 
@@ -147,7 +147,7 @@ class Mixed:
 
 @lru_cache(maxsize=4)
 def _layout(order: Mixed, block: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For every position of a block, the member and the number of its samples before."""
+    """The member at every position of a block, and the number of the member's samples before."""
     done = order.before(block)
     counts = order.before(block + 1) - done
     members = np.searchsorted(np.cumsum(counts), order.slots(block), side="right")

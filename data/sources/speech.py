@@ -231,7 +231,7 @@ class Clips:
 
 @dataclass(frozen=True)
 class Clip(Audio):
-    """One clip of `Clips`."""
+    """A clip of `Clips`."""
 
     clips: Clips
     index: int

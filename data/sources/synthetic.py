@@ -26,7 +26,7 @@ _LETTERS = np.frombuffer(b"etaoinshrdlu", np.uint8)
 
 
 class SyntheticSet:
-    """One split; see the module.
+    """A split of synthetic samples; see the module.
 
     Raises:
         DataError: the distribution is unknown, or has media that are of no known kind.

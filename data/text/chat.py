@@ -39,7 +39,7 @@ class Chat(Protocol):
 
     @property
     def vocab_size(self) -> int:
-        """One more than the largest id, added special tokens included."""
+        """The largest id plus one, added special tokens included."""
 
     @property
     def end_id(self) -> int:
@@ -86,7 +86,7 @@ class ConfiguredChat:
 
     @property
     def vocab_size(self) -> int:
-        """One more than the largest id, added special tokens included."""
+        """The largest id plus one, added special tokens included."""
         return self._tokenizer.vocab_size
 
     @property

@@ -108,7 +108,7 @@ class ChatTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """One more than the largest id, added special tokens included."""
+        """The largest id plus one, added special tokens included."""
         return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     def mark(self, name: str) -> tuple[int, ...]:

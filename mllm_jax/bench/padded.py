@@ -140,7 +140,7 @@ def pad(examples: Sequence[Example]) -> Batch:
 
 
 def pad_tensors(examples: Sequence[Example]) -> Batch:
-    """As `pad`, of torch tensors, which torch hands from process to process without a copy."""
+    """The batch of `pad` as torch tensors, which torch shares between processes without a copy."""
     import torch
 
     return _tensors(pad(examples), torch.from_numpy)

@@ -109,7 +109,7 @@ def copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
 
 
 def _filled(mesh: Mesh, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
-    """Ones whose first dimensions lie along the axes of `mesh`."""
+    """An array of ones whose first dimensions lie along the axes of `mesh`."""
     layout = NamedSharding(mesh, PartitionSpec(*mesh.axis_names))
     return jax.jit(lambda: jnp.ones(shape, dtype), out_shardings=layout)()
 

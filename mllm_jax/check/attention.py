@@ -47,7 +47,10 @@ class Case:
         return [jnp.asarray(rng.normal(size=shape), jnp.bfloat16) for shape in shapes]
 
     def program(self, backend: str, causal: bool) -> Callable[[list[jax.Array]], Any]:
-        """From `inputs` to `(output, gradients)` of a function of the outputs outside of padding.
+        """A function of `inputs` that returns the attention's output and the gradients of a test
+        loss.
+
+        The test loss reads no outputs of padding.
 
         Raises:
             AttentionError: the backend cannot run these shapes.

@@ -136,7 +136,7 @@ def _media_outputs(rng: np.random.Generator, modality: Modality, budget: int) ->
 
 
 def _index(rng: np.random.Generator, landing: NDArray[np.bool_], free: NDArray[np.bool_]) -> Ints:
-    """Each landing output of a row at a random free decoder position of the same row."""
+    """The index that lands each output of a row at a random free decoder position of the row."""
     rows, outputs = landing.shape
     index = np.full(free.shape, -1, np.int32)
     for row in range(rows):

@@ -1,4 +1,4 @@
-"""From the command line to an exit code.
+"""The main function of the command line, from its arguments to an exit code.
 
 Commands read the configuration first, then choose the devices, and only then load what computes:
 no environment variable is needed, and a mistake in the configuration is told in half a second of

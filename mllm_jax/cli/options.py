@@ -98,7 +98,7 @@ def _parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
 
 
 def _name(command: Command) -> str:
-    """Of a command; one that is a word of Python has an underscore behind it as a function."""
+    """The name of a command; an underscore that avoids a Python keyword is removed."""
     return command.__name__.rstrip("_")
 
 

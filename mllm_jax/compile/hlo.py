@@ -211,7 +211,7 @@ def flops(module: Module, computation: Computation, instruction: Instruction) ->
 
 
 def trips(module: Module, loop: Instruction) -> int | None:
-    """Iterations of a `while`, None where they are not known when it is compiled."""
+    """Number of iterations of a `while`; None if the number is not known when it is compiled."""
     known = _TRIPS.search(loop.rest)
     if known:
         return int(known[1])
@@ -253,7 +253,7 @@ def _gemm_flops(computation: Computation, call: Instruction) -> float:
 
 
 def _convolution_flops(computation: Computation, convolution: Instruction) -> float:
-    """Only positions of the window that hit an element count, as in XLA's cost analysis.
+    """FLOPs of a convolution; window positions beside the array do not count, as in XLA.
 
     A batched product is a convolution on TPUs, with the batch as a dilated spatial dimension.
     """

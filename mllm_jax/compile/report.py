@@ -104,7 +104,7 @@ class Report:
         return f"{verdict}\n{took}"
 
     def to_json(self) -> dict[str, Any]:
-        """As `launch.py compile --json` prints it."""
+        """The report as `launch.py compile --json` prints it."""
         return {
             "topology": str(self.target),
             "fits": self.fits,

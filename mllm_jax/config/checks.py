@@ -85,7 +85,7 @@ def _names(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
-    """What a name that is none of a lane's would be of."""
+    """The kind of thing that an unknown name should name: a lane or an encoder."""
     return "lane" if name in config.model.encoders else "encoder"
 
 
@@ -323,7 +323,7 @@ def _unknown_groups(config: ExperimentConfig, unknown: list[str]) -> Problem:
 
 
 def _values(key: str, *values: object) -> Callable[[], list[Side]]:
-    """Other values of a key."""
+    """Choices of other values of a key."""
     return lambda: [[Choice.of(key, value) for value in values]]
 
 

@@ -1,4 +1,4 @@
-"""From a configuration to the values that the rooms below it read: workload and strategy."""
+"""Lowering of a configuration to the values that the rooms below read: workload and strategy."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _other_runs(config: ExperimentConfig) -> list[Side]:
 
 
 def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> list[Side]:
-    """Other numbers of layers; a released model's does not change."""
+    """Choices of other numbers of layers; the number of a released model does not change."""
     return near(key, layers, unit) if config.model.pretrained is None else []
 
 
@@ -203,7 +203,7 @@ def _first_stage(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _live(config: ExperimentConfig) -> Iterator[Problem]:
-    """At least as many outputs may wait as a round of every encoder makes."""
+    """`schedule.live` admits all outputs that a round of every encoder makes."""
     live, stages = config.schedule.live, config.parallel.decoder.stage
     rounds = {name: stages // plan.stage for name, plan in _encoder_plans(config).items()}
     least = max(rounds.values(), default=1)

@@ -111,7 +111,7 @@ def plans_for(config: ExperimentConfig, name: str) -> Iterator[Choice]:
 
 
 def _only(key: str, value: object) -> list[Side]:
-    """Another value of another key than the problem's."""
+    """The choice of a value for another key than that of the problem."""
     return [[elsewhere(key, value)]]
 
 
@@ -212,7 +212,7 @@ def _alike(config: ExperimentConfig) -> Iterator[Problem]:
 def _unlike_lane(
     plans: Mapping[str, ParallelPlan], lanes: Mapping[str, str], name: str
 ) -> str | None:
-    """In what a lane holds parameters in another way than its encoder's first, if it does.
+    """The reason why a lane lays out parameters unlike its encoder's first lane, or None.
 
     Of plans that are no views of one grid `_grid` says which is at fault.
     """

@@ -46,7 +46,7 @@ class Choice:
 
     @classmethod
     def of(cls, key: str, value: Any) -> Choice:
-        """Another value of one key."""
+        """The choice of another value for one key."""
         return cls(_text(value), {key: value})
 
     def beside(self, other: Choice) -> Choice:
@@ -158,7 +158,10 @@ class _Advice:
         return self._repaired(start) if start else None
 
     def _repaired(self, start: Choice | None) -> dict[str, Choice] | None:
-        """One choice after the other, `start` first; one may end several problems."""
+        """One choice for each problem, made one after the other with `start` first, or None.
+
+        A choice may end several problems.
+        """
         repair, made = dict[str, Choice](), [start] if start else []
         current = changed(self._config, start.changes if start else {}) or self._config
         for found in self._found:

@@ -35,7 +35,7 @@ class Section(BaseModel):
 
 
 class RunConfig(Section):
-    """Where a run is kept and how often it reports.
+    """The folder of a run, its reports, and its limits on processes.
 
     Args:
         name: the run's folder is `directory`/`name`; the same name resumes the run.
@@ -46,17 +46,18 @@ class RunConfig(Section):
             `step-<n>.json` and `.png` in the run's folder; that step alone is slowed down.
         profile_steps: first and last step, e.g. `[10, 12]`, that jax.profiler measures, host and
             devices: steps and phases by name, for TensorBoard, in `profile` in the run's folder.
-        profile_processes: of several processes, those that do; each but process 0 writes to
-            `profile/process-<n>`.
-        hang_seconds: of several processes, all end once one has given no sign of life for so long
-            (it is stopped, or its machine is gone).
-        stall_seconds: of several processes, all end once none has done anything for so long where
-            none compiles, evaluates or measures data (one is stuck); null: they wait.
-        phase_seconds: of several processes, all end once one has compiled, evaluated, restored or
-            measured data for so long (it is stuck); null: they wait.
+        profile_processes: processes that write a profile, in a run of several; each of them but
+            process 0 writes to `profile/process-<n>`.
+        hang_seconds: seconds without a sign of life of one process (it is stopped, or its machine
+            is gone) after which all processes of a run end.
+        stall_seconds: seconds without progress of any process, while none compiles, evaluates or
+            measures data (one is stuck), after which all processes of a run end; null: no limit.
+        phase_seconds: seconds that one process compiles, evaluates, restores or measures data (it
+            is stuck) after which all processes of a run end; null: no limit.
         compilation_cache: folder of compiled programs, so that a restart need not compile again;
-            `auto`: where JAX_COMPILATION_CACHE_DIR says, else below the user's caches; null: none.
-            Programs that took 0.1 s to compile are kept, or what JAX_PERSISTENT_CACHE_... says.
+            `auto`: the folder of JAX_COMPILATION_CACHE_DIR, or else one in the user's caches; null:
+            no folder. Programs that took at least 0.1 s to compile are kept, unless
+            JAX_PERSISTENT_CACHE_MIN_... set other limits.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -82,7 +83,8 @@ class ParallelConfig(Section):
 
     Args:
         platform: kind of device; `cpu` emulates `devices` devices on the host.
-        devices: devices of all processes together; every plan multiplies to it.
+        devices: number of devices of all processes together; the degrees of every plan multiply
+            to it.
         distributed: let JAX find the other processes (TPU pods, SLURM, Open MPI) by itself.
         decoder: degrees of the decoder.
         encoders: degrees of each encoder, on the same devices; an encoder needs an entry here, or
@@ -109,24 +111,25 @@ class ScheduleConfig(Section):
     Args:
         kind: `1f1b` (interleaved with more than one chunk) or `gpipe`.
         chunks: virtual chunks of layers on every stage.
-        encoder_placement: where the encoders' work goes: `bubbles` of the decoder's pipeline,
-            `prologue` (before and after it, on all stages alike) or `first_stage`.
+        encoder_placement: place of the encoders' work: `bubbles` of the decoder's pipeline,
+            `prologue` (before and after the pipeline, on all stages alike) or `first_stage`.
         fill: bubbles that take encoder work: `pipeline` (idle slots), `tensor` (beside decoder
             tasks, traced side by side), `data` (beside the gather of the parameters and the scatter
             of the gradients).
         live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
             null for twice the stages.
-        work_ahead: let the last bubbles of a step take forwards of the next one, of encoders that
-            are frozen with their connectors; batches are then read one step ahead.
+        work_ahead: let encoders that are frozen with their connectors run forwards of the next
+            step in the last bubbles of a step; batches are then read one step ahead.
         pieces: encoder name to the number of pieces that its layers are cut into; an encoder that
             is not named is cut to fit the bubbles.
         hardware: name of a description in configs/hardware/, or a file that `launch.py calibrate`
-            has written: encoders are placed by the seconds that tasks take on it, and beside the
-            gather of the parameters and the scatter of the gradients; null: by FLOPs. `simulate`
-            and `plan` take it, too, unless they are told another.
-        fsdp_gather: parameters are gathered over fsdp once a `step`, or `layer` by layer, which
-            takes less memory and more communication.
-        pad_layers: let layers that do not divide by stages x chunks be rounded up; layers that are
+            has written: encoders are placed by the seconds that tasks take on this hardware, and
+            beside the gather of the parameters and the scatter of the gradients; null: encoders
+            are placed by FLOPs. `simulate` and `plan` also use this hardware, unless an option
+            names another.
+        fsdp_gather: how parameters are gathered over fsdp: once a `step`, or `layer` by layer,
+            which takes less memory and more communication.
+        pad_layers: round a number of layers that stages x chunks do not divide up; layers of
             padding cost time and do nothing.
     """
 
@@ -148,7 +151,7 @@ class AdamWConfig(Section):
     Args:
         kind: name of the optimizer.
         beta1: decay of the mean of the gradients.
-        beta2: decay of the mean of their squares.
+        beta2: decay of the mean of the squared gradients.
         epsilon: added to the root of the second moment.
     """
 
@@ -189,20 +192,22 @@ class ParameterGroup(Section):
     """Parameters that train in another way than the others.
 
     Args:
-        learning_rate: peak, in place of `train.learning_rate`; the schedule is the same.
+        learning_rate: peak learning rate, in place of `train.learning_rate`; the schedule is the
+            same.
     """
 
     learning_rate: float = Field(gt=0)
 
 
 class GuardConfig(Section):
-    """What becomes of steps that go wrong.
+    """The treatment of steps that go wrong.
 
     Args:
         skip: updates in a row that are left out because the loss or a gradient is infinite or no
-            number; parameters and optimizer stay as they were. 0 ends the run at the first.
-        spike: how many times its usual value (a running mean) the loss of a step may be before the
-            run ends, or null for any.
+            number; parameters and optimizer stay as they were. 0: the first such step ends the
+            run.
+        spike: largest ratio of a step's loss to its usual value (a running mean); a step above it
+            ends the run. null: no limit.
     """
 
     skip: int = Field(0, ge=0)
@@ -215,18 +220,19 @@ class TrainConfig(Section):
     Args:
         steps: optimizer steps of the whole run.
         seed: seed of parameters, data order and augmentation.
-        learning_rate: peak, reached after `warmup_steps`.
+        learning_rate: peak learning rate, reached after `warmup_steps`.
         warmup_steps: steps of linear warm-up.
-        final_learning_rate_ratio: learning rate at the last step over the peak (cosine decay).
+        final_learning_rate_ratio: learning rate at the last step, divided by the peak (cosine
+            decay).
         weight_decay: decoupled weight decay of matrices.
         clip_norm: bound on the global gradient norm, or null for none.
         accumulate: batches of `data.rows` rows whose gradients make one step; the microbatches of a
             pipeline.
-        freeze: what keeps its initial parameters: `decoder`, names of encoders, whose connectors
-            still train, or `<name>.connector`.
-        groups: by `decoder`, `<encoder>` (without its connector) or `<encoder>.connector`, what its
-            parameters have of their own.
-        guard: what becomes of steps that go wrong.
+        freeze: modules that keep their initial parameters: `decoder`, names of encoders, whose
+            connectors still train, or `<name>.connector`.
+        groups: own settings of a module's parameters, by `decoder`, `<encoder>` (without its
+            connector) or `<encoder>.connector`.
+        guard: treatment of steps that go wrong.
         optimizer: `adamw` or `muon` and its hyperparameters.
     """
 
@@ -250,10 +256,12 @@ class CheckpointConfig(Section):
     Args:
         enabled: write checkpoints and resume from them.
         every: steps between two checkpoints; the last step is always saved.
-        keep: newest checkpoints that are kept, and the newest one whose state is known to be good.
-        keep_every: steps whose multiples are kept for ever once they are saved, or null for none.
+        keep: number of the newest checkpoints that are kept, beside the newest checkpoint whose
+            state is known to be good.
+        keep_every: steps between checkpoints that are kept for ever, or null for no such
+            checkpoints.
         asynchronous: write in the background while training goes on.
-        failures: saves in a row that may fail, each with a warning, before the run ends.
+        failures: number of saves in a row that may fail, each with a warning, before the run ends.
     """
 
     enabled: bool = True
@@ -265,14 +273,14 @@ class CheckpointConfig(Section):
 
 
 class EvaluateConfig(Section):
-    """What is measured on held-out samples.
+    """The measurements on held-out samples.
 
     Args:
         enabled: evaluate at the end of training.
         loss: measure the loss of the answers, of all samples and of each member of a mixture.
-        exact_match: decode answers greedily and count those that are right to the letter.
-        samples: held-out samples to use, or null for the whole split.
-        max_new_tokens: longest answer that is decoded, in tokens.
+        exact_match: decode answers greedily and count the answers that are right to the letter.
+        samples: number of held-out samples to use, or null for the whole split.
+        max_new_tokens: length of the longest answer that is decoded, in tokens.
         every: steps between two evaluations during training, or null for the end only.
     """
 
@@ -285,7 +293,7 @@ class EvaluateConfig(Section):
 
 
 class ExperimentConfig(Section):
-    """One experiment; `load` makes it, nothing changes it."""
+    """The configuration of an experiment; `load` makes it, and nothing changes it."""
 
     run: RunConfig
     model: ModelConfig
@@ -298,7 +306,7 @@ class ExperimentConfig(Section):
 
     @property
     def budget_units(self) -> dict[str, int]:
-        """What every budget of positions is a multiple of, so that the plans split rows evenly."""
+        """The unit of every budget of positions: plans split rows of whole units evenly."""
         units = {"tokens": self.parallel.decoder.sequence}
         for name in self.model.lanes:
             units[name] = self.model.encoder(name).reduction * self.parallel.encoders[name].sequence

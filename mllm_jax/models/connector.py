@@ -23,7 +23,7 @@ from sharding.grid import View
 
 
 class Linear(nnx.Module):
-    """One linear layer; every rank computes its own share of the positions."""
+    """A single linear layer; every rank computes its own share of the positions."""
 
     def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, bias: bool) -> None:
         self.linear = Dense(((None, inputs),), (("embed", outputs),), rngs, bias)

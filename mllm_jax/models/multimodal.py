@@ -102,13 +102,13 @@ class Encoder:
         return _with_room(self._family.embed(*own), len(self.settings.deepstack))
 
     def context(self, batch: dict[str, jax.Array]) -> Segments:
-        """What the layers must know of a batch."""
+        """The segments and positions of a batch, which the layers read."""
         return self._family.segments(batch, self.settings)
 
     def layer(
         self, params: Params, x: jax.Array, context: Segments, place: int = 0
     ) -> tuple[jax.Array, Aux]:
-        """One layer, `[rows, positions / shards, d_model]` to the same; all are alike."""
+        """A layer on activations `[rows, positions / shards, d_model]`; all layers are alike."""
         own = self.tower["layers"].bind(params, self.view, x.dtype, place)
         return own(x, context, self.view), {}
 
@@ -180,13 +180,13 @@ class Decoder:
         return _with_room(x, self.traits.inputs)
 
     def context(self, batch: dict[str, Any]) -> Segments:
-        """What the layers must know of a batch."""
+        """The segments and positions of a batch, which the layers read."""
         return decoder.segments_of(self.config.decoder, batch["segment_ids"], batch["positions"])
 
     def layer(
         self, params: Params, x: jax.Array, context: Segments, place: int = 0
     ) -> tuple[jax.Array, Aux]:
-        """One layer, `[rows, tokens / shards, d_model]` to the same, and its auxiliary losses."""
+        """A layer on activations `[rows, tokens / shards, d_model]`, and its auxiliary losses."""
         own = self.tower["layers"].bind(params, self.view, x.dtype, place)
         return own(x, context, self.view)
 

@@ -1,4 +1,4 @@
-"""From NNX modules to plain trees of parameters and back.
+"""Conversion of NNX modules to plain trees of parameters, and back.
 
 A `Block` is a module of a tower, perhaps stacked: its parameters live outside as a nested dict of
 arrays, with a leading `layers` dimension when stacked, and come back as a module only inside the
@@ -121,11 +121,11 @@ class Layers(Protocol):
 
     @property
     def traits(self) -> LayerTraits:
-        """See the class."""
+        """How layers differ, and which values they take and return beside the activation."""
 
     @property
     def aux(self) -> Mapping[str, float]:
-        """See the class."""
+        """The weight in the loss of every auxiliary loss that the layers return, by name."""
 
     def layer(
         self, params: Params, x: jax.Array, context: Any, place: int

@@ -58,7 +58,7 @@ class TrainedProcessor:
 
     @property
     def folder(self) -> Path:
-        """Where it lies."""
+        """The folder of the processor."""
         return self.files.folder
 
     def token(self, kind: str) -> str:

@@ -105,7 +105,7 @@ class Export:
 
     @cached_property
     def releases(self) -> dict[str, Release]:
-        """What parts of the model come from, by part, as far as it is still there."""
+        """The release that each part of the model was read from, if its folder still exists."""
         sources = self.model.sources
         there = {folder for folder in sources.values() if folder and Path(folder).is_dir()}
         opened = {folder: Release.open(Path(folder)) for folder in sorted(there)}
@@ -122,12 +122,12 @@ class Export:
 
     @cached_property
     def processor(self) -> TrainedProcessor | None:
-        """That the run was trained with, if it is a released one."""
+        """The processor that the run was trained with, if it is a released one."""
         return TrainedProcessor.of(self.config["data"])
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Of every module under its name in the checkpoint, where its parameters are in the run."""
+        """The place of each module's parameters in the run, by its name in the checkpoint."""
         if self.part and self.part.endswith(_CONNECTOR):
             return {"connector": f"encoders.{self.part.removesuffix(_CONNECTOR)}"}
         encoders = [self.part] if self.part else [*self.model.encoders]
@@ -190,7 +190,7 @@ class Export:
                 )
 
     def _placeholders(self) -> Mapping[str, int]:
-        """Where outputs of encoders land: as the processor says, or else the release."""
+        """Ids of the tokens at which outputs land, from the processor, or else from the release."""
         if self.processor is None:
             return self.source.composition.placeholders if self.source else {}
         vocab = self.model.decoder.vocab_size
@@ -286,7 +286,7 @@ class Export:
         return {key: told[key] for key in _VIDEO if key in told}
 
     def _ends(self) -> dict[str, Any]:
-        """What ends, begins and pads texts, as the decoder's release says, or the tokenizer."""
+        """Tokens that begin, end and pad texts, from the decoder's release or the tokenizer."""
         if self.composition.decoder is None:
             return {}
         release = self.releases.get("decoder")

@@ -23,7 +23,7 @@ from mllm_jax.runtime.watch import LIMITS, Limits
 
 
 class Collective(Peers):
-    """One of several processes of a TPU pod, of SLURM or of Open MPI.
+    """A process among several of a TPU pod, of SLURM or of Open MPI.
 
     Args:
         limits: `longest` is how long one waits for the others.
@@ -34,7 +34,7 @@ class Collective(Peers):
         self._limits = limits
 
     def gather(self, name: str, value: Any) -> list[Any]:
-        """As `Peers.gather`. The programs are the same on processes that differ."""
+        """See `Peers.gather`; its programs are the same even on processes that differ."""
         with self._deadline(name):
             text = np.frombuffer(json.dumps(value).encode(), np.uint8)
             sizes = _all(np.array([len(text)], np.int32))[:, 0]

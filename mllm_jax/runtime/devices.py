@@ -122,7 +122,7 @@ def start(
 
 
 def start_here(parallel: ParallelConfig) -> list[jax.Device]:
-    """As `start`, of one process in which JAX may have started before, such as a notebook's.
+    """`start` for a single process in which JAX may have started before, such as a notebook's.
 
     JAX keeps the devices that it has found first: a later configuration has the first ones of them.
 
@@ -164,7 +164,7 @@ def stop() -> None:
 
 
 def use_host() -> None:
-    """For what works with shapes alone: look for no accelerator, which takes long to be refused.
+    """Use the host's CPU alone, for work on shapes: looking for accelerators takes long to fail.
 
     Without effect where JAX has started before.
     """

@@ -59,7 +59,7 @@ def _sign(file: IO[str]) -> None:
 
 
 def _holder(file: IO[str]) -> str:
-    """Who has signed; between taking the lock and signing it is nobody yet."""
+    """The process that has signed the lock, which a process does soon after taking it."""
     file.seek(0)
     try:
         signed = json.load(file)

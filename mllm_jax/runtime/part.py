@@ -15,7 +15,7 @@ class JoinError(RuntimeError):
 
 
 class PeerError(RuntimeError):
-    """Another process that is gone, or never came."""
+    """An error of another process, which is gone or never came."""
 
 
 class Peers:

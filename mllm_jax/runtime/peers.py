@@ -46,7 +46,7 @@ GRACE = 3.0
 
 
 class Together(Peers):
-    """One of several processes.
+    """A process among several.
 
     Attributes:
         coordinator: address at which this process finds JAX's coordinator.
@@ -79,26 +79,26 @@ class Together(Peers):
         self._call(self._start_beating())
 
     def gather(self, name: str, value: Any) -> list[Any]:
-        """As `Peers.gather`; the watch ends the process if another one never comes."""
+        """See `Peers.gather`; the watch ends this process if another one never comes."""
         with self.doing(f"waiting for the others ({name})", limited=True):
             self._own.waiting = True
             return self._call(self._gather(name, value))
 
     def note(self, event: str, *, limited: bool = True) -> None:
-        """As `Peers.note`."""
+        """See `Peers.note`."""
         self._own.event, self._own.since, self._own.limited = event, time.monotonic(), limited
         self._own.waiting = False
 
     @contextmanager
     def doing(self, event: str, *, limited: bool) -> Iterator[None]:
-        """As `Peers.doing`."""
+        """See `Peers.doing`."""
         before, was_limited = self._own.event, self._own.limited
         self.note(event, limited=limited)
         yield
         self.note(before, limited=was_limited)
 
     def leave(self, code: int, reason: str = "") -> None:
-        """As `Peers.leave`."""
+        """See `Peers.leave`."""
         self._leaving = True
         self._call(self._bye(code, reason))
         self._call(self._rest())
@@ -154,7 +154,7 @@ class Together(Peers):
             await asyncio.sleep(BEAT)
 
     def _fault(self, now: float) -> str | None:
-        """Who is at fault, if anybody is, as far as this process can know."""
+        """The process at fault, as far as this process can know, and why; None without a fault."""
         raise NotImplementedError
 
     def _heard(self, peer: Peer, message: Message) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """When a process is at fault.
+    """The limits beyond which a process is at fault.
 
     Attributes:
         silent: seconds without a sign of life: it is stopped, or its machine is gone.
@@ -79,7 +79,7 @@ def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
 
 
 def _endless(there: Sequence[Peer], now: float, longest: float | None) -> str | None:
-    """Who does for too long what may take long."""
+    """The process that exceeds the limit of activities that may take long, such as compiling."""
     busy = [peer for peer in there if not peer.limited]
     if longest is None or not busy:
         return None
@@ -90,7 +90,7 @@ def _endless(there: Sequence[Peer], now: float, longest: float | None) -> str | 
 
 
 def _stalled(there: Sequence[Peer], now: float, stalled: float | None) -> str | None:
-    """Who stopped first, where nobody goes on with what should not take long."""
+    """The process that stopped first, if no process goes on with work that should not take long."""
     if stalled is None or not there or not all(peer.limited for peer in there):
         return None
     if now - max(peer.since for peer in there) <= stalled:

@@ -290,7 +290,7 @@ class Evaluator:
 
 
 def _reasons(faults: Iterable[Fault]) -> str:
-    """Each once."""
+    """The reasons of faults, each listed once."""
     return "; ".join(dict.fromkeys(map(str, faults)))
 
 

@@ -1,4 +1,4 @@
-"""Everything a run is made of, built from its configuration."""
+"""The objects that a run is made of, built from its configuration."""
 
 from __future__ import annotations
 

@@ -151,8 +151,7 @@ def _summed(counts: Sequence[Mapping[str, int]]) -> Counter[str]:
 
 
 def _moved_bytes(model: ModelConfig, microbatch: Microbatch) -> float:
-    """Of encoder outputs that go to another host and of their gradients that come back, and of
-    samples that one host has read for another."""
+    """Bytes between hosts: encoder outputs, their gradients, and samples read for another host."""
     outputs = sum(microbatch.stats.crossing.values())
     width = model.decoder.d_model * (1 + model.layer_inputs) * compute_dtype(model).itemsize
     return 2 * outputs * width + microbatch.stats.sent

@@ -1,4 +1,4 @@
-"""Who listens to the training loop: the one place that knows them all."""
+"""The listeners of the training loop; this module alone knows all of them."""
 
 from __future__ import annotations
 

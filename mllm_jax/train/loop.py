@@ -72,7 +72,7 @@ class StepResult:
 
     @property
     def step(self) -> int:
-        """Its number, from 1."""
+        """The number of the step, from 1."""
         return self.record.step
 
     @property
@@ -113,7 +113,7 @@ def train(
 
 
 def training(experiment: Experiment, console: Console, from_step: int | None = None) -> Training:
-    """What `train` does, step by step: whoever takes no more steps leaves the run as it is then.
+    """The steps of `train` as a generator; stopping early leaves the run at its last step.
 
     Steps behind the newest checkpoint are lost if the run is left. While steps are taken, SIGINT
     and SIGTERM ask for a checkpoint behind the running one, in the main thread.
@@ -191,7 +191,7 @@ def _run(
 
 @dataclass(frozen=True)
 class _Between:
-    """What happens between the steps of a run."""
+    """The work between the steps of a run: evaluations, saves and guards."""
 
     config: ExperimentConfig
     progress: Progress
@@ -208,7 +208,7 @@ class _Between:
         checkpoints: Checkpoints,
         tell: Listeners,
     ) -> _Between:
-        """Of an experiment that has made `progress`."""
+        """The value for an experiment whose run has made `progress`."""
         config = experiment.config
         evaluator = Evaluator(experiment) if config.evaluate.enabled else None
         saves = Saves(checkpoints, config, progress)
@@ -262,7 +262,7 @@ class _Between:
     def evaluate(
         self, state: Any, stopping: Callable[[], bool] = lambda: False
     ) -> dict[str, Any] | None:
-        """What held-out samples give; None if nothing is to be evaluated, or `stopping` holds."""
+        """The results on held-out samples; None without evaluation, or if `stopping` holds."""
         if self.evaluator is None:
             return None
         step = self.progress.step
@@ -279,7 +279,7 @@ class _Between:
 
 @dataclass(frozen=True)
 class Due:
-    """What is due after which step of a run.
+    """The work that is due after each step of a run.
 
     Attributes:
         config: that says so.
@@ -306,12 +306,12 @@ class Due:
         return every is not None and not self.last(step) and step % every == 0
 
     def anything(self, step: int) -> bool:
-        """Something that needs what the step has computed."""
+        """Whether work is due that needs the results of the step."""
         return self.report(step) or self.save(step) or self.evaluate(step)
 
 
 def nothing(step: int) -> bool:
-    """No step is waited for but by the one behind."""
+    """Whether a step is awaited at once: never, as only the next step waits for it."""
     del step
     return False
 

@@ -1,4 +1,4 @@
-"""What profiles of a run show: its phases by name, and the files that `run.profile_steps` asks for.
+"""Profiles of a run: the phases in them by name, and the files of `run.profile_steps`.
 
 On the host a step is a `StepTraceAnnotation`, and in it `read`, `place`, `wait` and `dispatch` are
 annotations; `save` and `evaluate` lie between steps. What the devices do is named by the scopes of
@@ -59,7 +59,7 @@ class Profile:
 
     @property
     def folder(self) -> Path:
-        """Where profiles are; of several processes each but the first has one of its own."""
+        """The folder of profiles; each process but the first has a folder of its own."""
         index = peers().index
         return self._folder / f"process-{index}" if index else self._folder
 

@@ -54,7 +54,7 @@ class Side:
     deadlines: np.ndarray
 
     def packed(self, stage: int, start: float, seconds: float) -> float:
-        """When `seconds` of bubbles from `start` on have gone by on a stage."""
+        """The time at which `seconds` of bubbles from `start` on have gone by on a stage."""
         points, free = self.points[stage], self.free[stage]
         wanted = float(np.interp(start, points, free)) + seconds
         index = int(np.searchsorted(free, wanted))
@@ -117,13 +117,13 @@ class Packing:
         return max(late, *map(self.exposed, range(len(self.outside))))
 
     def _outside(self) -> Iterator[float]:
-        """When the microbatches outside are encoded."""
+        """Times at which the microbatches outside are encoded."""
         for count in self.outside:
             for i in range(count):
                 yield (i + self.stages) * self.work.seconds
 
     def _inside(self) -> Iterator[float]:
-        """When the microbatches inside are encoded, each pipeline's one after the other."""
+        """Times at which the microbatches inside are encoded, in turn in each pipeline."""
         for pipeline, count in enumerate(self.inside):
             base = self._base(pipeline)
             own = {base + k: self.side.room[base + k] for k in range(self.stages)}
@@ -260,7 +260,7 @@ def _share(exposed: float, whole: float) -> float:
 
 
 def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
-    """One microbatch of all encoders on one of their stages."""
+    """The work of one microbatch in all encoders, on one of their stages."""
     times = []
     for timing in _timings(chain, stages, tensor):
         run = timing.forward if kind == "forward" else partial(chain.backward, timing)

@@ -29,7 +29,7 @@ TERMS = ("memory", "attention", "layer_seconds", "matmul")
 
 @dataclass(frozen=True)
 class Timed:
-    """Something that was measured.
+    """A measured time.
 
     Attributes:
         name: name of the measurement.

@@ -98,7 +98,7 @@ class Efficiency(_Data):
 
 
 class Hardware(_Data):
-    """One kind of device and how many of them are joined.
+    """A kind of device, and the number of devices that its links join.
 
     Attributes:
         name: name of the file without its suffix.

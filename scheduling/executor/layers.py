@@ -43,7 +43,7 @@ class Loop(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Iterations."""
+        """Number of iterations."""
         return jax.tree.leaves(self.xs)[0].shape[0]
 
     def run(self) -> tuple[Tree, Tree]:
@@ -203,12 +203,12 @@ class LayerRun:
         return Loop(body, (x, self._no_aux(x), taps), self._firsts(start))
 
     def made(self, carry: Tree) -> tuple[jax.Array, Aux]:
-        """Of the last carry of a forward: the activation with what is handed on, and the sums."""
+        """The activation with the outputs handed on, and the sums, of a forward's last carry."""
         x, aux, taps = carry
         return jnp.concatenate([x, *taps], axis=-1) if self.traits.taps else x, aux
 
     def apart(self, x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-        """The activation, and what lies behind its features."""
+        """The activation, and the parts that lie behind its features."""
         parts = jnp.split(x, 1 + self._beside, axis=-1) if self._beside else [x]
         return parts[0], tuple(parts[1:])
 
@@ -219,7 +219,7 @@ class LayerRun:
     def _add_input(
         self, number: jax.Array, x: jax.Array, inputs: tuple[jax.Array, ...]
     ) -> jax.Array:
-        """With the input of layer `number` of the run, if it has one."""
+        """The activation `x`, with the input of layer `number` of the run added if it has one."""
         own = inputs[: self.traits.inputs]
         return sum((jnp.where(number == k, value, 0) for k, value in enumerate(own)), x)
 
@@ -283,7 +283,7 @@ class LayerRun:
         return Loop(body, (gradient, beside, sums), self._periods[::-1])
 
     def of_carry(self, carry: Tree) -> tuple[jax.Array, Tree]:
-        """Of the last carry of a backward: the gradient of the forward's `x`, and the sums."""
+        """The gradient of the forward's `x`, and the sums, of a backward's last carry."""
         g, beside, sums = carry
         return jnp.concatenate([g, *beside], axis=-1) if beside else g, sums
 

@@ -47,7 +47,7 @@ def stamp(
 
 
 def probes(tree: Tree) -> list[jax.Array]:
-    """One number of every array."""
+    """A number of every array."""
     return [leaf.ravel()[0].astype(jnp.float32) for leaf in jax.tree.leaves(tree)]
 
 

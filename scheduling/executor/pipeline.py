@@ -94,7 +94,7 @@ class Pipeline:
         return _Step(self, params, batch, weight, aux, carried).run()
 
     def work_ahead(self, params: Tree, batch: Tree) -> dict[str, jax.Array]:
-        """Only the outputs that a step with this `batch` carries on to the next."""
+        """The encoder outputs alone that a step with this `batch` carries on to the next."""
         ahead = replace(self, program=self.program.ahead_only)
         return _Step(ahead, params, batch, jnp.ones(()), {}, {}).work_ahead()
 

@@ -43,11 +43,11 @@ class DecoderFunctions(Protocol):
 
     @property
     def traits(self) -> LayerTraits:
-        """See the class."""
+        """How layers differ, and which values they take and return beside the activation."""
 
     @property
     def aux(self) -> Mapping[str, float]:
-        """See the class."""
+        """The weight in the loss of every auxiliary loss that the layers return, by name."""
 
     def embed(self, params: Tree, batch: Tree) -> jax.Array:
         """Tokens to `[rows, tokens / tensor, d_model]`: this stage's share of a sum over stages.
@@ -56,12 +56,12 @@ class DecoderFunctions(Protocol):
         """
 
     def context(self, batch: Tree) -> Tree:
-        """What the layers must know of a microbatch; not differentiated."""
+        """The values of a microbatch that all layers read; they are not differentiated."""
 
     def layer(self, params: Tree, x: jax.Array, context: Tree, place: int) -> tuple[jax.Array, Aux]:
-        """One layer, which has this `place` in its period, and its auxiliary losses.
+        """The layer at this `place` of its period, and its auxiliary losses.
 
-        They are float32 scalars, this rank's shares of sums over all ranks.
+        The losses are float32 scalars: this rank's shares of sums over all ranks.
         """
 
     def head(self, params: Tree, x: jax.Array, batch: Tree) -> jax.Array:
@@ -82,7 +82,7 @@ class EncoderFunctions(Protocol):
 
     @property
     def traits(self) -> LayerTraits:
-        """See the class."""
+        """How layers differ, and which values they take and return beside the activation."""
 
     def embed(self, params: Tree, batch: Tree) -> jax.Array:
         """Patches or frames to `[rows, positions / tensor, d_model]`.
@@ -91,10 +91,10 @@ class EncoderFunctions(Protocol):
         """
 
     def context(self, batch: Tree) -> Tree:
-        """What the layers must know of a microbatch; not differentiated."""
+        """The values of a microbatch that all layers read; they are not differentiated."""
 
     def layer(self, params: Tree, x: jax.Array, context: Tree, place: int) -> tuple[jax.Array, Aux]:
-        """One layer; all are alike, and have no auxiliary losses."""
+        """A layer; all layers are alike, and have no auxiliary losses."""
 
     def finish(self, params: Tree, x: jax.Array, batch: Tree, decoder_batch: Tree) -> jax.Array:
         """Norm, connectors and exchange: `[decoder rows, tokens / tensor, d_decoder]`.
@@ -232,7 +232,7 @@ class Tasks:
         return self.vary(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
 
     def _context(self, tower: Tower, batch: Tree) -> Tree:
-        """What the layers must know of a microbatch; of one type, as the residuals depend on it."""
+        """The values of a microbatch that all layers read, of one type, for the residuals."""
         return self.vary(tower.functions.context(batch))
 
     def decoder_batch(self, microbatch: jax.Array) -> Tree:

@@ -349,7 +349,7 @@ def _flat(tables: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Ints]]:
 
 
 def _task_tables(schedule: Schedule) -> dict[str, Ints]:
-    """What the tables that name tasks must say."""
+    """The contents that the tables which name tasks must have."""
     names = ["embed_microbatch", "head_microbatch", "return_microbatch"]
     for direction in ("forward", "backward"):
         names += [f"{direction}.microbatch", f"{direction}.chunk"]

@@ -29,7 +29,7 @@ class EncoderCosts:
     more: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def of_kind(self, kind: TaskKind) -> tuple[float, ...]:
-        """What tasks of a kind cost, by piece.
+        """Costs of the tasks of a kind, by piece.
 
         Raises:
             ScheduleError: for a kind whose cost is not given.
@@ -77,7 +77,7 @@ class TaskCosts:
         return self.of_kind(kind)
 
     def of_kind(self, kind: TaskKind) -> float:
-        """What tasks of a kind of the decoder cost.
+        """The cost of a task of a kind of the decoder.
 
         Raises:
             ScheduleError: for a kind whose cost is not given.

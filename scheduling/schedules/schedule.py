@@ -127,7 +127,7 @@ def valid_pieces(layers: int, stages: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Schedule:
-    """One training step of the pipeline.
+    """The schedule of one training step of the pipeline.
 
     Attributes:
         stages, chunks, microbatches: P, V and M.

@@ -66,7 +66,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Flow:
-    """One kind of task of one encoder, as a walk meets it.
+    """The tasks of one kind of one encoder, as a walk meets them.
 
     Attributes:
         cut, kind: the encoder's cut and the kind of the tasks.
@@ -439,5 +439,5 @@ def worth_here(
 
 
 def _longer(excess: float, cost: float) -> float:
-    """By how much a tick grows; 0 if that is a rounding error."""
+    """The seconds by which a tick grows; 0 if they are a rounding error."""
     return excess if excess > TOLERANCE * cost else 0.0

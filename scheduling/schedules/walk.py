@@ -1,4 +1,4 @@
-"""One walk through the ticks places the tasks of one flow: step 3 of `schedules.bubbles`."""
+"""A walk through the ticks that places the tasks of one flow: step 3 of `schedules.bubbles`."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def leanest(space: Space, scheduler: Scheduler) -> Lean | None:
 
 
 def fitting(space: Space, scheduler: Scheduler) -> Lean | None:
-    """Some strategy of `space` that has room, and its bytes, or None.
+    """A strategy of `space` that has room, and its bytes; None if there is none.
 
     Args: as for `search`.
     """

@@ -44,7 +44,7 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Times:
-    """When every node runs.
+    """The times at which every node runs.
 
     Attributes:
         start, end: by node, seconds.

@@ -78,7 +78,7 @@ def _decoder_only(schedule: Schedule) -> Schedule:
 
 
 class _Lockstep:
-    """One replica's step up to the scatter; `clocks[s]` is where stage s stands, in seconds.
+    """The step of one replica up to the scatter; `clocks[s]` is the time of stage s, in seconds.
 
     Attributes:
         known: times of the distinct bundles.

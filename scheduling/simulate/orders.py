@@ -228,7 +228,7 @@ class Ordered:
             yield from self._if_there(Task(kind, task.microbatch, task.part + step, task.module))
 
     def _decoder_needs(self, task: Task, place: int) -> Iterator[Placed]:
-        """What a task waits for, which follows what is at `place` among all chunks and stages."""
+        """The tasks that a task waits for, which follows `place` among all chunks and stages."""
         stages = len(self.orders)
         if not 0 <= place < self.chunks * stages:
             yield from self._entered(task)
@@ -236,7 +236,7 @@ class Ordered:
             yield place % stages, Task(task.kind, task.microbatch, place // stages)
 
     def _entered(self, task: Task) -> Iterator[Placed]:
-        """What the first task of its kind and microbatch waits for."""
+        """The tasks that the first task of its kind and microbatch waits for."""
         kind = task.kind.entry
         if kind is None:
             return
@@ -290,7 +290,7 @@ def _run(step: Ordered, times: OrderTimes, options: Options, replicas: Replicas)
 
 
 class _Asynchronous:
-    """One replica's step up to the scatter, as a graph of nodes.
+    """The step of one replica up to the scatter, as a graph of nodes.
 
     Node s is the gather of stage s. A bundle is a node; a bundle of several tasks has a node of no
     time before it, and for each task a node that ends with the task. Sends run in the order in
@@ -397,6 +397,6 @@ class _Asynchronous:
 
 
 def _decoder_range(order: tuple[Bundle, ...]) -> range:
-    """From the first bundle with a decoder task to the last."""
+    """The range from the first bundle with a decoder task to the last."""
     places = [i for i, own in enumerate(order) if any(task.module == "decoder" for task in own)]
     return range(places[0], places[-1] + 1) if places else range(0)

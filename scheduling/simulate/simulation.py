@@ -168,7 +168,7 @@ class Ran(NamedTuple):
     head: int | None = None
 
     def together(self, stage: int) -> list[Block]:
-        """One block for all tasks."""
+        """A single block for all tasks of the bundle."""
         span = Span(stage, stage, self.tick, self.start, self.end, self.tasks, self.head)
         pairs = zip(self.tasks, self.time.compute, strict=False)
         encoder = sum(compute for task, compute in pairs if task.module != "decoder")
@@ -309,7 +309,7 @@ class Step:
         return iter(range(len(self.scattered)))
 
     def _done(self, run: Run) -> Iterator[float]:
-        """When each stage of `run` is ready for the optimizer."""
+        """Times at which the stages of `run` are ready for the optimizer."""
         pairs = zip(run.stages, self.scattered, strict=True)
         return (max(own.done, scattered) for own, scattered in pairs)
 

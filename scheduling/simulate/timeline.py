@@ -76,7 +76,7 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """One step of the pipeline in seconds.
+    """The times of one step of the pipeline, in seconds.
 
     Attributes:
         rows: names of the rows: stages of a prediction, devices of a measurement.

@@ -92,7 +92,7 @@ class Box:
 
     @property
     def seconds(self) -> float:
-        """Its width."""
+        """The width of the box in seconds."""
         return self.right - self.left
 
     @property
@@ -323,7 +323,7 @@ class _Lanes(HandlerTuple):
     def create_artists(
         self, legend: Any, orig_handle: Any, x0: float, y0: float, width: float, *rest: Any
     ) -> list[Any]:
-        """As of matplotlib's handlers."""
+        """See matplotlib's `HandlerBase.create_artists`."""
         height, lane = rest[0], rest[0] / len(orig_handle)
         boxes = []
         for number, patch in enumerate(orig_handle, 1):

@@ -38,7 +38,7 @@ class _Seekable:
         self._file = file
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """As of files."""
+        """See `io.IOBase.seek`."""
         if whence == os.SEEK_SET:
             return self._file.seek(max(0, offset))
         base = self.tell() if whence == os.SEEK_CUR else self._file.seek(0, os.SEEK_END)

@@ -43,7 +43,7 @@ class AudioKind(MediumKind):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """As `MediumKind.parts`, or in base64."""
+        """See `MediumKind.parts`; `input_audio` holds base64."""
         return (*super().parts, "input_audio")
 
     def open(self, blob: Blob, config: DataConfig) -> Audio:
@@ -52,7 +52,7 @@ class AudioKind(MediumKind):
         return EncodedAudio(blob, round(audio.max_seconds * audio.sample_rate))
 
     def reader(self, config: DataConfig, modality: AudioModality) -> ConfiguredClips:
-        """As `data.audio` says."""
+        """The reader that `data.audio` configures."""
         return ConfiguredClips(config.audio, modality)
 
     def measure(self, reader: Any, medium: Audio, alone: bool) -> Measured:

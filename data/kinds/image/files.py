@@ -100,7 +100,7 @@ class EncodedImage(Image):
 
 
 def _orientation(image: PIL.Image.Image) -> int | None:
-    """As EXIF in front of the pixels says, or, of what is decoded, behind them."""
+    """The EXIF orientation, which stands before the pixels, or after those of a decoded image."""
     # Not PNG's own function, which would decode it.
     found: int | None = PIL.Image.Image.getexif(image).get(PIL.ExifTags.Base.Orientation)
     return found

@@ -48,7 +48,7 @@ class ImageKind(MediumKind):
         return EncodedImage(blob, config.image.max_pixels)
 
     def reader(self, config: DataConfig, modality: ImageModality) -> ConfiguredImages:
-        """As `data.image` says, and what it says of the encoder."""
+        """The reader that `data.image` and its keys for this encoder configure."""
         return ConfiguredImages(config.image.of(modality.encoder), modality)
 
     def measure(self, reader: Any, medium: Image, alone: bool) -> Measured:

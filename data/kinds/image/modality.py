@@ -120,7 +120,7 @@ class ImageModality(Modality):
         return 1 if self.tiling is None else inputs // (self.tiling.whole * self.reduction)
 
     def landing(self, inputs: int, grid: Size) -> Iterator[tuple[int, int, int]]:
-        """Where an image's outputs land, see `Modality.landing`."""
+        """The places where an image's outputs land, see `Modality.landing`."""
         if self.tiling is None:
             return super().landing(inputs, grid)
         return runs_of(self.tiling.whole, grid)
@@ -171,7 +171,7 @@ class ImageModality(Modality):
     def remixed(
         self, rng: np.random.Generator, rows: Mapping[str, NDArray[Any]]
     ) -> dict[str, NDArray[Any]]:
-        """Of tiles: sums of any four outputs of a row, for each that there is."""
+        """Sums of any four outputs of a row, for each output; only tiled images have such sums."""
         if self.tiling is None:
             return {}
         owners = rows["segment_ids"][:, :: self.reduction]

@@ -256,7 +256,7 @@ def tokens_of(whole: int, grid: Size) -> int:
 
 
 def runs_of(whole: int, grid: Size) -> Iterator[tuple[int, int, int]]:
-    """Where an image's outputs land: (first output, first token, number) of each run of them.
+    """The runs of an image's outputs that land: (first output, first token, number) of each.
 
     Example: 4 of the whole and a grid of 2 x 3 give (0, 0, 7) and (7, 8, 3), newlines being the
     tokens 7 and 11.

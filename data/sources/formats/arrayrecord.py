@@ -69,7 +69,7 @@ class PackedRecords(Records):
         return PackedRecords, (self.files, self._index, self.media, self._cache)
 
     def read(self, index: int) -> tuple[object, Media]:
-        """As of `Records`."""
+        """See `Records.read`."""
         file, number = self.place(index)
         with self._lock:
             reader = self._reader(file)

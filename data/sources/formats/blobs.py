@@ -29,7 +29,7 @@ class Bytes(Blob):
 
     @contextmanager
     def open(self, chunk: int) -> Iterator[BinaryIO]:
-        """As of `Blob`."""
+        """See `Blob.open`."""
         yield io.BytesIO(self.data)
 
 
@@ -43,7 +43,7 @@ class Part(Blob):
     size: int
 
     def open(self, chunk: int) -> AbstractContextManager[BinaryIO]:
-        """As of `Blob`."""
+        """See `Blob.open`."""
         return self.file.open(chunk, self.start, self.size)
 
 
@@ -112,7 +112,7 @@ class LocalFolder(MediaFolder):
     root: Path
 
     def find(self, name: str) -> Blob:
-        """As of `MediaFolder`."""
+        """See `MediaFolder.find`."""
         return _LocalMember(self.root, name)
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ class RemoteFolder(MediaFolder):
     root: str
 
     def find(self, name: str) -> Blob:
-        """As of `MediaFolder`."""
+        """See `MediaFolder.find`."""
         return _RemoteMember(self.system, self.root, name)
 
     def __str__(self) -> str:

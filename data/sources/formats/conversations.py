@@ -70,7 +70,7 @@ class Records(ABC):
         return posixpath.relpath(file.path, self._folder) if self._folder else file.path
 
     def find(self, index: int, path: str) -> Blob:
-        """What record `index` means by a path."""
+        """The file that record `index` means by a path."""
         return (self.media or folder_of(self.place(index)[0])).find(path)
 
     @property
@@ -96,7 +96,7 @@ class ConversationSet:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the records and of how they are understood."""
+        """A fingerprint of the records and of the way in which they are read."""
         fields, records = self._form.fields.model_dump_json(), self._records
         return f"{_VERSION} {records.contents} {fields} {self._form.marks} {self._media}"
 
@@ -156,6 +156,6 @@ def form_of(fields: FieldsConfig, config: DataConfig) -> RecordForm:
 
 
 def fingerprint_of(files: Sequence[File]) -> str:
-    """Of files by their names, sizes and stamps, without reading them."""
+    """A fingerprint of files by their names, sizes and stamps; their contents are not read."""
     listed = repr([(file.path, file.size, file.stamp) for file in files])
     return hashlib.sha256(listed.encode()).hexdigest()

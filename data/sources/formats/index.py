@@ -1,4 +1,4 @@
-"""Where the records of files begin: found once, kept in `data.cache`, mapped by every process.
+"""The places where the records of files begin, found once and mapped by every process.
 
 An index is a few arrays in a folder `index-<fingerprint>`, whose name is a fingerprint of the files
 that it is of: of other files, or files that have changed, there is none yet.

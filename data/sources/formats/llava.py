@@ -64,7 +64,7 @@ class JsonRecords(Records):
         self._index = index
 
     def read(self, index: int) -> tuple[object, Media]:
-        """As of `Records`."""
+        """See `Records.read`."""
         file, _ = self.place(index)
         start, end = self._index["spans"][index].tolist()
         try:
@@ -76,7 +76,7 @@ class JsonRecords(Records):
 
     @property
     def contents(self) -> str:
-        """As of `Records`."""
+        """See `Records.contents`."""
         return bytes(self._index["digest"]).hex()
 
 
@@ -138,7 +138,7 @@ def _elements(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
 
 
 def _no_list(text: str) -> str:
-    """What a text is that does not begin as a list; raises ValueError if it is no JSON."""
+    """The reason why a JSON text is no list of records; raises ValueError if it is no JSON."""
     start = _skip(text, 0)
     value, end = json.JSONDecoder().raw_decode(text, start)
     if isinstance(value, dict) and text[_skip(text, end) :].startswith("{"):

@@ -89,7 +89,7 @@ class ParquetRecords(Records):
         return ParquetRecords, (self.files, self._index, self.media, self._columns)
 
     def read(self, index: int) -> tuple[object, Media]:
-        """As of `Records`."""
+        """See `Records.read`."""
         self.place(index)
         try:
             record = self._row(index, None)
@@ -163,7 +163,7 @@ class _Cell(Blob):
 
     @contextmanager
     def open(self, chunk: int) -> Iterator[BinaryIO]:
-        """As of `Blob`."""
+        """See `Blob.open`."""
         data = self.records.cell(self.index, self.column, self.number)["bytes"]
         if data is None and self.path is None:
             raise MediaError(FaultKind.MISSING, f"{self.name!r} has neither bytes nor a path")

@@ -83,12 +83,12 @@ class _Part(_Shape):
 
     @property
     def kind(self) -> Kind | None:
-        """None for text."""
+        """The kind of media of the part; None for text."""
         return _KIND_OF.get(self.type)
 
     @property
     def medium(self) -> Reference | None:
-        """What a medium is; None if it is one of those beside the messages."""
+        """The medium of a part; None if it is one of the media beside the messages."""
         own = getattr(self, self.type)
         if isinstance(own, _Url):
             return own.url
@@ -316,7 +316,7 @@ def _names(field: str, value: object, count: int, kind: Kind) -> Names:
 
 
 def _picked(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Sequence[S]:
-    """What lies beside messages in the order in which their parts name them."""
+    """The media beside messages, in the order in which the parts of messages name them."""
     named = [place for place in places if place is not None]
     if not named:
         return items

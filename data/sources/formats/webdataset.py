@@ -63,17 +63,17 @@ class _Member:
 
     @property
     def ending(self) -> str:
-        """All behind the key, such as `0.jpg`."""
+        """The name behind the key, such as `0.jpg`."""
         return PurePosixPath(self.name).name.partition(".")[2].lower()
 
     @property
     def type(self) -> str:
-        """What is behind the last dot."""
+        """The ending of the name, behind its last dot."""
         return self.ending.rpartition(".")[2]
 
     @property
     def number(self) -> int:
-        """What is between the key and the type; -1 if that is no number."""
+        """The number between the key and the type; -1 if there is none."""
         text = self.ending.rpartition(".")[0]
         return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
 
@@ -107,7 +107,7 @@ class TarRecords(Records):
         return f"{self.called(self.place(index)[0])}:{self._members(index)[0].key}"
 
     def read(self, index: int) -> tuple[object, Media]:
-        """As of `Records`."""
+        """See `Records.read`."""
         file, members = self.place(index)[0], self._members(index)
         beside: dict[Kind, list[Blob]] = {
             kind: [self._part(file, m) for m in _in_order(members) if m.type in endings]
@@ -166,7 +166,7 @@ class TarRecords(Records):
 
 
 def _in_order(members: Sequence[_Member]) -> list[_Member]:
-    """Those without a number in the order of the archive, and then those with one."""
+    """Members without a number in the order of the archive, then members by their numbers."""
     return sorted(members, key=lambda member: member.number)
 
 
@@ -192,7 +192,7 @@ def _index(files: Sequence[File]) -> Arrays:
 
 
 class _Shard:
-    """What is known of a tar file: members of each sample, and where every member is."""
+    """The members of each sample of a tar file, and the place of every member."""
 
     def __init__(self, groups: Sequence[Sequence[_Member]]) -> None:
         members = [member for group in groups for member in group]

@@ -90,7 +90,7 @@ def widths(tokens: int, block: int) -> list[int]:
 
 
 def windows(segment_ids: jax.Array, kind: Kind, block: int) -> Window:
-    """For every block the narrowest window that contains all keys which its queries see.
+    """The narrowest window of every block that contains all keys which the block's queries see.
 
     Args:
         segment_ids: `[rows, tokens]`, tokens a multiple of `block`.

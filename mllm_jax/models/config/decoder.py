@@ -29,15 +29,17 @@ class DecoderConfig(Section):
         rope_theta: base of the rotary frequencies.
         norm_eps: added to the variance in norms.
         tie_embeddings: whether the head shares the embedding's table.
-        max_positions: longest segment; learned positions (gpt) have that many rows.
-        extra_tokens: tokens behind the vocabulary that are read and never written, such as the
-            newline between the rows of a tiled image.
-        window: tokens that a token sees in layers with a window, itself and those before it in its
-            segment; null: all layers see whole segments.
+        max_positions: length of the longest segment; the table of learned positions (gpt) has as
+            many rows.
+        extra_tokens: number of tokens behind the vocabulary that are read and never written, such
+            as the newline between the rows of a tiled image.
+        window: number of tokens that a token sees in layers with a window: the token itself and
+            the tokens before it in its segment; null: all layers see whole segments.
         pattern: attention of successive layers, `window` or `full`, repeated until the last layer;
-            its length divides `layers`. By default all layers have the window, if there is one.
-        activation_penalty: weight in the loss of the mean square of what a layer puts out, summed
-            over the layers (activation regularization, arXiv 1708.01009).
+            the length of the pattern divides `layers`. By default all layers have the window, if
+            there is one.
+        activation_penalty: weight in the loss of the mean square of a layer's outputs, summed over
+            the layers (activation regularization, arXiv 1708.01009).
     """
 
     family: Literal["llama", "qwen2", "qwen3", "gpt"] = "llama"
@@ -116,7 +118,7 @@ class DecoderConfig(Section):
 
     @property
     def aux(self) -> Mapping[str, float]:
-        """Auxiliary losses that every layer gives, and their weights in the loss."""
+        """The weight in the loss of every auxiliary loss of a layer, by name."""
         return {"activation": self.activation_penalty} if self.activation_penalty else {}
 
     @property
@@ -149,7 +151,7 @@ class DecoderConfig(Section):
 
     @property
     def rest_elements(self) -> elements.Elements:
-        """Elements of all else: embeddings, learned positions, the last norm and the head."""
+        """Elements of the embeddings, learned positions, the last norm and the head."""
         width, vocab = self.d_model, self.vocab_size
         found = elements.table(vocab, "vocab", width) + elements.norm(width, self.traits.centred)
         if not self.traits.rotary:

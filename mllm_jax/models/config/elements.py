@@ -17,7 +17,7 @@ Elements = Counter[tuple[str | None, ...]]
 
 
 def tensor(dims: Dims) -> Elements:
-    """One parameter."""
+    """Elements of one parameter."""
     return Elements({tuple(axis for axis, _ in dims): math.prod(size for _, size in dims)})
 
 

@@ -51,23 +51,23 @@ class ConnectorConfig(Section):
 class _EncoderConfig(Section):
     """Keys of all encoders.
 
-    A family also says what its cost is made of: what `blocks` and `products` its layers have, if
-    not two of each, and the elements of its parameters.
+    A family also defines its costs: the numbers of `blocks` and `products` of its layers, if they
+    are not two, and the elements of its parameters.
 
     Args:
-        family: which encoder; see the classes.
+        family: family of the encoder; see the classes.
         layers: transformer layers.
         d_model: width of the residual stream.
         heads: attention heads.
         head_dim: width of a head; `d_model / heads` if not given.
         d_ff: hidden width of the MLP.
         norm_eps: added to the variance in norms.
-        lanes: lane name to the most input positions of a medium that goes through it, null for any
-            number; a medium takes the narrowest lane that takes it. All lanes share the parameters;
-            each has a plan, a budget and rows of its own, by its name. Empty: one lane, of the
-            encoder's name.
-        deepstack: numbers of layers, from 1, whose outputs go to the decoder as well: through a
-            norm and a connector of their own, to be added at the medium's tokens behind the
+        lanes: name of each lane to the largest number of input positions of its media, null for
+            any number; a medium goes through the lane with the smallest sufficient number. All
+            lanes share the parameters; each lane has a plan, a budget and rows of its own, by its
+            name. An encoder without `lanes` has one lane, of the encoder's name.
+        deepstack: numbers of layers, from 1, whose outputs go to the decoder as well: each through
+            a norm and a connector of its own, to be added at the medium's tokens behind the
             decoder's first layer, its second, and so on (arXiv 2406.04334, as in Qwen3-VL).
     """
 
@@ -233,7 +233,7 @@ class ImageEncoderConfig(_EncoderConfig):
 
     @property
     def modality(self) -> str:
-        """What the encoder takes in."""
+        """The kind of media that the encoder takes."""
         return "image"
 
     @property
@@ -302,7 +302,7 @@ class AudioEncoderConfig(_EncoderConfig):
 
     @property
     def modality(self) -> str:
-        """What the encoder takes in."""
+        """The kind of media that the encoder takes."""
         return "audio"
 
     @property
@@ -312,5 +312,5 @@ class AudioEncoderConfig(_EncoderConfig):
 
     @property
     def longest(self) -> int | None:
-        """Most frames of a clip, if there are positions for no more."""
+        """Number of frames of the longest clip; None if every length has positions."""
         return None

@@ -62,13 +62,13 @@ class SiglipConfig(ImageEncoderConfig):
 
     @property
     def layer_elements(self) -> Elements:
-        """Two LayerNorms, attention and MLP, with all biases."""
+        """Elements of two LayerNorms, attention and MLP, with all biases."""
         parts = self.attention_elements("qkvo"), elements.mlp(self.d_model, self.d_ff, self.d_model)
         return sum(parts, elements.norm(2 * self.d_model, centred=True))
 
     @property
     def rest_elements(self) -> Elements:
-        """Patches, positions and, if there is one, the last norm."""
+        """Elements of the patches, positions and, if there is one, the last norm."""
         stem = self.stem_elements()
         return stem + elements.norm(self.d_model, centred=True) if self.final_norm else stem
 
@@ -76,12 +76,13 @@ class SiglipConfig(ImageEncoderConfig):
 class ClipConfig(ImageEncoderConfig):
     """CLIP's vision transformer (arXiv 2103.00020): a class token, and a norm before the layers.
 
-    What comes out of its last layer goes to the connector without a norm, as in LLaVA; which reads
-    an earlier layer of the released model than the last, so that `layers` is smaller here.
+    The outputs of the last layer go to the connector without a norm, as in LLaVA. LLaVA reads an
+    earlier layer of the released model than the last, so `layers` is smaller there.
 
     Args:
         activation: activation of the MLP.
-        class_token: whether its output is `dropped`, or `kept` and lands before the patches'.
+        class_token: whether the output of the class token is `dropped`, or `kept` and lands before
+            those of the patches.
     """
 
     family: Literal["clip"]
@@ -105,13 +106,13 @@ class ClipConfig(ImageEncoderConfig):
 
     @property
     def layer_elements(self) -> Elements:
-        """Two LayerNorms, attention and MLP, with all biases."""
+        """Elements of two LayerNorms, attention and MLP, with all biases."""
         parts = self.attention_elements("qkvo"), elements.mlp(self.d_model, self.d_ff, self.d_model)
         return sum(parts, elements.norm(2 * self.d_model, centred=True))
 
     @property
     def rest_elements(self) -> Elements:
-        """Patches without a bias, positions, the class token and the norm before the layers."""
+        """Elements of patches without a bias, positions, class token and the first norm."""
         stem = self.stem_elements(bias=False, class_token=True)
         return stem + elements.norm(self.d_model, centred=True)
 
@@ -127,7 +128,7 @@ class Vit22bConfig(ImageEncoderConfig):
 
     @property
     def layer_elements(self) -> Elements:
-        """One RMSNorm, attention without biases, its queries and keys normalised, and MLP."""
+        """Elements of RMSNorm, attention with norms of queries and keys but no biases, and MLP."""
         parts = (
             self.attention_elements("", qk_norm=True),
             elements.mlp(self.d_model, self.d_ff, self.d_model),
@@ -136,7 +137,7 @@ class Vit22bConfig(ImageEncoderConfig):
 
     @property
     def rest_elements(self) -> Elements:
-        """Patches, positions and the last norm."""
+        """Elements of the patches, positions and the last norm."""
         return self.stem_elements() + elements.norm(self.d_model, centred=False)
 
 
@@ -145,8 +146,9 @@ class WhisperConfig(AudioEncoderConfig):
 
     Args:
         strides: strides of the two convolutions.
-        max_positions: rows of a table of positions, which is loaded with released weights and never
-            trained, and so the longest clip behind the convolutions; null: sinusoids of any length.
+        max_positions: number of rows of a table of positions, which is loaded with released
+            weights and never trained; it bounds the length of clips behind the convolutions. null:
+            sinusoids of any length.
     """
 
     family: Literal["whisper"]
@@ -167,7 +169,7 @@ class WhisperConfig(AudioEncoderConfig):
 
     @property
     def longest(self) -> int | None:
-        """Most frames of a clip, if there are positions for no more."""
+        """Number of frames of the longest clip; None if every length has positions."""
         return None if self.max_positions is None else self.max_positions * self.stride
 
     @property
@@ -178,7 +180,7 @@ class WhisperConfig(AudioEncoderConfig):
 
     @property
     def layer_elements(self) -> Elements:
-        """Two LayerNorms, attention without a bias on k, and MLP."""
+        """Elements of two LayerNorms, attention without a bias on k, and MLP."""
         heads = self.heads, self.heads, self.head_dim
         parts = (
             elements.attention(self.d_model, *heads, "qvo"),
@@ -188,7 +190,7 @@ class WhisperConfig(AudioEncoderConfig):
 
     @property
     def rest_elements(self) -> Elements:
-        """Both convolutions, the last norm and, if there is one, the table of positions."""
+        """Elements of both convolutions, the last norm and any table of positions."""
         channels, taps = self.d_model, (None, CONVOLUTION)
         between: elements.Dims = (("mlp", channels),)
         first = elements.dense((taps, (None, self.mels)), between, bias=True)
@@ -198,7 +200,7 @@ class WhisperConfig(AudioEncoderConfig):
         return own if entries is None else own + elements.table(entries, None, channels)
 
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
-        """As for every encoder; the convolutions' channels are split over tensor as well."""
+        """The shared requirements; tensor must also divide the channels of the convolutions."""
         channels = Requirement("d_model", self.d_model, "tensor")
         return (channels, *super().requirements(d_decoder))
 
@@ -212,18 +214,18 @@ class ModelConfig(Section):
     """The whole model.
 
     Args:
-        encoders: encoder name (free, used as the name of its parallel plan and of its budget, but
-            for an encoder with `lanes`) to its configuration.
-        dtype: type of activations; `auto` = bfloat16 on accelerators, float32 on CPU. Parameters,
-            statistics and losses are float32 always.
+        encoders: name of each encoder (chosen freely; it also names the encoder's parallel plan and
+            budget, unless the encoder has `lanes`) to its configuration.
+        dtype: data type of activations; `auto` = bfloat16 on accelerators, float32 on CPU.
+            Parameters, statistics and losses are always float32.
         attention: implementation, see `models.attention.dispatch`; `auto` picks by platform.
-        remat: what the backward recomputes: `none` nothing, `layer` each layer from its input,
-            `full` a whole tower, or a pipeline stage's chunk of it, from its input.
-        loss_chunk: tokens whose logits exist at a time.
-        pretrained: where initial parameters come from, instead of at random: the folder of a
-            released checkpoint of the whole model; or by part (`decoder`, `decoder.extra` if there
-            are extra tokens, `<encoder>`, `<encoder>.connector`) a folder, or null for random ones.
-            What the section does not say of these modules is then as their `config.json` says.
+        remat: values that the backward recomputes: `none` nothing, `layer` each layer from its
+            input, `full` a whole tower, or a pipeline stage's chunk of it, from its input.
+        loss_chunk: number of tokens whose logits exist at a time.
+        pretrained: source of the initial parameters, which are random without it: the folder of a
+            released checkpoint of the whole model; or for each part (`decoder`, `decoder.extra` if
+            there are extra tokens, `<encoder>`, `<encoder>.connector`) a folder, or null for random
+            values. Keys of these modules that the section leaves out come from their `config.json`.
     """
 
     decoder: DecoderConfig

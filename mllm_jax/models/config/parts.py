@@ -22,7 +22,7 @@ class RopeScaling(Section):
     """Llama 3.1's stretch of low rotary frequencies (Llama 3 report, section 3.4.1).
 
     Args:
-        factor: by how much low frequencies are slowed.
+        factor: factor by which low frequencies are slowed.
         low_freq_factor, high_freq_factor: wavelengths above `original_max_positions /
             low_freq_factor` are stretched, below `/ high_freq_factor` kept, between interpolated.
         original_max_positions: context length of pre-training.
@@ -44,16 +44,17 @@ class RopeScaling(Section):
 
 
 class TilesConfig(Section):
-    """Images of any resolution, cut into tiles that are encoded each by itself.
+    """Images of any resolution, cut into tiles that are encoded separately.
 
-    As in LLaVA-OneVision (arXiv 2408.03326, section 3.2): an image is seen whole, and once more at
-    the best of several resolutions. The decoder needs an extra token, which ends a row of outputs.
+    The encoder sees an image whole, and once more at the best of several resolutions, as in
+    LLaVA-OneVision (arXiv 2408.03326, section 3.2). The decoder needs an extra token, which ends a
+    row of outputs.
 
     Args:
         pixels: height and width of a tile.
         pinpoints: resolutions, heights and widths in pixels, whole multiples of a tile's.
-        most: tiles whose outputs are as many as an image's may be, that of the whole apart; larger
-            grids of outputs are shrunk.
+        most: number of tiles whose outputs bound the outputs of an image, those of the whole image
+            apart; a larger grid of outputs is scaled down.
     """
 
     pixels: Size

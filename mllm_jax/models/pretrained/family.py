@@ -140,7 +140,7 @@ class Family:
         return [name for name in names if any(re.fullmatch(p, name) for p in patterns)]
 
     def kept(self, values: Values, names: Iterable[str]) -> list[str]:
-        """Of `left_over`, what an exported checkpoint takes from the one that was imported.
+        """Tensors of `left_over` that an exported checkpoint copies from the imported one.
 
         A tied head is not: the embedding is written, and has been trained.
         """

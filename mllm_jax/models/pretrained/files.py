@@ -84,7 +84,7 @@ class Stored:
         return (flat[at : at + _CHUNK] for at in range(0, flat.size, _CHUNK))
 
     def copied(self) -> NDArray:
-        """As `view`, of a tensor that may be no weights.
+        """A view of the tensor, which unlike that of `view` may have a type that no weights have.
 
         Raises:
             PretrainedError: the tensor has an unknown type.
@@ -204,6 +204,6 @@ def _read(path: Path) -> dict[str, Stored]:
 
 
 def listed(names: list[str], most: int = 8) -> str:
-    """Some names, and how many there are beside them."""
+    """The first names, and the number of all others."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

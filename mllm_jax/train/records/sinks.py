@@ -1,4 +1,4 @@
-"""Where the figures of a run go: console, `metrics.jsonl`, TensorBoard, `summary.json`.
+"""The destinations of a run's figures: console, `metrics.jsonl`, TensorBoard, `summary.json`.
 
 Only process 0 opens sinks. A disk that is full, or a folder that is gone, ends no run: what a sink
 cannot take is told once, and `metrics.jsonl` gets it later.
@@ -49,7 +49,7 @@ class Sink(Protocol):
 
 
 class ConsoleSink:
-    """One line a report."""
+    """A sink that prints a line for each report."""
 
     name = "console"
 

@@ -45,7 +45,7 @@ class PatientArrays(ocp.type_handlers.ArrayHandler):
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Not so what each of Orbax' other tasks says when one has failed, which is told by itself."""
+    """Whether a message is no echo, by another task of Orbax, of a reported failure."""
     return not (
         "exception was never retrieved" in record.getMessage() and "orbax" in record.getMessage()
     )
@@ -124,4 +124,4 @@ class JsonSave(ocp.args.JsonSave):
 @ocp.args.register_with_handler(JsonHandler, for_restore=True)
 @dataclass
 class JsonRestore(ocp.args.JsonRestore):
-    """What was saved."""
+    """Arguments to restore the JSON item that was saved."""

@@ -26,7 +26,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Regrouping:
-    """From the grouping and padding of any plan to those of the running plan.
+    """Conversion from the grouping and padding of any plan to those of the running plan.
 
     Attributes:
         layers, vocab: sizes of the decoder.
@@ -145,7 +145,10 @@ def _of_layers(name: str) -> bool:
 
 
 def _of_padding(wanted: jax.ShapeDtypeStruct, stored: Shape, dim: int) -> PartitionSpec:
-    """What the ranks of dimension `dim` cannot share out there is shared along the other one."""
+    """The layout in which a stored leaf is read.
+
+    If the ranks of dimension `dim` do not divide it, they share the other dimension, if they can.
+    """
     spec, mesh = _spec(wanted), wanted.sharding.mesh
 
     def ranks(axes: Axes) -> int:

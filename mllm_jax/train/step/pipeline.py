@@ -94,7 +94,7 @@ class PipelineProgram(GradientProgram):
             return Gradients(loss, self._scattered(grads, whole), carried, sums)
 
     def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
-        """As `Pipeline.work_ahead`, on parameters as the step keeps them."""
+        """See `Pipeline.work_ahead`; `params` are in the form in which the step stores them."""
         return self._pipeline.work_ahead(self._stacked(self._whole(params)), batch)
 
     @cached_property
@@ -107,7 +107,7 @@ class PipelineProgram(GradientProgram):
     def rehearse(
         self, params: Any, batch: Any, kind: BundleKind, piece: int, together: bool, ticks: int
     ) -> jax.Array:
-        """As `Pipeline.rehearse`, on parameters as the step keeps them."""
+        """See `Pipeline.rehearse`; `params` are in the form in which the step stores them."""
         whole = self._stacked(self._whole(params))
         return self._pipeline.rehearse(whole, batch, kind, piece, together, ticks)
 
@@ -150,7 +150,7 @@ class PipelineProgram(GradientProgram):
         return run * per_chunk + layer < self.stack.layers
 
     def _whole(self, params: Any) -> Any:
-        """This device's own copy, gathered if that is done once a step."""
+        """The device's own copy of the parameters, gathered if they are gathered once a step."""
         return vary(self._gathered(params), self.grid.decoder.all)
 
     def _gathered(self, params: Any) -> Any:
@@ -185,7 +185,7 @@ class PipelineProgram(GradientProgram):
 
 
 def _gather(params: Any, layout: Any, view: View, dtype: jnp.dtype) -> Any:
-    """Whole along fsdp; what layers multiply by goes over the network in `dtype`, as it is used.
+    """Parameters whole along fsdp; those of layers are sent in `dtype`, in which layers multiply.
 
     Gradients of all else, such as embeddings, are added up in the type of the parameter.
     """

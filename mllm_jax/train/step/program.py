@@ -123,7 +123,10 @@ class GradientProgram(ABC):
         return made._replace(gradients=summed, aux=means)
 
     def _aux_means(self, batch: Any) -> Aux:
-        """What makes means over the step's tokens, padding aside, of sums of auxiliary losses."""
+        """The factors that turn sums of auxiliary losses into means over the step's tokens.
+
+        Padding does not count as tokens.
+        """
         names = self.model.decoder.aux
         if not names:
             return {}

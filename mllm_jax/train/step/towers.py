@@ -35,17 +35,17 @@ class DecoderTower(multimodal.Decoder):
         self._stop = frozen.stop_decoder
 
     def embed(self, params: Any, batch: Any) -> jax.Array:
-        """As of any decoder."""
+        """See the decoder's `embed`; frozen parameters are constants."""
         return super().embed(self._stop(params), batch)
 
     def layer(
         self, params: Any, x: jax.Array, context: Any, place: int = 0
     ) -> tuple[jax.Array, Aux]:
-        """As of any decoder."""
+        """See the decoder's `layer`; frozen parameters are constants."""
         return super().layer(self._stop(params), x, context, place)
 
     def head(self, params: Any, x: jax.Array, batch: Any) -> jax.Array:
-        """As of any decoder."""
+        """See the decoder's `head`; frozen parameters are constants."""
         return super().head(self._stop(params), x, batch)
 
     def loss(self, params: Any, batch: Any, media: jax.Array | None) -> tuple[jax.Array, Aux]:
