@@ -25,7 +25,7 @@ def load(path: str | Path, *overrides: str, planned: bool = True) -> ExperimentC
     Args:
         path: YAML file, e.g. `configs/demo.yaml`.
         overrides: `section.key=value`, as on the command line, e.g. `"train.steps=5"`.
-        planned: its plans must fit its devices, model and rows; False: `find_plans` is to find
+        planned: whether plans must fit devices, model and rows; False if `find_plans` is to find
             them.
 
     Raises:
@@ -108,7 +108,7 @@ def find_plans(
         memory: bytes of a device that a step may take; None: what the hardware has.
         within: share by which what is found may miss the fastest.
         top: how many plans to tell.
-        file: where the best is written as a configuration; None: `plan.yaml` in the run's folder.
+        file: file for the best plan's configuration; None: `plan.yaml` in the run's folder.
         tell: is given a line of progress now and then.
 
     Raises:

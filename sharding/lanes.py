@@ -42,10 +42,10 @@ def check_lane(grid: JointGrid, lanes: Mapping[str, str], lane: str) -> None:
 
     Args:
         grid, lanes: as of `tower_views`.
-        lane: its name.
+        lane: name of the lane.
 
     Raises:
-        PlanError: it does not; the message names both plans and the axes.
+        PlanError: the lane's layout differs; the message names both plans and the axes.
     """
     tower = lanes[lane]
     first = next(name for name, own in lanes.items() if own == tower and name in grid.views)

@@ -20,8 +20,8 @@ class PlanError(ValueError):
     """A plan, or a set of plans, that cannot be laid on the devices.
 
     Args:
-        reason: what is wrong.
-        choices: what would do, in the message behind the reason.
+        reason: reason for the refusal.
+        choices: valid choices, which follow the reason in the message.
     """
 
     def __init__(self, reason: str, choices: str = "") -> None:

@@ -55,7 +55,7 @@ class MediumKind(ABC):
         Args:
             reader: reader of the encoder.
             medium: medium as returned by `open`.
-            alone: whether it is the only one of its kind in its conversation.
+            alone: whether the medium is the only one of its kind in its conversation.
 
         Raises:
             MediaError: the medium cannot be used.

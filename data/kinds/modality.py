@@ -46,7 +46,7 @@ class Lane:
     """Which media of an encoder a lane takes, by their input positions.
 
     Attributes:
-        encoder: whose lane it is.
+        encoder: name of the encoder that the lane belongs to.
         above: number of positions that a medium of this lane exceeds.
         up_to: most positions of a medium of this lane; None for any number.
     """
@@ -69,7 +69,7 @@ class Modality(ABC):
     An encoder without lanes has one, of its own name, which takes all of its media.
 
     name: the lane's name, which is also its key in `data.budgets` and in batches.
-    lane: which media of the encoder it takes; None for all of the encoder `name`.
+    lane: media of the encoder that go through the lane; None for all of the encoder `name`.
     """
 
     kind: ClassVar[Kind]

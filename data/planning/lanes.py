@@ -25,7 +25,7 @@ def by_lane(lengths: Lengths, modalities: Sequence[Modality]) -> Lengths:
     """Lengths of a sample by lane, from those by encoder.
 
     Args:
-        lengths: as a sample is measured.
+        lengths: measured lengths of a sample.
         modalities: modalities of all lanes; each medium goes through one of them.
     """
     if all(modality.lane is None for modality in modalities):

@@ -203,7 +203,7 @@ class FreeRows:
         """Rows of parts, which may differ, in the first block of rows that has room for all.
 
         Args:
-            parts: of each part, its resource, the resource of its segments, and its positions.
+            parts: resource of each part, resource of its segments, and number of its positions.
             block: number of rows of a block, which begins at a multiple of it.
         """
         for first in range(0, len(self.left), block):

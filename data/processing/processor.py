@@ -65,8 +65,8 @@ class Processor:
         modalities: modalities of all lanes of the encoders.
 
     Attributes:
-        modalities: by the name of the lane.
-        encoders: those of the encoders, by name.
+        modalities: modalities by the name of the lane.
+        encoders: modalities of whole encoders, by name.
 
     Raises:
         DataError: a tokenizer, chat template or processor cannot be used or does not fit the

@@ -72,7 +72,7 @@ class ReleasedAudio:
         """Input positions of a clip: a frame for each started hop, and those behind it.
 
         Raises:
-            MediaError: it cannot be used.
+            MediaError: the clip cannot be used.
         """
         settings, modality = self.settings, self.modality
         if samples < 1:
@@ -105,7 +105,7 @@ class ReleasedAudio:
         """A waveform [samples] as encoder input.
 
         Raises:
-            MediaError: it cannot be used.
+            MediaError: the clip cannot be used.
         """
         self.measure(len(wave), self.settings.sampling_rate)
         check_finite(wave)

@@ -48,9 +48,9 @@ class _Texts:
     Attributes:
         marking: whether messages have them with marks.
         bare: whether answers have no white space around them there.
-        texts: without white space around them.
+        texts: texts without white space around them.
         answers: whether each is an answer.
-        spaces: of answers, as `marks.white_space`; of others none.
+        spaces: white space of answers, see `marks.white_space`; empty for other texts.
     """
 
     marking: bool
@@ -78,7 +78,7 @@ class _Rendering:
     Attributes:
         text: text of the conversation.
         told: texts, without white space around them.
-        answers: those that are learnt, with the white space around them.
+        answers: texts that are learnt, with the white space around them.
     """
 
     text: str

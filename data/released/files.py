@@ -175,7 +175,7 @@ class ReleasedFiles:
         tokenizer: tokenizer.json.
         settings: settings of the tokenizer.
         template: template of conversations.
-        multimodal: whether it is the folder of more than a tokenizer.
+        multimodal: whether the folder holds more than a tokenizer.
         image_token: placeholder of an image; None if the files say nothing of one.
         audio_token: likewise of a clip.
         image: how images are prepared; None if the files say nothing of it.

@@ -202,7 +202,7 @@ class ReleasedImages:
     """Images of one encoder as their released processor makes them.
 
     Attributes:
-        transforms: what is done to an image that is seen whole.
+        transforms: transforms of an image that is seen whole.
         modality: modality of the encoder; its `tiling` describes tiles.
         most: pixels that an image may have.
 
@@ -256,10 +256,10 @@ class ReleasedImages:
 
         Args:
             size: size of the image.
-            alone: whether it is the only one of its conversation; only such are cut into tiles.
+            alone: whether the image is its conversation's only one; only such images become tiles.
 
         Raises:
-            MediaError: it cannot be used.
+            MediaError: the image cannot be used.
         """
         tiling = self.modality.tiling
         if tiling is None:

@@ -107,7 +107,7 @@ def bench_accelerator(
     """Rows of `COLUMNS`, and whether each `failed`, of all that `PARTS` measures on this machine.
 
     Args:
-        devices: all of one kind; by default all that are present.
+        devices: devices of one kind; by default all devices that are present.
 
     Raises:
         ConfigError: the configuration cannot be run on as many devices as there are.

@@ -53,7 +53,7 @@ def emulated_rows(
     """Errors against the plain step, then times.
 
     Args:
-        config: whose model is cut to `STAGES` layers.
+        config: a configuration; its model is cut to `STAGES` layers.
         seconds: times programs in turns.
     """
     count = math.gcd(len(devices), STAGES)

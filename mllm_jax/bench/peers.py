@@ -209,7 +209,7 @@ def write_release(folder: Path, config: ExperimentConfig, image_token: int) -> N
     Args:
         folder: folder to make.
         config: configuration of the experiment.
-        image_token: at which outputs of the encoder land.
+        image_token: token at which outputs of the encoder land.
     """
     model = config.model
     composition = Composition(model.decoder, model.encoders, {"vision": image_token})
@@ -294,7 +294,7 @@ def in_turns(ways: Mapping[str, Worker], tokens: int, tell: Tell) -> dict[str, l
     """Tokens and seconds of every turn of every way.
 
     Args:
-        ways: by name, `ours` among them.
+        ways: the compared ways by name, `ours` among them.
         tokens: number of tokens of an epoch.
         tell: shows a line of progress.
     """

@@ -127,8 +127,8 @@ def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterato
     """Runs of layers of every tower, forwards and with their backwards, of several sizes.
 
     Args:
-        config: as `on_platform` has settled it.
-        devices: all of which run them, in tensor groups of the tower's degree.
+        config: configuration from `on_platform`.
+        devices: devices that run the layers, in tensor groups of the tower's degree.
     """
     for name in ("decoder", *config.model.lanes):
         for rows, positions in _sizes(config, name):

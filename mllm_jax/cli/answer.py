@@ -15,7 +15,7 @@ class Answer:
     """The answer of a command.
 
     Attributes:
-        value: all of it as JSON, for programs (`--json`).
+        value: the whole answer as JSON, for programs (`--json`).
         tables: tables for people: columns and rows of each.
         lines: likewise, behind the tables.
         code: exit code.

@@ -100,7 +100,7 @@ class Module:
     """A parsed module.
 
     Attributes:
-        computations: by name.
+        computations: computations by name.
         entry: name of the one that runs.
     """
 

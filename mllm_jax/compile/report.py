@@ -194,7 +194,7 @@ def program_bytes(arguments: Bytes, found: Any) -> Bytes:
     """All bytes of one device.
 
     Args:
-        arguments: as `argument_bytes` gives them.
+        arguments: bytes of the arguments, from `argument_bytes`.
         found: `Compiled.memory_analysis()`.
     """
     padding = found.argument_size_in_bytes - sum(arguments.values())

@@ -118,7 +118,7 @@ class Target:
         """`tpu:v5p:4x4x4` or `gpu:h100:4x8`, four hosts of eight.
 
         Raises:
-            DeviceError: it is written in another way, or the chip cannot be compiled for so.
+            DeviceError: the topology is malformed, or no compiler takes it for this chip.
             HardwareError: the chip is unknown.
         """
         found = re.fullmatch(r"(tpu|gpu):(.+):([1-9]\d*(?:x[1-9]\d*)*)", text)

@@ -32,7 +32,7 @@ class Lowered:
         config: the configuration that was lowered.
         workload: the work of a step.
         chosen: how it runs, as the configuration says.
-        times: by which encoders are placed.
+        times: task times by which encoders are placed.
     """
 
     config: ExperimentConfig

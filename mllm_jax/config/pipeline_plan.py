@@ -71,7 +71,7 @@ def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
     """Layers can be dealt to stages, chunks and pieces.
 
     Raises:
-        ScheduleError: they cannot; the message says what is valid.
+        ScheduleError: the layers cannot be split; the message lists valid numbers.
     """
     layers, period = model.decoder.layers, model.decoder.period
     runs = schedule.stages * schedule.chunks * period

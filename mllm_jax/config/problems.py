@@ -73,7 +73,7 @@ class Problem:
         candidates: sides of possible values, each with its best first; tried only if they are asked
             for.
         each: how many choices of a side are told.
-        word: before the choices.
+        word: word before the choices in the message.
         further: another remedy, which is no value of a key.
         choices: values that have been tried and are accepted.
     """

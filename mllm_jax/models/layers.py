@@ -217,7 +217,7 @@ class AttentionSpec:
     """Shape of a self-attention block.
 
     Attributes:
-        q_bias, k_bias, v_bias, o_bias: which projections have biases.
+        q_bias, k_bias, v_bias, o_bias: whether the projection has a bias.
         qk_norm: epsilon of an RMSNorm over every head of q and k; None = no such norm.
         gain: factor on the initial output projection.
         window: tokens that a token sees, itself and those before it; None = all of its segment.

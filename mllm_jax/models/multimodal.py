@@ -152,7 +152,7 @@ class Decoder:
 
     Args:
         config: configuration of the whole model.
-        view: its ranks. Where they have stages, the vocabulary is split over them, too.
+        view: ranks of the decoder. The vocabulary is split over their stages, too.
 
     Attributes:
         traits: how layers differ, and what else they take and give.

@@ -101,7 +101,7 @@ class Block:
         """The module with the local shards `params` of one copy, whole along fsdp.
 
         Args:
-            dtype: in which they are gathered, if the module uses them so; None for their own.
+            dtype: data type in which shards are gathered if the module uses it so; None: their own.
             place: place of the layer in its period.
         """
         structure, _ = self._abstract[place]

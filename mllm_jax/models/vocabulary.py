@@ -143,9 +143,9 @@ class _Weighted:
     """Tokens in chunks, those with a weight first.
 
     Attributes:
-        index: of the token at every place, `[chunks * chunk]`; behind the last token any.
+        index: index of the token at every place, `[chunks * chunk]`; any index behind the last.
         place: `[tokens]`: place of every token.
-        targets, weights: at every place; behind the last token nothing.
+        targets, weights: values at every place; zero behind the last token.
     """
 
     def __init__(

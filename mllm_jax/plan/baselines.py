@@ -212,7 +212,7 @@ def smallest(planner: Planner, refused: Mapping[str, int], space: Space | None =
 
     Args:
         refused: why its families were left out.
-        space: by default that of all plans.
+        space: space of the search, by default that of all plans.
     """
     leanest = planner.leanest(space)
     if leanest is None:

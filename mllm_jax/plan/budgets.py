@@ -50,7 +50,7 @@ class Outcome:
         samples: samples in a microbatch, on average.
         padding: share of unused positions by budget.
         skipped: samples of the source that no step will hold, each counted once.
-        reasons: these by kind, with the names of the first.
+        reasons: numbers of unusable samples by kind, with the names of the first.
         total: samples of the source.
     """
 

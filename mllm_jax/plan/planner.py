@@ -27,8 +27,8 @@ class Planner:
     """Searches plans for the model, the rows of a step and the devices of a configuration.
 
     Attributes:
-        config: its plans, schedule, `model.remat`, `data.rows` and `train.accumulate` are what is
-            chosen; the product of the last two stays.
+        config: configuration whose plans, schedule, `model.remat`, `data.rows` and
+            `train.accumulate` are chosen; the product of the last two stays.
         hardware: hardware of the devices.
         name: how `schedule.hardware` calls it.
         memory: bytes of a device that a step may take; None for all that a program may.

@@ -35,7 +35,7 @@ class Planned:
 
     Attributes:
         best: the fastest strategies, the fastest first.
-        baselines: by name.
+        baselines: predictions of the baselines by name.
         found: the search.
         seconds: seconds that the search took.
         file: the configuration that was written.
@@ -218,7 +218,7 @@ def write(planner: Planner, outcome: Outcome, file: Path) -> None:
     """The configuration of `outcome`, which `launch.py train` takes.
 
     Raises:
-        ConfigError: it is refused after all.
+        ConfigError: the planned configuration is refused after all.
     """
     config = planner.configured(outcome.strategy)
     resolve(config.model_dump(mode="json"), source=str(file))

@@ -19,7 +19,7 @@ def traced_workload(config: ExperimentConfig, tensors: Sequence[int]) -> Workloa
     """`workload(config)` with the bytes that the memory model needs.
 
     Args:
-        config: as `on_platform` has settled it.
+        config: configuration from `on_platform`.
         tensors: degrees of tensor parallelism for which the memory will be asked for.
     """
     whole, model = workload(config), config.model

@@ -94,7 +94,7 @@ class TrainedProcessor:
         """See that the folder says how media are made.
 
         Raises:
-            PretrainedError: it does not.
+            PretrainedError: the folder does not say how.
         """
         if not self.files.makes(kind):
             raise PretrainedError(

@@ -84,7 +84,7 @@ class Export:
     """A run on its way out.
 
     Attributes:
-        saved: its newest checkpoint.
+        saved: newest checkpoint of the run.
         part: a module that is exported alone; None for the whole model.
         dtype: type of all tensors; None for that of the run's initial release, or bfloat16.
     """
@@ -402,7 +402,7 @@ def export(
     """Write the newest checkpoint of a run as a released one.
 
     Args:
-        run: its folder.
+        run: folder of the run.
         out: the folder to make; nothing is there if this fails.
         part, dtype: see `Export`.
         tell: shows a line of progress.

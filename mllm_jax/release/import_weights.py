@@ -252,7 +252,7 @@ def _check_processor(model: ModelConfig, data: Mapping[str, Any], draft: Path, o
     """See that text and media of different releases make samples of the model.
 
     Raises:
-        PretrainedError: they do not fit.
+        PretrainedError: the parts do not fit together.
     """
     try:
         make_processor(DataConfig.model_validate(data), modalities(model))

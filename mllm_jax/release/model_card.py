@@ -35,7 +35,7 @@ def card(
         model_type: type of the exported model.
         step: step of the checkpoint.
         config: JSON of the run's configuration.
-        sources: by part of the model, the folder whose weights it began with, if any.
+        sources: folders of initial weights, by the part of the model that began with them.
         files: names of the files beside the weights.
     """
     parts = {part: folder for part, folder in sources.items() if folder}

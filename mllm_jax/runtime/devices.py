@@ -96,7 +96,7 @@ def start(
     Args:
         parallel: platform and number of devices, all processes together.
         processes: this process's place; with `parallel.distributed` JAX finds it by itself.
-        limits: when another process is taken for stuck.
+        limits: limits beyond which another process counts as stuck.
         check: compares the processes once they have met; before JAX connects them, if it does not
             find them by itself.
         one_thread: give every emulated CPU device one thread, for measurements.

@@ -19,7 +19,7 @@ def prepare_folder(folder: Path) -> None:
     """Make the run's folder and see that it takes files.
 
     Raises:
-        RunError: it cannot be written, or the disk is full.
+        RunError: the folder cannot be written, or the disk is full.
     """
     # Processes of several hosts may do that at once.
     probe = folder / f".writable-{os.getpid()}-{platform.node()}"

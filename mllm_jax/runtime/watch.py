@@ -11,7 +11,7 @@ class Limits:
     """The limits beyond which a process is at fault.
 
     Attributes:
-        silent: seconds without a sign of life: it is stopped, or its machine is gone.
+        silent: seconds without a sign of life: the process is stopped, or its machine is gone.
         stalled: seconds without an event of any process, in what should not take long; None: no
             limit.
         longest: seconds without an event of a process in what may take long, e.g. compiling; None:
@@ -32,14 +32,14 @@ class Peer:
 
     Attributes:
         index: number of the process.
-        host: name of its machine.
-        pid: its process id there.
-        heard: when it gave its last sign of life.
-        event: its last event.
-        since: when it did that.
-        limited: whether its present activity should end within `Limits.stalled`.
-        waiting: whether it does nothing now but wait for others.
-        ended: whether it has taken its leave.
+        host: name of the process' machine.
+        pid: id of the process on this machine.
+        heard: time of the last sign of life.
+        event: last event of the process.
+        since: time of the last event.
+        limited: whether the present activity should end within `Limits.stalled`.
+        waiting: whether the process only waits for others now.
+        ended: whether the process has announced its end.
     """
 
     index: int

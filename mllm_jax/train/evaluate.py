@@ -122,7 +122,7 @@ class Evaluator:
         """Mean cross entropy of the tokens that have a loss, as in training.
 
         Args:
-            params: as `converted` returns them.
+            params: parameters that `converted` returned.
 
         Returns:
             `heldout_loss`; `heldout_losses`, by member of a mixture, else empty, None for a member
@@ -175,7 +175,7 @@ class Evaluator:
         """Exact match of whole answers that are decoded greedily.
 
         Args:
-            params: as `converted` returns them.
+            params: parameters that `converted` returned.
 
         Returns:
             `exact_match` by encoder ("text" for samples without media), and `evaluated`, the number
@@ -203,7 +203,7 @@ class Evaluator:
         """Go on with the next batch, if at all; warn of its unusable samples, once in a run.
 
         Raises:
-            StoppedError: it is to stop.
+            StoppedError: the evaluation is asked to stop.
         """
         if self._stopping():
             raise StoppedError
@@ -245,7 +245,7 @@ class Evaluator:
         """Token ids `[rows, tokens]` of all rows with the answers filled in, on every process.
 
         Args:
-            params: as `converted` returns them.
+            params: parameters that `converted` returned.
         """
         decoder = prompts.batch["decoder"]
         order = _order(prompts, self._rows["decoder"], decoder["tokens"].shape, self._reserve)
@@ -309,7 +309,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     Raises:
         RunError: the run has no checkpoint.
         CheckpointError: the checkpoint cannot be read.
-        DataError: its tokenizer or processor was another one, and `data.accept_changes` is not set.
+        DataError: the run had another tokenizer or processor; `data.accept_changes` is not set.
         DataError, SampleError, AgreementError: as `check_heldout_data`.
     """
     folder = config.run.path / "checkpoints"

@@ -127,7 +127,7 @@ def go_on_with(config: ExperimentConfig, progress: Progress, sources: Identities
     """See that a run goes on with the data that it was trained on, and note which they are.
 
     Raises:
-        DataError: they are others, and `data.accept_changes` does not allow that.
+        DataError: the data are others, and `data.accept_changes` does not allow that.
     """
     if progress.sources:
         for change in together(lambda: check_same_data(progress.sources, sources, config.data)):
@@ -139,7 +139,7 @@ def evaluate_with(config: ExperimentConfig, progress: Progress) -> None:
     """See that a checkpoint is evaluated with the tokenizer or processor that it was trained with.
 
     Raises:
-        DataError: it is another, and `data.accept_changes` does not allow that.
+        DataError: tokenizer or processor is another; `data.accept_changes` does not allow that.
     """
     for change in together(lambda: check_same_processing(progress.sources, config.data)):
         logger.warning("evaluating with another one: %s", change)

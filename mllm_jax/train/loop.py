@@ -63,7 +63,7 @@ class StepResult:
         record: figures of the step.
         state: `params`, `optimizer` and `step` after it, on the devices; the next step takes their
             memory, so whoever wants to keep of them copies it.
-        evaluation: of held-out samples, as `Evaluator` returns it; None where none was due.
+        evaluation: results on held-out samples, see `Evaluator`; None where none was due.
     """
 
     record: StepRecord
@@ -282,7 +282,7 @@ class Due:
     """The work that is due after each step of a run.
 
     Attributes:
-        config: that says so.
+        config: configuration of the run.
     """
 
     config: ExperimentConfig

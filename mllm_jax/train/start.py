@@ -49,7 +49,7 @@ def restore_or_init(
     """The state that a run continues from, and its progress.
 
     Args:
-        sources: which data there are.
+        sources: identities of the present data.
         from_step: step of the checkpoint to continue from; None: the newest.
 
     Raises:

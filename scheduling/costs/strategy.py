@@ -21,7 +21,7 @@ class Strategy:
         plans: parallel plan of every tower, all over the same devices.
         microbatches: number of microbatches of a step.
         chunks: number of virtual chunks of a stage.
-        remat: what backwards compute again.
+        remat: values that backwards compute again.
         gather: whether parameters are gathered over fsdp once a `step` or `layer` by layer; without
             stages always by layer.
         placement: placement of the encoders' tasks, see `scheduling.schedules.bubbles`.

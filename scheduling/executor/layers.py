@@ -136,8 +136,8 @@ class LayerTraits:
     Attributes:
         period: layers after which kinds of layers repeat.
         aux: names of the auxiliary losses that every layer gives.
-        inputs: as many first layers of the stack have an input of their own, which is added behind
-            them. These lie behind the features of the activation that enters a run::
+        inputs: number of first layers that have an input of their own, which is added behind
+            them. The inputs lie behind the features of the activation that enters a run::
 
                 [rows, positions, width]  ->  [rows, positions, (1 + inputs) * width]
 
@@ -262,7 +262,7 @@ class LayerRun:
 
         Args:
             kept: outputs of `forward`, or of `recompute` where the policy is `full`.
-            gradient: of what `made` gives of the forward's carry.
+            gradient: gradient of the arrays that `made` returns for the forward's carry.
             aux: gradients of the sums of auxiliary losses.
             sums: tree like `stack`.
         """

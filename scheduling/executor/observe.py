@@ -24,7 +24,7 @@ def stamp(
     """Tell the observer that a bundle starts or ends, once `after` has been computed.
 
     Args:
-        observe: whom to tell.
+        observe: function that is told of every event.
         axes: all axes of the grid.
         kind: kind of the bundle.
         row: row of the program's tables.

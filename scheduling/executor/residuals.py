@@ -42,7 +42,7 @@ def with_residuals(linearized: Linearized, x: jax.Array, rest: Tree) -> tuple[Tr
 
     Args:
         linearized: linearization of the layer.
-        rest: all else that its residuals are made of, such as masks.
+        rest: all other inputs of the residuals, such as masks.
     """
     y, pull = linearized(x, rest)
     pairs = zip(jax.tree.leaves(pull), _depends(linearized, x, rest), strict=True)

@@ -72,7 +72,7 @@ class EncoderFunctions(Protocol):
     """A lane of an encoder as pure functions on local shards; `params` is without the layers.
 
     Attributes:
-        encoder: whose parameters the lane uses, and to whose gradients it adds.
+        encoder: encoder whose parameters the lane uses, and to whose gradients the lane adds.
         frozen: the layers and the embedding do not train; the connector may.
         traits: how layers differ, and what else they give.
     """

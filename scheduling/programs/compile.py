@@ -45,7 +45,7 @@ def compile_program(schedule: Schedule, remat: Remat, apart: bool = False) -> Pr
 
     Args:
         schedule: the schedule.
-        remat: what forwards keep for backwards.
+        remat: values that forwards keep for backwards.
         apart: whether the tasks of a bundle run one after the other (see `Program`).
 
     Raises:
@@ -196,7 +196,7 @@ def _colour(
     Args:
         stage, written, read, exists: arrays of one shape, for each value: its stage, the tick at
             whose end it is written, the tick that reads it last, and whether it exists.
-        reserved: by stage, how many slots no value may take.
+        reserved: number of slots of each stage that no value may take.
     """
     slot = np.full(written.shape, -1, np.intp)
     size = max((reserved or {}).values(), default=0)

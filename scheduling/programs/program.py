@@ -205,8 +205,8 @@ class Program:
 
     Attributes:
         schedule: the compiled schedule.
-        remat: what forwards keep for backwards: their inputs only (`full`), the values between
-            layers (`layer`) or everything (`none`).
+        remat: values that forwards keep for backwards: their inputs only (`full`), the values
+            between layers (`layer`) or everything (`none`).
         forward, backward: tables of the decoder's tasks.
         receive_input: slot of `inputs` for the value that arrives at a tick's end from the stage
             before, or on stage 0 from the last one.

@@ -117,7 +117,7 @@ def named(costs: Mapping[str, Cost], kind: TaskKind) -> Cost:
     """The cost of a kind of task, of `costs` by name.
 
     Raises:
-        ScheduleError: it is not given.
+        ScheduleError: the cost is not given.
     """
     if kind.cost not in costs:
         raise ScheduleError(

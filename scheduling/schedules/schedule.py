@@ -47,7 +47,7 @@ class Task:
     """A unit of work.
 
     Attributes:
-        kind: what it does; one of `KINDS`.
+        kind: kind of the task; one of `KINDS`.
         microbatch: number of the microbatch; encoder microbatch e feeds decoder microbatch e.
         part: virtual chunk of the decoder, or piece of an encoder.
         module: `"decoder"`, or the encoder's name.

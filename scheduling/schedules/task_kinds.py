@@ -31,15 +31,15 @@ class TaskKind:
     """A kind of task. There is one value of each kind, so kinds are compared by identity.
 
     Attributes:
-        name: in printed schedules and in JSON.
-        label: in legends, in words.
+        name: name of the kind in printed schedules and in JSON.
+        label: name of the kind in legends, in words.
         colours: shades of the boxes in pictures: a kind of encoder task has one entry for each
             encoder, which encoders take in turn.
         encoder: encoders run such tasks; else the decoder does.
         forward: every part of a module has such a task, and they run from the first part to the
             last; else only parts with a backward have one, and they run from the last to the first.
         cost: name of what it costs in `TaskCosts`, `EncoderCosts` and `StepTimes`.
-        letter: in cells of printed schedules, behind an encoder's name; empty for the decoder.
+        letter: letter behind an encoder's name in printed schedules; empty for the decoder.
         passes: the task's result goes on to the next part, which may be on another stage; else
             tasks of this kind do not wait for each other.
         entry: the kind whose last task the first task of the same microbatch waits for; None if it

@@ -72,7 +72,7 @@ class _Walk:
     Attributes:
         ticks: ticks of the new table in the walk's order, each as the old table's tick, or -1 for a
             new one.
-        where: of each task, its index into `ticks` and its stage.
+        where: index into `ticks` and stage of each task.
         tasks: microbatch and piece of each task.
     """
 

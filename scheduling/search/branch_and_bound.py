@@ -113,7 +113,7 @@ def evaluate(strategy: Strategy, scheduler: Scheduler) -> Outcome:
     """Schedules and simulates a strategy.
 
     Raises:
-        ScheduleError: its sizes do not fit together.
+        ScheduleError: sizes of the strategy do not fit together.
     """
     workload, hardware = scheduler.workload, scheduler.hardware
     schedule = scheduler(strategy)
@@ -218,7 +218,7 @@ class _Family:
     """A family that has been looked at.
 
     Attributes:
-        members: that are left, each with its bound and a number of its own, the lowest bound first.
+        members: members that are left, each with its bound and a number, the lowest bound first.
         tried: degrees of those that have been simulated and have room, see `_degrees`.
     """
 

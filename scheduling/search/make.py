@@ -133,7 +133,7 @@ class Scheduler:
                 is at most a few percent longer.
 
         Raises:
-            ScheduleError: its sizes do not fit together.
+            ScheduleError: sizes of the strategy do not fit together.
         """
         pieces = {name: self._cut(strategy, name) for name in self.workload.encoders}
         cut = replace(strategy, pieces=pieces)

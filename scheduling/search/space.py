@@ -199,7 +199,7 @@ def _alike(workload: Workload, plans: Mapping[str, ParallelPlan], *, evaluates: 
     """Whether the lanes of every encoder split its parameters alike.
 
     Args:
-        evaluates: they do so in evaluation, too, where stages are part of fsdp.
+        evaluates: whether lanes must be alike in evaluation, too, where stages are part of fsdp.
     """
     lanes = workload.lanes
     if len(set(lanes.values())) == len(lanes):

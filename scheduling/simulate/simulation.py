@@ -40,7 +40,7 @@ class Replica:
     """How one data-parallel replica differs from the times of `StepTimes`.
 
     Attributes:
-        slow: by stage, a factor on its devices' compute: 1.1 if it takes a tenth longer.
+        slow: factor on the compute time of a stage's devices, by stage: 1.1 is a tenth longer.
         lengths: by module, `"decoder"` or an encoder, `[microbatches]`: factors on the work of each
             microbatch, compute and collectives. Without an entry all are 1.
     """
@@ -197,9 +197,9 @@ class StageRun:
         stage: number of the stage.
         ran: yields the bundles that it ran, in the order of time.
         co_issue: whether tasks of a bundle ran side by side.
-        gathered: when its parameters are gathered.
+        gathered: time at which the stage's parameters are gathered.
         first, last: start of its first and end of its last decoder task.
-        ready: when its gradients may be scattered.
+        ready: time at which the stage's gradients may be scattered.
         done: end of its last block.
     """
 

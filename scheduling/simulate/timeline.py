@@ -169,7 +169,7 @@ def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
         schedule: the schedule that the devices ran.
 
     Raises:
-        ScheduleError: for records that do not fit `schedule`; names the record or the tick.
+        ScheduleError: records do not fit `schedule`; the message names the record or the tick.
     """
     table = _checked(np.asarray(records, np.float64), schedule)
     devices, row = np.unique(table[:, :2].astype(int), axis=0, return_inverse=True)

@@ -127,7 +127,7 @@ def write_chrome_trace(path: Path, timelines: Mapping[str, Timeline]) -> None:
     """Writes `chrome_trace(timelines)` to `path`, a `.json` file.
 
     Raises:
-        ScheduleError: for another suffix.
+        ScheduleError: the file has another suffix.
     """
     _check_suffix(path, (".json",))
     path.write_text(json.dumps(chrome_trace(timelines), separators=(",", ":")))
@@ -137,7 +137,7 @@ def picture(timelines: Mapping[str, Timeline], path: Path) -> None:
     """Writes `draw(timelines)` to `path`, a PNG or SVG file.
 
     Raises:
-        ScheduleError: for another suffix.
+        ScheduleError: the file has another suffix.
     """
     _check_suffix(path, SUFFIXES)
     draw(timelines).savefig(path)

@@ -186,7 +186,7 @@ def check_relative(name: str) -> None:
     """Refuse a name that leads out of its folder.
 
     Raises:
-        MediaError: it is empty, absolute, a URL, or has a part "..".
+        MediaError: the path is empty, absolute, a URL, or has a part "..".
     """
     parts = PurePosixPath(name).parts
     if not parts or "\0" in name:
@@ -203,7 +203,7 @@ def inside(root: Path, name: str) -> Path:
     """The file `name` of the folder `root`, symbolic links followed.
 
     Raises:
-        MediaError: it is missing, not a regular file, or outside of `root` (by "..", by an absolute
+        MediaError: the file is missing, not regular, or outside of `root` (by "..", by an absolute
             path or through a link).
     """
     try:

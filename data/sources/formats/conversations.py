@@ -30,7 +30,7 @@ class Records(ABC):
     """A finite list of records in files, the same in every process; it must be picklable.
 
     Args:
-        files: in order.
+        files: files in the order of their records.
         ends: `[files]`: number of records in each file and all before it.
         media: folder that paths in records are relative to; None for that of the record's file.
     """
@@ -50,7 +50,7 @@ class Records(ABC):
         """Record `index` as `RecordForm.parse` takes it, and the media that come with it.
 
         Raises:
-            SampleError: it is not readable. StorageError: its file is not.
+            SampleError: the record is not readable. StorageError: its file is not.
         """
 
     def place(self, index: int) -> tuple[File, int]:

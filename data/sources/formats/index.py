@@ -46,7 +46,7 @@ def open_index(cache: Path, what: str, names: Sequence[str], build: Callable[[],
         build: makes the arrays.
 
     Raises:
-        DataError: it cannot be built, kept or read.
+        DataError: the index cannot be built, kept or read.
     """
     name = hashlib.sha256(f"{_VERSION} {what}".encode()).hexdigest()[:16]
     folder = cache / f"index-{name}"

@@ -154,7 +154,7 @@ def _check_text(file: File, data: bytes) -> None:
     """Refuse what begins as no text in UTF-8 does.
 
     Raises:
-        DataError: it is compressed, or in UTF-16.
+        DataError: the file is compressed, or in UTF-16.
     """
     for head, what in _FOREIGN.items():
         if data.startswith(head):

@@ -191,7 +191,7 @@ class _Table:
         """A column of a row group, or all that make a record.
 
         Raises:
-            _GroupError: it is damaged, or too large. StorageError: it cannot be reached.
+            _GroupError: the group is damaged or too large. StorageError: it is out of reach.
         """
         batches, size = [], 0
         columns = self._record if column is None else [column]
@@ -260,7 +260,7 @@ def _columns(file: File, schema: pa.Schema, form: RecordForm) -> _Columns:
     """The columns of records.
 
     Raises:
-        DataError: one that is needed is missing, or of a type that holds no such thing.
+        DataError: a needed column is missing, or has a type that cannot hold its values.
     """
     needed = [form.text_fields]
     named = (form.fields.question, *(getattr(form.fields, kind, None) for kind in KINDS))
@@ -318,7 +318,7 @@ def _is_late(file: File, name: str, kind: pa.DataType) -> bool:
     """Whether media of a column can be listed without their bytes.
 
     Raises:
-        DataError: they are none.
+        DataError: the column has a type that no media have.
     """
     item = kind.value_type if _is_list(kind) else kind
     if _is_text(item) or _is_binary(item):

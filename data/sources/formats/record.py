@@ -195,12 +195,12 @@ class RecordForm:
         """The conversation of a record.
 
         Args:
-            name: what messages call it.
-            record: as read from a file.
+            name: name of the record in messages.
+            record: record as read from a file.
             beside: media that come with the record, for one that itself names none of their kind.
 
         Raises:
-            SampleError: it has a wrong shape; the message says where.
+            SampleError: the record has a wrong structure; the message says where.
         """
         try:
             return self._parse(record, beside or {})

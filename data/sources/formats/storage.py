@@ -56,7 +56,7 @@ class File:
     """A file as it was when it was listed.
 
     Attributes:
-        path: in its file system.
+        path: path in the file system.
         size: bytes.
         stamp: changes with the contents: an etag, or the time of the last change.
         system: fsspec's file system, None for a local file.
@@ -76,7 +76,7 @@ class File:
         """Bytes from `start` on.
 
         Raises:
-            StorageError: it cannot be read, or ends before.
+            StorageError: the file cannot be read, or ends before.
         """
         try:
             data = self._read(start, size)

@@ -270,7 +270,7 @@ def _check_end(file: File, stream: BinaryIO, at: int) -> None:
     """See that an archive ends with blocks of zeros, and that nothing follows them.
 
     Raises:
-        DataError: it does not. tarfile ends in silence at a header that it cannot read.
+        DataError: the archive has no end; tarfile stops silently at a header that it cannot read.
     """
     stream.seek(at)
     block = stream.read(_BLOCK)

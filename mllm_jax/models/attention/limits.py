@@ -34,8 +34,8 @@ class Limits:
         tokens: rows must be a multiple of this.
         width: head_dim must be a multiple of this ...
         narrowest, widest: ... and within these bounds.
-        half_only: whether it takes 16-bit floats only.
-        windows: whether it can restrict what a token sees to a window.
+        half_only: whether the backend takes 16-bit floats only.
+        windows: whether the backend can restrict attention to a window.
     """
 
     platforms: tuple[str, ...]

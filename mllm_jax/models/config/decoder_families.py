@@ -15,7 +15,7 @@ class DecoderFamily:
         centred: LayerNorm with a bias, not RMSNorm.
         gated: SwiGLU without biases, not Linear, GELU, Linear with them.
         rotary: rotary positions, not a learned table of them.
-        biases: which of the projections `q`, `k`, `v` and `o` have one.
+        biases: letters of the projections `q`, `k`, `v` and `o` that have a bias.
         qk_norm: an RMSNorm over every head of q and k.
     """
 

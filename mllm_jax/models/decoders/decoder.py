@@ -114,7 +114,7 @@ def embed(
 
     Args:
         config: configuration of the decoder.
-        tower, params: its blocks and their local shards.
+        tower, params: blocks of the decoder and their local shards.
         tokens, positions, is_media: `[rows, tokens]`, whole on every rank of the row.
 
     Returns:

@@ -17,8 +17,8 @@ class EncoderFamily:
     """The computation of an encoder; its configuration tells its cost.
 
     Attributes:
-        tower: its blocks, of a configuration and an attention backend: `embeddings`, `layers` and
-            perhaps `norm`; the connector is not its own.
+        tower: makes the blocks from a configuration and an attention backend: `embeddings`,
+            `layers` and perhaps `norm`, without the connector.
         embed: a batch to `[rows, positions / shards, d_model]`, as in `vision.embed`.
         segments: ids of the positions between the layers that belong together, of a batch.
     """

@@ -82,7 +82,7 @@ def siglip_config(values: Mapping[str, Any]) -> SiglipConfig:
     """The vision tower of a released SigLIP or SigLIP 2, or a configuration of that tower alone.
 
     Raises:
-        PretrainedError: it is of another kind, or has a value that is not supported here.
+        PretrainedError: the configuration is of another kind, or has an unsupported value.
     """
     own = _own(values, "vision_config", ("siglip_vision_model", "siglip2_vision_model"))
     _check_value(own, "hidden_act", "gelu_pytorch_tanh")
@@ -109,7 +109,7 @@ def whisper_config(values: Mapping[str, Any]) -> WhisperConfig:
     """The encoder of a released Whisper, or of Qwen2-Audio.
 
     Raises:
-        PretrainedError: it is of another kind, lacks a key, or has an unsupported value.
+        PretrainedError: the configuration is of another kind, lacks a key, or has a wrong value.
     """
     own = _own(values, "audio_config", ("whisper", "qwen2_audio_encoder"))
     _check_value(own, "activation_function", "gelu")

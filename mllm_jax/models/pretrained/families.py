@@ -65,7 +65,7 @@ def _encoder(
     """The form of an encoder alone, of class `kind`, which is called `module` here.
 
     Args:
-        norm: one behind the layers that is released with it; some models have none there.
+        norm: name of a released norm behind the layers; some models have none there.
     """
 
     def idle(composition: Composition) -> Mapping[str, NDArray[np.float32]]:

@@ -44,9 +44,9 @@ class Composition:
 
     Attributes:
         decoder: None in a checkpoint of an encoder alone.
-        encoders: by the name that they have here, `vision` or `audio`.
+        encoders: configurations of encoders by their names here, `vision` or `audio`.
         placeholders: id of the token at which outputs of an encoder land, of whole models.
-        connector: one that is released alone.
+        connector: a connector that is released alone.
     """
 
     decoder: DecoderConfig | None = None
@@ -73,14 +73,14 @@ class Family:
 
     Attributes:
         name: `model_type` of `config.json`.
-        modules: what a model of this form is made of: `decoder`, encoders by name, or a `connector`
+        modules: modules of a model of this form: `decoder`, encoders by name, or a `connector`
             alone, each with the class of its configuration.
-        read: what a configuration says.
-        rules: of every module (`decoder`, and encoders with their connectors by name), which
-            tensors its parameters come from.
-        write: a configuration for a composition of these modules, as the public implementation
-            reads it; or PretrainedError, if one of them is not as in this form.
-        unused: patterns of the names of tensors that no parameter comes from, of a configuration.
+        read: makes the composition that a configuration describes.
+        rules: for every module (`decoder`, and encoders with their connectors by name), the
+            tensors that the module's parameters come from.
+        write: makes `config.json` for a composition of these modules, as the public implementation
+            reads it; raises PretrainedError if a module differs from this form.
+        unused: makes patterns of the names of tensors that no parameter comes from.
         renames: `(pattern, replacement)` from names that the public implementation also writes to
             the released ones.
         idle: tensors of a composition that the public implementation has and does not use, so that
@@ -103,8 +103,8 @@ class Family:
         """`config.json` for a composition, made anew.
 
         Raises:
-            OtherModulesError: it has other modules than this form.
-            PretrainedError: one of them is not as in this form.
+            OtherModulesError: the composition has other modules than this form.
+            PretrainedError: a module differs from this form.
         """
         own = composition.by_name
         if own.keys() != self.modules.keys() or not all(

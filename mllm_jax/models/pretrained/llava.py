@@ -73,7 +73,7 @@ def unused_layers(values: Values, released: int, default: int, prefix: str) -> t
 
     Args:
         values, released, default: as of `feature_layers`.
-        prefix: of the tower's tensors.
+        prefix: prefix of the names of the tower's tensors.
     """
     used = feature_layers(values, released, default)
     numbers = "|".join(map(str, range(used, released)))

@@ -30,7 +30,7 @@ def load(
     """Parameters by their dotted paths.
 
     Args:
-        tensors: as `rules.check` has found them right.
+        tensors: tensors that `rules.check` has checked.
         target: shapes, types and layouts by dotted path, of the shapes and of no fewer layers than
             the rules have. Layers may be stacked in two dimensions, and there may be more than the
             model has, which stay zero (see `LayerStack`). What is no layer may be padded, with

@@ -54,7 +54,7 @@ class Release:
         """The modules by the released configuration.
 
         Raises:
-            PretrainedError: it is of another model, or has an invalid value.
+            PretrainedError: the release is of another model, or has an invalid value.
         """
         path = self.folder / CONFIG
         try:

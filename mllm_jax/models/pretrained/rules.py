@@ -104,7 +104,7 @@ def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Ru
     The patches of NaFlex, which alone antialiases positions, are a linear layer.
 
     Args:
-        prefix: what the names of the tower's tensors begin with.
+        prefix: prefix of the names of the tower's tensors.
     """
     width, (height, breadth) = (config.d_model,), config.patch
     stem, entries = f"{prefix}embeddings.", config.grid[0] * config.grid[1]
@@ -147,7 +147,7 @@ def clip_rules(config: ClipConfig, prefix: str = "vision_model.") -> list[Rule]:
     """Rules of CLIP's vision tower, without the norm after its layers.
 
     Args:
-        prefix: what the names of the tower's tensors begin with.
+        prefix: prefix of the names of the tower's tensors.
     """
     width, (height, breadth) = (config.d_model,), config.patch
     stem, entries = f"{prefix}embeddings.", 1 + config.grid[0] * config.grid[1]
@@ -169,7 +169,7 @@ def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list
     """Rules of Whisper's encoder.
 
     Args:
-        prefix: what the names of the tower's tensors begin with.
+        prefix: prefix of the names of the tower's tensors.
     """
     width = (config.d_model,)
     rules = []

@@ -35,8 +35,8 @@ def model_flops(
         config: configuration of the model.
         lengths: segment lengths of the decoder and of every lane in input positions, e.g.
             `{"decoder": [90, 38], "vision": [64]}`.
-        frozen: what does not train, by the names of `train.freeze`; gradients go through a frozen
-            decoder to its inputs, and into a frozen encoder not at all.
+        frozen: parts that do not train, by the names of `train.freeze`; gradients go through a
+            frozen decoder to its inputs, and into a frozen encoder not at all.
         targets: tokens that have a loss: the head is computed for these.
     """
     towers = sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
@@ -68,8 +68,8 @@ class WorkParts:
     """Forward work of a tower, cut where a pipeline cuts it; per input position all the same.
 
     Attributes:
-        start: before the layers (an encoder's patches or convolutions).
-        layer: of one layer, the mean of a period.
+        start: FLOPs before the layers (an encoder's patches or convolutions).
+        layer: FLOPs of one layer, the mean of a period.
         end: after the layers (the decoder's head, an encoder's connector).
     """
 

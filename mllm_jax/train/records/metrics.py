@@ -131,8 +131,8 @@ class Report:
         wait_share: share of the time spent waiting for data.
         eta_seconds: time left at the rate of the window.
         skipped: samples refused so far.
-        imbalance: by phase, the heaviest data-parallel rank over the mean, `before` and `after`
-            balancing.
+        imbalance: work of the heaviest data-parallel rank over the mean, by phase, `before` and
+            `after` balancing.
         moved_bytes, planning_seconds: means over steps, see `StepRecord`.
         skipped_updates: number of updates of the window that were left out.
         step_seconds: wall time of a step in the mean.

@@ -27,7 +27,7 @@ class Skips:
 
     Attributes:
         times: by kind, how often the stream came upon an unusable sample; saved with the run.
-        kinds: by its name, why a sample cannot be used.
+        kinds: kind of the reason why a sample cannot be used, by the sample's name.
         path: the list of these, a JSON object a line; None to keep none.
     """
 

@@ -105,8 +105,8 @@ def damaged_blocks(
     """Blocks that are not as they were written; the last one of a file that has another size.
 
     Args:
-        folder: one with checksums.
-        needed: which blocks matter; by default all.
+        folder: folder with checksums.
+        needed: blocks that are checked; by default all.
         share: number of this process and of all, which verify a part each.
 
     Raises:

@@ -64,7 +64,7 @@ def check_whole(
 
     Args:
         folder: folder of one step.
-        needed: which blocks of its arrays matter.
+        needed: blocks of the arrays that are checked.
         share: number of this process and of all, which verify a part each.
 
     Raises:
@@ -109,7 +109,7 @@ def read_json(folder: Path) -> tuple[Progress, dict[str, Any]]:
     """Progress and configuration of a checkpoint.
 
     Raises:
-        DamageError: they are not values that a run saves.
+        DamageError: the values are none that a run saves.
     """
     return _progress(folder), read_config(folder)
 

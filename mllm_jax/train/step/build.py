@@ -63,7 +63,7 @@ def build_step(
         pipeline: how the decoder's stages work together; None without stages.
         frozen: parameters whose gradients are zero.
         train: how parameters are updated; by default not at all.
-        devices: as many as the plans are for; by default the first that are present.
+        devices: devices, as many as the plans need; by default the first that are present.
 
     Raises:
         PlanError: the plans do not fit each other or the devices.

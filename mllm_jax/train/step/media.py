@@ -74,7 +74,7 @@ class RoutedMicrobatches:
         Ragged ones with `slices`, `[microbatches, devices, 4, devices]`, see `Routes.slices`.
 
         Args:
-            layout: of each; its second dimension is a device's own.
+            layout: layout of each array; the second dimension is a device's own.
             order: microbatch in every slot of the first dimension, or -1; by default all in turn.
         """
         nothing = replace(self.routes[0], runs=self.routes[0].runs[:0])
@@ -89,8 +89,8 @@ class RoutedMicrobatches:
         """Shapes and types of `send` and `receive`, which do not depend on the runs.
 
         Args:
-            slots: of the first dimension of `send`.
-            microbatches: of that of `receive`.
+            slots: length of the first dimension of `send`.
+            microbatches: length of the first dimension of `receive`.
         """
         first = self.routes[0]
         sent: dict[str, tuple[int, ...]] = {"picks": (slots, first.count, first.entries[0])}
@@ -140,7 +140,7 @@ def routed(
         ragged: see `sharding.exchange.is_ragged`.
 
     Raises:
-        ValueError: some do and some do not.
+        ValueError: some microbatches list runs and others do not.
     """
     lists = ["runs" in batch for batch in microbatches]
     if any(lists) and not all(lists):

@@ -41,7 +41,7 @@ class PipelineProgram(GradientProgram):
     """The program of a decoder with stages.
 
     Args:
-        model: its `remat` is the pipeline's policy.
+        model: configuration of the model; its `remat` is the pipeline's policy.
         grid: joint grid of the plans.
         frozen: parameters whose gradients are zero.
         plan: schedule and stacks of layers.

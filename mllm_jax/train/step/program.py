@@ -145,7 +145,7 @@ class GradientProgram(ABC):
         Args:
             params, batch: as in `__call__`.
             weight: divisor of the summed losses; of the whole batch.
-            aux: what the sums of auxiliary losses are multiplied by.
+            aux: factors by which the sums of auxiliary losses are multiplied.
         """
 
     def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:

@@ -69,7 +69,7 @@ class TrainStep:
         """`batch` with the outputs that a step before would have carried on, for a first step.
 
         Args:
-            batch: whose following microbatches are its own, see `train.step.batch.place`.
+            batch: batch whose `following` microbatches are its own, see `train.step.batch.place`.
         """
         if not self.program.carried_specs:
             return batch
