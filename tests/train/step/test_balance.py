@@ -131,7 +131,7 @@ def hows(balance: Balance) -> st.SearchStrategy[dict[str, Any]]:
 HOWS = st.sampled_from(get_args(Balance)).flatmap(lambda b: st.tuples(st.just(b), hows(b)))
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(
     chosen=st.lists(st.integers(0, 63), min_size=1, max_size=12, unique=True),
     dealing=HOWS,
