@@ -211,7 +211,7 @@ class RouteConfig(_Section):
     def _distinct(self) -> RouteConfig:
         names = self.encoders
         if names is not None and (not names or len({*names}) < len(names)):
-            raise ValueError(f"encoders {list(names)}; valid: at least one, each once")
+            raise ValueError(f"encoders {list(names)} are refused; valid: at least one, each once")
         return self
 
 

@@ -169,7 +169,7 @@ def _merged(node: yaml.Node) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for mapping in values if isinstance(values, list) else [values]:
         if not isinstance(mapping, dict):
-            raise _error(f"{shown(mapping)} cannot be merged: no mapping", node.start_mark)
+            raise _error(f"{shown(mapping)} cannot be merged: it is no mapping", node.start_mark)
         found = mapping | found
     return found
 

@@ -74,7 +74,7 @@ def write_medium(
     arrays, count = medium.arrays, len(medium.inputs)
     if arrays.keys() != modality.arrays.keys():
         raise ValueError(
-            f"{modality.name}: a medium with {', '.join(arrays)}; its encoder takes "
+            f"{modality.name}: a medium has the arrays {', '.join(arrays)}; its encoder takes "
             f"{', '.join(modality.arrays)}"
         )
     span, first = slice(start, start + count), start // modality.reduction

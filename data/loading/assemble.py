@@ -43,7 +43,9 @@ def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
         raise ValueError(f"rows are given for {sorted(rows)}; valid: exactly {towers}")
     for tower, wanted in rows.items():
         if len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(total)):
-            raise ValueError(f"rows of {tower}: {list(wanted)} are not distinct in 0..{total - 1}")
+            raise ValueError(
+                f"rows of {tower}: {list(wanted)} are refused; valid: distinct, 0 to {total - 1}"
+            )
 
 
 class BatchArrays:

@@ -124,8 +124,8 @@ def check_heldout(
         else:
             return
     raise DataError(
-        f"no held-out sample of {len(indices)} can be evaluated; {last}; evaluate.enabled=false "
-        "trains without"
+        f"none of {len(indices)} held-out samples can be evaluated; {last}; with "
+        "evaluate.enabled=false training does not evaluate"
     )
 
 

@@ -114,8 +114,8 @@ def check_same_data(before: Identities, now: Identities, config: DataConfig) -> 
         raise DataError(
             "the run was trained on other data:\n  "
             + "\n  ".join(lines)
-            + "\nits position in the data would mean other samples, or they would have other "
-            "tokens; put the data back, choose another run.name, or go on with "
+            + "\nin these data the position of the run would mean other samples, or samples would "
+            "have other tokens; put the data back, choose another run.name, or go on with "
             "data.accept_changes=true"
         )
     return lines

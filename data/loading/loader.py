@@ -198,7 +198,7 @@ class Loader(MicrobatchLoader):
     ) -> None:
         state = state_of(state, seed)
         if not len(source):
-            raise DataError("the data source is empty")
+            raise DataError("data.source has no samples; valid: at least one")
         capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
         assembler = Assembler(source, processor, config, rows, config.balance == "per_phase")
         lengths = lengths or open_lengths(source, processor, config)
@@ -232,7 +232,10 @@ def state_of(state: LoaderState | None, seed: int) -> LoaderState:
     """
     state = state or LoaderState(seed)
     if state.seed != seed:
-        raise DataError(f"the saved loader state has seed {state.seed}, the run {seed}")
+        raise DataError(
+            f"the saved loader state has the seed {state.seed}, but train.seed is {seed}; valid: "
+            f"{state.seed}, or another run.name"
+        )
     return state
 
 

@@ -344,7 +344,7 @@ class ReadingLoader(MicrobatchLoader):
     ) -> None:
         state = state_of(state, seed)
         if not len(source):
-            raise DataError("the data source is empty")
+            raise DataError("data.source has no samples; valid: at least one")
         for own in rows:
             check_rows(own, list(processor.modalities), config.rows)
         self._config, self._processor, self._cluster = config, processor, cluster

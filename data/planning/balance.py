@@ -299,7 +299,7 @@ def register(name: str, algorithm: Algorithm) -> None:
         DataError: the name is taken.
     """
     if name in ALGORITHMS:
-        raise DataError(f"the balancing algorithm {name!r} is there already")
+        raise DataError(f"a balancing algorithm {name!r} is there already; choose another name")
     ALGORITHMS[name] = algorithm
 
 
@@ -371,7 +371,8 @@ def _checked(problem: Problem, name: str, dealt: Any) -> Ints:
     rank = dealt if isinstance(dealt, np.ndarray) else _ranks(problem, name, _groups(name, dealt))
     if rank.shape != (count,) or not np.issubdtype(rank.dtype, np.integer):
         raise DataError(
-            f"{name} returned {rank.dtype} {list(rank.shape)}; valid: integers [{count}]"
+            f"{name} returned an array of {rank.dtype} {list(rank.shape)}; valid: integers "
+            f"[{count}]"
         )
     for item in np.flatnonzero((rank >= problem.ranks) | (rank < -1))[:1]:
         raise DataError(

@@ -32,7 +32,9 @@ def place(volumes: NDArray[np.integer], hosts: Sequence[int]) -> Ints:
     """
     batches, count = volumes.shape
     if len(hosts) != batches:
-        raise DataError(f"{batches} mini-batches cannot be put on {len(hosts)} ranks one by one")
+        raise DataError(
+            f"{batches} mini-batches cannot be put on {len(hosts)} ranks one by one; valid: as many"
+        )
     for rank, host in enumerate(hosts):
         if not 0 <= host < count:
             raise DataError(f"rank {rank} is on host {host}; valid: 0 to {count - 1}")

@@ -69,7 +69,7 @@ class Problem:
             DataError: there is no rank, a length is negative, or needs do not fit items and limits.
         """
         if self.ranks < 1:
-            raise DataError(f"balancing over {self.ranks} ranks; valid: 1 or more")
+            raise DataError(f"balancing over {self.ranks} ranks is refused; valid: 1 or more")
         object.__setattr__(self, "lengths", np.array(self.lengths, np.int64))
         self.lengths.setflags(write=False)
         if self.limits:
@@ -83,7 +83,7 @@ class Problem:
         else:
             object.__setattr__(self, "needs", np.zeros((len(self.lengths), 0), np.int64))
         if self.lengths.min(initial=0) < 0:
-            raise DataError(f"length {self.lengths.min()} of an item; valid: 0 or more")
+            raise DataError(f"length {self.lengths.min()} of an item is refused; valid: 0 or more")
 
     @cached_property
     def parts(self) -> tuple[Ints, Ints]:

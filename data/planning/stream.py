@@ -111,7 +111,7 @@ class LoaderState:
         carried: list[Any] = list(carry) if isinstance(carry, list | tuple) else [None]
         whole = all(type(n) is int and n >= 0 for n in (*numbers, *carried))
         if not whole or len(value) != 5:
-            raise DataError(f"not a loader state: {json.dumps(value, default=str)[:200]}")
+            raise DataError(f"this is not a loader state: {json.dumps(value, default=str)[:200]}")
         seed, step, position, done = (int(n) for n in numbers)  # type: ignore[call-overload]
         return cls(seed, step, position, tuple(carried), done)
 
@@ -237,7 +237,7 @@ class Planner:
         consumer: Consumer,
     ) -> None:
         if not len(source):
-            raise DataError("the data source is empty")
+            raise DataError("data.source has no samples; valid: at least one")
         if state.done >= consumer.microbatches:
             raise DataError(
                 f"the loader state is {state.done} microbatches into a step, which has "
@@ -365,7 +365,7 @@ class Planner:
             position += len(places)
         if not self._pool:
             name, fault = self._skipped[-1]
-            raise DataError(f"no sample of {self._size} is usable; the last: {name}: {fault}")
+            raise DataError(f"none of {self._size} samples is usable; the last, {name}: {fault}")
         return position
 
     def _take(self, positions: Sequence[int]) -> bool:

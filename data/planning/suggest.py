@@ -77,7 +77,7 @@ def _probe(
         rows.append([own.tokens, *map(sum, spans)])
         media.append(max(map(len, spans), default=1))
     if not rows:
-        raise DataError("no usable sample to suggest budgets from")
+        raise DataError("data.source has no usable sample from which to suggest budgets")
     table = np.array(rows)
     units = {"tokens": _ROUND} | {m.name: m.reduction * _unit(m) for m in modalities}
     needs = {name: (table[:, i], unit) for i, (name, unit) in enumerate(units.items())}

@@ -76,7 +76,7 @@ class ReleasedAudio:
         """
         settings, modality = self.settings, self.modality
         if samples < 1:
-            raise MediaError(FaultKind.DURATION, "clip has zero length")
+            raise MediaError(FaultKind.DURATION, "the clip has zero length")
         if rate != settings.sampling_rate:
             raise MediaError(
                 FaultKind.RATE,
@@ -93,7 +93,7 @@ class ReleasedAudio:
         if modality.longest is not None and frames > modality.longest:
             raise MediaError(
                 FaultKind.DURATION,
-                f"clip of {frames} frames is above the {modality.longest} that have positions",
+                f"the clip has {frames} frames, and positions are there for {modality.longest}",
             )
         if not modality.outputs(frames + modality.lookahead):
             raise MediaError(

@@ -343,8 +343,8 @@ class _Reader:
         if "default" not in named:
             has = f"none named default, but {', '.join(named)}" if named else "none"
             raise DataError(
-                f"data.processor: {self._folder} has no chat template: of chat_template.jinja, "
-                f"chat_template.json and tokenizer_config.json's chat_template there is {has}"
+                f"data.processor: {self._folder} has no chat template; valid: chat_template.jinja, "
+                f"chat_template.json, or chat_template in tokenizer_config.json; there is {has}"
             )
         return named["default"]
 

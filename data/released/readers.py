@@ -36,7 +36,7 @@ def _images(
     if tiling is not None and most is not None and tiling.most != most:
         raise DataError(
             f"data.processor keeps the outputs of {most} tiles of an image "
-            f"(vision_aspect_ratio), the encoder {modality.name!r} of {tiling.most}"
+            f"(vision_aspect_ratio), but the encoder {modality.name!r} those of {tiling.most}"
         )
     return ReleasedImages(files.image, modality, config.image.max_pixels)
 

@@ -121,7 +121,7 @@ def draw(distribution: str, count: int, seed: int) -> list[Lengths]:
         ) from error
     samples = [_parsed(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not samples:
-        raise DataError(f"distribution {distribution!r} has no samples")
+        raise DataError(f"distribution {distribution!r} has no samples; valid: at least one")
     return [samples[i] for i in rng.integers(0, len(samples), count)]
 
 

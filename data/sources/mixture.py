@@ -51,7 +51,7 @@ class Mixture:
         self._sizes = tuple(len(member) for member in self._list)
         if 0 in self._sizes:
             name = self._names[self._sizes.index(0)]
-            raise DataError(f"data.source.members.{name} has no samples")
+            raise DataError(f"data.source.members.{name} has no samples; valid: at least one")
         self._ends, self.home = list(accumulate(self._sizes)), config.cache
         self._weights = tuple(member.weight for member in options.values())
         self._places = interleaved(self._sizes) if split == "heldout" else None

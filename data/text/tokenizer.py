@@ -84,8 +84,8 @@ class ChatTokenizer:
         ids = self._encode(text)
         if len(ids) != 1:
             raise DataError(
-                f"data.chat: {text!r} must be one token of the tokenizer, but is {len(ids)}; "
-                "set data.chat.end (or the placeholder) to one of its special tokens"
+                f"data.chat: {text!r} must be one token of the tokenizer, but is {len(ids)} "
+                "tokens; set data.chat.end (or the placeholder) to one of its special tokens"
             )
         return ids[0]
 

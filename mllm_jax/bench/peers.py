@@ -285,7 +285,7 @@ def compared(ours: Worker, peers: Mapping[str, Worker], tell: Tell) -> dict[str,
     if not all(abs(loss - losses["ours"]) <= LIMIT for loss in losses.values()):
         raise RunError(
             f"bench peers: the losses of the same samples differ by more than {LIMIT:g}: {told}; "
-            "what is compared would not be the same model"
+            "the compared models would not be the same"
         )
     return losses
 

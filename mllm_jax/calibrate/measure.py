@@ -110,7 +110,9 @@ def calibrate(config: ExperimentConfig, output: Path, tell: Tell) -> Calibration
         RunError: the folder of `output` cannot be written.
     """
     if output.suffix not in (".yaml", ".yml"):
-        raise HardwareError(f"--output {output}: descriptions of hardware end in .yaml or .yml")
+        raise HardwareError(
+            f"--output {output}: the name of a description of hardware ends in .yaml or .yml"
+        )
     if is_primary():
         prepare_folder(output.parent)
     bench = Bench.build(config, tell)

@@ -80,7 +80,7 @@ def _names(config: ExperimentConfig) -> Iterator[Problem]:
         if name not in (*lanes, "tokens", "segments"):
             has = ", ".join(("tokens", "segments", *lanes))
             key = f"data.budgets.{name}"
-            reason = f"no such {_lane_or_encoder(config, name)}, budgets are of {has}"
+            reason = f"the model has no such {_lane_or_encoder(config, name)}; budgets are of {has}"
             yield Problem(key, reason, _values(key, LEFT_OUT))
 
 
@@ -173,7 +173,7 @@ def _placeholders(config: ExperimentConfig) -> Iterator[Problem]:
         if mark in first:
             key = f"data.{kind}.placeholder"
             of = f"data.{first[mark]}.placeholder"
-            reason = f"{mark} is {of} as well; a text would not say which is meant"
+            reason = f"{mark} is {of} as well, so a text would not say which kind is meant"
             token = f"<{kind}>" if mark != f"<{kind}>" else "<sound>"
             choice = Choice(f"any other special token, e.g. {token}", {key: token})
             yield Problem(key, reason, lambda own=choice: [[own]])  # type: ignore[misc]

@@ -46,7 +46,7 @@ def _without_stages(config: ExperimentConfig) -> Iterator[Problem]:
     for name, plan in covering_plans(config).items():
         if plan.stage > 1:
             key = f"{module_path(name)}.stage"
-            reason = f"{plan.stage} needs stages of the decoder"
+            reason = f"{plan.stage} needs a decoder with stages"
             yield Problem(key, reason, partial(_other_plans, config, name), 4)
     default = type(config.schedule)()
     for key, value in config.schedule:
@@ -72,7 +72,7 @@ def _pieces_of(config: ExperimentConfig) -> Iterator[Problem]:
     for name in config.schedule.pieces:
         if name not in config.model.lanes:
             has = ", ".join(config.model.lanes) or "none"
-            reason = f"no such encoder, they are {has}"
+            reason = f"the model has no such encoder; its encoders are {has}"
             yield _or_default(f"schedule.pieces.{name}", LEFT_OUT, reason)
 
 
@@ -177,7 +177,7 @@ def _deepstack(config: ExperimentConfig) -> Iterator[Problem]:
         layers = config.model.encoder(name).deepstack
         key = f"model.encoders.{config.model.lanes[name]}.deepstack"
         if layers and plan.stage > 1:
-            reason = f"{list(layers)} needs the encoder on one stage, and it has {plan.stage}"
+            reason = f"{list(layers)} needs an encoder on one stage, and this one has {plan.stage}"
             none = [Choice.of(key, [])]
             yield Problem(key, reason, partial(_one_stage_or, config, name, none))
         elif len(layers) > most:

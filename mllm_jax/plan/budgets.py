@@ -142,7 +142,7 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     config = _with_plans(config)
     source = make_source(config.data, "train")
     if not len(source):
-        raise DataError("data.source has no samples")
+        raise DataError("data.source has no samples; valid: at least one")
     processor = make_processor(config.data, modalities(config.model))
     lengths = open_lengths(source, processor, config.data)
     encoders = tuple(processor.modalities.values())
@@ -151,8 +151,8 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     except DataError as error:
         if samples is None and len(lengths.unusable) < len(lengths):
             raise DataError(
-                f"{error}; say with --samples of `launch.py budgets` how many a microbatch should "
-                "hold"
+                f"{error}; say with --samples of `launch.py budgets` how many samples a "
+                "microbatch should hold"
             ) from error
         if samples is None:
             raise

@@ -75,10 +75,10 @@ class TrainedProcessor:
         found = ReleasedTokenizer(self.files, [token]).id_of(token)
         if found is None or found >= vocab:
             raise PretrainedError(
-                f"{self.folder / TOKENIZER} has no special token {token!r}, where an {kind} lands, "
-                f"and model.decoder.vocab {vocab} no room for one; write "
-                f'"{kind}_token": "TOKEN" into {SETTINGS}, with a special token of it that no text '
-                "has"
+                f"{self.folder / TOKENIZER} has no special token {token!r}, at which an {kind} "
+                f"lands, and model.decoder.vocab {vocab} has no room for a new token; write "
+                f'"{kind}_token": "TOKEN" into {SETTINGS}, where TOKEN is a special token of the '
+                "tokenizer that no text has"
             )
         return found
 

@@ -286,7 +286,7 @@ def fetched(source: str, folder: Path, tell: Callable[[str], None]) -> Path:
     match = _HUB.fullmatch(source)
     if match is None:
         raise PretrainedError(
-            f"{source} is no folder; valid: one, or organisation/name[@revision] of a hub"
+            f"{source} is no folder; valid: a folder, or organisation/name[@revision] of a hub"
         )
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError

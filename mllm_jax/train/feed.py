@@ -83,7 +83,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
     peers().note("indexing and measuring the data", limited=False)
     source = shared_source(config.data)
     if not len(source):
-        raise DataError("data.source has no samples")
+        raise DataError("data.source has no samples; valid: at least one")
     processor = together(lambda: make_processor(config.data, modalities(config.model)))
     if config.data.on_error == "raise" and config.data.lengths == "cached":
         lengths = shared_lengths(config, processor, source)

@@ -200,7 +200,9 @@ def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
     """
     count = len(costs)
     if not 1 <= parts <= count:
-        raise ScheduleError(f"{count} layers cannot be cut into {parts} virtual stages")
+        raise ScheduleError(
+            f"{count} layers cannot be cut into {parts} virtual stages; valid: 1 to {count}"
+        )
     total = np.concatenate([[0.0], np.cumsum(costs)])
     # Sums of the runs from each layer to each end.
     runs = np.where(np.tri(count + 1, k=-1, dtype=bool), total[:, None] - total, np.inf)

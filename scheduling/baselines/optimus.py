@@ -206,8 +206,8 @@ def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
     ]
     if not tried:
         raise ScheduleError(
-            "encoders: no plan of theirs has equal stages, degrees that divide the decoder's "
-            f"{decoder} and at most {memory / 2**30:.3g} GiB more than that plan"
+            "encoders: no plan has equal stages, degrees that divide those of the decoder's plan "
+            f"{decoder}, and parameters of at most {memory / 2**30:.3g} GiB above those of that one"
         )
     return min(tried, key=lambda own: own.seconds)
 

@@ -197,10 +197,10 @@ def _check(
     _check_names("placement", [placement], get_args(Placement))
     _check_names("fill", fill, get_args(Fill))
     if decoder.encoders:
-        raise ScheduleError("a schedule that already holds encoders is refused; valid: without")
+        raise ScheduleError("the schedule has encoders already; valid: a schedule without encoders")
     names = [cut.name for cut in encoders]
     if len({*names, "decoder"}) <= len(names):
-        raise ScheduleError(f"encoders named {names} are refused: names differ, none is 'decoder'")
+        raise ScheduleError(f"encoders named {names} are refused; valid: distinct, not 'decoder'")
     for cut in encoders:
         _check_cut(cut, decoder, costs)
         pipelines = 1 if placement != "bubbles" else decoder.stages // cut.stages
@@ -237,7 +237,7 @@ def _check_cut(cut: EncoderPieces, decoder: Schedule, costs: TaskCosts) -> None:
         refuse("ahead", cut.ahead, f"0 to {most} (microbatches; only without a backward)")
     own = costs.encoders.get(cut.name)
     if own is None:
-        raise ScheduleError(f"no costs for encoder {cut.name!r}; costs: {[*costs.encoders]}")
+        raise ScheduleError(f"encoder {cut.name!r} has no costs; given: {[*costs.encoders]}")
     if {len(own.forward), len(own.backward)} != {cut.pieces}:
         refuse("costs for", f"{len(own.forward)} and {len(own.backward)} pieces", f"{cut.pieces}")
 

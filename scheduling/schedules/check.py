@@ -101,7 +101,7 @@ def _bad_sizes(schedule: Schedule) -> Iterator[str]:
     names = Counter(cut.name for cut in schedule.encoders)
     for name, count in names.items():
         if count > 1 or name == "decoder":
-            yield f"encoder {name!r}: the name is taken; valid: one that no other module has"
+            yield f"encoder {name!r}: the name is taken; valid: a name that no other module has"
     if not 0 <= schedule.prologue <= schedule.span.start:
         yield (
             f"prologue: {schedule.prologue} ticks are refused; valid: 0 to {schedule.span.start}, "

@@ -69,7 +69,9 @@ class Replica:
             if not 0 <= stage < stages:
                 raise ScheduleError(f"slow: stage {stage} does not exist; valid: 0 to {stages - 1}")
             if not 0 < factor < float("inf"):
-                raise ScheduleError(f"slow: factor {factor} of stage {stage}; valid: above 0")
+                raise ScheduleError(
+                    f"slow: factor {factor} of stage {stage} is refused; valid: above 0"
+                )
         for module, own in self.lengths.items():
             _check_lengths(module, own, microbatches, modules)
 
@@ -87,7 +89,9 @@ def _check_lengths(
         )
     for factor in own:
         if not 0 <= factor < float("inf"):
-            raise ScheduleError(f"lengths: factor {factor} of {module}; valid: 0 or more")
+            raise ScheduleError(
+                f"lengths: factor {factor} of {module} is refused; valid: 0 or more"
+            )
 
 
 @dataclass(frozen=True)

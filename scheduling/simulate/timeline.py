@@ -249,7 +249,9 @@ def _checked(records: np.ndarray, schedule: Schedule) -> np.ndarray:
             f"and ticks 0 to {ticks - 1}; devices count from 0"
         )
     for record in records[~((start <= end) & np.isfinite(start) & np.isfinite(end))]:
-        raise ScheduleError(f"record {record.tolist()}: valid: start <= end, both finite")
+        raise ScheduleError(
+            f"record {record.tolist()} is refused; valid: start <= end, both finite"
+        )
     _check_complete(records, ticks)
     return records
 

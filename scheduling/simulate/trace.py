@@ -199,7 +199,7 @@ def _parts(span: Span) -> list[Part]:
 
 def _check_suffix(path: Path, valid: Sequence[str]) -> None:
     if path.suffix not in valid:
-        raise ScheduleError(f"{path}: suffix {path.suffix!r}; valid: {', '.join(valid)}")
+        raise ScheduleError(f"{path}: suffix {path.suffix!r} is refused; valid: {', '.join(valid)}")
 
 
 def _shades(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:

@@ -356,7 +356,9 @@ def test_a_calibration_that_could_not_be_read_again_is_refused(small: Path, tmp_
     done = run("calibrate", "--config", small, "--output", output, "--json")
     assert done.returncode == Exit.BAD_INPUT, done.stderr
     assert done.stdout == ""
-    assert "hardware.txt: descriptions of hardware end in .yaml or .yml" in done.stderr
+    assert (
+        "hardware.txt: the name of a description of hardware ends in .yaml or .yml" in done.stderr
+    )
     assert not output.exists()
 
 

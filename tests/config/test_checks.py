@@ -145,7 +145,7 @@ ENDS = ("", ".connector")
         ({"run__trace_step": 2}, ["run.trace_step: 2 has no pipeline", "valid: null"]),
         (
             {"parallel__encoders__audio": {"data": 2, "stage": 2}},
-            ["parallel.encoders.audio.stage: 2 needs stages of the decoder"],
+            ["parallel.encoders.audio.stage: 2 needs a decoder with stages"],
         ),
         (
             {"train__freeze": ["visoin"]},

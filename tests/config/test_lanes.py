@@ -73,7 +73,7 @@ REFUSED = [
     ),
     (
         {"data__budgets": BUDGETS | {"vision": 64}},
-        r"data\.budgets\.vision: no such lane, budgets are of tokens, segments, short, long, audio",
+        r"data\.budgets\.vision: the model has no such lane; budgets are of tokens",
     ),
     (
         {"parallel__encoders": PLANS | {"long": {"data": 2, "tensor": 2}}},
@@ -82,15 +82,15 @@ REFUSED = [
     ),
     (
         {"model__encoders__vision__lanes": {"short": 16, "long": 32}},
-        r"every medium goes through one lane; valid: null for one of them",
+        r"do not give every medium one lane; valid: null for one of the lanes",
     ),
     (
         {"model__encoders__vision__lanes": {"short": None, "long": None}},
-        r"every medium goes through one lane; valid: null for one of them",
+        r"do not give every medium one lane; valid: null for one of the lanes",
     ),
     (
         {"model__encoders__vision__lanes": {"audio": 16, "long": None}},
-        r"lanes\.audio: the name is taken; valid: others than decoder, vision, audio",
+        r"lanes\.audio: the name is taken; valid: a name other than decoder, vision, audio",
     ),
     (
         {

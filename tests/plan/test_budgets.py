@@ -83,7 +83,10 @@ def test_budgets_into_which_no_sample_fits_are_bad_input(
         Exit.BAD_DATA
     )
     told = " ".join(capsys.readouterr().err.split())
-    assert "say with --samples of `launch.py budgets` how many a microbatch should hold" in told
+    assert (
+        "say with --samples of `launch.py budgets` how many samples a microbatch should hold"
+        in told
+    )
 
 
 def test_budgets_that_leave_no_room_for_answers_are_bad_input(

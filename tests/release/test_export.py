@@ -180,6 +180,8 @@ def test_a_placeholder_needs_room_in_the_vocabulary() -> None:
     processor = TrainedProcessor.of(data)
     assert processor is not None
     assert processor.id_of("image", 288) == 283
-    with pytest.raises(PretrainedError, match=r"model.decoder.vocab 283 no room for one; write"):
+    with pytest.raises(
+        PretrainedError, match=r"model.decoder.vocab 283 has no room for a new token; write"
+    ):
         processor.id_of("image", 283)
     assert TrainedProcessor.of({"processor": None}) is None

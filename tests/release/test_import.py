@@ -274,7 +274,10 @@ def test_every_part_has_a_place_it_comes_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (["import", "--from", "nowhere", "--out", "{out}"], "nowhere is no folder; valid: one, or"),
+        (
+            ["import", "--from", "nowhere", "--out", "{out}"],
+            "nowhere is no folder; valid: a folder, or",
+        ),
         (["import", "--from", "{siglip}", "--out", "{out}"], "has no decoder; it has vision. To"),
         (["import", "--from", "{siglip}", "--out", "{out}"], "--from, and --encoder vision=/"),
         (

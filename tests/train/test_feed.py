@@ -139,5 +139,5 @@ def test_a_held_out_split_of_nothing_is_told_at_the_start(
 ) -> None:
     folder = write_folder(tmp_path / "data", bad=False)
     (folder / "heldout.json").write_text(json.dumps(records))
-    with pytest.raises(DataError, match=f"no held-out sample of {len(records)} .*{told}"):
+    with pytest.raises(DataError, match=f"none of {len(records)} held-out samples .*{told}"):
         feed.check_sources(configured(folder))

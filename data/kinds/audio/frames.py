@@ -25,7 +25,7 @@ def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None 
             `longest`.
     """
     if samples < 1:
-        raise MediaError(FaultKind.DURATION, "clip has zero length")
+        raise MediaError(FaultKind.DURATION, "the clip has zero length")
     if rate != config.sample_rate:
         raise MediaError(
             FaultKind.RATE,
@@ -36,7 +36,7 @@ def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None 
     if longest is not None and frames > longest:
         raise MediaError(
             FaultKind.DURATION,
-            f"clip of {frames} frames is above the {longest} that have positions",
+            f"the clip has {frames} frames, and positions are there for {longest}",
         )
     return frames
 

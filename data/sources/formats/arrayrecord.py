@@ -114,7 +114,7 @@ def _opened(file: File, cache: Path) -> Any:
         reader = ArrayRecordReader(str(path), options=_OPTIONS, file_reader_buffer_size=_BUFFER)
         if not reader.ok():
             reader.read([0])  # which says what is wrong
-            raise ValueError("damaged")
+            raise ValueError("the file is damaged")
     except _ERRORS as error:
         message = f"data.source: {file.path} is no whole ArrayRecord file: {error}"
         raise DataError(message) from error

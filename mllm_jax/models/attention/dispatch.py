@@ -71,7 +71,7 @@ def attention(
             a window and the row is not causal.
     """
     if window is not None and not causal:
-        raise AttentionError(f"window {window} of a row that is not causal; valid: None")
+        raise AttentionError(f"window {window} is refused, as attention is not causal; valid: None")
     asked: dict[str, Any] = {"tokens": q.shape[1], "head_dim": q.shape[3], "dtype": q.dtype.name}
     asked["window"] = window is not None
     if backend == "auto":

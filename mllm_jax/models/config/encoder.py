@@ -92,8 +92,8 @@ class _EncoderConfig(Section):
         most = list(self.lanes.values())
         if self.lanes and (most.count(None) != 1 or len({*most}) < len(most)):
             raise ValueError(
-                f"lanes {self.lanes}: every medium goes through one lane; valid: null for one of "
-                "them, and other numbers of positions for all others"
+                f"lanes {self.lanes} do not give every medium one lane; valid: null for one of the "
+                "lanes, and different numbers of positions for all others"
             )
         return self
 

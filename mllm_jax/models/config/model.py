@@ -261,8 +261,8 @@ class ModelConfig(Section):
             for lane in encoder.lanes:
                 if lane in taken:
                     raise ValueError(
-                        f"encoders.{name}.lanes.{lane}: the name is taken; valid: others than "
-                        f"{', '.join(taken)}"
+                        f"encoders.{name}.lanes.{lane}: the name is taken; valid: a name "
+                        f"other than {', '.join(taken)}"
                     )
                 taken.append(lane)
         return self

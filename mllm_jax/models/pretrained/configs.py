@@ -100,7 +100,7 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
     family = values.get("model_type")
     if family not in DECODERS:
         valid = listed(list(DECODERS))
-        raise PretrainedError(f"model_type {family!r} is no decoder's; valid: {valid}")
+        raise PretrainedError(f"model_type {family!r} is not that of a decoder; valid: {valid}")
     missing = [key for key in _SAME.values() if values.get(key) is None]
     if missing:
         raise PretrainedError(f"the configuration of {family} lacks {listed(missing)}")

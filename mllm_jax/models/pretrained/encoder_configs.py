@@ -161,7 +161,7 @@ def _own(values: Mapping[str, Any], key: str, valid: tuple[str, ...]) -> dict[st
     kind = own.get("model_type")
     if kind not in valid:
         where = f"{key}.model_type" if part else f"no {key} is there, and model_type"
-        raise PretrainedError(f"{where} {kind!r} is not the encoder's; valid: {listed([*valid])}")
+        raise PretrainedError(f"{where} {kind!r} is no such encoder; valid: {listed([*valid])}")
     return {**_DEFAULTS[kind], **own}
 
 

@@ -44,7 +44,9 @@ def _decoder(name: str) -> Family:
     def write(composition: Composition) -> dict[str, Any]:
         assert composition.decoder is not None
         if composition.decoder.family in {*DECODERS} - {name}:
-            raise OtherModulesError(f"{name} is no decoder of family {composition.decoder.family}")
+            raise OtherModulesError(
+                f"{name} is not the form of a decoder of family {composition.decoder.family}"
+            )
         return released_decoder(composition.decoder)
 
     read, modules = lambda values: Composition(decoder_config(values)), {"decoder": DecoderConfig}

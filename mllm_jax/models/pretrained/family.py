@@ -112,7 +112,8 @@ class Family:
         ):
             kinds = {name: type(module) for name, module in own.items()}
             raise OtherModulesError(
-                f"{self.name} is made of {_told(self.modules)}; this is {_told(kinds)}"
+                f"{self.name} is made of {_told(self.modules)}; this model is made of "
+                f"{_told(kinds)}"
             )
         return self.write(composition)
 

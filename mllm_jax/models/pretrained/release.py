@@ -45,7 +45,7 @@ class Release:
             PretrainedError: the folder holds no release, or one of an unknown form.
         """
         if not folder.is_dir():
-            raise PretrainedError(f"{folder} is no folder; valid: one with config.json in it")
+            raise PretrainedError(f"{folder} is no folder; valid: a folder with config.json in it")
         values = read_config(folder)
         return cls(folder, values, family_named(values.get("model_type")))
 

@@ -144,7 +144,7 @@ def routed(
     """
     lists = ["runs" in batch for batch in microbatches]
     if any(lists) and not all(lists):
-        raise ValueError(f"microbatches list runs or do not, all alike: {lists}")
+        raise ValueError(f"microbatches list runs: {lists}; valid: all of them, or none")
     if not any(lists):
         return {}
     return {

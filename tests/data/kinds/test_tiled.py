@@ -228,7 +228,7 @@ def test_images_that_are_not_cut_are_refused(
     placement = next(p for p in placements if p.lengths.media)
     medium = processor.process(source[placement.index]).media["vision"][0]
     arrays = BatchArrays(all_rows(1), processor.modalities, CAPACITY)
-    with pytest.raises(ValueError, match=r"with inputs, positions; .* takes .*, taps"):
+    with pytest.raises(ValueError, match=r"has the arrays inputs, positions; .* takes .*, taps"):
         arrays.write_medium(placement, "vision", 0, replace(medium, more={}))
 
 

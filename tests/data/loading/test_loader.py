@@ -281,9 +281,9 @@ def test_a_sample_longer_than_the_budget_is_skipped_or_raised(
 def test_a_state_of_another_seed_and_an_empty_source_are_refused(
     demo: Source, processor: Processor, config: DataConfig
 ) -> None:
-    with pytest.raises(DataError, match="has seed 4, the run 5"):
+    with pytest.raises(DataError, match=r"has the seed 4, but train\.seed is 5; valid: 4"):
         take(1, demo, processor, config, LoaderState(4))
-    with pytest.raises(DataError, match="the data source is empty"):
+    with pytest.raises(DataError, match=r"data\.source has no samples"):
         take(1, ListSource([]), processor, config)
 
 

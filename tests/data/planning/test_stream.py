@@ -329,7 +329,7 @@ def test_a_source_without_a_usable_sample_is_an_error(
     processor: Processor, make_config: MakeConfig
 ) -> None:
     planner = make_planner(ListSource(["broken"] * 5), processor, make_config, LoaderState(0))
-    with pytest.raises(DataError, match=r"no sample of 5 is usable; the last: bad\d: broken"):
+    with pytest.raises(DataError, match=r"none of 5 samples is usable; the last, bad\d: broken"):
         planner.plan()
 
 

@@ -44,11 +44,11 @@ def test_of_several_templates_the_default_is_taken(folder: Path) -> None:
     assert read_folder(folder).template == "b"
     changed(folder, "tokenizer_config.json", chat_template=named[:1])
     with pytest.raises(
-        DataError, match=r"has no chat template: .* none named default, but tool_use"
+        DataError, match=r"has no chat template; .* none named default, but tool_use"
     ):
         read_folder(folder)
     changed(folder, "tokenizer_config.json", chat_template=None)
-    with pytest.raises(DataError, match="chat_template there is none"):
+    with pytest.raises(DataError, match=r"chat_template in tokenizer_config\.json; there is none"):
         read_folder(folder)
 
 

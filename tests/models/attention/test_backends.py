@@ -143,7 +143,7 @@ def test_windows_of_both_kinds_together_hide_no_key(window: int) -> None:
 
 def test_a_window_is_of_a_causal_row() -> None:
     q, k, v = map(jnp.asarray, inputs(8))
-    with pytest.raises(AttentionError, match="window 4 of a row that is not causal"):
+    with pytest.raises(AttentionError, match="window 4 is refused, as attention is not causal"):
         attention(q, k, v, jnp.ones((2, 8), jnp.int32), causal=False, window=4)
 
 

@@ -95,7 +95,10 @@ def test_ours_becomes_what_it_came_from(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"model_type": "mamba"}, "model_type 'mamba' is no decoder's; valid: llama, qwen2, qwen3"),
+        (
+            {"model_type": "mamba"},
+            "model_type 'mamba' is not that of a decoder; valid: llama, qwen2, qwen3",
+        ),
         ({"hidden_size": None}, "the configuration of llama lacks hidden_size"),
         ({"hidden_act": "gelu"}, "hidden_act: 'gelu' is not supported; valid: 'silu'"),
         ({"attention_bias": True}, "attention_bias: True is not supported; valid: False"),

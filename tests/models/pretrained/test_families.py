@@ -196,9 +196,12 @@ def test_a_kept_class_token_lands() -> None:
         ({"vision_feature_layer": -4}, "-4 is none of 3 layers"),
         ({"vision_feature_select_strategy": "cls"}, "'cls' is not supported; valid: default, full"),
         ({"projector_hidden_act": "relu"}, "'relu' is not supported; valid: gelu_pytorch_tanh"),
-        ({"vision_config": {"model_type": "dino"}}, "'dino' is not the encoder's; valid: clip"),
+        ({"vision_config": {"model_type": "dino"}}, "'dino' is no such encoder; valid: clip"),
         ({"vision_config": {"image_size": [16, 32]}}, r"image_size: \[16, 32\] is not supported"),
-        ({"text_config": {"model_type": "mamba"}}, "'mamba' is no decoder's; valid: llama"),
+        (
+            {"text_config": {"model_type": "mamba"}},
+            "'mamba' is not that of a decoder; valid: llama",
+        ),
     ],
     ids=str,
 )
@@ -236,15 +239,22 @@ def test_what_has_no_released_form_is_refused() -> None:
         update={"connector": vision.connector.model_copy(update={"hidden": 8})}
     )
     for encoders, told in (
-        ({}, r"llava is made of decoder .*, vision \(ClipConfig\); this is decoder \(\w+\)$"),
+        (
+            {},
+            r"llava is made of decoder .*, vision \(ClipConfig\); this model is made of decoder",
+        ),
         ({"vision": other}, "valid: squares"),
         ({"vision": stacked}, "hidden 8 is not LLaVA's; valid: mlp, 1, 32"),
     ):
         with pytest.raises(PretrainedError, match=told):
             FAMILIES["llava"].released(replace(found, encoders=encoders))
-    with pytest.raises(PretrainedError, match=r"qwen2 is made of decoder .*; this is .*, vision"):
+    with pytest.raises(
+        PretrainedError, match=r"qwen2 is made of decoder .*; this model is made of .*, vision"
+    ):
         FAMILIES["qwen2"].released(found)
-    with pytest.raises(PretrainedError, match=r"clip is made of vision .*; this is decoder"):
+    with pytest.raises(
+        PretrainedError, match=r"clip is made of vision .*; this model is made of decoder"
+    ):
         FAMILIES["clip"].released(found)
     with pytest.raises(PretrainedError, match="'bert' is not supported; valid: llama, qwen2"):
         family_named("bert")
@@ -283,7 +293,7 @@ def test_what_qwen2_audio_is_not_is_refused() -> None:
         ({"audio": stacked}, "stack 4 and bias True is not Qwen2-Audio's; valid: average, 2"),
         ({"audio": audio.model_copy(update={"max_positions": None})}, "no released format"),
         ({"audio": audio.model_copy(update={"head_dim": 4})}, "4 heads of 4 in a width of 32"),
-        ({"sound": audio}, "made of decoder .*, audio .*; this is decoder .*, sound"),
+        ({"sound": audio}, "made of decoder .*, audio .*; this model is made of decoder .*, sound"),
     ]
     for encoders, told in wrong:
         with pytest.raises(PretrainedError, match=told):

@@ -233,7 +233,7 @@ def test_plans_of_encoders_keep_to_the_memory_given() -> None:
 def test_encoders_whose_layers_go_over_no_stages_need_memory() -> None:
     own = chain(small.workload(encoders=[("vision", 32, 3)]), ParallelPlan(stage=2))
     assert made_of(own).stages == 1
-    with pytest.raises(ScheduleError, match="no plan of theirs has equal stages"):
+    with pytest.raises(ScheduleError, match="no plan has equal stages"):
         made_of(own, 0.0)
 
 

@@ -488,8 +488,8 @@ def test_placing_twice_gives_the_same(case):
         ({"ahead": 1}, "vision: ahead 1 .* 0 to 0"),
         ({"backward": 0, "ahead": 9}, "vision: ahead 9 .* 0 to 8"),
         ({"pieces": 3}, "vision: costs for 2 and 2 pieces .* valid: 3"),
-        ({"name": "audio"}, "no costs for encoder 'audio'; costs: .'vision'."),
-        ({"name": "decoder"}, "names differ, none is 'decoder'"),
+        ({"name": "audio"}, "encoder 'audio' has no costs; given: .'vision'."),
+        ({"name": "decoder"}, "valid: distinct, not 'decoder'"),
         ({"stages": 2, "placement": "first_stage"}, "2 encoder stages .* 'first_stage'.*valid: 1"),
     ],
 )
@@ -503,8 +503,8 @@ def test_what_cannot_be_placed_is_refused(change, message):
 
 def test_what_is_placed_or_named_twice_is_refused():
     encoder, costs = typical(2, 1, 0.25, 2)
-    with pytest.raises(ScheduleError, match="names differ"):
+    with pytest.raises(ScheduleError, match="valid: distinct"):
         place_encoders(interleaved(2, 1, 4), [encoder, encoder], costs)
     placed = place_encoders(interleaved(2, 1, 4), [encoder], costs)
-    with pytest.raises(ScheduleError, match="already holds encoders"):
+    with pytest.raises(ScheduleError, match="has encoders already; valid: a schedule without"):
         place_encoders(placed, [encoder], costs)

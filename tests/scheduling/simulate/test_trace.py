@@ -165,7 +165,7 @@ def test_pictures_of_other_kinds_are_refused(tmp_path: Path, name: str, valid: s
 
 
 def test_traces_of_other_kinds_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScheduleError, match=r"a\.png: suffix '\.png'; valid: \.json"):
+    with pytest.raises(ScheduleError, match=r"a\.png: suffix '\.png' is refused; valid: \.json"):
         write_chrome_trace(tmp_path / "a.png", both(TABLES["one stage"]))
 
 

@@ -408,7 +408,7 @@ def test_a_missing_folder_split_or_record_is_an_error(make_config: MakeConfig, m
     with pytest.raises(DataError, match="no file for the split 'heldout'"):
         make_source(config, "heldout")
     processor = make_processor(config, [VISION, AUDIO])
-    with pytest.raises(DataError, match="the data source is empty"):
+    with pytest.raises(DataError, match=r"data\.source has no samples"):
         Loader(make_source(config), processor, config, seed=0, rows=all_rows(1))
     media.rmdir()
     with pytest.raises(DataError, match=r"data.source.media: .*media is not a folder"):
