@@ -453,7 +453,7 @@ def test_faster_hardware_makes_the_simulated_step_shorter(
     ("more", "reason"),
     [
         (["--slow", "2=1.5"], "stage 2 does not exist; valid: 0 to 1"),
-        (["--slow", "1=0"], "factor 0.0 of stage 1; valid: above 0"),
+        (["--slow", "1=0"], "factor 0.0 of stage 1 is refused; valid: above 0"),
         (["--hardware", "abacus"], "hardware 'abacus' is unknown; valid: "),
     ],
 )

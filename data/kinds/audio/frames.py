@@ -36,7 +36,7 @@ def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None 
     if longest is not None and frames > longest:
         raise MediaError(
             FaultKind.DURATION,
-            f"the clip has {frames} frames, and positions are there for {longest}",
+            f"the clip has {frames} frames, but the encoder has positions for {longest}",
         )
     return frames
 

@@ -199,8 +199,8 @@ def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None
     ("rows", "message"),
     [
         ({"decoder": [0]}, r"rows are given for \['decoder'\]; valid: exactly"),
-        ({"decoder": [0], "vision": [4], "audio": []}, r"rows of vision: \[4\] are not distinct"),
-        ({"decoder": [0, 0], "vision": [], "audio": []}, r"rows of decoder: \[0, 0\] are not"),
+        ({"decoder": [0], "vision": [4], "audio": []}, r"rows of vision: \[4\] are refused"),
+        ({"decoder": [0, 0], "vision": [], "audio": []}, r"rows of decoder: \[0, 0\] are refused"),
     ],
 )
 def test_impossible_rows_are_refused(

@@ -151,7 +151,9 @@ def test_bad_clips(samples: int, rate: int, reason: str) -> None:
 
 def test_clips_must_have_positions() -> None:
     ear = AudioModality("audio", mels=16, longest=50)
-    with pytest.raises(MediaError, match="the clip has 51 frames, and positions are there for 50"):
+    with pytest.raises(
+        MediaError, match="the clip has 51 frames, but the encoder has positions for 50"
+    ):
         ReleasedAudio(SHORT, ear).measure(8001, 16_000)
 
 

@@ -342,7 +342,9 @@ def test_a_processor_that_keeps_other_outputs_is_refused(tmp_path: Path) -> None
     composed(tmp_path, "llava_onevision", "llava_onevision")
     own = {"vision_aspect_ratio": "anyres_max_9", "image_token": "<image>"}
     changed(tmp_path, "processor_config.json", **own)
-    with pytest.raises(DataError, match=r"keeps the outputs of 9 tiles .* 'vision' of 2"):
+    with pytest.raises(
+        DataError, match=r"keeps the outputs of 9 tiles .* but the encoder 'vision' those of 2"
+    ):
         processor_of("llava_onevision", processor=tmp_path)
 
 

@@ -374,7 +374,7 @@ def test_identical_replicas_are_one(data: st.DataObject) -> None:
     ("options", "reason"),
     [
         (Options(usual=Replica({2: 1.5})), "stage 2 does not exist; valid: 0 to 1"),
-        (Options(usual=Replica({1: 0.0})), "factor 0.0 of stage 1; valid: above 0"),
+        (Options(usual=Replica({1: 0.0})), "factor 0.0 of stage 1 is refused; valid: above 0"),
         (Options(usual=Replica(lengths={"audio": [1.0]})), "'audio' is not in the step; valid: d"),
         (Options(usual=Replica(lengths={"decoder": [1.0]})), "1 factors for decoder; valid: one"),
         (Options(usual=Replica(lengths={"decoder": [-1.0] * 4})), "factor -1.0 of decoder"),
