@@ -93,7 +93,8 @@ class ReleasedAudio:
         if modality.longest is not None and frames > modality.longest:
             raise MediaError(
                 FaultKind.DURATION,
-                f"the clip has {frames} frames, but the encoder has positions for {modality.longest}",
+                f"the clip has {frames} frames, but the encoder has positions for "
+                f"{modality.longest}",
             )
         if not modality.outputs(frames + modality.lookahead):
             raise MediaError(
