@@ -66,7 +66,7 @@ settings.load_profile("mllm_jax")
 
 @pytest.fixture
 def processes() -> Iterator[list[subprocess.Popen[str]]]:
-    """Those that a test starts; none survives it."""
+    """Processes that a test starts; none survives the test."""
     started: list[subprocess.Popen[str]] = []
     yield started
     for process in started:

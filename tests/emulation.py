@@ -1,4 +1,4 @@
-"""What CPUs lack, made of what they have."""
+"""Stand-ins on CPUs for features that CPUs lack."""
 
 from __future__ import annotations
 

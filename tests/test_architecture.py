@@ -21,7 +21,7 @@ LAYERS = {
 
 
 def rooms(floor: str) -> list[str]:
-    """Its packages."""
+    """The packages of a floor."""
     return sorted(path.parent.name for path in (ROOT / floor).glob("*/__init__.py"))
 
 
@@ -36,7 +36,7 @@ def test_every_room_is_drawn_in_its_place(floor: str) -> None:
 
 
 def place(drawn: str, room: str) -> int:
-    """Where a room is drawn first."""
+    """The first place at which a room is drawn."""
     found = re.search(rf"(?m)(?:^ +|  |-- ){room}\b", drawn)
     assert found, f"{room} is not drawn"
     return found.start()

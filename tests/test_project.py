@@ -77,7 +77,7 @@ def imported() -> set[str]:
 
 
 def test_what_is_imported_is_declared() -> None:
-    """Not only by something else that needs it; jax and pydantic bring parts of their own."""
+    """Each import is declared, not only needed by another package; jax and pydantic bring parts."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = chain.from_iterable(project["optional-dependencies"].values())
     declared = {

@@ -61,7 +61,7 @@ def links() -> list[tuple[Path, str]]:
 
 
 def overrides(command: str, folder: Path) -> list[str]:
-    """What is added to a `launch.py` line so that it is quick and leaves nothing behind."""
+    """Overrides for a `launch.py` line that make it quick and leave nothing behind."""
     added = []
     if known(command, tuple(PYTHON + name for name in ("train", "evaluate", "trace", "simulate"))):
         runs = folder / ("two" if "--processes" in command else "runs")
@@ -103,7 +103,7 @@ def make_line(command: str, folder: Path) -> list[str]:
 
 
 def install_line(command: str, folder: Path) -> list[str]:
-    """What `make install` would run, as a trial that resolves every version and installs nothing.
+    """The command of `make install`, as a trial that resolves versions and installs nothing.
 
     Not by PIP_DRY_RUN, which would reach the pip that sets up the build as well.
     """
@@ -124,7 +124,7 @@ def released_line(command: str, folder: Path) -> list[str]:
 
 
 def lines_of(command: str, folder: Path) -> list[list[str]]:
-    """What is started for `command`, all at the same time."""
+    """The lines that are started for `command`, all at the same time."""
     if command.startswith("make install"):
         return [install_line(command, folder)]
     if command.startswith("make "):
@@ -193,7 +193,7 @@ def test_the_pages_have_commands() -> None:
 
 @pytest.mark.parametrize("command", [c for c in dict.fromkeys(commands()) if known(c, SLOW)])
 def test_a_slow_command_could_be_run(command: str, tmp_path: Path) -> None:
-    """Its target or its options exist and its configuration loads; running it is the slow test."""
+    """The command's target or options exist and its configuration loads."""
     for words in lines_of(command, tmp_path):
         if words[0] == "sh":
             assert "-m pip install" in words[-1]

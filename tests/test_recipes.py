@@ -58,7 +58,7 @@ each_recipe = pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.ste
 
 
 def recipe(name: str) -> ExperimentConfig:
-    """By the name of its file."""
+    """The recipe in the file of this name."""
     return load(ROOT / "configs" / "recipes" / f"{name}.yaml")
 
 

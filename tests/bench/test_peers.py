@@ -1,4 +1,4 @@
-"""What is compared with transformers is the same, and its padding is counted rightly."""
+"""The comparison with transformers compares the same training, and counts padding rightly."""
 
 import json
 from dataclasses import replace
@@ -30,7 +30,7 @@ def config(*overrides):
 
 
 def samples():
-    """Of `LENGTHS` tokens; sample i has i images, the last half of its tokens is learnt."""
+    """Samples of `LENGTHS` tokens: i has i images, and the last half of its tokens is learnt."""
     ids = [np.arange(n + 1) + 100 * (i + 1) for i, n in enumerate(LENGTHS)]
     labels = [np.where(np.arange(len(own)) > len(own) // 2, own, IGNORED) for own in ids]
     pixels = [np.full((i, 3, 2, 2), i, np.float32) for i in range(len(ids))]

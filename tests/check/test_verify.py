@@ -118,7 +118,7 @@ def test_relative_error_of_real_and_of_vanishing_leaves():
 def test_the_shrunken_model_can_be_split_by_every_plan(
     tensor, fsdp, vocab, kv_heads, decoder, vision
 ):
-    """Its vocabulary is padded and its heads are copied as those of the model."""
+    """The vocabulary is padded and the heads are copied like those of the whole model."""
     devices = 2 * tensor * fsdp
     plans = {
         "decoder": ParallelPlan(data=2, fsdp=fsdp, tensor=tensor),

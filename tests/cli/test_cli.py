@@ -394,7 +394,7 @@ def test_balance_is_printed_for_the_ranks_asked_for(capsys: pytest.CaptureFixtur
 def simulated(
     capsys: pytest.CaptureFixture[str], folder: Path, *more: str, config: str = "demo_pipeline"
 ) -> dict[str, Any]:
-    """What `simulate` prints for a configuration; its files go to `folder`."""
+    """The output of `simulate` for a configuration; its files go to `folder`."""
     given = ["--config", f"configs/{config}.yaml", "--json", "--output", str(folder)]
     assert launch.main(["simulate", *given, *more]) == Exit.OK
     result: dict[str, Any] = json.loads(capsys.readouterr().out)

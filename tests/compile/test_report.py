@@ -71,7 +71,7 @@ TPU, GPU = Target.parse("tpu:v5p:2x2x1"), Target.parse("gpu:h100:1x4")
 
 
 def assert_alike(one: Any, other: Any) -> None:
-    """Both have the same structure, shapes, types and layouts."""
+    """Assert that both have the same structure, shapes, types and layouts."""
 
     def alike(x: Any, y: Any) -> None:
         assert (x.shape, x.dtype) == (y.shape, y.dtype)
@@ -213,7 +213,7 @@ def test_other_errors_of_the_compiler_are_not_swallowed() -> None:
 
 
 def test_advice_names_changes_that_would_do() -> None:
-    """Of 120 GiB 100 fit: with an eighth of the temporaries, or half of the state."""
+    """120 GiB fit into 100 with an eighth of the temporaries, or with half of the state."""
     found = {"parameters": 20.0, "optimizer state": 40.0, TEMPORARIES: 26.0, "batch": 34.0}
     found = {kind: GIB * size for kind, size in found.items()}
     said = advice(config(), found, 100 * GIB)
@@ -293,7 +293,7 @@ def test_a_small_pipelined_step_is_compiled_for_a_gpu() -> None:
 @pytest.mark.slow
 @pytest.mark.gpu_compile
 def test_a_recipe_is_compiled_for_the_gpus_it_names() -> None:
-    """Of Triton's tilings there is none for one of its products: cuBLAS must take it."""
+    """Triton has no tiling for one of the products, so cuBLAS must take it."""
     pytest.importorskip("jax_plugins.xla_cuda13")
     recipe = load(ROOT / "configs/recipes/onevision_8.yaml")
     report = compile_ahead(recipe, Target.parse("gpu:h100:1x8"))
@@ -303,7 +303,7 @@ def test_a_recipe_is_compiled_for_the_gpus_it_names() -> None:
 
 @pytest.mark.tpu_compile
 def test_auto_is_what_the_target_takes() -> None:
-    """Not what the CPU takes that compiles."""
+    """`auto` does not mean the choice of the CPU that compiles."""
     pytest.importorskip("libtpu")
     chosen = for_target(config(**SMALL), TPU)
     step = train_step(chosen, TPU.devices())

@@ -1,4 +1,4 @@
-"""What is refused because sections of a configuration do not go together."""
+"""Configurations whose sections do not go together are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error suggests is accepted, and ends what it is suggested for."""
+"""The choices that an error suggests are accepted, and end the error."""
 
 from __future__ import annotations
 

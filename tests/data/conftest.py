@@ -43,19 +43,19 @@ def config(make_config: MakeConfig) -> DataConfig:
 
 @pytest.fixture(scope="session")
 def processor(config: DataConfig) -> Processor:
-    """Its processor."""
+    """The processor of the demo set."""
     return make_processor(config, [VISION, AUDIO])
 
 
 @pytest.fixture(scope="session")
 def demo(config: DataConfig) -> Source:
-    """Its training split."""
+    """The training split of the demo set."""
     return make_source(config)
 
 
 @pytest.fixture(scope="session")
 def heldout(config: DataConfig) -> Source:
-    """Its held-out split."""
+    """The held-out split of the demo set."""
     return make_source(config, "heldout")
 
 

@@ -29,7 +29,7 @@ UNITS = {"tokens": 1, "vision": VISION.reduction, "audio": AUDIO.reduction}
 
 @dataclass(frozen=True)
 class Work:
-    """What a tower does with a segment."""
+    """The work of a tower on a segment."""
 
     linear: float
     quadratic: float
@@ -129,7 +129,7 @@ def mixed_source(count: int, seed: int = 0) -> ListSource:
 
 
 def assert_same_examples(first: Example, *others: Example) -> None:
-    """Nothing in them differs."""
+    """Assert that nothing in two examples differs."""
     for other in others:
         expected: Any = asdict(first)
         np.testing.assert_equal(asdict(other), expected)

@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def read(folder: Path) -> str:
-    """What is in the only folder of its parent."""
+    """The contents of the only folder of a parent."""
     assert list(folder.parent.iterdir()) == [folder]
     assert [path.name for path in folder.iterdir()] == ["part"]
     return (folder / "part").read_text()

@@ -198,7 +198,7 @@ class Decoder(DecoderConfig):
 
 
 def test_a_decoder_family_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of parts that others have, in another combination."""
+    """The new family combines parts that other families have."""
     mine = DecoderFamily(biases="qo", qk_norm=True)
     known = MappingProxyType({**decoder_families.FAMILIES, "mine": mine})
     monkeypatch.setattr(decoder_families, "FAMILIES", known)

@@ -69,13 +69,13 @@ def both(
 
 
 def padded(leaf: Any, layout: Layout) -> Any:
-    """As it is stored: zeros behind the vocabulary."""
+    """The parameter as it is stored: zeros behind the vocabulary."""
     behind = np.subtract(layout.padded(leaf.shape), leaf.shape)
     return np.pad(leaf, [(0, n) for n in behind])
 
 
 def without_padding(gradient: Any, like: Any) -> Any:
-    """What is no padding, whose gradient is exactly zero."""
+    """The entries that are no padding; the gradient of padding is exactly zero."""
     own = gradient[tuple(slice(n) for n in like.shape)]
     assert np.count_nonzero(gradient) == np.count_nonzero(own)
     return own
@@ -205,7 +205,7 @@ def test_recomputation_changes_no_gradient() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
-    """With fsdp a rank keeps what one device keeps of the same rows, and its shards: ZeRO-3."""
+    """A rank keeps the values that one device keeps of the same rows, and its shards: ZeRO-3."""
     config = towers.model("llama", remat="none").model_copy(update={"dtype": dtype})
     params, axes = towers.parameters(config)["decoder"], multimodal.parameter_axes(config)
 

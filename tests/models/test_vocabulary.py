@@ -50,7 +50,7 @@ def test_cross_entropy_does_not_depend_on_chunks(chunk: int) -> None:
 
 @pytest.mark.parametrize("vocab", [VOCAB, 13, 9])
 def test_split_cross_entropy_and_its_gradients(vocab: int) -> None:
-    """Of a vocabulary that fills all ranks, ends within the last, and leaves it nothing at all."""
+    """The vocabulary fills all ranks, ends within the last, or leaves the last rank nothing."""
     inputs = case(vocab)
 
     def plain(hidden: Any, kernel: Any, targets: Any, weights: Any) -> jax.Array:
@@ -98,7 +98,7 @@ def test_gradients_whichever_tokens_have_a_loss(
 
 
 def test_nothing_is_computed_of_tokens_without_a_loss() -> None:
-    """But for those in a chunk with others: here there are none."""
+    """Tokens that share a chunk with others are the exception: here there are none."""
     hidden, kernel, targets, _ = case()
     weights = np.array([0, 1, 0, 1, 1, 0, 0, 1, 0, 0], np.float32)
     hidden[weights == 0] = np.nan

@@ -124,7 +124,7 @@ def _states(encoder: Any, features: torch.Tensor) -> Tensors:
 
 
 def _short(model: Any, features: torch.Tensor) -> Tensors:
-    """The same weights with a window of `SHORT` frames: a clip as if nothing were behind it."""
+    """The results with a window of `SHORT` frames, as if nothing were behind a clip."""
     whole = model.get_encoder()
     config = type(model.config).from_dict(model.config.to_dict())
     config.max_source_positions = SHORT // 2

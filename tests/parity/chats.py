@@ -96,7 +96,7 @@ def answer_mask(
 
 
 def _answers(rendered: str, messages: list[Message]) -> list[tuple[int, int]]:
-    """Where the assistant's texts are in the rendering, in characters."""
+    """The places of the assistant's texts in the rendering, in characters."""
     spans, cursor = [], 0
     for message in messages:
         for text in _texts(message):

@@ -33,7 +33,7 @@ Tensors = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What is stored of one family.
+    """The stored checkpoint of one family.
 
     Attributes:
         name: of its folder.
@@ -55,7 +55,7 @@ class Checkpoint:
 
     @property
     def folder(self) -> Path:
-        """Where it is stored."""
+        """The folder of the checkpoint."""
         return ROOT / self.name
 
     def build(self) -> Any:
@@ -93,7 +93,7 @@ class Checkpoint:
         return tensor.to(self.stored).contiguous() if tensor.is_floating_point() else tensor
 
     def _check(self, model: Any) -> None:
-        """What was written is what transformers reads, with nothing missing or left over."""
+        """See that transformers reads the written checkpoint, with nothing missing or left over."""
         again, report = self.model.from_pretrained(
             self.folder, dtype=torch.float32, output_loading_info=True
         )
@@ -141,7 +141,7 @@ def _value(name: str, noise: torch.Tensor, embedding: float) -> torch.Tensor:
 
 
 def probe(state: torch.Tensor) -> torch.Tensor:
-    """What an encoder's state is weighted with, to make a loss whose gradients are of order one."""
+    """Weights for an encoder's states, which make a loss whose gradients are of order one."""
     return torch.randn(state.shape, generator=torch.Generator().manual_seed(SEED)) / 16
 
 
@@ -164,7 +164,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def compact(value: Any) -> np.ndarray:
-    """As an array of int32, float32, uint8, int16 or bool."""
+    """The array in one of the types int32, float32, uint8, int16 and bool."""
     array = value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
     if array.dtype in (np.uint8, np.int16, np.bool_):
         return array

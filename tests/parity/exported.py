@@ -1,4 +1,4 @@
-"""What this framework has exported, loaded here and by the public implementation: the same logits?
+"""A comparison of an export's logits in this framework and in the public implementation.
 
 python -m tests.parity.exported llava_onevision FOLDER
 

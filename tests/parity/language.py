@@ -1,4 +1,4 @@
-"""What language models give: hidden states, logits and the loss of the next tokens."""
+"""The results of language models: hidden states, logits and the loss of the next tokens."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tests.parity.qwen2_audio import QWEN2_AUDIO
 
 
 def families() -> dict[str, Callable[[], None]]:
-    """What makes each folder, by its name."""
+    """The function that makes each folder, by the folder's name."""
     makers: dict[str, Callable[[], None]] = {
         checkpoint.name: partial(module.make, checkpoint)
         for module in (decoders, vision, audio)

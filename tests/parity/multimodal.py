@@ -1,4 +1,4 @@
-"""Whole multimodal checkpoints: LLaVA-1.5, LLaVA-OneVision and Qwen2-Audio."""
+"""Checkpoints of whole multimodal models: LLaVA-1.5, LLaVA-OneVision and Qwen2-Audio."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST = 24
 
 @dataclass(frozen=True)
 class Multimodal:
-    """What is stored of one family of whole models.
+    """The stored checkpoint of one family of whole models.
 
     Attributes:
         files: JSON files that configure the processor, by name.
@@ -43,7 +43,7 @@ class Multimodal:
 
     @property
     def name(self) -> str:
-        """Of the folder."""
+        """The name of the folder."""
         return self.checkpoint.name
 
     def make(self) -> None:
@@ -140,7 +140,7 @@ class Multimodal:
 
 
 def _kept(states: Tensors) -> Tensors:
-    """What is stored of a conversation: of the long arrays the last tokens alone."""
+    """The stored arrays of a conversation; of long arrays only the last tokens are stored."""
     tokens = states["nll"].shape[1]
     kept: Tensors = {name: states[name] for name in ("features", "nll") if name in states}
     kept |= {"hidden": states["hidden"][:, -LAST:], "loss": states["nll"].sum()}

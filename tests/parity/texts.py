@@ -71,7 +71,7 @@ def _byte_level(split: str) -> Tokenizer:
 
 
 def qwen_tokenizer(media: Sequence[str] = ()) -> Tokenizer:
-    """As Qwen2's and Qwen2.5's: NFC, digits one by one, no token at the beginning."""
+    """A tokenizer like Qwen2's and Qwen2.5's: NFC, single digits, no token at the beginning."""
     tokenizer = _byte_level(QWEN_SPLIT)
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
@@ -79,7 +79,7 @@ def qwen_tokenizer(media: Sequence[str] = ()) -> Tokenizer:
 
 
 def llama3_tokenizer() -> Tokenizer:
-    """As Llama 3's: digits by threes, `<|begin_of_text|>` added in front."""
+    """A tokenizer like Llama 3's: digits by threes, `<|begin_of_text|>` added in front."""
     begin = "<|begin_of_text|>"
     headers = ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>")
     tokenizer = _special(_byte_level(LLAMA3_SPLIT), (begin, "<|end_of_text|>", *headers))
@@ -97,7 +97,7 @@ def llama3_tokenizer() -> Tokenizer:
 
 
 def llama2_tokenizer() -> Tokenizer:
-    """As LLaVA-1.5's (Vicuna's): BPE over "▁" words, bytes for what is unknown, `<s>` in front."""
+    """A tokenizer like Vicuna's: BPE over "▁" words, bytes for unknown text, `<s>` in front."""
     trained = Tokenizer(models.BPE())
     trained.normalizer = _spaces()
     trained.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never")

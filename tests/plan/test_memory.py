@@ -30,7 +30,7 @@ STAGES: dict[str, Any] = {
 
 
 def predicted(experiment: Experiment) -> Memory:
-    """What the cost model says."""
+    """The bytes that the cost model predicts."""
     own = on_platform(experiment.config, "cpu")
     tensors = {plan.tensor for plan in own.parallel.plans.values()}
     sizes, pieces, program = None, {}, experiment.step.program

@@ -1,4 +1,4 @@
-"""What `plan` tells of one way to run a step."""
+"""The figures of `plan` for one way to run a step."""
 
 from __future__ import annotations
 

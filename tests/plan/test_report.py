@@ -78,7 +78,7 @@ def written(folder: Path, given: dict[str, Any]) -> Path:
 def planned(
     file: Path, capsys: pytest.CaptureFixture[str], *more: str, output: Path | None = None
 ) -> dict[str, Any]:
-    """What `plan --json` prints; `output` is beside `file` unless given."""
+    """The output of `plan --json`; `output` is beside `file` unless given."""
     output = output or file.parent / "plan.yaml"
     line = ["plan", "--config", str(file), "--json", "--output", str(output)]
     assert launch.main([*line, *more]) == Exit.OK
@@ -96,7 +96,7 @@ def found(count: int = 6) -> tuple[Planner, Any]:
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What is planned for the small configuration."""
+    """The plans for the small configuration."""
     planner, _ = found()
     file = tmp_path_factory.mktemp("usual") / "plan.yaml"
     made = module.plan(planner, 3, file, time.perf_counter).to_json()
@@ -139,7 +139,7 @@ def test_what_is_written_is_as_fast_as_any_way_that_was_simulated(
 def test_baselines_whose_plan_is_not_configured_have_plans_of_their_own(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They do not depend on what is found for the best."""
+    """The baselines' plans do not depend on the best plan."""
     asked = ("parallel.devices=8", "train.accumulate=8")
     results = [planned(file, capsys, *asked, *more) for more in ((), ("--within", "0.5"))]
     for name in ("megatron", "balanced", "optimus"):
@@ -190,7 +190,7 @@ def test_up_to_so_many_plans_are_shown_as_are_asked_for(
 def test_the_best_at_equal_recomputation_is_told(
     file: Path, capsys: pytest.CaptureFixture[str], usual: dict[str, Any]
 ) -> None:
-    """Of a model that fits without recomputation, full recomputation is another plan's."""
+    """The model fits without recomputation, so full recomputation makes another plan."""
     result = planned(file, capsys, "model.remat=full")
     own, best = result["same_remat"], result["best"]
     assert "remat full" in own["plan"]
@@ -228,7 +228,7 @@ def schedule_of(config: ExperimentConfig) -> Any:
 
 
 def test_a_written_plan_trains(tmp_path: Path) -> None:
-    """In a process of its own, with two stages."""
+    """Training runs in a process of its own, with two stages."""
     planner, best = found()
     (outcome,) = [own for own in best if own.strategy.decoder.stage > 1][:1]
     path = tmp_path / "plan.yaml"

@@ -1,4 +1,4 @@
-"""What is exported of runs that do not end as the release that they began with."""
+"""Exports of runs that do not end as the release that they began with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.release.test_import import PARITY, SHARDED, begun, imported, planned,
 
 
 def exported(run: Path, out: Path, *options: str) -> Path:
-    """What `export` writes."""
+    """The output of `export`."""
     line = ["export", "--run", str(run), "--out", str(out), *options]
     assert launch.main(line) == Exit.OK
     return out
@@ -73,7 +73,7 @@ def test_a_changed_model_keeps_the_ends_of_its_texts(tmp_path: Path) -> None:
 
 
 def test_a_joined_model_is_whole(tmp_path: Path) -> None:
-    """With a placeholder, a processor and what texts end with."""
+    """The export has a placeholder, a processor and tokens that end texts."""
     run, decoder, vision = tmp_path / "run", tmp_path / "decoder", PARITY / "clip"
     shutil.copytree(PARITY / "qwen2_5", decoder)
     (decoder / "generation_config.json").write_text('{"eos_token_id": [282, 280]}')

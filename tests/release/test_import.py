@@ -61,7 +61,7 @@ def imported(out: Path, source: Path, *options: str) -> dict[str, Any]:
 
 
 def planned(values: dict[str, Any], **parallel: Any) -> ExperimentConfig:
-    """For the devices of tests."""
+    """A configuration for the devices of tests."""
     plans = {name: {"data": 4} for name in values["model"]["encoders"]}
     values["parallel"] = {"platform": "cpu", "encoders": plans} | parallel
     values["data"]["rows"] = values["train"]["accumulate"] = 4
@@ -153,7 +153,7 @@ def test_any_encoder_goes_with_any_decoder(tmp_path: Path, capsys: Any) -> None:
 def test_encoders_of_whole_models_go_with_any_decoder(
     name: str, family: str, tmp_path: Path
 ) -> None:
-    """As those that are released alone: nothing else of their model comes with them."""
+    """The encoder comes alone, as from a release of its own, and nothing else of its model."""
     run = tmp_path / "run"
     values = imported(run, PARITY / "llama3", "--encoder", f"{name}={PARITY / family}")
     tiled = family == "llava_onevision"

@@ -48,7 +48,7 @@ def main(index: int, count: int, address: str, seconds: float, action: str) -> i
 
 
 def act(peers, action: str) -> None:
-    """What this process does with the others there."""
+    """The actions of this process among the others."""
     if action == "hang":
         peers.note("step 1")
         time.sleep(60)

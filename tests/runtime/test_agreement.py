@@ -1,4 +1,4 @@
-"""What processes compare, and how a difference is told."""
+"""Comparisons between processes, and messages about differences."""
 
 from __future__ import annotations
 

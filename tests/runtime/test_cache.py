@@ -17,7 +17,7 @@ THEIRS = 7
 
 @pytest.fixture(autouse=True)
 def _settings_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As if JAX's environment said nothing; and every threshold another one than ours."""
+    """Settings as if JAX's environment were empty, with every threshold unlike the framework's."""
     before = {name: getattr(jax.config, name) for name in (FOLDER, ENABLED, SECONDS, BYTES)}
     for name in before:
         monkeypatch.delenv(name.upper(), raising=False)

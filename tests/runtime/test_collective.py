@@ -1,4 +1,4 @@
-"""What processes without an address tell each other."""
+"""Messages between processes without an address."""
 
 from __future__ import annotations
 

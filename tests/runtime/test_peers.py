@@ -69,7 +69,7 @@ def met(processes: list[Process]) -> None:
 
 
 def ends(process: Process, code: int, *words: str) -> str:
-    """What it says on standard error; it must end with `code`, and say `words`."""
+    """The standard error of a process, which must end with `code` and say `words`."""
     _, err = process.communicate(timeout=60)
     assert process.returncode == code, err
     assert "Traceback" not in err, err

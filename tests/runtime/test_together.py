@@ -31,7 +31,7 @@ class Two(Peers):
 
 @pytest.fixture
 def events() -> Iterator[list[str]]:
-    """What happens: names of gathered values, `compiled` and `ran`."""
+    """The events in their order: names of gathered values, `compiled` and `ran`."""
     happened: list[str] = []
 
     def listen(event: str, duration_secs: float, **_: str | int) -> None:

@@ -19,7 +19,7 @@ Slot = tuple[int, int, TaskKind]
 
 
 def key(task: Task, stage: int) -> Key:
-    """What tells `task` from every other."""
+    """The fields that tell `task` from every other task."""
     return task, stage if task.module == "decoder" else None
 
 
@@ -63,7 +63,7 @@ def keys(schedule: Schedule) -> Iterator[Key]:
 
 
 def needs(schedule: Schedule, task: Task, stage: int | None) -> Iterator[tuple[Key, int]]:
-    """What must run at least so many ticks before `task`."""
+    """The tasks that must run before `task`, each with the least number of ticks between."""
     m, part, last = task.microbatch, task.part, schedule.stages - 1
     match task.kind.name:
         case "F" if stage:

@@ -45,7 +45,7 @@ def ranks(grid: JointGrid, view: View, axis: str) -> np.ndarray:
 
 
 def number(grid: JointGrid, axes: Axes) -> np.ndarray:
-    """What the digits along `axes` of every device's number make, slowest first."""
+    """The number that the digits along `axes` of a device's number form, slowest first."""
     total = np.zeros(grid.devices, int)
     for axis in axes:
         total = total * dict(grid.axes)[axis] + ranks(grid, View(data=(axis,)), "data")
@@ -96,7 +96,7 @@ def test_stages_of_an_encoder_lie_along_the_decoders(pair):
 
 @given(plan_pairs())
 def test_the_share_of_rows_of_one_module_lies_inside_the_others(pair):
-    """What `sharding.exchange` relies on, expert ranks included; with stages, inside of one."""
+    """`sharding.exchange` relies on this, expert ranks included; with stages, within a stage."""
     try:
         grid = JointGrid.build({"decoder": pair[0], "vision": pair[1]})
     except PlanError:

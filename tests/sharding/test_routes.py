@@ -93,7 +93,7 @@ def test_every_output_arrives_once(
 
 
 def slices_of(routes: Routes, device: int) -> Index:
-    """As `Routes.slices`; padded ones go whole."""
+    """The slices of `Routes.slices`; padded slices go whole."""
     if routes.ragged:
         return routes.slices(device)
     begins = np.arange(routes.count) * routes.capacity
@@ -102,7 +102,7 @@ def slices_of(routes: Routes, device: int) -> Index:
 
 
 def shares(side: Side, whole: Index, routes: Routes) -> dict[int, Index]:
-    """What every device holds of an array `[rows, positions]`."""
+    """The share of an array `[rows, positions]` that every device holds."""
     rows, positions = side.shape
     return {
         int(device): whole[b * rows : (b + 1) * rows, t * positions : (t + 1) * positions]
@@ -132,7 +132,7 @@ def values(routes: Routes, width: int = WIDTH) -> tuple[Index, Index]:
 
 
 def on_devices(routes: Routes) -> tuple[dict[str, Index], Index]:
-    """What the devices send, `[devices, ...]`, and what lands, `[rows, tokens]`."""
+    """The values that devices send, `[devices, ...]`, and that land, `[rows, tokens]`."""
     devices = range(routes.count)
     send = {"picks": np.stack([routes.send(i) for i in devices])}
     if routes.ragged:
@@ -187,7 +187,7 @@ def indices(draw: st.DrawFn) -> Index:
 
 
 def only(senders: slice, takers: slice) -> Index:
-    """As many outputs as fit go from some rows to some."""
+    """Runs with as many outputs as fit, from some rows to some rows."""
     index = np.full((ROWS, TOKENS), -1, np.int32)
     outputs = np.arange(ROWS * OUTPUTS, dtype=np.int32).reshape(ROWS, OUTPUTS)[senders].ravel()
     index[takers].reshape(-1)[: len(outputs)] = outputs[: index[takers].size]

@@ -1,4 +1,4 @@
-"""What the processes of a run compare, and which of it may take long."""
+"""Comparisons between the processes of a run, and which of them may take long."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def beside() -> Iterator[Callable[..., Beside]]:
 
 @pytest.fixture
 def own(small_config, tmp_path) -> ExperimentConfig:
-    """Of a run that has a folder of checkpoints."""
+    """A configuration of a run that has a folder of checkpoints."""
     made: ExperimentConfig = small_config(run={"name": "run", "directory": str(tmp_path)})
     (made.run.path / "checkpoints").mkdir(parents=True)
     return made

@@ -1,4 +1,4 @@
-"""What `make train` promises: learnt from held-out samples, quickly, with little waste."""
+"""The promises of `make train`: held-out samples are learnt, quickly, with little waste."""
 
 from __future__ import annotations
 

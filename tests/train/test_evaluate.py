@@ -68,7 +68,7 @@ def _next(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> jax
 
 
 def _logits(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> jax.Array:
-    """Whole logits behind every position of one row."""
+    """The whole logits behind every position of one row."""
     view = View()
     media = jnp.zeros((*tokens.shape, model.decoder.d_model))
     for name in model.encoders:

@@ -1,4 +1,4 @@
-"""What one process cannot read, none goes on without."""
+"""Data that one process cannot read end all processes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the loop does besides stepping."""
+"""The work of the loop besides stepping."""
 
 import logging
 import re

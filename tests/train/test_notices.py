@@ -1,4 +1,4 @@
-"""What is told of batches: once, and only where there is something to tell."""
+"""Notices about batches: each comes once, and only where it is due."""
 
 from types import SimpleNamespace
 from typing import Any

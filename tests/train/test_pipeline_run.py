@@ -85,7 +85,7 @@ def restore(experiment: Experiment, folder: Path) -> Any:
 
 
 def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> None:
-    """From no pipeline to two chunks, to one padded chunk and back: the same values.
+    """No pipeline, two chunks, one padded chunk and no pipeline again keep the same values.
 
     The vocabulary is padded to 130 entries, to 132 and to 130.
     """
@@ -186,7 +186,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
 
 
 def test_a_measured_trace_runs_what_training_runs(small_config: Make, tmp_path: Path) -> None:
-    """Of frozen encoders with and without a connector that trains, each in two pieces."""
+    """Encoders are frozen, with and without a connector that trains, each in two pieces."""
     freeze = ["vision", "audio", "audio.connector"]
     schedule = PIPELINED["schedule"] | {"pieces": {"vision": 2, "audio": 2}}
     changes = {"model__encoders__vision__layers": 2, "train__freeze": freeze}

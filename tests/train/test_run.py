@@ -63,7 +63,7 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 
 def of_open_mpi(index: int, port: int) -> dict[str, str]:
-    """What mpirun tells a process of two; of the job's number JAX makes the port."""
+    """The environment of mpirun for a process of two; its job number makes JAX's port."""
     return {
         "OMPI_MCA_orte_hnp_uri": f"{(port - 61440) * 4096}.0;tcp://127.0.0.1:1",
         "OMPI_COMM_WORLD_SIZE": "2",
@@ -175,7 +175,7 @@ def test_two_processes_read_each_sample_once_and_give_the_losses_of_one(lengths,
 
 
 def goes_on_in_one_process(run: Path, folder: Path, **changes: Any) -> None:
-    """From the middle of a run in two, with the same samples, and a step that is compiled."""
+    """Go on from the middle of a run of two processes, with the same samples and programs."""
     name = f"{run.name}_one"
     (folder / name).mkdir()
     keep_until(run / "checkpoints", folder / name / "checkpoints", step=2)

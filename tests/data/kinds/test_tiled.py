@@ -187,7 +187,7 @@ def test_hosts_send_each_other_tiles(
 
 
 def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
-    """Its outputs are zero, and the newlines stay."""
+    """The outputs of the image are zero, and the newlines stay."""
     config = make_config(budgets=BUDGETS, rows=1, balance="per_phase")
 
     class Broken(TiledProcessor):

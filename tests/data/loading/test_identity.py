@@ -113,7 +113,7 @@ def test_members_of_a_mixture_are_compared_one_by_one(
 def test_another_tokenizer_is_noticed_wherever_it_lies(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:
-    """And of a run of a version that did not note it, nothing can be said."""
+    """A version that noted no tokenizer is the exception: its runs go on with any."""
     records = written(tmp_path, 9)
 
     def tokens(**changes: Any) -> identity.Identities:

@@ -188,7 +188,7 @@ def test_hosts_get_the_rows_of_the_single_host_batch(
 def test_other_hosts_go_on_with_the_same_samples(
     balance: str, demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:
-    """From one host to two, and from two to three, whose rows overlap."""
+    """One host becomes two, and two become three, whose rows overlap."""
     config = make_config(balance=balance)
     whole = take(6, demo, processor, config)
     shares = {

@@ -49,7 +49,7 @@ HOSTS = {
 
 
 class Board:
-    """What hosts that are threads of this process tell each other."""
+    """The messages between hosts that are threads of this process."""
 
     def __init__(self, count: int) -> None:
         self.count, self.moved = count, np.zeros((count, count), np.int64)
@@ -169,7 +169,7 @@ def test_it_continues_within_a_step(processor: Processor, make_config: MakeConfi
 def test_each_sample_is_read_once_and_only_what_must_move_does(
     processor: Processor, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On two hosts each medium is loaded once; on hosts that hold all rows nothing comes twice."""
+    """Two hosts load each medium once; hosts that hold all rows receive nothing twice."""
     loads: Counter[int] = Counter()
     for kind in (Picture, Noise):
         load = kind.load
@@ -262,7 +262,7 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
 
 
 def test_reading_goes_on_behind_what_has_been_taken() -> None:
-    """Of two hosts, with two workers each; what was carried over comes first."""
+    """Two hosts have two workers each; samples that were carried over come first."""
     state = LoaderState(3, position=20, carry=(3, 6, 11, 15))
     for index in range(2):
         places = _Places(mixed_source(30), state, index, 2)

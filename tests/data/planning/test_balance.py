@@ -26,7 +26,7 @@ WORKS = st.builds(Work, st.integers(0, 9).map(float), st.sampled_from([0.0, 0.01
 
 @st.composite
 def problems(draw: st.DrawFn, lengths: st.SearchStrategy[list[int]] = LENGTHS) -> Problem:
-    """With limits in every other one."""
+    """Balancing problems, every other one of them with limits."""
     chosen, ranks = draw(lengths), draw(st.integers(1, 3))
     kind, work = draw(KINDS), draw(WORKS)
     if draw(st.booleans()):

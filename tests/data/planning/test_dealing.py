@@ -131,7 +131,7 @@ def test_the_work_of_all_balanced_phases_must_be_known() -> None:
 
 
 def one_by_one(problem: Problem) -> list[list[int]]:
-    """Items in turn, whatever they cost."""
+    """Deal items in turn, whatever they cost."""
     return [list(range(r, len(problem.lengths), problem.ranks)) for r in range(problem.ranks)]
 
 
@@ -230,7 +230,7 @@ def assembled(
 def test_what_lands_is_the_same_under_every_balance(
     processor: Processor, make_config: MakeConfig
 ) -> None:
-    """By sample: its tokens, and the encoder inputs behind every multimodal position."""
+    """A sample has the same tokens and the same encoder inputs at its multimodal positions."""
     source = mixed_source(12)
     everywhere = {name: list(range(4)) for name in ("decoder", "vision", "audio")}
     seen = []

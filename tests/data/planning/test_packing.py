@@ -137,7 +137,7 @@ def test_a_misfit_names_the_budget() -> None:
     spans=st.lists(st.integers(1, 12), max_size=30),
 )
 def test_spans_go_to_the_fullest_row(rows: int, segments: int, spans: list[int]) -> None:
-    """Beside a search of all rows."""
+    """The result is compared with a search of all rows."""
     free = FreeSpans(rows, 20, segments)
     left = [[20, segments] for _ in range(rows)]
     for span in spans:

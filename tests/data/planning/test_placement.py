@@ -13,7 +13,7 @@ from data.sample import DataError
 
 
 def busiest(volumes: np.ndarray, per_host: int) -> float:
-    """What the busiest host sends at least: an integer program on which host gets which batch."""
+    """The least amount that the busiest host sends, by an integer program over placements."""
     batches, hosts = volumes.shape
     chosen = batches * hosts  # 1 where a batch is on a host, and behind them the busiest host
     once = np.zeros((batches, chosen + 1))
@@ -39,7 +39,7 @@ def busiest(volumes: np.ndarray, per_host: int) -> float:
 
 
 def drawn(seed: int, hosts: int, per_host: int) -> np.ndarray:
-    """Where the samples of mini-batches were read: a few items from random hosts each."""
+    """Hosts that read the samples of mini-batches: a few items from random hosts each."""
     rng = np.random.default_rng(seed)
     volumes = np.zeros((hosts * per_host, hosts), np.int64)
     for batch in range(len(volumes)):
@@ -66,7 +66,7 @@ def test_every_rank_gets_one_and_no_other_way_keeps_more(
 
 
 def test_the_busiest_host_sends_hardly_more_than_it_must() -> None:
-    """On average over cases: the assignment minimises the sum, not the largest."""
+    """The mean over cases is tested: the assignment minimises the sum, not the largest."""
     ratios, blind = [], []
     for seed in range(12):
         volumes, where = drawn(seed, hosts=4, per_host=4), [r // 4 for r in range(16)]

@@ -194,7 +194,7 @@ def test_a_step_has_the_same_samples_however_it_is_split(
     processor: Processor,
     make_config: MakeConfig,
 ) -> None:
-    """Of every split over microbatches and every number of hosts; and where it then stands."""
+    """Every split over microbatches and hosts gives the same samples and leaves the same state."""
     source = mixed_source(count, seed=count)
     source.samples[count // 2] = source.samples[0] if count < 3 else "no conversation"
     fixed: dict[str, Any] = {"balance": balance, "lookahead": lookahead}
@@ -343,7 +343,7 @@ def test_raise_names_the_sample(processor: Processor, make_config: MakeConfig) -
 def test_a_state_that_counts_microbatches_goes_on_without_losing_a_sample(
     processor: Processor, make_config: MakeConfig
 ) -> None:
-    """As saved when each microbatch was packed by itself."""
+    """The state is one that was saved when each microbatch was packed separately."""
     saved = {"seed": 3, "step": 17, "position": 40, "carry": [3, 31, 38], "done": 0}
     state, source = LoaderState.from_json(saved), mixed_source(60)
     planner = make_planner(source, processor, make_config, state, 4, rows=1, lookahead=20)

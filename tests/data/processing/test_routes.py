@@ -138,7 +138,7 @@ def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
 
 @pytest.mark.parametrize("balance", ["none", "decoder", "per_phase"])
 def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
-    """What is measured beforehand and what is measured when read make the same batches."""
+    """Lengths measured beforehand and lengths measured when read make the same batches."""
     budgets = BUDGETS | {"coarse": 192}
     routes = {"image": {"join": "tokens"}}
     config = make_config(budgets=budgets, rows=2, balance=balance, lookahead=20, routes=routes)
@@ -163,6 +163,6 @@ def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
 
 
 def _named(sample: Any) -> Any:
-    """Its images are for one encoder or the other."""
+    """A sample whose images are for one encoder or the other."""
     names = ["vision" if number % 2 else "coarse" for number in range(len(sample.of("image")))]
     return replace(sample, encoders={"image": tuple(names)} if names else {})

@@ -1,4 +1,4 @@
-"""What is stored of the released processors, see tests/parity/README.md."""
+"""The stored results of released processors, see tests/parity/README.md."""
 
 from __future__ import annotations
 

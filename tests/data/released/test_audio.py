@@ -91,7 +91,7 @@ def test_qwen2_audio_is_as_released() -> None:
 def test_frames_do_not_depend_on_how_many_are_made(
     samples: int, behind: int, seed: int, loud: float, hop: int
 ) -> None:
-    """Those of the whole window are what the released processor makes."""
+    """The frames of the whole window are those of the released processor."""
     clip = np.random.default_rng(seed).normal(0, loud, samples).astype(np.float32)
     padded = np.pad(clip, (0, 16_000 - samples))
     own = SHORT.model_copy(update={"hop_length": hop})

@@ -153,7 +153,7 @@ def learnt_pieces(chat: ReleasedChat, told: Told) -> list[str]:
 def test_the_white_space_of_an_answer_is_learnt_as_it_is_written(
     family: str, front: str, answer: str, behind: str, asked: str
 ) -> None:
-    """And the token that ends the turn, if it is right behind."""
+    """The token that ends the turn is learnt, too, if it is right behind the answer."""
     chat = with_template(TRIMMING) if family == "trimming" else chat_of(family)
     text = front + answer + behind
     told = chat.tell([Turn("user", asked), Turn("assistant", text), ASK, Turn("assistant", text)])

@@ -137,7 +137,7 @@ def test_what_is_left_out_has_the_defaults_of_the_class(
 
 
 def test_one_file_may_hold_all_settings(folder: Path) -> None:
-    """As transformers 5 writes them."""
+    """Transformers 5 writes such files."""
     image = json.loads((folder / PREPROCESSOR).read_text())
     audio = json.loads((ROOT / "qwen2_audio" / PREPROCESSOR).read_text())
     before = read_folder(folder)

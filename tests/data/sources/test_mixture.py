@@ -75,7 +75,7 @@ def test_it_holds_every_sample_of_every_member_once(mixture: Any) -> None:
 
 
 def test_a_sample_has_one_name(mixture: Any, tmp_path: Path) -> None:
-    """Wherever it is met, and none that another one has."""
+    """A sample has the same name wherever it is met, and no other sample has it."""
     config = mixture(WEIGHTS)
     for name in ("one", "two"):  # files of the same name
         folder = tmp_path / "more" / name

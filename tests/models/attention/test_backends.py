@@ -130,7 +130,7 @@ def test_a_window_ends_what_a_token_sees(backend: str, window: int) -> None:
 
 @pytest.mark.parametrize("window", [7, 30])
 def test_windows_of_both_kinds_together_hide_no_key(window: int) -> None:
-    """Of segments and of tokens, in gradients too."""
+    """Windows of segments and of tokens hide no key together, in gradients too."""
     q, k, v = inputs(70)
     ids = segments([3, 50, 60], 70)
     for ours, theirs in zip(

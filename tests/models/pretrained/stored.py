@@ -34,13 +34,13 @@ NO_DECODER = DecoderConfig.model_validate(
 
 
 def arrays(folder: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """What goes in and what comes out."""
+    """The stored inputs and outputs."""
     inputs, expected = (np.load(ROOT / folder / f"{name}.npz") for name in ("inputs", "expected"))
     return dict(inputs), dict(expected)
 
 
 def composition(folder: str) -> Composition:
-    """What the configuration of a folder says."""
+    """The composition that the configuration of a folder describes."""
     values = read_config(ROOT / folder)
     return family_named(values["model_type"]).read(values)
 
@@ -63,7 +63,7 @@ def imported(folder: str) -> tuple[ModelConfig, Any, dict[str, list[Rule]]]:
 
 
 def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[Rule]]]:
-    """As `imported`, of any folder."""
+    """The result of `imported` for any folder."""
     values = read_config(folder)
     found = family_named(values["model_type"]).read(values)
     config = ModelConfig(
@@ -147,7 +147,7 @@ def check_gradients(
 
 
 def states(config: ModelConfig, name: str, params: Any, rows: Any) -> tuple[Any, Any]:
-    """What goes into an encoder's layers, and what comes out behind its last norm."""
+    """The input of an encoder's layers, and the output of its last norm."""
     encoder = multimodal.Encoder(config, name, View())
     x = encoder.embed(params, rows)
     out, _ = run_layers(encoder, params["layers"], x, encoder.context(rows), "none")

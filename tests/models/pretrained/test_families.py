@@ -38,7 +38,7 @@ def test_all_stored_families_are_known() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_parameter_has_one_rule(folder: str) -> None:
-    """Of its shape; in a checkpoint of one module alone there is no connector."""
+    """The rule has the parameter's shape; a checkpoint of a single module has no connector."""
     config, _, rules = imported(folder)
     shapes, _ = abstract_parameters(config)
     for module, own in rules.items():
@@ -59,7 +59,7 @@ def test_every_parameter_has_one_rule(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_checkpoint_is_written_back_bit_for_bit(folder: str) -> None:
-    """From the parameters, and from the source what is no parameter, but for a tied head."""
+    """Parameters are written, and other tensors are copied from the source, but for a tied head."""
     values = read_config(ROOT / folder)
     family = family_named(values["model_type"])
     _, params, rules = imported(folder)
@@ -154,7 +154,7 @@ def test_layers_behind_the_features_are_not_there(
 
 
 def test_llavas_keys_that_are_left_out() -> None:
-    """As LLaVA-1.5-7B is released."""
+    """LLaVA-1.5-7B is released without these keys."""
     sizes = {"hidden_size": 1024, "image_size": 336, "intermediate_size": 4096, "patch_size": 14}
     depth = {"num_hidden_layers": 24, "num_attention_heads": 16}
     text = {"model_type": "llama", "max_position_embeddings": 4096, "vocab_size": 32064}

@@ -131,7 +131,7 @@ def test_halves_are_widened(tmp_path: Path) -> None:
     ("name", "rules"), [("vision", rules.siglip_rules), ("audio", rules.whisper_rules)]
 )
 def test_encoders_have_a_rule_for_every_parameter(name: str, rules: Any) -> None:
-    """Of their shapes, but for the connector, which is no part of what is released."""
+    """The rules have the parameters' shapes; the connector is not part of the release."""
     own = small_model()
     shapes, _ = abstract_parameters(own)
     tower = by_name(shapes["encoders"][name])
@@ -212,7 +212,7 @@ def test_an_index_lists_what_its_files_hold(whole: tuple[Path, list[Rule]]) -> N
 
 
 def test_a_tensor_is_in_the_file_that_the_index_names(whole: tuple[Path, list[Rule]]) -> None:
-    """And in no other one, which might hold other values of it."""
+    """No other file may hold the tensor, as its values might differ there."""
     folder, _ = whole
     places = json.loads((folder / files.INDEX).read_text())["weight_map"]
     name, own = next(iter(places.items()))

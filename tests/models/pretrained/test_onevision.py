@@ -116,7 +116,7 @@ def test_parameters_are_written_as_they_were_released() -> None:
 
 
 def test_newer_names_are_the_same_tensors() -> None:
-    """As the public implementation writes them now."""
+    """The public implementation writes these names now."""
     released = open_tensors(FOLDER)
 
     def newer(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Whole multimodal checkpoints compute here what the public implementation computes."""
+"""Whole multimodal checkpoints give the results of the public implementation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def laid(
 
 
 def forward(config: ModelConfig, params: Any, batch: Any) -> tuple[jax.Array, ...]:
-    """What lands or is a newline, states behind the last norm, logits, and losses of tokens."""
+    """Landed outputs and newlines, states behind the last norm, logits, and losses of tokens."""
     (name,), rows = config.encoders, batch["decoder"]
     outputs = multimodal.encode(
         params["encoders"][name], name, batch["encoders"][name], config, View()
@@ -107,7 +107,7 @@ def test_conversations_give_the_same(family: str, layout: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_encoders_give_the_same(family: str) -> None:
-    """What goes into the projector: patches without class tokens, and averages behind a norm."""
+    """The projector's inputs are the same: patches without class tokens, and averages."""
     config, params, batch, placements = laid(family, "alone")
     (name,) = config.encoders
     encoder = multimodal.Encoder(config, name, View())
@@ -138,7 +138,7 @@ PLANS = {
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_batch_gives_the_same_gradients(family: str, plan: str) -> None:
-    """With media in other rows than their conversations, on one device and on four."""
+    """Media lie in other rows than their conversations, on one device and on four."""
     config, params, batch, _ = laid(family, "crossed")
     _, expected = arrays(family)
     (name,) = config.encoders

@@ -1,4 +1,4 @@
-"""What the cost model knows of a model is what the model is."""
+"""The cost model's profile of a model agrees with the model itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FAMILIES = [
 
 
 def deep(decoder: str, encoder: str | None) -> ModelConfig:
-    """Of four layers each."""
+    """A model with four layers in each tower."""
     values = towers.model(decoder, encoder).model_dump()
     values["decoder"]["vocab"] -= 1
     for tower in (values["decoder"], *values["encoders"].values()):
@@ -149,7 +149,7 @@ def batch(config: ModelConfig, name: str) -> dict[str, Any]:
 
 
 def forward(config: ModelConfig, name: str, tensor: int, seed: int) -> list[list[np.ndarray]]:
-    """By rank: what a `LayerRun` keeps of a layer's forward on random inputs, and all residuals."""
+    """The values that `LayerRun` keeps of a forward, and all residuals, by rank."""
     heads = config.decoder.kv_heads if name == "decoder" else None
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
     view = grid.decoder
@@ -195,7 +195,7 @@ def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
 
 @pytest.mark.parametrize(("decoder", "encoder"), [("gpt", None), *ENCODERS])
 def test_what_cudnn_keeps_is_counted_without_the_library(decoder: str, encoder: str | None) -> None:
-    """As much as Pallas, but for the mask, which across ranks is kept as a bias of 16 bits."""
+    """cuDNN keeps as much as Pallas, and across ranks the mask as a bias of 16 bits."""
     changes = {"dtype": "bfloat16", "decoder_changes": {"d_model": 64}}
     values = towers.model(decoder, encoder, **changes).model_dump()
     for settings in values["encoders"].values():

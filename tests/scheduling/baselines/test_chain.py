@@ -39,7 +39,7 @@ def chain(
 
 
 def without_head(workload: Workload) -> Workload:
-    """Its decoder's layers are all alike."""
+    """The workload without the decoder's head, so that the decoder's layers are all alike."""
     decoder = replace(workload.towers["decoder"], end=NOTHING)
     return replace(workload, towers={**workload.towers, "decoder": decoder})
 
@@ -48,12 +48,12 @@ def without_head(workload: Workload) -> Workload:
 
 
 def sums(costs: list[int], cuts: tuple[int, ...]) -> list[int]:
-    """Of the runs that end at `cuts`."""
+    """Sums of the runs that end at `cuts`."""
     return [sum(costs[a:b]) for a, b in zip((0, *cuts), cuts, strict=False)]
 
 
 def value(costs: list[int], cuts: tuple[int, ...]) -> tuple[int, int]:
-    """What cuts are judged by: their largest sum, then their squares."""
+    """The value of cuts: their largest sum, then their squares."""
     runs = sums(costs, cuts)
     return max(runs), sum(run**2 for run in runs)
 

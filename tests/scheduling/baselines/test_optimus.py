@@ -133,7 +133,7 @@ def test_one_microbatch_goes_into_a_gap() -> None:
 
 
 def test_deadlines_bind_inside_however_late_the_decoder_is() -> None:
-    """What exposes delays the run and the bubbles inside it alike."""
+    """Exposed encoder work delays the run and the bubbles inside it alike."""
     row = [(1.0, 4.0, 0.0), (6.0, 8.0, 0.0)]
     # One more inside ends at 5 s of the run; the decoder needs it at 4 s of it.
     made = packing(side([row], [1.0, 3.0, 4.0]), 1.0, [3])

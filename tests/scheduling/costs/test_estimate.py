@@ -29,7 +29,7 @@ ROW = TOKENS * WIDTH * 2
 
 
 def timing(name: str = "decoder", hardware: Hardware = HARDWARE, **changes: object) -> Timing:
-    """Of a tower under plans of its own, e.g. `timing(decoder=ParallelPlan(tensor=2))`."""
+    """The timing of a tower under given plans, e.g. `timing(decoder=ParallelPlan(tensor=2))`."""
     plans = {n: changes.pop(n, ParallelPlan()) for n in WORKLOAD.towers}
     return Timing(WORKLOAD, Strategy(plans, **changes), hardware, name)  # type: ignore[arg-type]
 
@@ -257,14 +257,14 @@ def test_every_plan_computes_the_same(strategy: Strategy) -> None:
 
 
 def seconds(times: StepTimes) -> list[float]:
-    """Of all parts of a step."""
+    """Seconds of all parts of a step."""
     parts = (times.forward, times.backward, times.head, *times.encoders.values())
     others = (times.send, times.deliver, times.gather, times.scatter, times.update)
     return [*(part.seconds for part in parts), *others]
 
 
 def test_compute_hides_one_collective_at_a_time() -> None:
-    """With slow links, faster compute would else make a layer's backward slower."""
+    """If links are slow, faster compute would otherwise make a layer's backward slower."""
     plan = ParallelPlan(fsdp=2, tensor=4)
     slow = small.hardware(domain=8, link=Link(bandwidth=2e6, latency=0))
     own = timing(hardware=slow, decoder=plan, vision=plan, remat="none")

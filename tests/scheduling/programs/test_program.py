@@ -150,7 +150,7 @@ def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, rema
     ticks = {placing.key(task, stage): tick for tick, stage, task in schedule}
 
     def made(task: Task, stage: int) -> int:
-        """When the stage before has made what `task` reads; stage 0 makes its own just in time."""
+        """The tick in which the input of `task` is made; stage 0 makes its own just in time."""
         before = [key for key, _ in placing.needs(schedule, task, stage) if key[1] is not None]
         return ticks[before[0]] if before else ticks[task, stage] - 1
 

@@ -52,7 +52,7 @@ def typical(
 def chosen(
     decoder: Schedule, share: float, factor: float = 2.0, /, **cut: int
 ) -> tuple[EncoderPieces, TaskCosts]:
-    """The same with as many of 24 layers in a piece as suit the decoder."""
+    """A typical encoder with as many of 24 layers in a piece as suit the decoder."""
     stages, chunks = decoder.stages, decoder.chunks
     cuts = {}
     for pieces in (n for n in (1, 2, 3, 4, 6, 8, 12, 24) if n % cut.get("stages", 1) == 0):
@@ -274,7 +274,7 @@ def test_steps_are_as_long_as_the_placement_reckons(case):
 
 @pytest.mark.parametrize("share", SHARES)
 def test_what_moves_between_stages_stands_where_they_meet(share):
-    """Beside several pieces that stay, in one slot."""
+    """The moving piece stands beside several pieces that stay, in one slot."""
     vision, costs = typical(2, 1, share, 4)
     audio = EncoderPieces("audio", 2, 2, 2)
     own = encoder_costs(audio, 0.1, 0.2)

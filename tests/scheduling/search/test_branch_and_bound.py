@@ -112,7 +112,7 @@ def test_a_search_may_end_when_little_can_be_gained() -> None:
 
 
 def test_what_other_searches_have_found_counts() -> None:
-    """Whatever a search may miss, nothing that is known is faster than what it finds."""
+    """The search finds nothing slower than a known strategy, whatever it misses."""
     workload, hardware = small.workload(), small.hardware()
     space, scheduler = small.space(8, workload), Scheduler(workload, hardware)
     fastest = search(space, scheduler)
@@ -127,7 +127,7 @@ def test_what_other_searches_have_found_counts() -> None:
 
 
 def test_plans_of_several_encoders_that_are_shared_alike_are_simulated_once() -> None:
-    """What is found is at most a hundredth slower than the best of all that there is."""
+    """The found plan is at most a hundredth slower than the best of all plans."""
     encoders = [("vision", 64, 4), ("audio", 32, 4)]
     workload, hardware = small.workload(rows=8, encoders=encoders), small.hardware()
     part: dict[str, Any] = {"stages": (2,), "tensors": (1, 2), "contexts": (1,), "chunks": (1,)}

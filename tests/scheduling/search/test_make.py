@@ -23,7 +23,7 @@ STAGES = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
 
 
 def decoder_of(schedule: Schedule) -> list[Any]:
-    """Its decoder tasks by tick that has some, stage by stage."""
+    """The decoder tasks of a schedule, by the ticks that have some, stage by stage."""
     rows = [
         [[str(task) for task in own if task.module == "decoder"] for own in row]
         for row in schedule.ticks

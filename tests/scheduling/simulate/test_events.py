@@ -66,7 +66,7 @@ def paths(nodes: Sequence[Node], before: dict[int, set[int]], index: int) -> Ite
 
 
 def longest(nodes: Sequence[Node], pairs: Iterator[tuple[int, int]]) -> list[float]:
-    """By brute force, the longest path up to the end of each node."""
+    """The longest path up to the end of each node, by brute force."""
     before: dict[int, set[int]] = defaultdict(set)
     for earlier, later in pairs:
         before[later].add(earlier)

@@ -61,7 +61,7 @@ def times_of(draw: st.DrawFn, schedule: Schedule, *, collectives: bool = True) -
 
 @st.composite
 def replicas_of(draw: st.DrawFn, schedule: Schedule, times: StepTimes) -> Replica:
-    """Some stages slow, some modules with lengths."""
+    """Replicas with some slow stages, and some modules with lengths."""
     modules = sorted({"decoder", *(module for _, module, _ in times.encoders)})
     count = schedule.microbatches
     lengths = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=count, max_size=count)

@@ -272,7 +272,7 @@ def test_a_long_schedule_takes_about_a_second() -> None:
 
 
 def as_records(lines: Timeline, schedule: Schedule, devices: int = 1) -> np.ndarray:
-    """What `devices` devices of every stage would record if each kept to the prediction."""
+    """The records of `devices` devices of every stage that keep to the prediction."""
     ends = {(span.tick, span.row): span.end for span in lines.spans}
     clocks, records = [0.0] * schedule.stages, []
     for tick, meet in enumerate(schedule.meetings):

@@ -1,4 +1,4 @@
-"""What the loop tells, and the figures that are made of it."""
+"""The events of the loop, and the figures that are made of them."""
 
 from __future__ import annotations
 

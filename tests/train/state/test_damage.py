@@ -133,7 +133,7 @@ def test_any_flipped_bit_of_the_arrays_is_noticed(saved, scratch, data):
 
 
 def test_a_flipped_bit_of_any_other_file_is_noticed_or_changes_nothing(saved, scratch):
-    """Those that Orbax writes behind the checksums say only when it wrote."""
+    """The other files, which Orbax writes after the checksums, hold only times of writing."""
     harmless = {"commit_success.txt", "_CHECKPOINT_METADATA"}
     for path in files(saved / "2"):
         name, size = path.relative_to(saved / "2"), path.stat().st_size
@@ -188,7 +188,7 @@ def test_a_checkpoint_without_checksums_is_restored_with_a_warning(copy, caplog)
 
 
 def test_checkpoints_of_earlier_versions_are_restored(tmp_path, caplog):
-    """As Orbax' standard handlers write them, with what progress held then."""
+    """Orbax' standard handlers wrote such checkpoints, with the progress of that time."""
     later = ("skipped_updates", "good", "usual_loss", "sources")
     handlers = {
         "state": ocp.StandardCheckpointHandler(),
@@ -241,7 +241,7 @@ def with_loader(**wrong: Any) -> Callable[[Any], Any]:
 def test_json_that_no_run_has_saved_gives_way_to_an_older_checkpoint(
     copy, caplog, item, change, reason
 ):
-    """Of checkpoints without checksums, which notice any change."""
+    """The checkpoints have no checksums, which would notice any change."""
     for path in copy.rglob("checksums*.json"):
         path.unlink()
     path = copy / "2" / item / "metadata"

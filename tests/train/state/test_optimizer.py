@@ -170,7 +170,7 @@ def test_which_leaves_are_matrices_and_which_decay():
 
 
 def test_every_expert_has_matrices_of_its_own():
-    """Wherever the axis of experts stands, as if each were a layer of a dense model."""
+    """An expert is like a layer of a dense model, wherever the axis of experts stands."""
     experts = jnp.asarray(np.random.default_rng(0).normal(size=(3, 4, 5, 8)), jnp.float32)
     leaves = {
         "experts": (("layers", "experts", "embed", "mlp"), experts),

@@ -40,7 +40,7 @@ FOUR = {
 
 
 def at_random(problem: Problem) -> list[list[int]]:
-    """Items to ranks that their lengths choose, as nobody would; those without room in turn."""
+    """Ranks that the items' lengths choose, as nobody would; items without room go in turn."""
     rank = (problem.lengths * 7919 + np.arange(len(problem.lengths))) % problem.ranks
     groups: list[list[int]] = [[] for _ in range(problem.ranks)]
     left = np.tile(np.array(problem.limits), (problem.ranks, 1))
@@ -160,7 +160,7 @@ def check(
 
 
 def test_one_giant_sample_beside_small_ones(laboratory: Laboratory) -> None:
-    """It has a rank of its own; the others share the rest."""
+    """The giant sample has a rank of its own; the others share the rest."""
     order = sorted(range(64), key=lambda i: -laboratory.lengths[i].tokens)
     chosen = [order[0], *order[-3:]]
     dealt, balanced = laboratory.dealt("per_phase", {}, chosen)

@@ -67,14 +67,14 @@ def merged(batch: Any) -> Any:
 
 @cache
 def reference() -> tuple[np.ndarray, Any]:
-    """Of one device and the encoder without lanes."""
+    """The result on one device, with the encoder without lanes."""
     plans = {name: ParallelPlan() for name in ("decoder", "vision")}
     batches = [merged(batch) for batch in microbatches()]
     return loss_and_gradients(model(lanes=False), plans, parameters(), batches)
 
 
 def schedule(frozen: bool = False) -> Schedule:
-    """Both lanes in the bubbles of two stages, the short one in more pieces than the long one."""
+    """A schedule with both lanes in the bubbles of two stages; the short one has more pieces."""
     cuts = tuple(
         EncoderPieces(name, pieces, 1, 1 if frozen else pieces)
         for name, pieces in (("short", 4), ("long", 2))

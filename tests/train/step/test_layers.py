@@ -148,7 +148,7 @@ def with_media_on_one_device() -> tuple[np.ndarray, Any]:
 
 
 def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
-    """By hand: each through a norm and a connector of its own, where the media are."""
+    """The sum is computed by hand: each output has a norm and a connector of its own."""
     model, view = stacked(), View()
     encoder, decoder = Encoder(model, "vision", view), Decoder(model, view)
     params, batch = initial_parameters(model, seed=0), media_batches()[0]
@@ -188,7 +188,7 @@ def test_connectors_of_earlier_layers_are_counted() -> None:
 
 
 def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
-    """By hand, layer by layer: to the loss is added the penalty times their mean."""
+    """The loss is computed by hand, layer by layer: the penalty times the mean is added."""
     decoder, params = Decoder(model(), View()), parameters()["decoder"]
     loss, weight, total, tokens = 0.0, 0.0, 0.0, 0
     for batch in batches():
@@ -207,7 +207,7 @@ def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
 
 
 def test_a_window_hides_what_is_before_it() -> None:
-    """Of two layers, one of which sees three tokens, the first sees no further than these."""
+    """The first layer of the period sees three tokens, so a change reaches no further."""
     decoder, params = Decoder(model(), View()), parameters()["decoder"]
     first = jax.tree.map(lambda leaf: leaf[0], params["layers"])
     rows = {"segment_ids": np.ones((1, 8), np.int32), "positions": np.arange(8, dtype=np.int32)}

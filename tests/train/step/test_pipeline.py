@@ -366,7 +366,7 @@ def test_the_executor_runs_exactly_the_table() -> None:
 
 
 def test_buffers_are_not_copied_between_tasks() -> None:
-    """What backwards read and forwards write stays where it is."""
+    """Buffers that backwards read and forwards write stay in place."""
     case = Case(placed(interleaved(2, 1, 5), (VISION,), "bubbles"), remat="layer", co_issue=False)
     count, plan = case.schedule.microbatches, PipelinePlan(case.schedule, co_issue=False)
     step = build_step(model(case.names, case.family, "layer"), case.plans, plan)

@@ -14,7 +14,7 @@ STEPS = 20
 
 @pytest.fixture(scope="module")
 def losses(small_config):
-    """Of 20 steps by (rows, microbatches), and where the stream of samples then stands."""
+    """Losses of 20 steps by (rows, microbatches), and the state of the stream after them."""
     found = {}
     for rows, count in ((4, 1), (1, 4)):
         plans = {"devices": 1, "decoder": {}, "encoders": {"vision": {}, "audio": {}}}

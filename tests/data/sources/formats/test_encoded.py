@@ -33,7 +33,7 @@ PNG = encoded_image()
 
 
 def places(data: bytes, folder: Path) -> list[Blob]:
-    """The same bytes in memory, in a file, in part of a file, and behind fsspec."""
+    """Places of the same bytes: in memory, in a file, in part of a file, and behind fsspec."""
     (folder / "file").write_bytes(data)
     (folder / "larger").write_bytes(b"before" + data + b"after")
     with fsspec.open(f"memory://{folder.name}/file", "wb") as file:

@@ -47,7 +47,7 @@ operations = st.lists(
 
 
 def walk(file: Any, operations: list[Operation]) -> list[bytes]:
-    """What is read on a walk through a file."""
+    """The bytes that are read on a walk through a file."""
     found = []
     for operation, number in operations:
         if operation == "read":

@@ -1,4 +1,4 @@
-"""The same samples in every format that is read."""
+"""Writers of the same samples in every format."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Plain:
     messages: tuple[tuple[str, tuple[Part, ...]], ...]
 
     def media(self, kind: str) -> list[bytes]:
-        """In order."""
+        """The media of a sample in their order."""
         return [p.value for _, parts in self.messages for p in parts if p.kind == kind]
 
     def texts(self) -> list[tuple[str, str]]:
@@ -50,7 +50,7 @@ class Plain:
 
     @property
     def conversations(self) -> list[dict[str, str]]:
-        """As LLaVA has them."""
+        """The turns of a sample in LLaVA's form."""
         return [{"from": SPEAKERS[role], "value": text} for role, text in self.texts()]
 
 
