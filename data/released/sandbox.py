@@ -28,7 +28,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 #: Characters of a value that a template computes, and of all that it writes; items of a list.
 LONGEST = 1 << 22
-#: Of a rendering: characters read and written, and the template's own once for each turn of a loop.
+#: Bound on a rendering's work: characters read and written, and those of the template for each turn
+#: of a loop.
 WORK = 1 << 30
 _LARGEST = 1 << 63  # of integers
 _ITEM = 1 << 10  # work of looking at an item

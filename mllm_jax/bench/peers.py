@@ -57,10 +57,10 @@ LIMIT = 1e-4
 Turn = Mapping[str, float]
 EXTRA = "parity"
 OURS, PEER = "mllm_jax.bench.ours", "mllm_jax.bench.peer"
-#: Of transformers: all is in the folder, and loading it is no news.
+#: Environment of transformers: all files are in the folder, and loading them is no news.
 QUIET = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-#: Of all: arrays of a step are made anew in every step, and with small pages the kernel's part in
-#: that is a tenth of the time.
+#: Environment of all ways: arrays of a step are made anew in every step, and with small pages the
+#: kernel takes a tenth of the time to do so.
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 

@@ -228,7 +228,7 @@ class _LayerRun:
             if not backward:
                 return total(*own, batch)[None]
             grads, dx = jax.grad(total, (0, 1))(*own, batch)
-            # As to the sums of earlier microbatches; the stack stands in for these.
+            # Gradients are added to sums of earlier microbatches, for which the stack stands in.
             return jax.tree.map(lambda leaf: leaf[None], (jax.tree.map(jnp.add, own[0], grads), dx))
 
         specs, arrays = self._inputs(grid, mesh)

@@ -250,7 +250,7 @@ def _shrink_encoder(
         "heads": multiple(1, "sequence"),
         "head_dim": 4,
         "d_ff": multiple(8, "tensor"),
-        # As many as the decoder and each of its chunks have layers at least.
+        # At most as many layers as the decoder and each of its chunks have.
         "deepstack": range(1, min(len(encoder.deepstack), 2) + 1),
     }
     if encoder.connector.kind == "mlp":

@@ -92,7 +92,7 @@ COMPILERS = {
             "xla_gpu_autotune_level": "0",
             "xla_gpu_enable_triton_gemm": False,
             "xla_gpu_enable_latency_hiding_scheduler": True,
-            # As above, nothing is combined.
+            # Collectives are not combined, as above.
             "xla_gpu_all_gather_combine_threshold_bytes": "0",
             "xla_gpu_all_reduce_combine_threshold_bytes": "0",
             "xla_gpu_reduce_scatter_combine_threshold_bytes": "0",

@@ -30,8 +30,9 @@ from sharding.axes import LogicalAxes
 from sharding.collectives import all_gather, all_to_all, axis_index, reduce_scatter
 from sharding.grid import View
 
-#: What is computed again in a backward rather than kept for it: cheap beside the products, and kept
-#: it would be many times over, in float32. Where a whole layer is computed again, XLA does it once.
+#: Marks a function whose values a backward computes again rather than keeps: they are cheap beside
+#: the products, and would be kept many times over, in float32. Where a whole layer is computed
+#: again, XLA computes them once.
 cheap = partial(jax.checkpoint, prevent_cse=False)
 
 #: `(logical axis, size)` of each dimension.

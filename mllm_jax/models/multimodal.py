@@ -44,7 +44,7 @@ __all__ = [
     "tower_work",
 ]
 
-#: Of layers without auxiliary losses.
+#: The weights of layers without auxiliary losses.
 NO_AUX: Mapping[str, float] = MappingProxyType({})
 
 

@@ -18,7 +18,7 @@ from scheduling.search.branch_and_bound import Outcome, Progress, Search
 from scheduling.search.space import decoder_plans
 
 if TYPE_CHECKING:
-    # It reads data, and loads what that takes.
+    # The module reads data, and imports libraries for it.
     from mllm_jax.plan.budgets import Advice
 
 #: Seconds between lines of progress.

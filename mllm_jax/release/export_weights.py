@@ -374,7 +374,7 @@ class Export:
                 own = resized(leaf, rule.form.shape)  # without padding of the vocabulary
                 draft.put(rule.released, rule.form.released_from(own))
                 continue
-            # Of a pipeline in chunks, with padding behind the last layer.
+            # The layers of a pipeline are in chunks, with padding behind the last layer.
             layers = leaf.reshape(-1, *rule.form.shape)
             for number, released in enumerate(rule.names):
                 draft.put(released, rule.form.released_from(layers[number]))

@@ -116,7 +116,7 @@ def import_release(
     found: list[Imported] = []
 
     def write(draft: Path) -> None:
-        # What is fetched into the draft lies in `out` in the end.
+        # Files that are fetched into the draft lie in `out` in the end.
         folders = {
             name: fetched(own, draft / RELEASED / name, tell)
             for name, own in {"decoder": source, **encoders}.items()

@@ -12,8 +12,8 @@ import jax
 
 logger = logging.getLogger(__name__)
 
-#: What is worth keeping, by JAX's name of the setting: programs of any size that took a tenth of a
-#: second to compile. JAX's own second leaves out the many small ones of a run.
+#: Thresholds of programs worth keeping, by JAX's name of the setting: any size, a tenth of a second
+#: to compile. JAX's own second leaves out the many small ones of a run.
 WORTH_KEEPING = {
     "jax_persistent_cache_min_compile_time_secs": 0.1,
     "jax_persistent_cache_min_entry_size_bytes": 0,

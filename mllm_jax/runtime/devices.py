@@ -211,7 +211,7 @@ def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> No
     address = Address.parse(processes.coordinator)
     met = join(processes.index, processes.count, address, limits, processes.join_seconds)
     check()
-    # Its handler of SIGTERM would replace ours.
+    # The handler of SIGTERM of JAX's service would replace the framework's.
     jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(

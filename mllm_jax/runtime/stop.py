@@ -33,7 +33,7 @@ class StopSignal:
             return
         self._listening = True
         if threading.current_thread() is threading.main_thread():
-            # Nobody else is told of the first signal, see `mllm_jax.runtime.interrupt`.
+            # No other handler is told of the first signal, see `mllm_jax.runtime.interrupt`.
             self._fd = signal.set_wakeup_fd(-1)
             self._before = {number: signal.signal(number, self._ask) for number in SIGNALS}
 

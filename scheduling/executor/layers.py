@@ -52,7 +52,7 @@ class Loop(NamedTuple):
 
 
 #: A task: yields the loops it needs one after the other, takes their results, returns its own.
-Steps = Generator[Loop | None, tuple[Tree, Tree] | None, Tree]
+TaskLoops = Generator[Loop | None, tuple[Tree, Tree] | None, Tree]
 
 
 def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
@@ -102,7 +102,7 @@ def _finish_alone(loop: Loop, carry: Tree, ys: Tree, done: int) -> tuple[Tree, T
     return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, rest)
 
 
-def run_tasks(tasks: Sequence[Steps], co_issue: bool) -> list[Tree]:
+def run_tasks(tasks: Sequence[TaskLoops], co_issue: bool) -> list[Tree]:
     """Run the tasks of a bundle to their ends and return their results.
 
     Args:
@@ -151,7 +151,7 @@ class LayerTraits:
     taps: tuple[int, ...] = ()
 
 
-#: Of layers that are all alike, and take and give nothing else.
+#: The traits of layers that are all alike, and take and return nothing but the activation.
 ALIKE = LayerTraits()
 
 

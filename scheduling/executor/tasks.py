@@ -20,7 +20,7 @@ from scheduling.executor.layers import (
     Axes,
     LayerRun,
     LayerTraits,
-    Steps,
+    TaskLoops,
     Tree,
     add,
     given,
@@ -165,11 +165,11 @@ class Tasks:
         self.vary = partial(vary, axes=axes)
         self.aux = self.vary(dict(aux))
 
-    def of_bundle(self, kind: BundleKind, state: Tree, row: Tree) -> dict[TaskKind, Steps]:
+    def of_bundle(self, kind: BundleKind, state: Tree, row: Tree) -> dict[TaskKind, TaskLoops]:
         """The tasks of a bundle by kind; each returns changes of the state and values to send."""
         # Beside the backward proper rather than beside its recomputation.
         wait = kind.backward and self.program.remat == "full"
-        functions: dict[TaskKind, Callable[[str, Tree, Tree], Steps]] = {
+        functions: dict[TaskKind, Callable[[str, Tree, Tree], TaskLoops]] = {
             B: self._backward,
             F: partial(self._forward, wait=wait),
             EF: self._encoder_forward,
@@ -292,7 +292,7 @@ class Tasks:
 
     # ---- tasks -----------------------------------------------------------------------------------
 
-    def _forward(self, _: str, state: Tree, rows: Tree, wait: bool) -> Steps:
+    def _forward(self, _: str, state: Tree, rows: Tree, wait: bool) -> TaskLoops:
         row = rows["forward"]
         context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
         x = read(state["inputs"], row["input"])
@@ -305,7 +305,7 @@ class Tasks:
         sums = jax.tree.map(jnp.add, state["aux"], aux)
         return {"saved": write(state["saved"], row["saved"], kept), "aux": sums}, y
 
-    def _backward(self, _: str, state: Tree, rows: Tree) -> Steps:
+    def _backward(self, _: str, state: Tree, rows: Tree) -> TaskLoops:
         row = rows["backward"]
         context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
         run = self.decoder.layers
@@ -320,7 +320,7 @@ class Tasks:
         dx, sums = run.of_carry(given(result)[0])
         return {"layers": sums}, dx
 
-    def _encoder_forward(self, name: str, state: Tree, rows: Tree) -> Steps:
+    def _encoder_forward(self, name: str, state: Tree, rows: Tree) -> TaskLoops:
         tower, row = self.encoders[name], rows["encoders"][name]["forward"]
         batch = self.encoder_batch(name, row["local"])
         x = self._piece_input(name, state, row, batch)
@@ -341,7 +341,7 @@ class Tasks:
             "pieces": write(state["pieces"], rows["encoders"][name]["keep_piece"], y),
         }, y
 
-    def _encoder_backward(self, name: str, state: Tree, rows: Tree) -> Steps:
+    def _encoder_backward(self, name: str, state: Tree, rows: Tree) -> TaskLoops:
         tower, row = self.encoders[name], rows["encoders"][name]["backward"]
         batch = self.encoder_batch(name, row["local"])
         context, start = self._context(tower, batch), self._first_layer(name, row)

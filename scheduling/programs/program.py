@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scheduling.schedules.schedule import EncoderPieces, Schedule
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 
-#: What a forward keeps for its backward: its input only, the values between layers, or everything.
+#: Values that a forward keeps for its backward: its input only, those between layers, or all.
 Remat = Literal["full", "layer", "none"]
 #: int32 `[ticks, stages]`, or `[ticks]` where said; -1 means none.
 Table = NDArray[np.int32]

@@ -13,7 +13,7 @@ stage waits for another. A round costs as much beside decoder tasks as in a tick
 the decoder's first or after its last: only idle slots shorten the step. The step can be no shorter
 than all work divided by the number of stages (`lower_bound`).
 
-One encoder after the other, the largest first, is placed in polynomial time:
+Encoders are placed one after the other, the largest first, in four phases and polynomial time:
 
 1. *Slots.* A bundle is an idle slot if a piece in it makes the tick longer by less than the piece's
    share of a round (its cost over the stages), or not at all. A slot takes as many pieces as are
@@ -35,7 +35,7 @@ Where the costs hold times of gathering parameters and scattering gradients, tic
 before the decoder's first and after its last: idle slots of all stages. The step is placed with
 and without them, and the shorter one is taken.
 
-Steps 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with
+Phases 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with
 and without slots that are shorter than a piece; the shortest are refined, and of those the shortest
 step is taken. After Optimus (Feng et al., arXiv 2408.03505), which packs bubbles of continuous time
 by search.

@@ -1,4 +1,4 @@
-"""A walk through the ticks that places the tasks of one flow: step 3 of `schedules.bubbles`."""
+"""A walk through the ticks that places the tasks of one flow: phase 3 of `schedules.bubbles`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Job:
 
 
 class _Walk:
-    """Places the tasks of one flow: step 3 of `scheduling.schedules.bubbles`.
+    """Places the tasks of one flow: phase 3 of `scheduling.schedules.bubbles`.
 
     Attributes:
         ticks: ticks of the new table in the walk's order, each as the old table's tick, or -1 for a

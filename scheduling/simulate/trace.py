@@ -28,7 +28,7 @@ SUFFIXES = (".png", ".svg")
 #: Module and kind, which have a colour of their own.
 Colour = tuple[str, str]
 
-#: Of the head; those of tasks are with their kinds.
+#: Shades of the head; the shades of tasks are with their kinds.
 HEAD_SHADES: Mapping[Colour, Shades] = {("head", "head"): ("#222222",)}
 
 #: Colours of the phases around the schedule, lighter where a stage only waits.
@@ -62,7 +62,7 @@ BOX = 0.84
 #: Units of the time axis with their number in a second.
 UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
-#: What is no task, in words.
+#: Parts of a picture that are no tasks, in words.
 LEGEND = {
     "head": "and loss",
     "gather": "parameters",

@@ -135,7 +135,7 @@ Media = Mapping[Kind, Sequence[Reference]]
 Names = tuple[str | None, ...]
 #: By kind, the encoder that each medium is for.
 Encoders = Mapping[Kind, Names]
-#: What parts of messages say of the places of media beside these.
+#: Indices by which parts of messages name the media beside the messages, by kind.
 Places = Mapping[Kind, list[int | None]]
 
 
@@ -366,6 +366,6 @@ def _validated(adapter: TypeAdapter[T], field: str, value: object) -> T:
 def _explain(field: str, error: ValidationError) -> str:
     """`conversations.1.from: Input should be 'human', 'gpt' or 'system'` and so on."""
     found = error.errors(include_url=False, include_input=False)
-    # Of several readings that failed, the one that went the furthest says most.
+    # If several readings failed, the one that went the furthest says most.
     deepest = max(found, key=lambda one: len(one["loc"]))
     return f"{'.'.join([field, *map(str, deepest['loc'])])}: {deepest['msg']}"

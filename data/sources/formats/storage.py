@@ -21,7 +21,7 @@ import fsspec
 from data.sample import DataError
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
-#: What file systems call the thing that changes with a file's contents, the surest first.
+#: Names in file systems of the stamp that changes with a file's contents, the surest first.
 _STAMPS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "updated", "created")
 #: `train-00003-of-00016.parquet`, as hubs name the shards of a split.
 _SPLIT = re.compile(r"(.+)-\d{5}-of-\d{5}\.")

@@ -36,8 +36,8 @@ from mllm_jax.models.varying import vary_like
 
 Kernel = Callable[..., jax.Array]
 
-#: What is traced for cuDNN, which JAX traces only where it finds the library. No configuration has
-#: it: it is not meant to be run.
+#: Backend that is traced in place of cuDNN, which JAX traces only where it finds the library. No
+#: configuration has this backend: it is not meant to be run.
 STAND_IN = "flash"
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, SupportsFloat
 
 from pydantic import ConfigDict, Field
 
-#: Of what is read back from checkpoints: no unknown keys, no numbers in quotes, none infinite.
+#: Rules for values read back from checkpoints: known keys, no numbers in quotes, finite numbers.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 #: Numbers that are none below zero.
 Amount = Annotated[float, Field(ge=0)]

@@ -28,7 +28,7 @@ BLOCK = 2**20
 #: Blocks that a thread verifies at a time.
 _RUN = 16
 _NAME = "checksums"
-#: What Orbax writes behind the checksums, which says only when it wrote.
+#: Files that Orbax writes behind the checksums; they say only when it wrote.
 _BEHIND = ("commit_success.txt", "_CHECKPOINT_METADATA")
 
 

@@ -19,7 +19,7 @@ import orbax.checkpoint as ocp
 
 from mllm_jax.train.state.checksums import write_checksums
 
-#: What of a save is not even tried once a part of it has failed.
+#: The part of a save that is not even tried once another part has failed.
 _UNTRIED = "coroutine 'async_serialize_from_host"
 
 
