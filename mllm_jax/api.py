@@ -1,7 +1,7 @@
 """The package as a library: what `import mllm_jax` offers, for notebooks and scripts.
 
-Each function is what the command of that name does, see docs/python.md. What computes is loaded
-inside the functions: importing this module and `load` need none of it.
+Each function is what the command of that name does, see docs/python.md. Libraries that compute are
+imported inside the functions: importing this module and `load` need none of them.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def _permutation(seed: int, number: int, size: int) -> NDArray[np.int64]:
 class Mixed:
     """Members of a mixture by their weights, each in epochs of its own.
 
-    Positions come in blocks. Of the first t positions of whole blocks, a member of share w has
-    w * t, rounded up or down; within a block members follow each other at random. The k-th sample
+    Positions come in blocks. A member of share w has w * t of the first t positions of whole
+    blocks, rounded up or down; within a block members follow each other at random. The k-th sample
     of a member is the one at position k of its own order, so that all its samples come up before
     one comes up twice, however small its weight. Example: with weights 3 and 1 and blocks of 64,
     each block has 48 positions of the first member and 16 of the second, whose samples 0 to 15 (of

@@ -89,7 +89,7 @@ class Samples:
 def batches(lengths: Sequence[int], setting: Setting, seed: int) -> list[list[int]]:
     """Samples of every step of an epoch, shuffled.
 
-    Of a grouped epoch, `GROUP` batches are sorted by length before they are cut, and then come in
+    In a grouped epoch, `GROUP` batches are sorted by length before they are cut, and then come in
     any order: `group_by_length` of transformers' Trainer.
     """
     rng = np.random.default_rng(seed)

@@ -22,8 +22,8 @@ def median_between(values: Sequence[float]) -> tuple[float, float]:
     """Two of the values, between which the median of their distribution lies.
 
     As many values are below that median as heads come up when as many coins are thrown, whatever
-    the values' distribution: in 95 of 100 cases within 1.96 standard deviations of one half. Of
-    fewer than six values these are the least and the largest, which say less.
+    the values' distribution: in 95 of 100 cases within 1.96 standard deviations of one half. With
+    fewer than six values the bounds are the least and the largest value, which say less.
     """
     ordered, count = sorted(values), len(values)
     outside = max(0, math.floor((count - 1.96 * math.sqrt(count)) / 2))

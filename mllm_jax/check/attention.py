@@ -72,7 +72,8 @@ class Case:
     def errors(self, found: Any, expected: Any) -> tuple[float, float]:
         """Largest error over the largest value, of the outputs and gradients of a `program`.
 
-        Padding, whose values mean nothing, is left out. What is not finite is infinitely wrong.
+        Padding, whose values mean nothing, is left out. A value that is not finite is infinitely
+        wrong.
         """
         inside = self.segment_ids > 0
         out = _error(found[0], expected[0], inside)

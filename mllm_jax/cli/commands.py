@@ -1,7 +1,7 @@
 """The commands of `launch.py`: each reads options, runs what has its own room, and answers.
 
-The first line of a command's docstring is its help. What computes is loaded inside the commands:
-`launch.py --help` and a mistake in a configuration need none of it.
+The first line of a command's docstring is its help. Libraries that compute are imported inside the
+commands: `launch.py --help` and a mistake in a configuration need none of it.
 """
 
 from __future__ import annotations

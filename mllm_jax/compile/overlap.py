@@ -228,7 +228,7 @@ def _hide(left: dict[str, float], compute: float) -> dict[str, float]:
     """Take `compute` seconds off those that collectives still need, the oldest first.
 
     Returns:
-        What was taken off each.
+        The time that was taken off each.
     """
     taken = {}
     for name, seconds in left.items():

@@ -1,7 +1,7 @@
 """Checks of the agreement between sections of a configuration, before anything is started.
 
-Each check yields problems with what may do instead; see `mllm_jax.config.problems`. Those of plans
-are in `mllm_jax.config.plan_checks`, those of schedules in `mllm_jax.config.pipeline_checks`.
+Each check yields problems with what may do instead; see `mllm_jax.config.problems`. The checks of
+plans are in `mllm_jax.config.plan_checks`, those of schedules in `mllm_jax.config.pipeline_checks`.
 """
 
 from __future__ import annotations

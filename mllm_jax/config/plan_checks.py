@@ -214,7 +214,7 @@ def _unlike_lane(
 ) -> str | None:
     """The reason why a lane lays out parameters unlike its encoder's first lane, or None.
 
-    Of plans that are no views of one grid `_grid` says which is at fault.
+    If plans are no views of one grid, `_grid` says which plan is at fault.
     """
     try:
         grid = JointGrid.build(plans)

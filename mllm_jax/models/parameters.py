@@ -162,7 +162,7 @@ def run_layers(
         remat: `full`, `layer` or `none`, see `ModelConfig`.
 
     Returns:
-        What the last layer puts out, and this rank's shares of the auxiliary losses.
+        The output of the last layer, and this rank's shares of the auxiliary losses.
     """
     count = jax.tree.leaves(params)[0].shape[0]
     own = params, count, remat, (), None, tower.traits

@@ -25,9 +25,9 @@ AUTO = "auto"
 def keep_compiled(where: str | None) -> None:
     """Keep programs, and take kept ones, from now on; before anything is compiled.
 
-    What is kept is found by the program, the versions of JAX and XLA, their options and the
-    devices. Programs for CPUs have instructions that not every CPU knows: each kind of CPU has its
-    own folder. What JAX's environment variables say of folder and thresholds holds.
+    A kept program is found by its text, the versions of JAX and XLA, their options and the devices.
+    Programs for CPUs have instructions that not every CPU knows: each kind of CPU has its own
+    folder. JAX's environment variables for folder and thresholds take precedence.
 
     Args:
         where: folder; `auto`: where JAX is told by its environment, else below the user's caches;

@@ -179,7 +179,7 @@ def is_primary() -> bool:
 def peak_flops(device: jax.Device) -> float | None:
     """Peak dense bfloat16 FLOP/s of one device, or None for one that configs/hardware/ lacks.
 
-    Of such a kind a warning tells once. Emulated CPU devices share the host: each is given its
+    One warning names such a kind of device. Emulated CPU devices share the host: each is given its
     part of what a float32 matrix product reaches on all cores, measured in a few milliseconds.
 
     Raises:

@@ -1,8 +1,8 @@
 """SIGINT and SIGTERM: every command ends with the code of an interruption and says what is saved.
 
-Python runs the handler of a signal between two of its own instructions, so never while XLA
-compiles for a minute. Who is interrupted there is ended by a thread of this module; nothing is lost
-by that, as a training loop that has something to save sets handlers of its own (`StopSignal`).
+Python runs the handler of a signal between two of its own instructions, so never while XLA compiles
+for a minute. A process that is interrupted there is ended by a thread of this module; nothing is
+lost by that, as a training loop that has something to save sets handlers of its own (`StopSignal`).
 """
 
 from __future__ import annotations

@@ -63,9 +63,9 @@ class Peer:
 def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
     """The process at fault and why, or None.
 
-    Who is silent is at fault, and who takes longer than anything may. Where all are alive and none
-    goes on, it is the one whose last event is the oldest, of those that do not say themselves that
-    they wait: the others wait for it.
+    A silent process is at fault, and so is one that takes longer than any activity may. Where all
+    are alive and none goes on, it is the one whose last event is the oldest, of those that do not
+    say themselves that they wait: the others wait for it.
     """
     there = [peer for peer in peers if not peer.ended]
     silent = [peer for peer in there if now - peer.heard > limits.silent]

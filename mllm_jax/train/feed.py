@@ -73,7 +73,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
     training not with `data.lengths: on_read`.
 
     Returns:
-        What tells the training data, and the tokenizer, from others.
+        The values that tell the training data, and the tokenizer, from others.
 
     Raises:
         DataError: a source cannot be used, or has nothing that can.

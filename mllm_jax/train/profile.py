@@ -1,8 +1,8 @@
 """Profiles of a run: the phases in them by name, and the files of `run.profile_steps`.
 
 On the host a step is a `StepTraceAnnotation`, and in it `read`, `place`, `wait` and `dispatch` are
-annotations; `save` and `evaluate` lie between steps. What the devices do is named by the scopes of
-the compiled step.
+annotations; `save` and `evaluate` lie between steps. The scopes of the compiled step name the work
+of the devices.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def phase(name: str) -> Iterator[Stopwatch]:
 class Profile:
     """Listens: writes a profile of the steps that `run.profile_steps` names.
 
-    Of a run that goes on within these steps, the profile is of those that are left.
+    If a run resumes within these steps, the profile has the steps that are left.
 
     Args:
         config: configuration of the run.

@@ -302,7 +302,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
 def of_kind(device_kind: str) -> Hardware | None:
     """The shipped description of a `jax.Device.device_kind`, None if there is none.
 
-    Of several prefixes that match, the longest one counts.
+    If several prefixes match, the longest one counts.
     """
     found = [
         (len(kind), hardware)

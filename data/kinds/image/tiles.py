@@ -130,7 +130,7 @@ def layout_of(size: Size, tiling: Tiling) -> Layout:
 def _resolution(size: Size, tiling: Tiling) -> Size:
     """The pinpoint with most pixels of the image; of equals the smallest, of those the first.
 
-    Of an image so long and thin that none shows a whole pixel it is the smallest of all.
+    For an image so long and thin that no resolution shows a whole pixel, it is the smallest of all.
     """
     effective = [_effective(size, pinpoint) for pinpoint in tiling.pinpoints]
     areas = [-math.prod(pinpoint) for pinpoint in tiling.pinpoints]

@@ -11,7 +11,7 @@ splash      tpu       tokens a multiple of 128
 ==========  ========  ======================================================================
 
 Every backend gets the segment ids, and all but pallas_gpu can restrict a causal row to a window.
-What a backend cannot do is refused, never approximated.
+Attention that a backend cannot compute is refused, never approximated.
 """
 
 from __future__ import annotations

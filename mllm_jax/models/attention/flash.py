@@ -1,8 +1,8 @@
 """Attention that keeps the tensors of cuDNN's flash attention, for tracing without the library.
 
-Of a forward it keeps q, k, v, the mask as a bias, the output and the logarithm of the softmax's
-sum, one float32 for each query and head. `flash` does the same with plain products, on any platform
-and for any type: what it keeps is counted, and it is never run to train.
+A forward keeps q, k, v, the mask as a bias, the output and the logarithm of the softmax's sum, one
+float32 for each query and head. `flash` does the same with plain products, on any platform and for
+any type: what it keeps is counted, and it is never run to train.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Typed configuration of the models.
 
-Impossible values are refused here, when the configuration is loaded. What a parallel plan must
-divide is listed by `DecoderConfig.requirements` and its siblings, so that the caller can name the
-valid degrees.
+Impossible values are refused here, when the configuration is loaded. The sizes that a parallel plan
+must divide are listed by `DecoderConfig.requirements` and its siblings, so that the caller can name
+the valid degrees.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def load(
         tensors: tensors that `rules.check` has checked.
         target: shapes, types and layouts by dotted path, of the shapes and of no fewer layers than
             the rules have. Layers may be stacked in two dimensions, and there may be more than the
-            model has, which stay zero (see `LayerStack`). What is no layer may be padded, with
-            zeros at the end of its dimensions.
+            model has, which stay zero (see `LayerStack`). Other parameters may be padded, with
+            zeros at the end of their dimensions.
     """
     return {rule.parameter: _loaded(tensors, rule, target[rule.parameter]) for rule in rules}
 

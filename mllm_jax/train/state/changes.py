@@ -1,7 +1,7 @@
 """Changes of the configuration since a checkpoint was saved, and their messages.
 
-What computes something else (model, data, training) is a warning. What computes the same in another
-way, such as other plans, is information.
+A change of the results (model, data, training) is a warning. A change that keeps the results, such
+as other plans, is information.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ def place(
 ) -> Any:
     """Stack this process's rows of every microbatch into global arrays for `step`.
 
-    Arrays are `[microbatches, rows, ..]`; in a pipeline those of an encoder are
-    `[pipelines * slots, rows, ..]`, microbatch by microbatch on the stage that encodes it. What
-    the step before has carried on (`carried`) is left empty, see `TrainStep.primed`.
+    Arrays are `[microbatches, rows, ..]`; in a pipeline the arrays of an encoder are
+    `[pipelines * slots, rows, ..]`, microbatch by microbatch on the stage that encodes it. The
+    outputs that the step before carries on (`carried`) are left empty, see `TrainStep.primed`.
 
     Args:
         microbatches: packed batches with the rows of `local_rows` only; with `runs` of the whole
