@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
@@ -59,8 +59,15 @@ def _keep_out_of_the_users_caches(config: pytest.Config) -> None:
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# Compiling makes the first example slow, which is no flakiness; the same examples on every run.
-settings.register_profile("mllm_jax", deadline=None, derandomize=True, print_blob=True)
+# Compiling makes the first example slow, and other work on the machine any, which is no flakiness;
+# the same examples on every run.
+settings.register_profile(
+    "mllm_jax",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("mllm_jax")
 
 
