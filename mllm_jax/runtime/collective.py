@@ -8,17 +8,13 @@ means (`heartbeat_timeout_seconds`, 100 s), and one that is stuck by a deadline 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.part import Peers, end_process, peers
+from mllm_jax.runtime.part import Peers, deadline, peers
 from mllm_jax.runtime.watch import LIMITS, Limits
 
 
@@ -35,7 +31,7 @@ class Collective(Peers):
 
     def gather(self, name: str, value: Any) -> list[Any]:
         """See `Peers.gather`; its programs are the same even on processes that differ."""
-        with self._deadline(name):
+        with deadline(self._limits.longest, self._too_long(name)):
             text = np.frombuffer(json.dumps(value).encode(), np.uint8)
             sizes = _all(np.array([len(text)], np.int32))[:, 0]
             padded = np.zeros(sizes.max(), np.uint8)
@@ -43,25 +39,13 @@ class Collective(Peers):
             told = _all(padded)
         return [json.loads(own[:size].tobytes()) for own, size in zip(told, sizes, strict=True)]
 
-    @contextmanager
-    def _deadline(self, name: str) -> Iterator[None]:
-        """Context that ends the process if it takes too long: what it waits in heeds no signal."""
-        longest = self._limits.longest
-        if longest is None:
-            yield
-            return
-        why = (
-            f"process {self.index} of {self.count} has waited {longest:g} s (run.phase_seconds) "
-            f"for the others ({name}): one of them is gone or stuck. JAX does not say which: see "
-            "the last lines of each"
+    def _too_long(self, name: str) -> str:
+        """The message of a process that has waited for the others too long."""
+        return (
+            f"process {self.index} of {self.count} has waited {self._limits.longest} s "
+            f"(run.phase_seconds) for the others ({name}): one of them is gone or stuck. JAX does "
+            "not say which: see the last lines of each"
         )
-        timer = threading.Timer(longest, end_process, (Exit.LOST_PEER, why))
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 def everywhere(what: str, yes: bool) -> bool:

@@ -18,7 +18,7 @@ from jax.experimental import multihost_utils
 
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime.collective import Collective
-from mllm_jax.runtime.part import peers, take_part
+from mllm_jax.runtime.part import deadline, peers, take_part
 from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import LIMITS, Limits
 from mllm_jax.runtime.wire import Address
@@ -81,6 +81,8 @@ ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_thre
 #: Seconds after which JAX itself takes a process for dead, and aborts all: never, within a run. Our
 #: own watch (`mllm_jax.runtime.peers`) says which it was, and ends the others in good order.
 NEVER = 7 * 24 * 3600
+#: Seconds by which JAX's deadline for processes that it finds itself is behind ours.
+MARGIN = 60
 
 
 def start(
@@ -230,13 +232,20 @@ def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> No
 
 
 def _join_found(seconds: float) -> None:
-    """Join the processes that JAX finds by itself."""
+    """Join the processes that JAX finds by itself; the process ends if one of them never comes."""
+    why = (
+        f"parallel.distributed: within {seconds:g} s (--join-seconds) not all processes came to "
+        "the coordinator that JAX looks for by itself. JAX does not say which are missing: all "
+        "that came end with this message, and one whose last lines lack it was not started, or "
+        "cannot reach the coordinator"
+    )
     try:
-        jax.distributed.initialize(initialization_timeout=max(1, round(seconds)))
+        with deadline(seconds, why):
+            # JAX's own deadline aborts the process, before anybody could say what has happened.
+            jax.distributed.initialize(initialization_timeout=round(seconds) + MARGIN)
     except (RuntimeError, ValueError, OSError) as error:
         raise DeviceError(
-            "parallel.distributed: the coordinator that JAX looks for by itself could not be "
-            f"joined within {seconds:g} s (--join-seconds): {error}"
+            f"parallel.distributed: JAX cannot join the processes that it looks for: {error}"
         ) from error
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from mllm_jax.runtime.exits import Exit
 
 
 class JoinError(RuntimeError):
@@ -57,6 +60,26 @@ def take_part(part: Peers) -> None:
     """Let `peers` return `part` from now on."""
     global _current
     _current = part
+
+
+@contextmanager
+def deadline(seconds: float | None, why: str) -> Iterator[None]:
+    """Context for a wait that heeds no signal: the process ends if the wait takes too long.
+
+    Args:
+        seconds: the longest wait; None: any.
+        why: message of the process's end, whose code is that of a lost process.
+    """
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, end_process, (Exit.LOST_PEER, why))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def end_process(code: int, why: str) -> None:

@@ -45,7 +45,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_sources, open_loader
 from mllm_jax.train.guard import Guard
 from mllm_jax.train.listeners import Listeners, listeners
-from mllm_jax.train.profile import STEP, phase
+from mllm_jax.train.profile import STEP, check_processes, phase
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.saves import Saves
 from mllm_jax.train.start import announce, claimed, restore_or_init
@@ -97,7 +97,7 @@ def train(
         The content of `summary.json`.
 
     Raises:
-        RunError: the folder cannot be written.
+        RunError: the folder cannot be written, or `run.profile_processes` are not there.
         DivergedError: loss, gradients or parameters are no longer finite.
         SaveError: saving has failed too often.
         DataError: the data cannot be used, or are not those that the run was trained on.
@@ -144,6 +144,7 @@ def _training(
 ) -> Training:
     """`training` in a folder that no other run writes to."""
     config = experiment.config
+    check_processes(config.run)
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     check_room(config.run.path, kept * experiment.state_bytes())
     announce(experiment, console)

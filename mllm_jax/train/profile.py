@@ -35,6 +35,22 @@ def phase(name: str) -> Iterator[Stopwatch]:
         yield Stopwatch()
 
 
+def check_processes(config: RunConfig) -> None:
+    """See that every process that should write a profile is one of the run's.
+
+    Raises:
+        RunError: a process is not there.
+    """
+    count = peers().count
+    absent = [index for index in config.profile_processes if index >= count]
+    if absent:
+        valid = f"0 to {count - 1}" if count > 1 else "0, as there is one process"
+        raise RunError(
+            f"run.profile_processes: {', '.join(map(str, absent))} in "
+            f"{list(config.profile_processes)} would be behind the last process; valid: {valid}"
+        )
+
+
 class Profile:
     """Listens: writes a profile of the steps that `run.profile_steps` names.
 

@@ -16,7 +16,7 @@ from data.kinds.audio.modality import Audio, AudioModality
 from data.kinds.image.modality import Image, ImageModality
 from data.planning.dealing import Dealer, Dealt, Hosts
 from data.planning.ladder import Ladder
-from data.planning.packing import make_capacity
+from data.planning.packing import Capacity, make_capacity
 from data.planning.steps import StepPacker
 from data.sample import Example, Lengths, Sample, SampleError, Turn
 
@@ -145,12 +145,15 @@ def deal(
     work: Mapping[str, Work] = WORK,
     hosts: Hosts | None = None,
     name: Callable[[int], str] = "sample {}".format,
+    capacity: Capacity = CAPACITY,
     **changes: Any,
 ) -> tuple[list[int], Dealt]:
-    """Samples that do not wait, dealt over rows of `BUDGETS`; others are keys of `data:`."""
-    values = {"budgets": BUDGETS, "balance": balance, "rows": rows} | changes
+    """Samples that do not wait, dealt over rows of `capacity`; others are keys of `data:`."""
+    units = {"tokens": 1, **{m.name: m.reduction for m in capacity.modalities}}
+    budgets = {resource: capacity.limit(resource) for resource in (*units, "segments")}
+    values = {"budgets": budgets, "balance": balance, "rows": rows} | changes
     config = DataConfig.model_validate(values)
-    dealer = Dealer(config, CAPACITY, Ladder.build(config, UNITS), work, hosts or {})
-    packed = StepPacker(CAPACITY, rows, 1, balance == "per_phase", evenly=False)(samples)
+    dealer = Dealer(config, capacity, Ladder.build(config, units), work, hosts or {})
+    packed = StepPacker(capacity, rows, 1, balance == "per_phase", evenly=False)(samples)
     here = packed.placed
     return here, dealer([samples[i] for i in here], packed.of(here), name)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 
+import jax
 import numpy as np
 import pytest
 from jax.experimental import multihost_utils
 
-from mllm_jax.runtime import collective
+from mllm_jax.config.sections import ParallelConfig
+from mllm_jax.runtime import collective, devices, part
 from mllm_jax.runtime.collective import Collective, everywhere
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import Peers
@@ -54,12 +56,30 @@ def test_who_waits_longer_than_anything_may_ends(monkeypatch: pytest.MonkeyPatch
         assert ended.wait(10)
         return own[None]
 
-    monkeypatch.setattr(collective, "end_process", end)
+    monkeypatch.setattr(part, "end_process", end)
     monkeypatch.setattr(multihost_utils, "process_allgather", never)
     assert Collective(Limits(longest=0.01)).gather("facts", 7) == [7]
     ((code, why),) = told
     assert code == Exit.LOST_PEER
     assert "process 0 of 1 has waited 0.01 s (run.phase_seconds) for the others (facts)" in why
+
+
+def test_who_waits_no_longer_than_that_goes_on(monkeypatch: pytest.MonkeyPatch):
+    ended = threading.Event()
+    monkeypatch.setattr(part, "end_process", lambda code, why: ended.set())
+    monkeypatch.setattr(multihost_utils, "process_allgather", lambda own: own[None])
+    assert Collective(Limits(longest=0.2)).gather("facts", 7) == [7]
+    assert not ended.wait(0.5)
+
+
+def test_processes_that_jax_has_found_have_the_limits_of_the_run(monkeypatch: pytest.MonkeyPatch):
+    taken: list[Limits] = []
+    for name in ("_choose_platform", "_join", "_found", "take_part"):
+        monkeypatch.setattr(devices, name, lambda *_: None)
+    monkeypatch.setattr(devices, "Collective", taken.append)
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    devices.start(ParallelConfig(distributed=True), limits=Limits(longest=7))
+    assert taken == [Limits(longest=7)]
 
 
 def test_what_one_process_denies_holds_nowhere(monkeypatch: pytest.MonkeyPatch):

@@ -12,8 +12,7 @@ import pytest
 
 from mllm_jax.runtime.exits import Exit
 from tests.configs import CHANGES
-from tests.runtime.test_peers import free_port
-from tests.train.test_run import launch, write_config
+from tests.train.test_run import free_port, launch, of_open_mpi, start, write_config
 
 Process = subprocess.Popen[str]
 
@@ -86,6 +85,16 @@ def test_processes_that_differ_end_before_a_step_and_name_the_key(tmp_path, proc
     for process in processes:
         said = ended(process, Exit.BAD_INPUT)
         assert "process 1 has train.learning_rate 0.002, process 0 0.001" in said
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_who_is_alone_where_jax_looks_for_others_ends_in_good_order(tmp_path, processes, index):
+    config = small(tmp_path, "alone", parallel__distributed=True)
+    found = of_open_mpi(index, free_port(range(61440, 65536)))
+    options = ["--config", str(config), "--join-seconds", "1"]
+    processes.append(start("launch.py", "train", *options, **found))
+    said = ended(processes[0], Exit.LOST_PEER)
+    assert "parallel.distributed: within 1 s (--join-seconds) not all processes came" in said
 
 
 def test_an_interruption_before_the_first_step_says_that_nothing_was_saved(tmp_path, processes):

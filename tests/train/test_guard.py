@@ -26,7 +26,9 @@ from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.interrupt import standing
+from mllm_jax.runtime.part import Peers
 from mllm_jax.train import evaluate, loop, saves, start
 from mllm_jax.train.evaluate import StoppedError
 from mllm_jax.train.events import Listener, Taken
@@ -309,8 +311,23 @@ def test_the_last_save_is_tried_again(runs, caplog):
     def remove() -> None:
         shutil.rmtree(runs.folder / "run")
 
+    def remove_and_stop() -> None:
+        remove()
+        os.kill(os.getpid(), signal.SIGTERM)
+
     runs([4.0] * 3, at={3: remove})
     assert runs.kept == [3]
+    with pytest.raises(KeyboardInterrupt):
+        runs([4.0] * 9, at={5: remove_and_stop})
+    assert runs.kept == [5]
+
+
+@pytest.mark.parametrize(("count", "valid"), [(1, "0, as there is one process"), (2, "0 to 1")])
+def test_a_process_that_is_not_there_writes_no_profile(runs, monkeypatch, count, valid):
+    monkeypatch.setattr(Peers, "count", count)
+    said = rf"run\.profile_processes: 3 in \[0, 3\] would be behind .*; valid: {valid}$"
+    with pytest.raises(RunError, match=said):
+        runs([4.0], run__profile_processes=[0, 3])
 
 
 def test_a_signal_in_the_last_step_leaves_the_evaluation_to_the_same_command(runs, monkeypatch):

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import yaml
 
+from mllm_jax.runtime.exits import Exit
 from tests.configs import CHANGES, ROOT, values
 from tests.train.runs import keep_until
 
@@ -129,6 +130,16 @@ def test_a_finished_run_is_evaluated_again_without_training(whole, folder):
     assert result["step"] == 4
     for key in ("exact_match", "heldout_loss", "heldout_tokens"):
         assert result[key] == whole[key]
+
+
+def test_a_run_whose_checkpoints_are_all_damaged_ends_with_their_code(whole, folder):
+    config, copy = write_config(folder, "damaged"), folder / "damaged" / "checkpoints"
+    shutil.copytree(folder / "whole" / "checkpoints", copy)
+    for path in copy.glob("*/state/**/d/*"):
+        path.write_bytes(path.read_bytes()[:-1])
+    out, err = finish(launch("train", config), code=Exit.DAMAGED)
+    assert str(copy) in out + err
+    assert "Traceback" not in out + err
 
 
 def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):

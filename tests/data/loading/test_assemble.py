@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from data.config import DataConfig
 from data.kinds.audio.modality import AudioModality
 from data.kinds.image.modality import ImageModality
-from data.kinds.modality import Modality
+from data.kinds.modality import Lane, Modality
 from data.loading.assemble import Assembler, Batch
 from data.planning.lengths import measure
 from data.planning.packing import make_capacity
@@ -25,7 +25,6 @@ from tests.data.samples import (
     VISION,
     ListSource,
     MakeConfig,
-    all_rows,
     mixed_source,
 )
 
@@ -37,6 +36,12 @@ ENCODERS = (
     (replace(BLOCKY, class_token="dropped"), replace(AUDIO, pool=2)),
     (replace(VISION, class_token="kept"), replace(AUDIO, pool=2, lookahead=2)),
 )
+#: The narrow half of all images has rows of its own.
+LANES = (
+    replace(VISION, name="short", lane=Lane("vision", 0, 9)),
+    replace(VISION, name="long", lane=Lane("vision", 9, None)),
+    AUDIO,
+)
 
 
 def first_step(
@@ -46,8 +51,8 @@ def first_step(
     capacity = make_capacity(config.budgets, modalities)
     lengths = measure(source, processor)
     plan = Planner(source, lengths, config, capacity, LoaderState(0), NO_CONSUMER).plan()
-    assembler = Assembler(source, processor, config, all_rows(config.rows))
-    batch, skipped = assembler(plan.placements, plan.capacity)
+    rows = {tower: list(range(config.rows)) for tower in ("decoder", *processor.modalities)}
+    batch, skipped = Assembler(source, processor, config, rows)(plan.placements, plan.capacity)
     assert not skipped
     return batch, plan.placements
 
@@ -59,11 +64,13 @@ def outputs_of(batch: Batch, modality: Modality) -> np.ndarray:
 
 
 @settings(max_examples=10)
-@given(seed=st.integers(0, 1000), encoders=st.sampled_from(ENCODERS))
+@given(seed=st.integers(0, 1000), encoders=st.sampled_from([*ENCODERS, LANES]))
 def test_every_sample_can_be_read_back_from_the_batch(
     seed: int, encoders: tuple[Modality, ...], make_config: MakeConfig
 ) -> None:
-    config = make_config(rows=3)
+    budgets = BUDGETS | {"short": 36, "long": 72}
+    names = ("tokens", "segments", *(modality.name for modality in encoders))
+    config = make_config(rows=3, budgets={name: budgets[name] for name in names})
     source = mixed_source(40, seed)
     processor = make_processor(config, encoders)
     batch, placements = first_step(source, processor, config)
@@ -77,10 +84,24 @@ def test_every_sample_can_be_read_back_from_the_batch(
         assert set(decoder["segment_ids"][span].tolist()) == {placement.segment}
         for modality in processor.modalities.values():
             index = decoder["media"][modality.name][span]
-            slots = slots_of(example, modality)
+            own = of_lane(example, modality)
+            slots = slots_of(own, modality)
             np.testing.assert_array_equal(np.flatnonzero(index >= 0), slots)
             landed = outputs_of(batch, modality)[index[slots]]
-            np.testing.assert_array_equal(landed, expected_outputs(example, modality))
+            np.testing.assert_array_equal(landed, expected_outputs(own, modality))
+
+
+def of_lane(example: Example, modality: Modality) -> Example:
+    """The example with those of its media that go through a lane, by the lane's name."""
+    lane = modality.lane or Lane(modality.name)
+    media = example.media.get(lane.encoder, ())
+    taken = [i for i, medium in enumerate(media) if lane.takes(len(medium.inputs))]
+    starts = tuple(example.starts[lane.encoder][i] for i in taken)
+    return replace(
+        example,
+        media={modality.name: tuple(media[i] for i in taken)},
+        starts={modality.name: starts},
+    )
 
 
 def slots_of(example: Example, modality: Modality) -> np.ndarray:

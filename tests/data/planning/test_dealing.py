@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from data.config import Balance
 from data.faults import FaultKind
+from data.kinds.modality import Lane
 from data.loading.assemble import Assembler, Batch
 from data.planning.lengths import measure
-from data.planning.packing import spans_of
+from data.planning.packing import make_capacity, spans_of
 from data.planning.problem import Problem
 from data.planning.steps import StepPacker
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner
@@ -104,17 +106,24 @@ def test_a_sample_that_waits_takes_nothing() -> None:
     assert deal(samples, "per_phase", 1)[0] == [0, 2]
 
 
-def test_media_are_encoded_on_the_host_that_needs_them() -> None:
-    samples = [Lengths(200 + i, {"vision": (40 + 2 * i,)}) for i in range(4)]
-    hosts = {"decoder": [0, 1, 1, 0], "vision": [0, 0, 1, 1], "audio": [0, 0, 0, 0]}
+@pytest.mark.parametrize("lane", [None, Lane("vision")])
+def test_media_are_encoded_on_the_host_that_needs_them(lane: Lane | None) -> None:
+    name = "vision" if lane is None else "wide"
+    capacity = make_capacity(
+        {"tokens": 312, name: 72, "audio": 640, "segments": 24},
+        (replace(VISION, name=name, lane=lane), AUDIO),
+    )
+    work = WORK | {name: WORK["vision"]}
+    samples = [Lengths(200 + i, {name: (40 + 2 * i,)}) for i in range(4)]
+    hosts = {"decoder": [0, 1, 1, 0], name: [0, 0, 1, 1], "audio": [0, 0, 0, 0]}
     crossing = []
     for where in ({}, hosts):
-        _, dealt = deal(samples, "per_phase", 4, hosts=where)
-        media = [own["vision"][0] for own in dealt.media]
+        _, dealt = deal(samples, "per_phase", 4, work, where, capacity=capacity)
+        media = [own[name][0] for own in dealt.media]
         rows = list(zip(media, dealt.rows, strict=True))
         assert sorted(row for row, _ in rows) == [0, 1, 2, 3]
         crossing.append(
-            sum(hosts["vision"][e] != hosts["decoder"][d] for e, d in rows if d is not None)
+            sum(hosts[name][e] != hosts["decoder"][d] for e, d in rows if d is not None)
         )
     assert crossing[0] > 0
     assert crossing[1] == 0

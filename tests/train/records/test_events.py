@@ -6,8 +6,19 @@ import time
 
 import pytest
 
-from mllm_jax.train import loop
-from mllm_jax.train.events import Dispatched, Done, Placed, Read, Reading, Taken, Timed
+from mllm_jax.runtime.part import Peers
+from mllm_jax.train import listeners, loop
+from mllm_jax.train.events import (
+    Dispatched,
+    Done,
+    Evaluating,
+    Placed,
+    Read,
+    Reading,
+    Saving,
+    Taken,
+    Timed,
+)
 from mllm_jax.train.figures import Recording
 from mllm_jax.train.records.metrics import Meter
 
@@ -78,6 +89,23 @@ def test_a_step_that_is_reported_waits_for_itself_within_its_time(
     assert waits[3] > slow
     assert waits[0] == waits[2] == 0
     assert all(record.seconds > wait for record, wait in zip(records, waits, strict=True))
+
+
+def test_the_other_processes_are_told_what_may_take_long(monkeypatch):
+    class Noted(Peers):
+        def note(self, event, *, limited=True):
+            told.append((event, limited))
+
+    told = []
+    monkeypatch.setattr(listeners, "peers", Noted)
+    for event in (Reading(7), Read(7, 0.1, []), Placed(7, 0.1), Saving(7), Evaluating(7)):
+        listeners.tell_peers(event)
+    assert told == [
+        ("waiting for the data of step 7", True),
+        ("step 7", True),
+        ("saving after step 7", True),
+        ("evaluating after step 7", False),
+    ]
 
 
 def test_what_was_waited_for_the_devices_belongs_to_the_step_that_waited(experiment):

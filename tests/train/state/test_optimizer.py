@@ -203,12 +203,17 @@ def test_learning_rate_warms_up_and_decays():
     assert rates[4] > rates[7] > rates[10] == pytest.approx(0.02)
 
 
+#: Parts of an encoder that train with its connector.
+CONNECTORS = ("connector", "deepstack0", "deepstack0_norm")
+
+
 def test_groups_train_at_their_own_rate() -> None:
     """Each part as if the whole model trained at its rate; frozen ones stay."""
     parts = {"decoder": 0.01, "vision": 0.002, "vision.connector": 0.05}
 
     def whole(tree: Any) -> Any:
-        vision = {"layers": tree["layers"], "connector": {"up": tree["layers"]["up"]}}
+        connector = {"up": tree["layers"]["up"]}
+        vision = {"layers": tree["layers"], **dict.fromkeys(CONNECTORS, connector)}
         return {"decoder": tree, "encoders": {"vision": vision, "audio": {"table": tree["table"]}}}
 
     lay = layouts(whole(AXES), JointGrid.build({"decoder": ParallelPlan()}).decoder)
@@ -227,7 +232,9 @@ def test_groups_train_at_their_own_rate() -> None:
         "encoders": {
             "vision": {
                 "layers": own["vision"]["encoders"]["vision"]["layers"],
-                "connector": own["vision.connector"]["encoders"]["vision"]["connector"],
+                **{
+                    name: own["vision.connector"]["encoders"]["vision"][name] for name in CONNECTORS
+                },
             },
             "audio": {"table": jnp.zeros_like(params["encoders"]["audio"]["table"])},
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -149,35 +150,53 @@ def with_media_on_one_device() -> tuple[np.ndarray, Any]:
 
 def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
     """The sum is computed by hand: each output has a norm and a connector of its own."""
-    model, view = stacked(), View()
+    model, batch, view = stacked(), media_batches()[0], View()
     encoder, decoder = Encoder(model, "vision", view), Decoder(model, view)
-    params, batch = initial_parameters(model, seed=0), media_batches()[0]
-    own, rows, tokens = params["encoders"]["vision"], batch["encoders"]["vision"], batch["decoder"]
     alone = Encoder(stacked(deepstack=()), "vision", view)
-    x, landed, at = alone.embed(own, rows), [], tokens["media"]["vision"]
-    for i in range(4):
-        one = jax.tree.map(lambda leaf, i=i: leaf[i], own["layers"])
-        x, _ = alone.layer(one, x, alone.context(rows))
-        name = {0: "deepstack0", 2: "deepstack1", 3: "connector"}.get(i)
-        if name:
-            norm = encoder.tower[f"{name}_norm"].bind(own[f"{name}_norm"], view) if i < 3 else None
-            normed = norm(x) if norm else alone.norm(own, x)
-            real = (rows["segment_ids"] > 0)[..., None]
-            joined = jnp.where(real, normed, 0).reshape(ROWS, -1, 2 * x.shape[-1])
-            outputs = encoder.tower[name].bind(own[name], view)(joined, view)
-            flat = outputs.reshape(-1, outputs.shape[-1])
-            landed.append(jnp.where((at >= 0)[..., None], flat[np.maximum(at, 0)], 0))
-    first, second, last = landed
-    context = decoder.context(tokens)
-    y = decoder.embed(params["decoder"], tokens)[..., : last.shape[-1]] + last
-    for i in range(8):
-        one = jax.tree.map(lambda leaf, i=i: leaf[i], params["decoder"]["layers"])
-        y, _ = decoder.layer(one, y, context)
-        y = y + {0: first, 1: second}.get(i, 0.0)
-    loss = float(decoder.head(params["decoder"], y, tokens)) / tokens["loss_weight"].sum()
+    rows, tokens = batch["encoders"]["vision"], batch["decoder"]
+
+    def landed(own: Any) -> list[jax.Array]:
+        x, found, at = alone.embed(own, rows), [], tokens["media"]["vision"]
+        for i in range(4):
+            one = jax.tree.map(lambda leaf, i=i: leaf[i], own["layers"])
+            x, _ = alone.layer(one, x, alone.context(rows))
+            name = {0: "deepstack0", 2: "deepstack1", 3: "connector"}.get(i)
+            if name:
+                kind = f"{name}_norm" if i < 3 else "norm"
+                normed = encoder.tower[kind].bind(own[kind], view)(x)
+                real = (rows["segment_ids"] > 0)[..., None]
+                joined = jnp.where(real, normed, 0).reshape(ROWS, -1, 2 * x.shape[-1])
+                outputs = encoder.tower[name].bind(own[name], view)(joined, view)
+                flat = outputs.reshape(-1, outputs.shape[-1])
+                found.append(jnp.where((at >= 0)[..., None], flat[np.maximum(at, 0)], 0))
+        return found
+
+    def loss(params: Any) -> jax.Array:
+        first, second, last = landed(params["encoders"]["vision"])
+        y = decoder.embed(params["decoder"], tokens)[..., : last.shape[-1]] + last
+        for i in range(8):
+            one = jax.tree.map(lambda leaf, i=i: leaf[i], params["decoder"]["layers"])
+            y, _ = decoder.layer(one, y, decoder.context(tokens))
+            y = y + {0: first, 1: second}.get(i, 0.0)
+        return decoder.head(params["decoder"], y, tokens) / tokens["loss_weight"].sum()
+
+    params = unlike(initial_parameters(model, seed=0))
     plans = {"decoder": ParallelPlan(), "vision": ParallelPlan()}
-    found, _ = loss_and_gradients(model, plans, params, [batch])
-    assert found == pytest.approx(loss, rel=1e-5)
+    is_as_by_hand(loss_and_gradients(model, plans, params, [batch]), loss, params)
+
+
+def unlike(params: Any) -> Any:
+    """The parameters with noise added, so that no two norms are alike."""
+    make = np.random.default_rng(0)
+    return jax.tree.map(lambda x: x + make.normal(0, 0.1, x.shape).astype(np.float32), params)
+
+
+def is_as_by_hand(found: tuple[np.ndarray, Any], loss: Callable[..., Any], params: Any) -> None:
+    """Compare loss and gradients with those that JAX derives from the loss itself."""
+    expected, gradients = jax.jit(jax.value_and_grad(loss))(params)
+    result = compare(found, (np.asarray(expected), jax.tree.map(np.asarray, gradients)))
+    assert result.loss_error < 1e-5, result
+    assert max(result.worst.values()) < 2e-5, result
 
 
 def test_connectors_of_earlier_layers_are_counted() -> None:
@@ -189,21 +208,27 @@ def test_connectors_of_earlier_layers_are_counted() -> None:
 
 def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
     """The loss is computed by hand, layer by layer: the penalty times the mean is added."""
-    decoder, params = Decoder(model(), View()), parameters()["decoder"]
-    loss, weight, total, tokens = 0.0, 0.0, 0.0, 0
-    for batch in batches():
-        rows = batch["decoder"]
-        real = rows["segment_ids"] > 0
-        tokens += real.sum()
-        x, context = decoder.embed(params, rows), decoder.context(rows)
-        for i in range(decoder.config.decoder.layers):
-            one = jax.tree.map(lambda leaf, i=i: leaf[i], params["layers"])
-            x, _ = decoder.layer(one, x, context, i % decoder.traits.period)
-            total += np.square(np.asarray(x, np.float64)).mean(-1)[real].sum()
-        loss += float(decoder.head(params, x, rows))
-        weight += rows["loss_weight"].sum()
-    assert total / tokens > 0.1
-    assert on_one_device()[0] == pytest.approx(loss / weight + PENALTY * total / tokens, rel=1e-5)
+    decoder = Decoder(model(), View())
+    tokens = sum((batch["decoder"]["segment_ids"] > 0).sum() for batch in batches())
+    weight = sum(batch["decoder"]["loss_weight"].sum() for batch in batches())
+
+    def sums(params: Any) -> tuple[jax.Array, jax.Array]:
+        loss, total = jnp.zeros(()), jnp.zeros(())
+        for rows in (batch["decoder"] for batch in batches()):
+            x, context = decoder.embed(params, rows), decoder.context(rows)
+            for i in range(decoder.config.decoder.layers):
+                one = jax.tree.map(lambda leaf, i=i: leaf[i], params["layers"])
+                x, _ = decoder.layer(one, x, context, i % decoder.traits.period)
+                total += jnp.where(rows["segment_ids"] > 0, jnp.square(x).mean(-1), 0).sum()
+            loss += decoder.head(params, x, rows)
+        return loss, total
+
+    def loss(params: Any) -> jax.Array:
+        own, total = sums(params["decoder"])
+        return own / weight + PENALTY * total / tokens
+
+    assert sums(parameters()["decoder"])[1] / tokens > 0.1
+    is_as_by_hand(on_one_device(), loss, parameters())
 
 
 def test_a_window_hides_what_is_before_it() -> None:
