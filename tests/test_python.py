@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from jax.profiler import ProfileData
 
 import mllm_jax
 from mllm_jax.train.profile import FOLDER, STEP
+from scheduling.costs.hardware import named
 from tests.config.test_startup import COMPUTES
 from tests.configs import ROOT
 
@@ -70,6 +72,39 @@ def test_the_profile_names_steps_and_phases(page):
         assert f"/jvp({scope})/".encode() in compiled, scope
     for scope in ("sum_over_replicas", "update"):
         assert f"/{scope}/".encode() in compiled, scope
+
+
+def test_a_configuration_may_wait_for_its_plans():
+    unplanned = "configs/demo.yaml", "parallel.devices=3"
+    with pytest.raises(mllm_jax.ConfigError, match="but all plans cover 4 devices"):
+        mllm_jax.load(*unplanned)
+    assert mllm_jax.load(*unplanned, planned=False).parallel.devices == 3
+
+
+def test_options_go_where_they_are_for(monkeypatch, tmp_path):
+    config, told = mllm_jax.load("configs/demo.yaml"), []
+
+    def told_of(module: str, name: str) -> None:
+        def tell(*arguments: Any) -> str:
+            told.append(arguments)
+            return f"from {name}"
+
+        monkeypatch.setattr(import_module(module), name, tell)
+
+    told_of("mllm_jax.train.loop", "training")
+    for log in (False, True):
+        assert mllm_jax.steps("experiment", 7, log=log) == "from training"
+        experiment, console, from_step = told.pop()
+        assert (experiment, console.quiet, from_step) == ("experiment", not log, 7)
+    told_of("mllm_jax.check.verify", "verify")
+    assert mllm_jax.verify(config, seed=9) == "from verify"
+    assert told == [(config, 9)]
+    told_of("mllm_jax.plan.planner", "Planner")
+    told_of("mllm_jax.plan.report", "plan")
+    mllm_jax.find_plans(config, hardware="a100", memory=5e9, within=0.5, top=4, file=tmp_path)
+    (given, hardware, *others), (planner, top, target, *_) = told[1:]
+    assert (given, hardware, *others) == (config, named("a100"), "a100", 5e9, 0.5)
+    assert (planner, top, target) == ("from Planner", 4, tmp_path)
 
 
 def test_what_computes_is_loaded_when_it_is_used():

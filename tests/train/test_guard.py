@@ -10,8 +10,9 @@ import resource
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -125,17 +126,23 @@ class Runs:
     folder: Path
     monkeypatch: pytest.MonkeyPatch
     told: list[str]
+    paused: list[float] = field(default_factory=list)
 
     def __call__(
+        self, losses: Sequence[float], from_step: int | None = None, **changes: Any
+    ) -> dict[str, Any]:
+        """Train; other arguments are those of `prepare`."""
+        return loop.train(self.prepare(losses, **changes), Console(quiet=True), from_step)
+
+    def prepare(
         self,
         losses: Sequence[float],
-        from_step: int | None = None,
         at: dict[int, Callable[[], None]] | None = None,
         checkpoint: dict[str, Any] | None = None,
         evaluated: bool = False,
         **changes: Any,
-    ) -> dict[str, Any]:
-        """Train for as many steps as there are losses in all; `at` happens before steps."""
+    ) -> ExperimentConfig:
+        """A run of as many steps as there are losses in all; `at` happens before steps."""
 
         def steps(
             experiment: Experiment,
@@ -151,16 +158,16 @@ class Runs:
                 state = state | {"step": jax.device_put(value, state["step"].sharding)}
                 scalars = {"loss": loss, "grad_norm": 1.0, "targets": 0, "aux": {}}
                 yield state, Taken(progress.step, 1.0, [], scalars, 0.1)
+                self.paused.append(progress.paused)
 
         self.monkeypatch.setattr(loop, "steps", steps)
-        config = self.make(
+        return self.make(
             train__steps=len(losses),
             run={"name": "run", "directory": str(self.folder), "log_every": 1},
             evaluate={"enabled": evaluated},
             checkpoint={"every": 1, "keep": 2, "asynchronous": False} | (checkpoint or {}),
             **changes,
         )
-        return loop.train(config, Console(quiet=True), from_step)
 
     @property
     def kept(self) -> list[int]:
@@ -320,6 +327,16 @@ def test_the_last_save_is_tried_again(runs, caplog):
     with pytest.raises(KeyboardInterrupt):
         runs([4.0] * 9, at={5: remove_and_stop})
     assert runs.kept == [5]
+
+
+def test_what_is_done_with_steps_is_no_part_of_them(runs):
+    config = runs.prepare([4.0] * 3, evaluated=False)
+    for _ in loop.training(Experiment.build(config), Console(quiet=True)):
+        time.sleep(0.05)
+    first, second, third = runs.paused
+    assert first > 0.05
+    assert second - first > 0.05
+    assert third == second  # the loop is over
 
 
 @pytest.mark.parametrize(("count", "valid"), [(1, "0, as there is one process"), (2, "0 to 1")])
