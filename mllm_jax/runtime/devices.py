@@ -232,7 +232,7 @@ def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> No
 
 
 def _join_found(seconds: float) -> None:
-    """Join the processes that JAX finds by itself; the process ends if one of them never comes."""
+    """Join the processes that JAX finds by itself; if one never comes, this process ends."""
     why = (
         f"parallel.distributed: within {seconds:g} s (--join-seconds) not all processes came to "
         "the coordinator that JAX looks for by itself. JAX does not say which are missing: all "

@@ -36,7 +36,7 @@ def phase(name: str) -> Iterator[Stopwatch]:
 
 
 def check_processes(config: RunConfig) -> None:
-    """See that every process that should write a profile is one of the run's.
+    """Check that the run has every process that `run.profile_processes` names.
 
     Raises:
         RunError: a process is not there.

@@ -36,7 +36,7 @@ ENCODERS = (
     (replace(BLOCKY, class_token="dropped"), replace(AUDIO, pool=2)),
     (replace(VISION, class_token="kept"), replace(AUDIO, pool=2, lookahead=2)),
 )
-#: The narrow half of all images has rows of its own.
+#: Narrow images and wide images go through lanes of their own.
 LANES = (
     replace(VISION, name="short", lane=Lane("vision", 0, 9)),
     replace(VISION, name="long", lane=Lane("vision", 9, None)),
@@ -92,7 +92,7 @@ def test_every_sample_can_be_read_back_from_the_batch(
 
 
 def of_lane(example: Example, modality: Modality) -> Example:
-    """The example with those of its media that go through a lane, by the lane's name."""
+    """The example with the media of one lane alone, by the name of the lane."""
     lane = modality.lane or Lane(modality.name)
     media = example.media.get(lane.encoder, ())
     taken = [i for i, medium in enumerate(media) if lane.takes(len(medium.inputs))]
