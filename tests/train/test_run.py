@@ -139,7 +139,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_ends_with_their_code(whole, fol
         path.write_bytes(path.read_bytes()[:-1])
     out, err = finish(launch("train", config), code=Exit.DAMAGED)
     assert str(copy) in out + err
-    assert "Traceback" not in out + err
+    assert "Traceback" not in out + err, out + err
 
 
 def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):
