@@ -48,9 +48,10 @@ COLLECTIVES = (
 
 
 def replica_groups(instruction: Instruction) -> Groups:
-    """Devices that take part together: `{{0,1},{2,3}}`, `[2,2]<=[4]` or the pairs of a permute.
+    """Devices that take part together.
 
-    Empty where the text has no groups: all devices are one.
+    They are written as `{{0,1},{2,3}}`, as `[2,2]<=[4]`, as `mesh['stage'=2,'tensor'=2] {'tensor'}`
+    or as the pairs of a permute. Empty where the text has no groups: all devices are one.
 
     Raises:
         HloError: the groups are written in another way.
@@ -60,6 +61,9 @@ def replica_groups(instruction: Instruction) -> Groups:
     if listed:
         groups = re.findall(r"\{([\d,]*)\}", listed[1])
         return tuple(tuple(int(n) for n in group.split(",") if n) for group in groups)
+    mesh = re.search(r"\breplica_groups=mesh\[('[^\]]*)\] \{('[^}]*)\}", instruction.rest)
+    if mesh:
+        return _groups_of_mesh(mesh[1], mesh[2])
     iota = re.search(
         r"\breplica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", instruction.rest
     )
@@ -70,6 +74,26 @@ def replica_groups(instruction: Instruction) -> Groups:
     )
     devices = np.arange(math.prod(dims)).reshape(dims)
     rows = devices.transpose(order or None).reshape(shape)
+    return tuple(tuple(row) for row in rows.tolist())
+
+
+def _groups_of_mesh(axes: str, inside: str) -> Groups:
+    """Groups of devices in row-major order over `'name'=size,...` that differ along `'name',...`.
+
+    Raises:
+        HloError: the axes are written in another way.
+    """
+    sizes = re.findall(r"'([^']+)'=(\d+)", axes)
+    along = re.findall(r"'([^']+)'", inside)
+    names = [name for name, _ in sizes]
+    whole = ",".join(f"'{name}'={size}" for name, size in sizes) == axes
+    if not whole or ",".join(f"'{name}'" for name in along) != inside or not {*along} <= {*names}:
+        raise HloError(f"replica groups of mesh [{axes}] along {{{inside}}} are in an unknown form")
+    shape = [int(size) for _, size in sizes]
+    order = [names.index(name) for name in names if name not in along]
+    order += [names.index(name) for name in along]
+    count = math.prod(shape[names.index(name)] for name in along)
+    rows = np.arange(math.prod(shape)).reshape(shape).transpose(order).reshape(-1, count)
     return tuple(tuple(row) for row in rows.tolist())
 
 
@@ -320,7 +344,7 @@ def _begin(computation: Computation, done: Instruction) -> str:
     """Name of the `-start` that `done` ends."""
     name = done.operands[0] if done.operands else ""
     begin = computation.by_name.get(name)
-    if begin is not None and begin.opcode == "async-update":
+    if begin is not None and begin.opcode in ("async-update", "call-update"):
         return _begin(computation, begin)
     if begin is None or not begin.opcode.endswith("-start"):
         raise HloError(

@@ -75,14 +75,15 @@ def test_collectives_that_block_hide_nothing():
     assert found(computation(body)) == Overlap(1, 3.0, 0.0)
 
 
-def test_generic_asynchronous_collectives_with_updates():
+@pytest.mark.parametrize(("of", "calls"), [("async", "calls"), ("call", "to_apply")])
+def test_generic_asynchronous_collectives_with_updates(of, calls):
     inner = f"  %g = bf16[8,8]{{1,0}} all-gather(%a), {GROUPS}, dimensions={{0}}\n"
     wrapped = computation(inner, "wrapped", entry="")
     kind = "((bf16[2,8]{1,0}), bf16[8,8]{1,0}, s32[])"
     body = (
-        f"  %s = {kind} async-start(%a), calls=%wrapped\n{dot('x')}"
-        f"  %m = {kind} async-update(%s), calls=%wrapped\n{dot('y')}"
-        "  %d = bf16[8,8]{1,0} async-done(%m), calls=%wrapped\n"
+        f"  %s = {kind} {of}-start(%a), {calls}=%wrapped\n{dot('x')}"
+        f"  %m = {kind} {of}-update(%s), {calls}=%wrapped\n{dot('y')}"
+        f"  %d = bf16[8,8]{{1,0}} {of}-done(%m), {calls}=%wrapped\n"
     )
     assert found(wrapped, computation(body)) == Overlap(1, 3.0, 3.0)
 
@@ -211,6 +212,9 @@ def test_groups_choose_what_counts():
         ("replica_groups={{0,1},{2,3}}", ((0, 1), (2, 3))),
         ("replica_groups=[2,3]<=[6]", ((0, 1, 2), (3, 4, 5))),
         ("replica_groups=[3,2]<=[2,3]T(1,0)", ((0, 3), (1, 4), (2, 5))),
+        ("replica_groups=mesh['a'=2,'b'=2] {'b'}", ((0, 1), (2, 3))),
+        ("replica_groups=mesh['a'=2,'b'=2,'c'=2] {'a','b'}", ((0, 2, 4, 6), (1, 3, 5, 7))),
+        ("replica_groups=mesh['a'=2,'b'=2] {'b','a'}", ((0, 2, 1, 3),)),
         ("source_target_pairs={{0,1},{1,0}}", ((0, 1), (1, 0))),
         ("replica_groups={}", ()),
     ],
@@ -219,9 +223,17 @@ def test_replica_groups(text, groups):
     assert replica_groups(Instruction("r", "f32[]", "all-reduce", "", f", {text}", False)) == groups
 
 
-@pytest.mark.parametrize("text", ["", "replica_groups=mesh[x=2]{x}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "replica_groups=mesh[x=2]{x}",
+        "replica_groups=mesh['x'=4] {'x':(2)2}",
+        "replica_groups=mesh['x'=4] {'y'}",
+    ],
+)
 def test_unknown_replica_groups_are_refused(text):
-    with pytest.raises(HloError, match="r: replica groups"):
+    with pytest.raises(HloError, match="replica groups"):
         replica_groups(Instruction("r", "f32[]", "all-reduce", "", text, False))
 
 
