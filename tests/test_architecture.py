@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.model_config import AnyEncoderConfig
 from tests.configs import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -40,6 +43,22 @@ def place(drawn: str, room: str) -> int:
     found = re.search(rf"(?m)(?:^ +|  |-- ){room}\b", drawn)
     assert found, f"{room} is not drawn"
     return found.start()
+
+
+def test_every_encoder_family_is_a_folder_of_the_same_files() -> None:
+    folder = ROOT / "mllm_jax" / "models" / "encoders"
+    families = [choice for (choice,) in map(_families, get_args(get_args(AnyEncoderConfig)[0]))]
+    assert sorted(families) == sorted(path.parent.name for path in folder.glob("*/__init__.py"))
+    for name in families:
+        files = {path.stem for path in (folder / name).glob("*.py")} - {"__init__"}
+        assert {"config", "model"} <= files <= {"config", "model", "weights"}
+
+
+def _families(config: type[EncoderConfig]) -> tuple[str, ...]:
+    """Values of `family` of a configuration, which lies in the folder of that name."""
+    names = get_args(config.model_fields["family"].annotation)
+    assert [config.__module__] == [f"mllm_jax.models.encoders.{name}.config" for name in names]
+    return names
 
 
 def test_no_room_holds_too_many_files() -> None:

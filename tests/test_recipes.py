@@ -15,7 +15,7 @@ from data.processing.processor import make_processor
 from data.sample import DataError
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
 from mllm_jax.config.modalities import modalities
-from mllm_jax.models.config.model import AudioEncoderConfig, ImageEncoderConfig
+from mllm_jax.models.config.encoder import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.release import composed
 from mllm_jax.plan.memory import memory

@@ -25,11 +25,11 @@ from mllm_jax.bench.turns import Worker
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import AdamWConfig, ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.config.modalities import modalities
-from mllm_jax.models.config.model import ClipConfig
-from mllm_jax.models.pretrained.configs import CONFIG
-from mllm_jax.models.pretrained.family import Composition
+from mllm_jax.models.encoders.clip.config import ClipConfig
 from mllm_jax.models.pretrained.llava import LLAVA
 from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.models.released.configs import CONFIG
+from mllm_jax.models.released.family import Composition
 from mllm_jax.runtime.devices import use_host
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.state.regroup import leaf_name

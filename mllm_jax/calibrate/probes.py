@@ -20,8 +20,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mllm_jax.config.load import AdamWConfig, ExperimentConfig
 from mllm_jax.config.lower import workload
 from mllm_jax.config.modalities import packing
-from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.kept import between
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters, compute_dtype
 from mllm_jax.models.parameters import run_layers
 from mllm_jax.train.state.stored import StoredForm

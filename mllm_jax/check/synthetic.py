@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from data.kinds.modality import Modality
 from data.kinds.rows import DECODER, Rows, empty_rows, write_medium
 from mllm_jax.config.modalities import modalities
-from mllm_jax.models.config.model import DecoderConfig, ModelConfig
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.routes import runs_of
 
 Ints = NDArray[np.int32]

@@ -20,12 +20,9 @@ from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.config.model import (
-    DecoderConfig,
-    EncoderConfig,
-    ImageEncoderConfig,
-    ModelConfig,
-)
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import EncoderConfig, ImageEncoderConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import init_parameters
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.batch import local_rows, place, select_rows, whole

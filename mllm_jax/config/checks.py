@@ -25,7 +25,7 @@ from mllm_jax.config.plan_checks import (
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side, advised
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import LIMITS, able_backends
-from mllm_jax.models.config.model import ImageEncoderConfig
+from mllm_jax.models.config.encoder import ImageEncoderConfig
 from scheduling.schedules.schedule import ScheduleError
 
 

@@ -109,8 +109,8 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     _check_local(pretrained, source)
     if not isinstance(model, dict) or not isinstance(pretrained, str | dict) or "decoder" in model:
         return values
-    from mllm_jax.models.pretrained.files import PretrainedError
     from mllm_jax.models.pretrained.release import composed
+    from mllm_jax.models.released.files import PretrainedError
 
     try:
         released = composed(pretrained)

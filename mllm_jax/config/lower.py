@@ -7,9 +7,9 @@ from functools import cached_property
 
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.attention.limits import PREFERRED, able_backends, causal_share
-from mllm_jax.models.config.model import Backend, ModelConfig
+from mllm_jax.models.attention.limits import PREFERRED, Backend, able_backends, causal_share
 from mllm_jax.models.frozen import FrozenParts
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.profile import tower_profiles
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware, HardwareError, named

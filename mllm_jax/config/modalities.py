@@ -14,13 +14,9 @@ from data.kinds.image.modality import ImageModality
 from data.kinds.image.tiles import Tiling
 from data.kinds.modality import Lane, Modality
 from data.kinds.rows import DECODER, row_shapes
-from mllm_jax.models.config.model import (
-    AudioEncoderConfig,
-    DecoderConfig,
-    EncoderConfig,
-    ImageEncoderConfig,
-    ModelConfig,
-)
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
+from mllm_jax.models.model_config import ModelConfig
 
 #: Arrays that tell the layers of a tower how its rows are packed.
 PACKING = ("segment_ids", "positions")

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from data.config import DataConfig
 from data.places import LocalText
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from scheduling.schedules.kinds import ScheduleKind
 from sharding.plan import ParallelPlan
 

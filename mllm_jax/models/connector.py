@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.config.model import EncoderConfig
+from mllm_jax.models.config.encoder import EncoderConfig
 from mllm_jax.models.layers import MLP, Dense, LayerNorm, gathered
 from mllm_jax.models.parameters import Block
 from sharding.collectives import shard_slice

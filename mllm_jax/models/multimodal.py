@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 
 from mllm_jax.models import vocabulary
-from mllm_jax.models.config.model import EncoderConfig, ModelConfig
+from mllm_jax.models.config.encoder import EncoderConfig
 from mllm_jax.models.connector import connect, connector_block, deepstack_blocks, norm_block
 from mllm_jax.models.decoders import decoder
 from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.layers import Segments, gathered
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, tower_axes
 from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.tiles import tapped

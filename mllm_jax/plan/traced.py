@@ -10,8 +10,8 @@ import jax
 from mllm_jax.config.lower import workload
 from mllm_jax.config.modalities import packing
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.kept import kept_bytes
+from mllm_jax.models.model_config import ModelConfig
 from scheduling.costs.workload import Workload
 
 

@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from data.released.files import ReleasedFiles, read_folder
 from data.released.tokens import ReleasedTokenizer
-from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.released.files import PretrainedError
 
 TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 PROCESSOR, PREPROCESSOR = "processor_config.json", "preprocessor_config.json"

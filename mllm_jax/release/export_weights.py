@@ -14,14 +14,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from data.folders import put_folder
-from mllm_jax.models.config.model import EncoderConfig, ModelConfig
-from mllm_jax.models.pretrained.configs import CONFIG
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.families import FAMILIES
-from mllm_jax.models.pretrained.family import Composition, Connector, Family
-from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError, listed
 from mllm_jax.models.pretrained.release import Release
-from mllm_jax.models.pretrained.rules import Rule
 from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.models.released.configs import CONFIG
+from mllm_jax.models.released.family import Composition, Connector, Family
+from mllm_jax.models.released.files import OtherModulesError, PretrainedError, listed
+from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_processor import (
     FILES,
     GENERATION,

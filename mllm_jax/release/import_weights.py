@@ -22,9 +22,9 @@ from data.processing.processor import make_processor
 from data.sample import DataError
 from mllm_jax.config.load import resolve
 from mllm_jax.config.modalities import modalities
-from mllm_jax.models.config.model import ModelConfig
-from mllm_jax.models.pretrained.files import PretrainedError, Stored, listed
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.release import Release, composed
+from mllm_jax.models.released.files import PretrainedError, Stored, listed
 
 #: Files that are fetched from a hub: safetensors, configurations, tokenizers; no program.
 FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt")

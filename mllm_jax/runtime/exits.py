@@ -44,7 +44,7 @@ CODES = {
     ("mllm_jax.config.sections", "ConfigError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.devices", "DeviceError"): Exit.BAD_INPUT,
     ("mllm_jax.models.attention.limits", "AttentionError"): Exit.BAD_INPUT,
-    ("mllm_jax.models.pretrained.files", "PretrainedError"): Exit.BAD_INPUT,
+    ("mllm_jax.models.released.files", "PretrainedError"): Exit.BAD_INPUT,
     ("mllm_jax.plan.report", "PlanningError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.agreement", "AgreementError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.lock", "LockedError"): Exit.BAD_INPUT,

@@ -8,7 +8,7 @@ from typing import Any
 
 from data.loading.loader import Microbatch
 from mllm_jax.config.lower import lower
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.runtime.devices import peak_flops
 from mllm_jax.train.evaluate import figures_of

@@ -20,12 +20,14 @@ from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradient
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models import multimodal
 from mllm_jax.models.config import decoder_families
+from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.decoder_families import DecoderFamily
-from mllm_jax.models.config.model import DecoderConfig, ModelConfig, SiglipConfig
+from mllm_jax.models.decoders.weights import decoder_rules
 from mllm_jax.models.encoders import families
-from mllm_jax.models.pretrained.family import Composition
-from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError
-from mllm_jax.models.pretrained.rules import decoder_rules
+from mllm_jax.models.encoders.siglip.config import SiglipConfig
+from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.released.family import Composition
+from mllm_jax.models.released.files import OtherModulesError, PretrainedError
 from mllm_jax.models.work.flops import encoder_work
 from mllm_jax.models.work.profile import tower_profiles
 from sharding.grid import View
@@ -82,7 +84,7 @@ def _named(folder: Path) -> None:
     models = folder / "mllm_jax" / "models"
     shutil.copytree(Path(__file__).parent / "aimv2", models / "encoders" / "aimv2")
     for file, module, old, new in (
-        ("config/model.py", "config import Aimv2Config", "| Whisper", "| Aimv2Config | Whisper"),
+        ("model_config.py", "config import Aimv2Config", "| Whisper", "| Aimv2Config | Whisper"),
         ("encoders/families.py", "model import AIMV2", '"siglip":', '"aimv2": AIMV2, "siglip":'),
         ("pretrained/families.py", "weights import AIMV2", "LLAVA,", "AIMV2, LLAVA,"),
     ):
@@ -96,7 +98,8 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
     root = PAGE.parents[1]
     for name in ("configs", "data", "mllm_jax", "scheduling", "sharding"):
         shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(root / "launch.py", tmp_path)
+    for name in ("launch.py", "pyproject.toml"):
+        shutil.copy(root / name, tmp_path)
     _named(tmp_path)
 
     def run(*arguments: str) -> str:
@@ -105,7 +108,7 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     choice = "model.encoders.vision.family=aimv2"
@@ -114,6 +117,8 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
     for first in ("encoders.aimv2.config", "layers"):  # circles depend on where one begins
         found = run("-c", f"import mllm_jax.models.{first}; {released}")
         assert "aimv2_vision_model" in found
+    linter = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    assert "0 broken" in run("-c", linter, "--no-cache")
 
 
 PLANS = [

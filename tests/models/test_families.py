@@ -8,7 +8,7 @@ import pytest
 from scipy.special import erf
 
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.grid import View
 from tests.models import towers
 

@@ -11,8 +11,8 @@ from flax import nnx
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.models import layers, multimodal
-from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.layers import Dense, Dims
+from mllm_jax.models.model_config import ModelConfig
 from sharding.collectives import psum
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from data.kinds.image.tiles import Tiling, layout_of, taps_of
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.tiles import tapped
 from mllm_jax.models.work.flops import tower_work
 from sharding.grid import View

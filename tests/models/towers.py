@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 
 DECODERS = ("llama", "qwen2", "qwen3", "gpt")
 ENCODERS = ("siglip", "clip", "vit22b", "whisper")

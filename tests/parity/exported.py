@@ -19,8 +19,8 @@ import torch
 import transformers
 
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.decoders import decoder
+from mllm_jax.models.model_config import ModelConfig
 from sharding.grid import View
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import LIMIT, ROOT, imported_from

@@ -12,7 +12,7 @@ import pytest
 from tokenizers import Tokenizer
 
 import launch
-from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.release.export_processor import TrainedProcessor
 from mllm_jax.runtime.exits import Exit
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned, tensors

@@ -22,7 +22,7 @@ from data.planning.stream import LoaderState
 from data.released.files import read_folder
 from data.sample import DataError
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
-from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.release import import_weights
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment

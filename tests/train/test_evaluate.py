@@ -17,7 +17,7 @@ from data.sample import Sample, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.evaluate import Evaluator, StoppedError, figures_of
 from sharding.grid import View

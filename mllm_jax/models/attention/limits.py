@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from mllm_jax.models.config.model import Backend
+Backend = Literal["auto", "reference", "windowed", "cudnn", "pallas_gpu", "splash"]
 
 #: Backends that `auto` tries in turn, by platform.
 PREFERRED: Mapping[str, tuple[Backend, ...]] = {

@@ -48,7 +48,7 @@ class ConnectorConfig(Section):
         return self
 
 
-class _EncoderConfig(Section):
+class EncoderConfig(Section):
     """Keys of all encoders.
 
     A family also defines its costs: the numbers of `blocks` and `products` of its layers, if they
@@ -78,17 +78,19 @@ class _EncoderConfig(Section):
     #: The smallest inputs, for verification.
     smallest: ClassVar[dict[str, Any]] = {}
 
+    family: str
     layers: int = Field(gt=0, le=10_000)
     d_model: int = Field(gt=0)
     heads: int = Field(gt=0)
     head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
     d_ff: int = Field(gt=0)
+    norm_eps: float = Field(gt=0)
     connector: ConnectorConfig = ConnectorConfig()
     lanes: dict[str, Annotated[int, Field(gt=0)] | None] = Field({})
     deepstack: tuple[Annotated[int, Field(gt=0)], ...] = ()
 
     @model_validator(mode="after")
-    def _all_media(self) -> _EncoderConfig:
+    def _all_media(self) -> EncoderConfig:
         most = list(self.lanes.values())
         if self.lanes and (most.count(None) != 1 or len({*most}) < len(most)):
             raise ValueError(
@@ -98,7 +100,7 @@ class _EncoderConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _known_layers(self) -> _EncoderConfig:
+    def _known_layers(self) -> EncoderConfig:
         if sorted({*self.deepstack}) != [*self.deepstack] or max(self.deepstack, default=0) > (
             self.layers
         ):
@@ -185,7 +187,7 @@ class _EncoderConfig(Section):
         return (*shared, Requirement("connector.hidden", hidden, "tensor"))
 
 
-class ImageEncoderConfig(_EncoderConfig):
+class ImageEncoderConfig(EncoderConfig):
     """Keys of vision transformers.
 
     Args:
@@ -278,7 +280,7 @@ class ImageEncoderConfig(_EncoderConfig):
         return elements.attention(self.d_model, *heads, biases, qk_norm)
 
 
-class AudioEncoderConfig(_EncoderConfig):
+class AudioEncoderConfig(EncoderConfig):
     """Keys of encoders of log-mel frames.
 
     Args:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.config.model import DecoderConfig
+from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.layers import (
     MLP,
     AttentionSpec,

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mllm_jax.models.config.model import EncoderConfig
-from mllm_jax.models.encoders import clip, vision, whisper
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.encoders.clip.model import CLIP
 from mllm_jax.models.encoders.family import EncoderFamily
+from mllm_jax.models.encoders.siglip.model import SIGLIP
+from mllm_jax.models.encoders.vit22b.model import VIT22B
+from mllm_jax.models.encoders.whisper.model import WHISPER
 
 FAMILIES: Mapping[str, EncoderFamily] = MappingProxyType(
     {
-        "siglip": EncoderFamily(vision.tower, vision.embed, vision.segments),
-        "clip": EncoderFamily(clip.tower, clip.embed, clip.segments),
-        "vit22b": EncoderFamily(vision.tower, vision.embed, vision.segments),
-        "whisper": EncoderFamily(whisper.tower, whisper.embed, whisper.segments),
+        "siglip": SIGLIP,
+        "clip": CLIP,
+        "vit22b": VIT22B,
+        "whisper": WHISPER,
     }
 )
 

@@ -19,7 +19,7 @@ class EncoderFamily:
     Attributes:
         tower: makes the blocks from a configuration and an attention backend: `embeddings`,
             `layers` and perhaps `norm`, without the connector.
-        embed: a batch to `[rows, positions / shards, d_model]`, as in `vision.embed`.
+        embed: a batch to `[rows, positions / shards, d_model]`, as in `patches.embed`.
         segments: ids of the positions between the layers that belong together, of a batch.
     """
 

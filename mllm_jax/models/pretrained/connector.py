@@ -1,13 +1,35 @@
-"""A connector alone: a form of this framework, for models that have no released form as a whole."""
+"""Connectors: where their parameters come from, and a form of this framework of one alone.
+
+That form is for models that have no released form as a whole.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.models.config.model import ConnectorConfig
-from mllm_jax.models.pretrained.family import Composition, Connector, Family, Values
-from mllm_jax.models.pretrained.files import PretrainedError
-from mllm_jax.models.pretrained.rules import Rule, connector_rules
+from mllm_jax.models.config.encoder import ConnectorConfig
+from mllm_jax.models.released.family import Composition, Connector, Family, Values
+from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.models.released.rules import Rule, linear
+
+
+def connector_rules(
+    own: ConnectorConfig, inputs: int, d_decoder: int, *released: str
+) -> list[Rule]:
+    """Rules of a connector.
+
+    Args:
+        inputs: input width of its first layer.
+        d_decoder: width of the decoder.
+        released: names of its linear layers, one or two of them.
+    """
+    layers, widths = ["linear"], [inputs, d_decoder]
+    if own.kind == "mlp":
+        layers, widths = ["fc1", "fc2"], [inputs, own.hidden or d_decoder, d_decoder]
+    rules: list[Rule] = []
+    for layer, name, wide, out in zip(layers, released, widths[:-1], widths[1:], strict=True):
+        rules += linear(f"connector.{layer}", name, (wide,), (out,), bias=own.bias)
+    return rules
 
 
 def _read(values: Values) -> Composition:

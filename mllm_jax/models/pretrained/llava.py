@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mllm_jax.models.config.model import ClipConfig, DecoderConfig, EncoderConfig
-from mllm_jax.models.pretrained.configs import released_decoder, text_config
-from mllm_jax.models.pretrained.encoder_configs import (
-    activation_of,
-    clip_config,
-    released_activation,
-    released_clip,
-)
-from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
-from mllm_jax.models.pretrained.files import PretrainedError
-from mllm_jax.models.pretrained.rules import Rule, clip_rules, connector_rules, decoder_rules
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.decoders.weights import decoder_rules, released_decoder, text_config
+from mllm_jax.models.encoders.clip.config import ClipConfig
+from mllm_jax.models.encoders.clip.weights import clip_config, clip_rules, released_clip
+from mllm_jax.models.pretrained.connector import connector_rules
+from mllm_jax.models.released.configs import activation_of, released_activation
+from mllm_jax.models.released.family import Composition, Family, Values, idle_norm
+from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.models.released.rules import Rule
 
 _VISION = "vision_tower.vision_model."
 _PROJECTOR = "multi_modal_projector.linear_"

@@ -5,25 +5,24 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from mllm_jax.models.config.model import DecoderConfig, ImageEncoderConfig, SiglipConfig
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import ImageEncoderConfig
 from mllm_jax.models.config.parts import TilesConfig
-from mllm_jax.models.pretrained.configs import released_decoder, text_config
-from mllm_jax.models.pretrained.encoder_configs import (
-    activation_of,
-    released_activation,
-    released_siglip,
-    siglip_config,
-)
-from mllm_jax.models.pretrained.family import Composition, Family, Values, idle_norm
-from mllm_jax.models.pretrained.files import PretrainedError
-from mllm_jax.models.pretrained.forms import Form
+from mllm_jax.models.decoders.weights import decoder_rules, released_decoder, text_config
+from mllm_jax.models.encoders.siglip.config import SiglipConfig
+from mllm_jax.models.encoders.siglip.weights import released_siglip, siglip_config, siglip_rules
+from mllm_jax.models.pretrained.connector import connector_rules
 from mllm_jax.models.pretrained.llava import (
     check_connector,
     feature_layers,
     placeholder,
     unused_layers,
 )
-from mllm_jax.models.pretrained.rules import Rule, connector_rules, decoder_rules, siglip_rules
+from mllm_jax.models.released.configs import activation_of, released_activation
+from mllm_jax.models.released.family import Composition, Family, Values, idle_norm
+from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.models.released.forms import Form
+from mllm_jax.models.released.rules import Rule
 
 _VISION = "vision_tower.vision_model."
 _PROJECTOR = "multi_modal_projector.linear_"

@@ -17,9 +17,9 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.models.pretrained.files import Stored
-from mllm_jax.models.pretrained.forms import Form
-from mllm_jax.models.pretrained.rules import Rule
+from mllm_jax.models.released.files import Stored
+from mllm_jax.models.released.forms import Form
+from mllm_jax.models.released.rules import Rule
 from sharding.collectives import axis_index, axis_size
 from sharding.grid import Axes
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, WhisperConfig
-from mllm_jax.models.pretrained.configs import released_decoder, text_config
-from mllm_jax.models.pretrained.encoder_configs import released_whisper, whisper_config
-from mllm_jax.models.pretrained.family import Composition, Family, Values
-from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.decoders.weights import decoder_rules, released_decoder, text_config
+from mllm_jax.models.encoders.whisper.config import WhisperConfig
+from mllm_jax.models.encoders.whisper.weights import released_whisper, whisper_config, whisper_rules
+from mllm_jax.models.pretrained.connector import connector_rules
 from mllm_jax.models.pretrained.llava import placeholder
-from mllm_jax.models.pretrained.rules import Rule, connector_rules, decoder_rules, whisper_rules
+from mllm_jax.models.released.family import Composition, Family, Values
+from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.models.released.rules import Rule
 
 _TOKEN = 151646  # where a configuration does not say
 #: Frames behind a clip that its last position hears.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.pretrained.files import INDEX, SINGLE, STORED, Stored
+from mllm_jax.models.released.files import INDEX, SINGLE, STORED, Stored
 
 #: Bytes of a file above which another one is begun.
 FILE_BYTES = 5 * 10**9

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.model_config import ModelConfig
 from scheduling.costs.work import TRAINING_FACTOR, TowerWork
 
 

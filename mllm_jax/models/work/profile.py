@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import work_parts
 from scheduling.costs.work import Part, TowerProfile
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import jax
 
-from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import abstract_parameters
-from mllm_jax.models.pretrained.files import PretrainedError, listed
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.release import Release, differences
-from mllm_jax.models.pretrained.rules import Rule
+from mllm_jax.models.released.files import PretrainedError, listed
+from mllm_jax.models.released.rules import Rule
 from mllm_jax.train.state.freeze import group_of
 from mllm_jax.train.state.regroup import leaf_name
 

@@ -17,7 +17,7 @@ import jax
 
 from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
 from sharding.axes import stored_dimension
 from sharding.grid import JointGrid

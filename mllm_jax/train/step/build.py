@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from mllm_jax.config.load import ExperimentConfig, TrainConfig
 from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.state.optimizer import build_optimizer
 from mllm_jax.train.step.pipeline import PipelineProgram

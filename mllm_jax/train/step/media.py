@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.exchange import exchange, exchange_by_routes
 from sharding.grid import View
 from sharding.routes import Routes, Side

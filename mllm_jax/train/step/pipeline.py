@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec
 
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.media import Views
 from mllm_jax.train.step.program import Dealing, GradientProgram, Gradients, with_aux

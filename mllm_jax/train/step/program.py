@@ -25,7 +25,7 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.media import Views, route_specs

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.media import Views, land
 from scheduling.executor.layers import Aux

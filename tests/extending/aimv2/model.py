@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.encoders import vision
+from mllm_jax.models.encoders import patches
 from mllm_jax.models.encoders.family import EncoderFamily
 from mllm_jax.models.layers import (
-    AttentionSpec,
     Dense,
     GatedMLP,
     RMSNorm,
@@ -43,7 +42,7 @@ class Layer(nnx.Module):
     def __init__(self, config: Aimv2Config, backend: str, rngs: nnx.Rngs) -> None:
         gain = residual_gain(config.layers)
         self.rms_norm1 = RMSNorm(config.d_model, config.norm_eps, rngs)
-        self.attention = SelfAttention(_spec(config, backend), rngs)
+        self.attention = SelfAttention(patches.attention_spec(config, backend), rngs)
         self.rms_norm2 = RMSNorm(config.d_model, config.norm_eps, rngs)
         self.ffn = GatedMLP(config.d_model, config.d_ff, rngs, gain)
 
@@ -80,16 +79,4 @@ def embed(
     return x + learned.astype(dtype)
 
 
-def _spec(config: Aimv2Config, backend: str) -> AttentionSpec:
-    return AttentionSpec(
-        d_model=config.d_model,
-        heads=config.heads,
-        kv_heads=config.heads,
-        head_dim=config.head_dim,
-        causal=False,
-        backend=backend,
-        gain=residual_gain(config.layers),
-    )
-
-
-AIMV2 = EncoderFamily(tower, embed, vision.segments)
+AIMV2 = EncoderFamily(tower, embed, patches.segments)

@@ -18,7 +18,7 @@ from data.planning.packing import make_capacity
 from data.planning.stream import Placement, lay_out, runs_of_plan
 from data.sample import WHOLE, Example, Medium
 from mllm_jax.config.modalities import modalities
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from tests.models.pretrained.stored import arrays, composition, cut
 
 

@@ -11,14 +11,17 @@ import numpy as np
 
 from mllm_jax.check.verify import relative_error
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import DecoderConfig, EncoderConfig, ModelConfig
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.encoders.clip.config import ClipConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.parameters import run_layers
-from mllm_jax.models.pretrained.configs import read_config
 from mllm_jax.models.pretrained.families import family_named
-from mllm_jax.models.pretrained.family import Composition
-from mllm_jax.models.pretrained.files import Stored, open_tensors
 from mllm_jax.models.pretrained.load import load
-from mllm_jax.models.pretrained.rules import Rule, check
+from mllm_jax.models.released.configs import read_config
+from mllm_jax.models.released.family import Composition
+from mllm_jax.models.released.files import Stored, open_tensors
+from mllm_jax.models.released.rules import Rule, check
 from mllm_jax.train.state.regroup import leaf_name
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh, shardings
@@ -169,7 +172,7 @@ def image_rows(patches: np.ndarray, grids: np.ndarray, encoder: EncoderConfig) -
         here = row, slice(high * wide)
         positions[here] = np.moveaxis(np.indices((high, wide)), 0, -1).reshape(-1, 2)
         sizes[here], ids[here] = (high, wide), 1
-    if encoder.family == "clip":
+    if isinstance(encoder, ClipConfig):
         before, behind = (1, 0) if encoder.class_token == "kept" else (0, 1)
         around = ((0, 0), (before, behind))
         ids = np.pad(ids, around, constant_values=1)

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.models.config.model import DecoderConfig
-from mllm_jax.models.pretrained.configs import decoder_config, read_config, released_decoder
-from mllm_jax.models.pretrained.encoder_configs import clip_config, siglip_config, whisper_config
-from mllm_jax.models.pretrained.files import PretrainedError
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.decoders.weights import decoder_config, released_decoder
+from mllm_jax.models.encoders.clip.weights import clip_config
+from mllm_jax.models.encoders.siglip.weights import siglip_config
+from mllm_jax.models.encoders.whisper.weights import whisper_config
+from mllm_jax.models.released.configs import read_config
+from mllm_jax.models.released.files import PretrainedError
 
 SIZES: dict[str, Any] = {"layers": 2, "d_model": 64, "heads": 4, "d_ff": 96, "vocab": 128}
 TYPE = {"rope_type": "llama3"}

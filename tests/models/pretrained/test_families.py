@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from mllm_jax.models.config.model import ClipConfig, WhisperConfig
+from mllm_jax.models.encoders.clip.config import ClipConfig
+from mllm_jax.models.encoders.whisper.config import WhisperConfig
 from mllm_jax.models.multimodal import abstract_parameters
-from mllm_jax.models.pretrained.configs import read_config
 from mllm_jax.models.pretrained.families import FAMILIES, family_named
-from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
 from mllm_jax.models.pretrained.release import Release
-from mllm_jax.models.pretrained.rules import check
+from mllm_jax.models.released.configs import read_config
+from mllm_jax.models.released.files import PretrainedError, open_tensors
+from mllm_jax.models.released.rules import check
 from mllm_jax.release.import_weights import examine
 from tests.models.pretrained.stored import ROOT, by_name, composition, imported, written
 

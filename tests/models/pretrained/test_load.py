@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.decoders.weights import decoder_rules
+from mllm_jax.models.encoders.siglip.weights import siglip_rules
+from mllm_jax.models.encoders.whisper.weights import whisper_rules
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import abstract_parameters, init_parameters
-from mllm_jax.models.pretrained import files, forms, rules
-from mllm_jax.models.pretrained.files import PretrainedError, open_tensors
 from mllm_jax.models.pretrained.load import load
-from mllm_jax.models.pretrained.rules import Rule, check, decoder_rules
+from mllm_jax.models.released import files, forms
+from mllm_jax.models.released.files import PretrainedError, open_tensors
+from mllm_jax.models.released.rules import Rule, check
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import interleaved
 from sharding.plan import ParallelPlan
@@ -127,9 +130,7 @@ def test_halves_are_widened(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, np.arange(8).reshape(2, 4).T)
 
 
-@pytest.mark.parametrize(
-    ("name", "rules"), [("vision", rules.siglip_rules), ("audio", rules.whisper_rules)]
-)
+@pytest.mark.parametrize(("name", "rules"), [("vision", siglip_rules), ("audio", whisper_rules)])
 def test_encoders_have_a_rule_for_every_parameter(name: str, rules: Any) -> None:
     """The rules have the parameters' shapes; the connector is not part of the release."""
     own = small_model()

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mllm_jax.models.config.model import ConnectorConfig, SiglipConfig
-from mllm_jax.models.pretrained.configs import read_config, released_decoder
-from mllm_jax.models.pretrained.encoder_configs import released_siglip, siglip_config
-from mllm_jax.models.pretrained.family import Composition
-from mllm_jax.models.pretrained.files import PretrainedError, Stored, open_tensors
+from mllm_jax.models.config.encoder import ConnectorConfig
+from mllm_jax.models.decoders.weights import released_decoder
+from mllm_jax.models.encoders.siglip.config import SiglipConfig
+from mllm_jax.models.encoders.siglip.weights import released_siglip, siglip_config
 from mllm_jax.models.pretrained.llava_onevision import LLAVA_ONEVISION as FAMILY
-from mllm_jax.models.pretrained.rules import check
+from mllm_jax.models.released.configs import read_config
+from mllm_jax.models.released.family import Composition
+from mllm_jax.models.released.files import PretrainedError, Stored, open_tensors
+from mllm_jax.models.released.rules import check
 from tests.models.pretrained.stored import ROOT, by_name, imported, tensors_of, written
 
 FOLDER = ROOT / "llava_onevision"

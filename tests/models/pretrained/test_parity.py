@@ -12,8 +12,8 @@ import pytest
 
 from mllm_jax.check.verify import relative_error
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.decoders import decoder
+from mllm_jax.models.model_config import ModelConfig
 from sharding.grid import View
 from tests.models.pretrained.stored import (
     LIMIT,

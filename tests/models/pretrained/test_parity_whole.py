@@ -12,8 +12,8 @@ import pytest
 from data.planning.stream import Placement
 from mllm_jax.check.verify import loss_and_gradients, relative_error
 from mllm_jax.models import multimodal
-from mllm_jax.models.config.model import ModelConfig
 from mllm_jax.models.decoders import decoder
+from mllm_jax.models.model_config import ModelConfig
 from sharding.grid import View
 from sharding.plan import ParallelPlan
 from tests.models.pretrained.conversations import example, packed

@@ -14,7 +14,7 @@ import pytest
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
 from mllm_jax.models.parameters import Block
 from mllm_jax.models.work.profile import tower_profiles

@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.models.config.model import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step, train_step, with_plan

@@ -12,17 +12,14 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.config.model import ClipConfig
-from mllm_jax.models.encoders import vision
+from mllm_jax.models.encoders import patches
+from mllm_jax.models.encoders.clip.config import ClipConfig
+from mllm_jax.models.encoders.family import EncoderFamily
 from mllm_jax.models.layers import Dense, LayerNorm, aligned, normal
 from mllm_jax.models.parameters import Block, Params, Tower
 from mllm_jax.models.positions import grid_positions
 from sharding.collectives import shard_slice
 from sharding.grid import View
-
-__all__ = ["embed", "segments", "tower"]
-
-segments = vision.segments
 
 
 class ClipEmbedding(nnx.Module):
@@ -45,7 +42,10 @@ def tower(config: ClipConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; there is no norm behind the layers."""
     return {
         "embeddings": Block(lambda rngs: ClipEmbedding(config, rngs)),
-        "layers": Block(lambda rngs: vision.SiglipLayer(config, backend, rngs), config.layers),
+        "layers": Block(
+            lambda rngs: patches.PreNormLayer(config, backend, rngs, config.activation),
+            config.layers,
+        ),
     }
 
 
@@ -57,7 +57,7 @@ def embed(
     view: View,
     dtype: jnp.dtype,
 ) -> jax.Array:
-    """Patches and class tokens to `[rows, positions / shards, d_model]`; as in `vision.embed`."""
+    """Patches and class tokens to `[rows, positions / shards, d_model]`; as in `patches.embed`."""
     module = tower["embeddings"].bind(params["embeddings"], view)
     inputs, positions, sizes = (
         shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")
@@ -68,3 +68,6 @@ def embed(
     of_class = (module.class_embedding[...] + table[0]).astype(dtype)
     x = jnp.where(positions[..., :1] < 0, aligned(of_class, x), x)
     return module.pre_layrnorm(x)
+
+
+CLIP = EncoderFamily(tower, embed, patches.segments)

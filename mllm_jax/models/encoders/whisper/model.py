@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.config.model import CONVOLUTION, WhisperConfig
+from mllm_jax.models.encoders.family import EncoderFamily
+from mllm_jax.models.encoders.whisper.config import CONVOLUTION, WhisperConfig
 from mllm_jax.models.layers import (
     MLP,
     AttentionSpec,
@@ -174,3 +175,6 @@ def _spec(config: WhisperConfig, backend: str) -> AttentionSpec:
         o_bias=True,
         gain=residual_gain(config.layers),
     )
+
+
+WHISPER = EncoderFamily(tower, embed, segments)

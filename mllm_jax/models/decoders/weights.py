@@ -1,4 +1,4 @@
-"""Released `config.json` files as typed configurations of decoders, and back.
+"""Released forms of decoders: their configuration both ways, and where their parameters come from.
 
 A released configuration says more than ours does; what would change the result is checked, and
 refused where this framework does something else.
@@ -6,17 +6,18 @@ refused where this framework does something else.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.decoder_families import FAMILIES
-from mllm_jax.models.config.model import DecoderConfig
 from mllm_jax.models.config.parts import RopeScaling
-from mllm_jax.models.pretrained.files import PretrainedError, listed
+from mllm_jax.models.released.files import PretrainedError, listed
+from mllm_jax.models.released.forms import Form, dense, flat, same
+from mllm_jax.models.released.rules import Rule
 
-CONFIG = "config.json"
+#: The parameter that a tied head is.
+EMBEDDING = "embed_tokens.embedding"
 
 #: `model_type` of decoders, with the family and the class of the public implementation.
 DECODERS: Mapping[str, str] = {
@@ -73,22 +74,6 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "qwen2": _QWEN,
     "qwen3": {**_QWEN, "head_dim": 128},
 }
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """The released configuration of a folder.
-
-    Raises:
-        PretrainedError: the file does not exist, or is no JSON object.
-    """
-    path = folder / CONFIG
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise PretrainedError(f"{path} cannot be read: {error}") from error
-    if not isinstance(values, dict):
-        raise PretrainedError(f"{path} holds a {type(values).__name__}, not an object")
-    return values
 
 
 def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
@@ -213,3 +198,53 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
         own = {theirs: getattr(config.rope_scaling, ours) for ours, theirs in _ROPE.items()}
         values["rope_scaling"] = {"rope_type": "llama3", **own}
     return values
+
+
+def decoder_rules(
+    config: DecoderConfig, body: str = "model.", head: str = "lm_head."
+) -> list[Rule]:
+    """Rules of a decoder with RMSNorm, rotary positions and SwiGLU, named as Llama's.
+
+    Args:
+        body, head: prefixes of the names of the transformer's tensors, and of the head's.
+    """
+    width = (config.d_model,)
+    rules = [
+        Rule(
+            EMBEDDING,
+            f"{body}embed_tokens.weight",
+            same((config.vocab_size, config.d_model)),
+        ),
+        Rule("norm.scale", f"{body}norm.weight", same(width)),
+        *_of_layers(config, f"{body}layers.{{layer}}."),
+    ]
+    if not config.tie_embeddings:
+        kernel = dense(width, (config.vocab_size,))
+        rules.append(Rule("lm_head.kernel", f"{head}weight", kernel))
+    return rules
+
+
+def _of_layers(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
+    width, hidden = (config.d_model,), (config.d_ff,)
+    query, keys = (config.heads, config.head_dim), (config.kv_heads, config.head_dim)
+
+    def rule(parameter: str, released: str, form: Form) -> Rule:
+        return Rule(f"layers.{parameter}", f"{prefix}{released}", form, config.layers)
+
+    for norm in ("input_layernorm", "post_attention_layernorm"):
+        yield rule(f"{norm}.scale", f"{norm}.weight", same(width))
+    for name, outputs in (("q", query), ("k", keys), ("v", keys)):
+        projection = f"self_attn.{name}_proj"
+        yield rule(f"{projection}.kernel", f"{projection}.weight", dense(width, outputs))
+        if name in config.traits.biases:
+            yield rule(f"{projection}.bias", f"{projection}.bias", flat(outputs))
+    yield rule("self_attn.o_proj.kernel", "self_attn.o_proj.weight", dense(query, width))
+    if "o" in config.traits.biases:
+        yield rule("self_attn.o_proj.bias", "self_attn.o_proj.bias", same(width))
+    if config.traits.qk_norm:
+        for name in ("q_norm", "k_norm"):
+            norm = f"self_attn.{name}"
+            yield rule(f"{norm}.scale", f"{norm}.weight", same((config.head_dim,)))
+    for name in ("gate", "up"):
+        yield rule(f"mlp.{name}_proj.kernel", f"mlp.{name}_proj.weight", dense(width, hidden))
+    yield rule("mlp.down_proj.kernel", "mlp.down_proj.weight", dense(hidden, width))

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from mllm_jax.models.config.model import DecoderConfig, ModelConfig
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.model_config import ModelConfig
 from tests.models import towers
 
 DECODER: dict[str, Any] = {"layers": 1, "d_model": 32, "heads": 4, "d_ff": 64}

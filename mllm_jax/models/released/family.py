@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.config.model import ConnectorConfig, DecoderConfig, EncoderConfig
-from mllm_jax.models.pretrained.files import OtherModulesError, PretrainedError, listed
-from mllm_jax.models.pretrained.rules import Rule
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.encoder import ConnectorConfig, EncoderConfig
+from mllm_jax.models.released.files import OtherModulesError, PretrainedError, listed
+from mllm_jax.models.released.rules import Rule
 
 Values = Mapping[str, Any]
 T = TypeVar("T")
@@ -177,3 +178,31 @@ def idle_norm(name: str, config: EncoderConfig) -> dict[str, NDArray[np.float32]
         f"{name}.weight": np.ones(width, np.float32),
         f"{name}.bias": np.zeros(width, np.float32),
     }
+
+
+def encoder_alone(
+    name: str,
+    module: str,
+    kind: type[Any],
+    read: Callable[[Values], EncoderConfig],
+    rules: Callable[[Any], list[Rule]],
+    write: Callable[[Any], dict[str, Any]],
+    unused: tuple[str, ...],
+    renames: tuple[tuple[str, str], ...],
+    idle: Callable[[Any], Mapping[str, NDArray[np.float32]]] = lambda config: {},
+) -> Family:
+    """The form of an encoder alone, of class `kind`, which is called `module` here.
+
+    Args:
+        read, rules, write, unused, renames, idle: as in `Family`, of the encoder's configuration.
+    """
+    return Family(
+        name,
+        {module: kind},
+        lambda values: Composition(encoders={module: read(values)}),
+        lambda composition: {module: rules(composition.encoders[module])},
+        lambda composition: write(composition.encoders[module]),
+        lambda values: unused,
+        renames,
+        lambda composition: idle(composition.encoders[module]),
+    )

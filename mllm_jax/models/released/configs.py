@@ -1,0 +1,106 @@
+"""Released `config.json` files: reading them, and values that several families have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from mllm_jax.models.config.encoder import Activation, EncoderConfig
+from mllm_jax.models.released.files import PretrainedError, listed
+
+CONFIG = "config.json"
+
+#: Activations under their released names.
+ACTIVATIONS: Mapping[str, Activation] = MappingProxyType(
+    {"gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "quick_gelu": "quick_gelu"}
+)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The released configuration of a folder.
+
+    Raises:
+        PretrainedError: the file does not exist, or is no JSON object.
+    """
+    path = folder / CONFIG
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise PretrainedError(f"{path} cannot be read: {error}") from error
+    if not isinstance(values, dict):
+        raise PretrainedError(f"{path} holds a {type(values).__name__}, not an object")
+    return values
+
+
+def own_part(
+    values: Mapping[str, Any], key: str, defaults: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The part under `key`, or `values` if there is none, with the defaults of its class.
+
+    A part that does not say its kind is of the whole's, or else of the first one.
+
+    Args:
+        values: configuration of an encoder, or of a model that holds one.
+        key: key of the encoder's part in the configuration of a whole model.
+        defaults: `model_type` of each class that is read here to the defaults of its keys.
+
+    Raises:
+        PretrainedError: the configuration is of another class.
+    """
+    valid = (*defaults,)
+    part = values.get(key)
+    own = {"model_type": _part_of(values, valid), **part} if part else values
+    kind = own.get("model_type")
+    if kind not in valid:
+        where = f"{key}.model_type" if part else f"no {key} is there, and model_type"
+        raise PretrainedError(f"{where} {kind!r} is no such encoder; valid: {listed([*valid])}")
+    return {**defaults[kind], **own}
+
+
+def _part_of(values: Mapping[str, Any], valid: tuple[str, ...]) -> str:
+    kind = f"{values.get('model_type')}_vision_model"
+    return kind if kind in valid else valid[0]
+
+
+def check_value(values: Mapping[str, Any], key: str, valid: Any) -> None:
+    """See that a key has the only value that is computed here.
+
+    Raises:
+        PretrainedError: the key has another value.
+    """
+    if values[key] != valid:
+        raise PretrainedError(f"{key}: {values[key]!r} is not supported; valid: {valid!r}")
+
+
+def check_head_dim(config: EncoderConfig) -> None:
+    """See that the heads fill the width, as in every released encoder.
+
+    Raises:
+        PretrainedError: the heads do not fill the width.
+    """
+    if config.heads * config.head_dim != config.d_model:
+        raise PretrainedError(
+            f"{config.heads} heads of {config.head_dim} in a width of {config.d_model} have no "
+            f"released format; valid: head_dim {config.d_model / config.heads:g}"
+        )
+
+
+def activation_of(released: Any, key: str) -> Activation:
+    """An activation under its name here.
+
+    Raises:
+        PretrainedError: the activation is not supported; the message names the released `key`.
+    """
+    if released not in ACTIVATIONS:
+        raise PretrainedError(
+            f"{key}: {released!r} is not supported; valid: {listed(list(ACTIVATIONS))}"
+        )
+    return ACTIVATIONS[released]
+
+
+def released_activation(activation: Activation) -> str:
+    """The inverse of `activation_of`."""
+    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == activation)

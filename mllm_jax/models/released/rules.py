@@ -1,0 +1,110 @@
+"""Names and forms of released tensors, for the parameters of towers.
+
+Parameters are called by their dotted path in the tree of their tower; those of stacked layers have
+a released tensor for every layer, numbered where the name says `{layer}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.released.files import PretrainedError, Stored, listed
+from mllm_jax.models.released.forms import Form, Shape, dense, flat, same
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The source of a parameter.
+
+    Attributes:
+        parameter: dotted path, e.g. `layers.self_attn.q_proj.kernel`.
+        released: name of the tensor, or of the tensor of each layer.
+        form: form of one layer.
+        layers: how many are stacked; None for a parameter without a dimension of layers.
+    """
+
+    parameter: str
+    released: str
+    form: Form
+    layers: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """All released tensors of the parameter, in the order of layers."""
+        if self.layers is None:
+            return [self.released]
+        return [self.released.format(layer=layer) for layer in range(self.layers)]
+
+
+def linear(
+    ours: str, theirs: str, inputs: Shape, outputs: Shape, bias: bool, layers: int | None = None
+) -> Iterator[Rule]:
+    """Rules of a linear layer: its kernel and, if it has one, its bias."""
+    yield Rule(f"{ours}.kernel", f"{theirs}.weight", dense(inputs, outputs), layers)
+    if bias:
+        yield Rule(f"{ours}.bias", f"{theirs}.bias", flat(outputs), layers)
+
+
+def norm(ours: str, theirs: str, width: Shape, layers: int | None = None) -> Iterator[Rule]:
+    """Rules of a LayerNorm: its scale and its bias."""
+    yield Rule(f"{ours}.scale", f"{theirs}.weight", same(width), layers)
+    yield Rule(f"{ours}.bias", f"{theirs}.bias", same(width), layers)
+
+
+def encoder_layers(
+    config: EncoderConfig,
+    prefix: str,
+    norms: tuple[str, str],
+    mlp: str = "mlp.",
+    biases: str = "qkvo",
+) -> Iterator[Rule]:
+    """Rules of an encoder's layers: attention and an MLP, each behind a LayerNorm.
+
+    Args:
+        prefix: prefix of the names of a layer's tensors.
+        norms: names of the norms, which are also their released names.
+        mlp: prefix of the released names of the MLP's linear layers, behind `prefix`.
+        biases: which of the projections `q`, `k`, `v` and `o` have one.
+    """
+    width, hidden, layers = (config.d_model,), (config.d_ff,), config.layers
+    heads = (config.heads, config.head_dim)
+    for own in norms:
+        yield from norm(f"layers.{own}", f"{prefix}{own}", width, layers)
+    projections: list[tuple[str, str, Shape, Shape]] = [
+        *((n, f"{n}_proj", width, heads) for n in "qkv"),
+        ("o", "out_proj", heads, width),
+    ]
+    for name, theirs, inputs, outputs in projections:
+        ours, released = f"layers.self_attn.{name}_proj", f"{prefix}self_attn.{theirs}"
+        yield from linear(ours, released, inputs, outputs, name in biases, layers)
+    yield from linear("layers.mlp.fc1", f"{prefix}{mlp}fc1", width, hidden, True, layers)
+    yield from linear("layers.mlp.fc2", f"{prefix}{mlp}fc2", hidden, width, True, layers)
+
+
+def check(tensors: Mapping[str, Stored], rules: Iterable[Rule], unused: Sequence[str] = ()) -> None:
+    """See that `tensors` are those of `rules`, and in their shapes.
+
+    Args:
+        unused: tensors that may be there although no parameter comes from them.
+
+    Raises:
+        PretrainedError: lists the tensors that are missing, misshapen, or of no parameter.
+    """
+    rules = list(rules)
+    layers = max((rule.layers or 0 for rule in rules), default=0)
+    if layers > len(tensors):  # before so many names are made
+        raise PretrainedError(f"there are {len(tensors)} released tensors for {layers} layers")
+    shapes = {name: rule.form.released for rule in rules for name in rule.names}
+    missing = sorted(shapes.keys() - tensors.keys())
+    extra = sorted(tensors.keys() - shapes.keys() - {*unused})
+    misshapen = [
+        f"{name} {list(tensors[name].shape)}, not {list(shape)}"
+        for name, shape in shapes.items()
+        if name in tensors and tensors[name].shape != shape
+    ]
+    problems = {"missing": missing, "of no parameter": extra, "misshapen": misshapen}
+    told = [f"{len(own)} {what}: {listed(own)}" for what, own in problems.items() if own]
+    if told:
+        raise PretrainedError("the released tensors are not those of the model: " + "; ".join(told))
