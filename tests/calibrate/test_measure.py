@@ -63,7 +63,7 @@ def test_a_calibration_is_a_description_to_simulate_with(tmp_path: Path) -> None
 
 
 def test_a_file_of_another_kind_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    with pytest.raises(HardwareError, match=r"hardware\.json: .* end in \.yaml or \.yml"):
+    with pytest.raises(HardwareError, match=r"hardware\.json: .* ends in \.yaml or \.yml"):
         calibrate.calibrate(text_only(data=1), tmp_path / "hardware.json", lambda _: None)
 
 

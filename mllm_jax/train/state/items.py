@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import orbax.checkpoint as ocp
 
 from mllm_jax.train.state.checksums import write_checksums
+
+T = TypeVar("T")
 
 #: The part of a save that is not even tried once another part has failed.
 _UNTRIED = "coroutine 'async_serialize_from_host"
@@ -35,13 +37,23 @@ class PatientArrays(ocp.type_handlers.ArrayHandler):
         infos: Sequence[ocp.type_handlers.ParamInfo],
         args: Sequence[ocp.type_handlers.RestoreArgs] | None = None,
     ) -> Sequence[jax.Array]:
-        before = asyncio.all_tasks()
-        try:
-            arrays: Sequence[jax.Array] = await super().deserialize(infos, args)
-        except Exception:
-            await asyncio.gather(*asyncio.all_tasks() - before, return_exceptions=True)
-            raise
-        return arrays
+        return await _ended(super().deserialize(infos, args))
+
+    async def metadata(self, infos: Sequence[ocp.type_handlers.ParamInfo]) -> Sequence[Any]:
+        return await _ended(super().metadata(infos))
+
+
+async def _ended(reads: Awaitable[T]) -> T:
+    """The result of `reads`; its error when all tasks that it has begun have ended."""
+    before = asyncio.all_tasks()
+    try:
+        return await reads
+    except Exception:
+        # An array that has been opened begins reads of its own, which it does not wait for if one
+        # of them fails.
+        while others := asyncio.all_tasks() - before:
+            await asyncio.gather(*others, return_exceptions=True)
+        raise
 
 
 def _is_news(record: logging.LogRecord) -> bool:

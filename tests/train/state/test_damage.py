@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import shutil
@@ -21,6 +22,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.train.state.checkpoint import Checkpoints, Restored
 from mllm_jax.train.state.checksums import extents
+from mllm_jax.train.state.items import PatientArrays
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.state.saved import CheckpointError, SavedParameters
@@ -272,6 +274,29 @@ def test_falling_back_says_one_thing(copy, caplog, capfd, summed):
     assert len(told) == 1
     assert "step 2: leaf params." in told[0]
     assert capfd.readouterr().err == ""
+
+
+def test_reads_that_begin_behind_the_first_error_end_before_it_is_told(monkeypatch):
+    ended = []
+
+    async def read():
+        await asyncio.sleep(0.02)
+        ended.append("read")
+
+    async def array():
+        await asyncio.sleep(0.01)
+        tasks.append(asyncio.create_task(read()))
+        raise OSError("another read of this array")
+
+    async def deserialize(*_):
+        tasks.append(asyncio.create_task(array()))
+        raise OSError("the first")
+
+    tasks: list[asyncio.Task[None]] = []
+    monkeypatch.setattr(ocp.type_handlers.ArrayHandler, "deserialize", deserialize)
+    with pytest.raises(OSError, match="the first"):
+        asyncio.run(PatientArrays().deserialize([]))
+    assert ended == ["read"]
 
 
 def test_who_only_reads_changes_nothing(copy, caplog):
