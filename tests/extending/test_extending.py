@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -94,31 +95,38 @@ def _named(folder: Path) -> None:
         (models / file).write_text(text.replace(old, new).replace(place, line, 1))
 
 
-def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
+def _copied(folder: Path) -> None:
+    """A copy of the framework in which `launch.py` runs."""
     root = PAGE.parents[1]
     for name in ("configs", "data", "mllm_jax", "scheduling", "sharding"):
-        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("launch.py", "pyproject.toml"):
-        shutil.copy(root / name, tmp_path)
+        shutil.copy(root / name, folder)
+
+
+def _run(folder: Path, *arguments: str) -> str:
+    """The output of a Python process that imports the copy in `folder`."""
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
+    _copied(tmp_path)
     _named(tmp_path)
-
-    def run(*arguments: str) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        command = [sys.executable, *arguments]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
     choice = "model.encoders.vision.family=aimv2"
-    assert "family: aimv2" in run("launch.py", "config", "--config", "configs/demo.yaml", choice)
+    demo = ("launch.py", "config", "--config", "configs/demo.yaml", choice)
+    assert "family: aimv2" in _run(tmp_path, *demo)
     released = "from mllm_jax.models.pretrained.families import FAMILIES; print(*FAMILIES)"
     for first in ("encoders.aimv2.config", "layers"):  # circles depend on where one begins
-        found = run("-c", f"import mllm_jax.models.{first}; {released}")
+        found = _run(tmp_path, "-c", f"import mllm_jax.models.{first}; {released}")
         assert "aimv2_vision_model" in found
     linter = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-    assert "0 broken" in run("-c", linter, "--no-cache")
+    assert "0 broken" in _run(tmp_path, "-c", linter, "--no-cache")
 
 
 PLANS = [
@@ -215,3 +223,57 @@ def test_a_decoder_family_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"q_proj.bias", "o_proj.bias", "q_norm.scale", "k_norm.scale"} <= attention
     assert not {"k_proj.bias", "v_proj.bias"} & attention
     assert {rule.parameter for rule in decoder_rules(decoder)} == {*shapes}
+
+
+#: The lines of the page's table of decoders, each before what it is put in front of.
+DECODER_LINES = (
+    (
+        "config/decoder_families.py",
+        '"mine": DecoderFamily(biases="qo", qk_norm=True)',
+        '"llama": DecoderFamily()',
+    ),
+    ("config/decoder.py", '"mine"', '"llama", "qwen2"'),
+    ("decoders/weights.py", '"mine": "MineForCausalLM"', '"llama": "LlamaForCausalLM"'),
+)
+TINY = {
+    "run": {"name": "tiny"},
+    "model": {"decoder": {"family": "mine", "layers": 2, "d_model": 16, "heads": 2, "d_ff": 16}},
+    "parallel": {"platform": "cpu", "devices": 2, "decoder": {"tensor": 2}},
+    "data": {
+        "source": {"kind": "demo"},
+        "rows": 2,
+        "budgets": {"tokens": 312, "segments": 24},
+    },
+    "train": {"steps": 1, "learning_rate": 0.001},
+}
+#: Writes the released configuration of a decoder, and reads it again.
+ROUND_TRIP = """
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.pretrained.families import FAMILIES
+from mllm_jax.models.released.family import Composition
+
+sizes = dict(layers=2, d_model=16, heads=2, d_ff=16, vocab=32)
+composition = Composition(DecoderConfig(family="mine", **sizes))
+values = FAMILIES["mine"].release(composition)
+assert FAMILIES["mine"].read(values) == composition
+del values["head_dim"]
+assert FAMILIES["mine"].read(values) == composition
+print(*values["architectures"])
+"""
+
+
+def test_the_lines_of_a_decoder_are_all_that_it_needs(tmp_path: Path) -> None:
+    """A copy with these lines checks a configuration, computes, and has a released form."""
+    _copied(tmp_path)
+    for name, line, old in DECODER_LINES:
+        file = tmp_path / "mllm_jax" / "models" / name
+        assert f"| `mllm_jax/models/{name}` | `{line}` in " in PAGE.read_text()
+        assert file.read_text().count(old) == 1
+        file.write_text(file.read_text().replace(old, f"{line}, {old}"))
+    (tmp_path / "tiny.yaml").write_text(json.dumps(TINY))
+    tiny = ("--config", "tiny.yaml")
+    assert "family: mine" in _run(tmp_path, "launch.py", "config", *tiny)
+    result = json.loads(_run(tmp_path, "launch.py", "verify", *tiny, "--json"))
+    assert result["ok"] is True
+    assert {*result["worst"]} == {"decoder"}
+    assert _run(tmp_path, "-c", ROUND_TRIP) == "MineForCausalLM\n"

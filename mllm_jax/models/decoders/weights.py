@@ -93,7 +93,7 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
     return DecoderConfig(
         family=family,
         kv_heads=values.get("num_key_value_heads"),
-        head_dim=values.get("head_dim", _DEFAULTS[str(family)].get("head_dim")),
+        head_dim=values.get("head_dim", _DEFAULTS.get(str(family), {}).get("head_dim")),
         tie_embeddings=values.get("tie_word_embeddings", False),
         **_rope(values),
         **{ours: values[theirs] for ours, theirs in _SAME.items()},
