@@ -1,10 +1,9 @@
-"""docs/architecture.md draws the rooms that there are, in the order that `make lint` holds."""
+"""docs/architecture.md draws rooms that exist, in the order that `make lint` checks imports by."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from itertools import pairwise
 from typing import get_args
 
 import pytest
@@ -14,35 +13,80 @@ from mllm_jax.models.model_config import AnyEncoderConfig
 from tests.configs import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-DRAWING = PAGE[PAGE.index("```text") : PAGE.index("| you want to add")]
+START = PAGE.index("```text\n") + len("```text\n")
+DRAWING = PAGE[START : PAGE.index("\n```", START)]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LAYERS = {
-    contract["containers"][0]: contract["layers"]
+    contract["containers"][0]: [re.split(r" [|:] ", layer) for layer in contract["layers"]]
     for contract in SETTINGS["tool"]["importlinter"]["contracts"]
     if contract["type"] == "layers" and "containers" in contract
 }
+FLOORS = ["mllm_jax", "scheduling", "data", "sharding"]
+#: A line of rooms: the bar of a branch, names two spaces apart, what they hold.
+LINE = re.compile(r"[ |]*(?P<bar>[|`]-- )?(?P<names>\w+(?:  \w+)*)(?: \.{2,} .+)?")
+#: What a room in a line above holds.
+REMARK = re.compile(r"[ |]*`-+ .+")
 
 
-def rooms(floor: str) -> list[str]:
-    """The packages of a floor."""
-    return sorted(path.parent.name for path in (ROOT / floor).glob("*/__init__.py"))
+def column(floor: str) -> list[str]:
+    """The lines below the name of a floor, without the columns of a floor beside it."""
+    lines = DRAWING.splitlines()
+    (top,) = (number for number, line in enumerate(lines) if re.search(rf" {floor}/", line))
+    starts = [match.start() for match in re.finditer(r"\w+/", lines[top])]
+    start = lines[top].index(f"{floor}/")
+    end = next((other for other in starts if other > start), None)
+    below = lines[top + 1 :]
+    return [line[start:end].rstrip() for line in below[: [*below, ""].index("")]]
 
 
-@pytest.mark.parametrize("floor", ["mllm_jax", "scheduling", "data"])
-def test_every_room_is_drawn_in_its_place(floor: str) -> None:
-    drawn = DRAWING[DRAWING.index(f"{floor}/") :]
-    named = [set(re.split(r" [|:] ", layer)) & {*rooms(floor)} for layer in LAYERS[floor]]
-    assert set().union(*named) == {*rooms(floor)}
-    places = [[place(drawn, name) for name in names] for names in named if names]
-    for upper, lower in pairwise(places):
-        assert max(upper) < min(lower)
+def drawn(floor: str) -> dict[str, list[list[str]]]:
+    """Rooms of a floor line by line, by the package in which they are."""
+    found: dict[str, list[list[str]]] = {floor: []}
+    places: dict[str, int] = {}
+    for line in column(floor):
+        match = LINE.fullmatch(line)
+        assert match or REMARK.fullmatch(line), f"neither rooms nor what one holds: {line!r}"
+        if match is None:
+            continue
+        names = match["names"].split()
+        home = floor
+        if match["bar"]:
+            above = [name for name, place in places.items() if place <= match.start("bar")]
+            home = f"{floor}.{above[-1]}"
+        else:
+            places = {name: line.index(name) for name in names}
+        found.setdefault(home, []).append(names)
+    return found
 
 
-def place(drawn: str, room: str) -> int:
-    """The first place at which a room is drawn."""
-    found = re.search(rf"(?m)(?:^ +|  |-- ){room}\b", drawn)
-    assert found, f"{room} is not drawn"
-    return found.start()
+@pytest.mark.parametrize("floor", FLOORS)
+def test_every_drawn_room_is_there_in_its_place(floor: str) -> None:
+    for home, lines in drawn(floor).items():
+        layers = {name: n for n, layer in enumerate(LAYERS[home]) for name in layer}
+        assert {name for names in lines for name in names} <= {*layers}, home
+        places = [[layers[name] for name in names] for names in lines]
+        assert all(len({*line}) == 1 for line in places), f"{home}: layers share a line"
+        assert places == sorted(places), f"{home} is drawn in another order"
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_every_package_is_drawn(floor: str) -> None:
+    for home, lines in drawn(floor).items():
+        folder = ROOT.joinpath(*home.split("."))
+        packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+        assert packages <= {name for names in lines for name in names}, home
+
+
+def test_the_floors_are_drawn() -> None:
+    names = re.findall(r"(?m)^ (?:floor \d|       )   ([\w.]+)/?", DRAWING)
+    assert names == ["launch.py", "configs", *FLOORS[:3]]
+    assert all((ROOT / name).exists() for name in names)
+    assert [home for floor in FLOORS for home in drawn(floor)] == [
+        "mllm_jax",
+        "mllm_jax.train",
+        "mllm_jax.models",
+        *FLOORS[1:],
+    ]
 
 
 def test_every_encoder_family_is_a_folder_of_the_same_files() -> None:
