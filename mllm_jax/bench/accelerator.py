@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from mllm_jax.bench.emulated import emulated_rows
-from mllm_jax.bench.findings import Findings, row
+from mllm_jax.bench.findings import Findings, line_of, row
 from mllm_jax.bench.pipeline import Row, Tell
 from mllm_jax.calibrate.measure import REPETITIONS, Bench
 from mllm_jax.calibrate.probes import InPlace, copy, matmul
@@ -122,25 +122,29 @@ def bench_accelerator(
         tell,
     )
     count, note = float(len(devices)), _versions(devices[0])
-    rows = [row("device", devices[0].device_kind, count, unit="devices", note=note)]
+    rows = [_logged(row("device", devices[0].device_kind, count, unit="devices", note=note))]
     for part, measures in PARTS.items():
         for what, measure in measures(setting):
             tell(f"{part}: {what}")
-            rows += _measured(part, what, measure)
+            rows += [_logged(each) for each in _measured(part, what, measure)]
     return Findings(rows)
 
 
-def _measured(part: str, what: str, measure: Measure) -> list[Row]:
+def _logged(measured: Row) -> Row:
+    """`measured`, in the log at once: a run that is interrupted later has told it."""
+    logger.info("%s", line_of(measured))
+    return measured
+
+
+def _measured(part: str, what: str, measure: Measure) -> Iterator[Row]:
     """The rows of one measurement; whatever a device makes of it, the others are still to run."""
-    rows: list[Row] = []
     try:
         for each in measure():
-            rows.append(each | {"part": part})
+            yield each | {"part": part}
     except Exception as error:
         logger.exception("bench accelerator: %s: %s failed", part, what)
         text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        rows.append(row(part, what, None, unit="-", note=f"FAILED: {text}", failed=True))
-    return rows
+        yield row(part, what, None, unit="-", note=f"FAILED: {text}", failed=True)
 
 
 def _versions(device: jax.Device) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +24,17 @@ class Findings:
     @property
     def markdown(self) -> str:
         """A table for LOG.md."""
-        cells = [[_cell(row[name]) for name in COLUMNS] for row in self.rows]
-        lines = [COLUMNS, ["---"] * len(COLUMNS), *cells]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        head = [_line(COLUMNS), _line(["---"] * len(COLUMNS))]
+        return "\n".join([*head, *map(line_of, self.rows)])
+
+
+def line_of(row: Mapping[str, Any]) -> str:
+    """The line of a row in the table for LOG.md."""
+    return _line([_cell(row[name]) for name in COLUMNS])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
 
 
 def _cell(value: object) -> str:

@@ -57,6 +57,26 @@ def test_what_fails_is_told_and_the_rest_is_measured(
     assert measured["padded: error"] == 0
 
 
+def test_what_is_measured_is_logged_before_an_interruption(
+    config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupted(
+        setting: Setting,
+    ) -> Iterator[tuple[str, Callable[[], Iterator[dict[str, Any]]]]]:
+        def measure() -> Iterator[dict[str, Any]]:
+            yield row("", "before", 1.5, 2.0, "GB/s", "a note")
+            raise KeyboardInterrupt
+
+        yield "copy", measure
+
+    monkeypatch.setattr(accelerator, "PARTS", {"products": interrupted})
+    with caplog.at_level("INFO", accelerator.__name__), pytest.raises(KeyboardInterrupt):
+        bench_accelerator(config, silent, jax.devices()[:1])
+    device, measured = caplog.messages
+    assert device.startswith("| device | ")
+    assert measured == "| products | before | 1.5 | 2 | GB/s | a note |"
+
+
 def test_the_executor_of_a_single_stage_gives_the_gradients_of_the_plain_step(
     setting: Setting,
 ) -> None:
