@@ -18,6 +18,8 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
 from mllm_jax.models.parameters import Block
 from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import build_step
 from scheduling.executor.layers import LayerRun, LayerTraits
 from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved
 from sharding.grid import View
@@ -227,8 +229,19 @@ def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
         own, total = sums(params["decoder"])
         return own / weight + PENALTY * total / tokens
 
-    assert sums(parameters()["decoder"])[1] / tokens > 0.1
+    mean = sums(parameters()["decoder"])[1] / tokens
+    assert mean > 0.1
     is_as_by_hand(on_one_device(), loss, parameters())
+    assert reported() == pytest.approx({"activation": float(mean)}, rel=1e-5)
+
+
+def reported() -> dict[str, float]:
+    """The auxiliary losses that a step on one device gives to the metrics."""
+    step = build_step(model(), {"decoder": ParallelPlan()}, devices=jax.devices()[:1])
+    params = step.form.stored(jax.tree.map(jnp.array, parameters()))
+    state = {"step": jnp.int32(0), "params": params, "optimizer": step.optimizer.init(params)}
+    _, scalars = step.update(state, place(batches(), step))
+    return {name: float(value) for name, value in scalars["aux"].items()}
 
 
 def test_a_window_hides_what_is_before_it() -> None:
