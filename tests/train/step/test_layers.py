@@ -253,9 +253,9 @@ def test_a_window_hides_what_is_before_it() -> None:
     x = np.random.default_rng(0).normal(size=(1, 8, 16)).astype(np.float32)
     other = x.copy()
     other[:, 2] += 1
-    for place, reached in ((0, [2, 3, 4]), (1, [2, 3, 4, 5, 6, 7])):
+    for index, reached in ((0, [2, 3, 4]), (1, [2, 3, 4, 5, 6, 7])):
         before, after = (
-            decoder.layer(first, jnp.asarray(a), context, place)[0] for a in (x, other)
+            decoder.layer(first, jnp.asarray(a), context, index)[0] for a in (x, other)
         )
         changed = np.asarray(before != after).any(axis=(0, 2))
         assert np.flatnonzero(changed).tolist() == reached
