@@ -79,7 +79,7 @@ $(DEMO): $(CREATED) $(PINS)
 	$(INSTALL) ".[demo]"
 	@touch $@
 
-# With the compiler for TPUs, which needs none.
+# The compiler for TPUs (extra compile) needs no TPU.
 $(TEST): $(CREATED) $(PINS)
 	$(INSTALL) ".[demo,test,compile]"
 	@touch $@

@@ -110,7 +110,7 @@ class Advice:
 
     @property
     def outcomes(self) -> list[str]:
-        """Lines that say how many samples microbatches hold now and then; which ones none does."""
+        """Samples of a microbatch, present and suggested, and the samples that fit into none."""
         now, then = self.present, self.suggested
         before = [f"now: {now.text}", *now.lost] if now else []
         same = now is not None and now.lost == then.lost

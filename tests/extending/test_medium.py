@@ -23,6 +23,7 @@ SECTION = '''class CloudConfig(MediumConfig):
 
 
 '''
+FIELDS = "    cloud: str | None = None\n    cloud_encoder: str | None = None\n"
 IMPORT = "from data.kinds.cloud.{} import {}\n"
 MADE = """def _cloud(name: str, encoder: Any, decoder: DecoderConfig) -> Modality:
     return CloudModality(name, encoder.reduction)
@@ -52,7 +53,7 @@ coarse = MODALITIES["cloud"]("coarse", SimpleNamespace(reduction=8), None)
 rows = {name: [0, 1] for name in ("decoder", "vision", "points", "coarse")}
 work = TowerWork(linear=1.0, quadratic=0.01)
 config = DataConfig.model_validate({
-    "source": {"kind": "llava", "path": sys.argv[1]},
+    "source": {"kind": "llava", "path": sys.argv[1], "fields": {"cloud": "scan"}},
     "budgets": {"tokens": 256, "segments": 16, "vision": 64, "points": 128, "coarse": 128},
     "rows": 2, "lookahead": 8, "tokenizer": "bytes",
 })
@@ -85,9 +86,10 @@ def test_the_page_shows_the_code(name: str) -> None:
     assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in docs/extending.md"
 
 
-#: Lines of the page's table: file, the text that they come before, and they.
+#: Lines that the page names: file, the text before which a line is inserted, the line.
 LINES = (
     ("data/config.py", "class ChatConfig", SECTION),
+    ("data/config.py", "    image_encoder: str", FIELDS),
     ("data/config.py", "    cache: LocalPath", "    cloud: CloudConfig = CloudConfig()\n"),
     ("data/kinds/registry.py", "AudioKind())", "CloudKind(), "),
     ("data/kinds/registry.py", "from data.kinds.image", IMPORT.format("kind", "CloudKind")),
@@ -119,7 +121,7 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
     for number, count in enumerate([10, 7, 16, 4, 9, 12]):
         np.save(tmp_path / f"{number}.npy", rng.normal(size=(count, 3)))
         turns = [{"from": "human", "value": "<cloud> ?"}, {"from": "gpt", "value": "yes"}]
-        records.append({"cloud": f"{number}.npy", "conversations": turns})
+        records.append({"scan": f"{number}.npy", "conversations": turns})
     parts = [{"type": "cloud", "cloud": "0.npy"}, {"type": "text", "text": "?"}]
     messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": "yes"}]
     records.append({"messages": messages})

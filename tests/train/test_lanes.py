@@ -83,15 +83,15 @@ def test_samples_through_lanes_teach_the_same(
     data = laned.data.model_copy(update={"balance": balance})
     own = Experiment.build(laned.model_copy(update={"data": data}))
     with open_loader(own, LoaderState(laned.train.seed)) as loader:
-        step = next(loader)
-    assert step.stats.used["short"]
-    assert step.stats.used["long"]
-    assert step.stats.lengths["short"].max() <= MOST < step.stats.lengths["long"].min()
+        microbatch = next(loader)
+    assert microbatch.stats.used["short"]
+    assert microbatch.stats.used["long"]
+    assert microbatch.stats.lengths["short"].max() <= MOST < microbatch.stats.lengths["long"].min()
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
     expected = on_one_device(own, whole)
     params = initial_parameters(whole.model, 0)
     plans = laned.parallel.plans
-    result = compare(loss_and_gradients(laned.model, plans, params, [step.batch]), expected)
+    result = compare(loss_and_gradients(laned.model, plans, params, [microbatch.batch]), expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

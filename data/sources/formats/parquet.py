@@ -291,7 +291,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _value(kind: pa.DataType) -> pa.DataType:
-    """The type of what is read: of values that are kept once, in a dictionary, theirs."""
+    """The type of a column's values; of a dictionary-encoded column, the dictionary's type."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

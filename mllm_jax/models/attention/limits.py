@@ -50,7 +50,7 @@ class Limits:
     def refusal(
         self, platform: str | None, tokens: int, head_dim: int, dtype: str, window: bool = False
     ) -> str | None:
-        """Why it cannot run this; None if it can. Without a platform that is not looked at."""
+        """Why it cannot run this; None if it can. A `platform` of None is not checked."""
         if window and not self.windows:
             return "it has no windows"
         if platform is not None and platform not in self.platforms:

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 #: Sections that decide the results of a run.
 COMPUTED = ("model", "data", "train")
-#: Keys of theirs that do not.
+#: Keys of these sections that do not change the results.
 PLACES = (
     "data.accept_changes",
     "data.cache",

@@ -173,15 +173,15 @@ def test_padding_of_the_recommended_budgets_is_below_ten_percent(
 ) -> None:
     source = {"kind": "demo", "train": 4000, "clips": 200, "variants": 1}
     config = make_config(source=source, rows=8, lookahead=384)
-    steps = 40
+    microbatches = 40
     used: dict[str, int] = {}
     with Loader(make_source(config), processor, config, seed=0, rows=all_rows(8)) as loader:
-        for step in (next(loader) for _ in range(steps)):
-            for name, count in step.stats.used.items():
+        for microbatch in (next(loader) for _ in range(microbatches)):
+            for name, count in microbatch.stats.used.items():
                 used[name] = used.get(name, 0) + count
-            assert 80 < step.stats.samples < 120
+            assert 80 < microbatch.stats.samples < 120
     for name, count in used.items():
-        assert 1 - count / (steps * 8 * BUDGETS[name]) < 0.08, name
+        assert 1 - count / (microbatches * 8 * BUDGETS[name]) < 0.08, name
 
 
 def test_suggested_budgets_run_out_together(demo: Source, processor: Processor) -> None:

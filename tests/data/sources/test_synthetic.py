@@ -65,9 +65,9 @@ def test_a_loader_serves_them(make_config: MakeConfig) -> None:
     processor = make_processor(config, [VISION, AUDIO])
     consumer = Consumer(WORK)
     with Loader(make_source(config), processor, config, 0, all_rows(4), None, consumer) as loader:
-        step = next(loader)
-    assert step.stats.samples > 4
-    assert min(step.stats.used.values()) > 0
+        microbatch = next(loader)
+    assert microbatch.stats.samples > 4
+    assert min(microbatch.stats.used.values()) > 0
 
 
 def test_media_that_cannot_be_made_are_refused(make_config: MakeConfig, tmp_path: Path) -> None:

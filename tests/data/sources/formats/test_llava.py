@@ -343,20 +343,20 @@ def test_bad_input_is_skipped_and_counted_and_the_rest_is_read(
     config = configure(make_config, media, [good(), make(media)], lookahead=2)
     _, loader = loaded(config)
     with loader:
-        step = next(loader)
-    assert {name for name, _ in step.skipped} == {"train.json[1]"}
+        microbatch = next(loader)
+    assert {name for name, _ in microbatch.skipped} == {"train.json[1]"}
     assert all(
         pytest.RaisesExc(Exception, match=message).matches(Exception(str(fault)))
-        for _, fault in step.skipped
+        for _, fault in microbatch.skipped
     )
-    tokens = step.batch["decoder"]
-    assert tokens["loss_weight"].sum() == 7 * (step.stats.samples - holes(step.stats.samples, step))
-    assert isinstance(step.state, LoaderState)
+    tokens = microbatch.batch["decoder"]
+    assert tokens["loss_weight"].sum() == 7 * (microbatch.stats.samples - holes(microbatch.stats.samples, microbatch))
+    assert isinstance(microbatch.state, LoaderState)
 
 
-def holes(samples: int, step: Any) -> int:
+def holes(samples: int, microbatch: Any) -> int:
     """Planned samples that have no segment in the batch."""
-    return samples - len(np.unique(step.batch["decoder"]["segment_ids"])) + 1
+    return samples - len(np.unique(microbatch.batch["decoder"]["segment_ids"])) + 1
 
 
 @pytest.mark.parametrize("name", BAD)
