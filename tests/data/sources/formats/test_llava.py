@@ -350,7 +350,8 @@ def test_bad_input_is_skipped_and_counted_and_the_rest_is_read(
         for _, fault in microbatch.skipped
     )
     tokens = microbatch.batch["decoder"]
-    assert tokens["loss_weight"].sum() == 7 * (microbatch.stats.samples - holes(microbatch.stats.samples, microbatch))
+    samples = microbatch.stats.samples
+    assert tokens["loss_weight"].sum() == 7 * (samples - holes(samples, microbatch))
     assert isinstance(microbatch.state, LoaderState)
 
 
