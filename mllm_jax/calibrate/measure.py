@@ -1,8 +1,8 @@
 """`launch.py calibrate`: the constants of the cost model, measured on the machine at hand.
 
 Devices that configs/hardware/ describes keep the peaks of their description. Peaks of other
-devices, CPUs among them, are the best measured large product and the best measured large copy. Which
-fractions of the peaks a step reaches is fitted to real layers, to the optimizer and to real
+devices, CPUs among them, are the best measured large product and the best measured large copy.
+Which fractions of the peaks a step reaches is fitted to real layers, to the optimizer and to real
 collectives (`mllm_jax.calibrate.probes`).
 """
 
