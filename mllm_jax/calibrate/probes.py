@@ -32,6 +32,7 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import WIDE
 from sharding.collectives import all_gather, ppermute, reduce_scatter, vary
 from sharding.grid import JointGrid
+from sharding.in_order import shard_map
 from sharding.mesh import make_mesh, shardings
 from sharding.plan import ParallelPlan
 
@@ -232,9 +233,8 @@ class _LayerRun:
             return jax.tree.map(lambda leaf: leaf[None], (jax.tree.map(jnp.add, own[0], grads), dx))
 
         specs, arrays = self._inputs(grid, mesh)
-        run = jax.jit(
-            jax.shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(view.all))
-        )
+        mapped = shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(view.all))
+        run = jax.jit(mapped)
         return partial(run.lower(*arrays).compile(), *arrays)
 
     def _inputs(self, grid: JointGrid, mesh: Mesh) -> tuple[Any, Any]:
@@ -293,7 +293,7 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> Probe:
         params = optax.apply_updates(state["params"], updates)
         return state | {"params": params, "optimizer": optimizer}
 
-    sharded = jax.shard_map(body, mesh=step.mesh, in_specs=(own, own["params"]), out_specs=own)
+    sharded = shard_map(body, mesh=step.mesh, in_specs=(own, own["params"]), out_specs=own)
     state = step.init(jax.random.key(0))
     grads = jax.tree.map(jnp.ones_like, state["params"])
     program = jax.jit(sharded, donate_argnums=0).lower(state, grads).compile()

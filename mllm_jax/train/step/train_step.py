@@ -24,6 +24,7 @@ from mllm_jax.models import multimodal
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.state.optimizer import global_norm
 from mllm_jax.train.step.program import GradientProgram
+from sharding.in_order import shard_map
 from sharding.mesh import laid_out, shardings
 
 State = dict[str, Any]
@@ -102,12 +103,9 @@ class TrainStep:
         """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
 
         def run(tree: Any, batch: Any) -> Any:
-            return jax.shard_map(
-                body,
-                mesh=self.mesh,
-                in_specs=(specs, self.program.batch_specs(batch)),
-                out_specs=out_specs,
-            )(tree, batch)
+            in_specs = specs, self.program.batch_specs(batch)
+            mapped = shard_map(body, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs)
+            return mapped(tree, batch)
 
         return run
 

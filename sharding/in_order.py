@@ -1,0 +1,327 @@
+"""One order of collectives on every device, which XLA's runtime for CPUs does not keep by itself.
+
+That runtime starts collectives in the program's order, and takes a loop for started as soon as its
+first iteration waits for something. A collective behind the loop then runs beside those inside it,
+on some devices before them and on others after them: devices wait for one another for ever, or
+collectives of one kind and group swap their values. Compilers for GPUs and TPUs fix one order.
+
+`shard_map` here makes the order part of the program, where it runs on CPUs: a token, a number that
+no compiler knows, is passed on from each loop and its collectives to the next ones. ::
+
+    token --> collectives --> token --> loop (its carry holds the token) --> token --> collectives
+                                        token --> collectives --> token
+
+The program is traced as it is everywhere, types of varying values included; what is rewritten is
+the traced program (https://docs.jax.dev/en/latest/notebooks/Writing_custom_interpreters_in_Jax.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial, reduce
+from itertools import groupby
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from jax.sharding import Mesh
+
+Values = Sequence[Any]
+#: From an equation and its inputs to its results.
+Evaluate = Callable[[JaxprEqn, Values], Values]
+
+#: Primitives that make devices meet.
+COLLECTIVES = frozenset(
+    {
+        "all_gather",
+        "all_gather_invariant",
+        "all_to_all",
+        "pmax",
+        "pmin",
+        "ppermute",
+        "psum",
+        "psum_invariant",
+        "ragged_all_to_all",
+        "reduce_scatter",
+    }
+)
+#: What typed values need, by primitive, and programs without types do not know.
+_UNTYPED: dict[str, Callable[..., Any]] = {
+    "all_gather_invariant": lambda x, **params: lax.all_gather(
+        x, params["axis_name"], axis=params["all_gather_dimension"], tiled=params["tiled"]
+    ),
+    "psum_invariant": lambda *xs, **params: lax.psum(list(xs), params["axes"]),
+    "pvary": lambda *xs, **_: list(xs),
+}
+
+
+def shard_map(
+    body: Callable[..., Any], *, mesh: Mesh, in_specs: Any, out_specs: Any
+) -> Callable[..., Any]:
+    """`jax.shard_map` over all axes of `mesh`, typed, whose collectives run in one order.
+
+    Args:
+        body, mesh, in_specs, out_specs: as of `jax.shard_map`.
+    """
+    mapped = jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+    in_place = mesh.size == 1 or mesh.devices.flat[0].platform != "cpu"
+    return mapped if in_place else _ordered(mapped)
+
+
+def _ordered(mapped: Callable[..., Any]) -> Callable[..., Any]:
+    """`mapped` with the bodies of its `shard_map`s in order."""
+
+    def run(*args: Any) -> Any:
+        traced, shapes = jax.make_jaxpr(mapped, return_shape=True)(*args)
+        special = {"shard_map": _shard_map}
+        made = _evaluated(traced, jax.tree.leaves(args), lambda eqn: special.get(_name(eqn)))
+        return jax.tree.unflatten(jax.tree.structure(shapes), made)
+
+    return run
+
+
+def _shard_map(eqn: JaxprEqn, values: Values) -> Values:
+    """A `shard_map` whose body is the traced one in order; types have been checked before."""
+    inner: Jaxpr = eqn.params["jaxpr"]
+
+    def body(*values: Any) -> tuple[Any, ...]:
+        return tuple(_Order(jnp.int32(1)).run(ClosedJaxpr(inner, ()), values))
+
+    return jax.shard_map(
+        body,
+        mesh=eqn.params["mesh"],
+        in_specs=eqn.params["in_specs"],
+        out_specs=eqn.params["out_specs"],
+        check_vma=False,
+    )(*values)
+
+
+class _Order:
+    """The collectives of one body, in order.
+
+    Args:
+        token: what the first ones wait for.
+    """
+
+    def __init__(self, token: jax.Array) -> None:
+        self._token = token
+        self._since: list[Any] = []
+
+    def token(self) -> jax.Array:
+        """What waits for all collectives so far."""
+        self._token = reduce(_joined, self._since, self._token)
+        self._since = []
+        return self._token
+
+    def run(self, program: ClosedJaxpr, values: Values) -> Values:
+        """The results of `program`; what it calls belongs to the same body."""
+        return _evaluated(program, values, self._special)
+
+    def _special(self, eqn: JaxprEqn) -> Evaluate | None:
+        """What evaluates an equation that has types, or collectives in it; None for others."""
+        name = _name(eqn)
+        if name in COLLECTIVES:
+            return self._collective
+        if name in _UNTYPED:
+            return _untyped
+        if not any(_typed(own) for own in _inner(eqn)):
+            return None
+        return {"scan": self._scan, "while": self._while, "cond": self._cond}.get(name, self._call)
+
+    def _collective(self, eqn: JaxprEqn, values: Values) -> Values:
+        waiting = [_after(x, self._token) for x in values]
+        made = _untyped(eqn, waiting)
+        self._since += made
+        return made
+
+    def _entered(self, eqn: JaxprEqn) -> jax.Array:
+        """The token for what is inside an equation."""
+        return self.token() if any(map(_meets, _inner(eqn))) else jnp.int32(1)
+
+    def _left(self, eqn: JaxprEqn, token: jax.Array) -> None:
+        """What follows the equation waits for the `token` that leaves it."""
+        if any(map(_meets, _inner(eqn))):
+            self._token = token
+
+    def _scan(self, eqn: JaxprEqn, values: Values) -> Values:
+        params, inner = eqn.params, eqn.params["jaxpr"]
+        consts, carry, xs = _split(values, params["num_consts"], params["num_carry"])
+
+        def body(state: tuple[jax.Array, Values], x: Values) -> tuple[Any, Values]:
+            order = _Order(state[0])
+            made = order.run(inner, [*consts, *state[1], *x])
+            carry, ys = made[: params["num_carry"]], made[params["num_carry"] :]
+            return (order.token(), list(carry)), list(ys)
+
+        state, ys = lax.scan(
+            body,
+            (self._entered(eqn), list(carry)),
+            list(xs),
+            length=params["length"],
+            reverse=params["reverse"],
+            unroll=params["unroll"],
+        )
+        self._left(eqn, state[0])
+        return [*state[1], *ys]
+
+    def _while(self, eqn: JaxprEqn, values: Values) -> Values:
+        params, inner = eqn.params, eqn.params["body_jaxpr"]
+        if _meets(params["cond_jaxpr"]):
+            raise TypeError(
+                "collectives in a loop's condition are not supported on CPUs; valid: in its body"
+            )
+        of_cond, of_body, carry = _split(values, params["cond_nconsts"], params["body_nconsts"])
+
+        def condition(state: tuple[jax.Array, list[Any]]) -> Any:
+            return self.run(params["cond_jaxpr"], [*of_cond, *state[1]])[0]
+
+        def body(state: tuple[jax.Array, list[Any]]) -> tuple[jax.Array, list[Any]]:
+            order = _Order(state[0])
+            made = order.run(inner, [*of_body, *state[1]])
+            return order.token(), list(made)
+
+        start = self._entered(eqn), list(carry)
+        state = lax.while_loop(condition, body, start)
+        self._left(eqn, state[0])
+        return list(state[1])
+
+    def _cond(self, eqn: JaxprEqn, values: Values) -> Values:
+        index, *operands = values
+
+        def branch(inner: ClosedJaxpr, token: jax.Array, *operands: Any) -> tuple[Any, Values]:
+            order = _Order(token)
+            made = order.run(inner, operands)
+            return order.token(), list(made)
+
+        branches = [partial(branch, own) for own in eqn.params["branches"]]
+        token, made = lax.switch(index, branches, self._entered(eqn), *operands)
+        self._left(eqn, token)
+        return made
+
+    def _call(self, eqn: JaxprEqn, values: Values) -> Values:
+        """A function that is called as it is, such as one with derivatives of its own."""
+        inner = [own for own in _inner(eqn) if len(own.jaxpr.invars) == len(values)]
+        if len(inner) != 1 or len(inner[0].jaxpr.outvars) != len(eqn.outvars):
+            raise TypeError(
+                f"collectives inside {eqn.primitive.name} are not supported on CPUs; valid: inside "
+                "loops, branches and functions"
+            )
+        return self.run(inner[0], values)
+
+
+def _after(x: Any, token: jax.Array) -> jax.Array:
+    """`x`, once `token` is known: its first number is written again, in place."""
+    x = jnp.asarray(x)
+    if not x.size:
+        return x
+    first = lax.slice(x, (0,) * x.ndim, (1,) * x.ndim)
+    again = jnp.where(token >= 0, first, jnp.zeros_like(first))
+    return lax.dynamic_update_slice(x, again, (0,) * x.ndim) if x.ndim else again
+
+
+def _joined(token: jax.Array, x: jax.Array) -> jax.Array:
+    """`token`, once `x` is known: 1 for all that a compiler can see."""
+    if not x.size:
+        return token
+    first = lax.slice(x, (0,) * x.ndim, (1,) * x.ndim).reshape(())
+    return token & ((first != 0).astype(jnp.int32) | 1)
+
+
+def _evaluated(
+    program: ClosedJaxpr, values: Values, special: Callable[[JaxprEqn], Evaluate | None]
+) -> Values:
+    """The results of `program`, its equations evaluated by `special`, or else as they stand."""
+    jaxpr = program.jaxpr
+    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*program.consts, *values], strict=True))
+
+    def read(variables: Sequence[Any]) -> list[Any]:
+        return [own.val if isinstance(own, Literal) else known[own] for own in variables]
+
+    for evaluate, equations in groupby(jaxpr.eqns, special):
+        if evaluate is None:
+            whole = _together(jaxpr, list(equations))
+            known.update(zip(whole.outvars, _unchanged(whole, read(whole.invars)), strict=True))
+            continue
+        for eqn in equations:
+            with _scope(eqn):
+                made = evaluate(eqn, read(eqn.invars))
+            known.update(zip(eqn.outvars, made, strict=True))
+    return read(jaxpr.outvars)
+
+
+def _together(jaxpr: Jaxpr, equations: list[JaxprEqn]) -> Jaxpr:
+    """A program of some equations of `jaxpr`, from all that they read to all that they make."""
+    made = {own: None for eqn in equations for own in eqn.outvars if not isinstance(own, DropVar)}
+    read = {
+        own: None
+        for eqn in equations
+        for own in eqn.invars
+        if not isinstance(own, Literal) and own not in made
+    }
+    return jaxpr.replace(constvars=[], invars=list(read), outvars=list(made), eqns=equations)
+
+
+def _unchanged(program: Jaxpr, values: Values) -> Values:
+    return jaxpr_as_fun(ClosedJaxpr(program, ()))(*values)
+
+
+def _untyped(eqn: JaxprEqn, values: Values) -> Values:
+    """The results of an equation of a typed program, in one without types."""
+    bind = _UNTYPED.get(_name(eqn), eqn.primitive.bind)
+    made = bind(*values, **eqn.params)
+    return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+def _scope(eqn: JaxprEqn) -> AbstractContextManager[Any]:
+    """The named scopes in which an equation stands."""
+    scopes = str(eqn.source_info.name_stack)
+    return jax.named_scope(scopes) if scopes else nullcontext()
+
+
+def _name(eqn: JaxprEqn) -> str:
+    name: str = eqn.primitive.name
+    return name
+
+
+def _split(values: Values, *counts: int) -> list[Values]:
+    """`values` in runs of `counts`, and the rest."""
+    parts, start = [], 0
+    for count in counts:
+        parts.append(values[start : start + count])
+        start += count
+    return [*parts, values[start:]]
+
+
+def _inner(eqn: JaxprEqn) -> list[ClosedJaxpr]:
+    """The programs inside an equation."""
+    found = []
+    for param in eqn.params.values():
+        for own in param if isinstance(param, (list, tuple)) else (param,):
+            if isinstance(own, ClosedJaxpr):
+                found.append(own)
+            elif isinstance(own, Jaxpr):
+                found.append(ClosedJaxpr(own, ()))
+    return found
+
+
+def _meets(program: ClosedJaxpr) -> bool:
+    """Whether there are collectives in a program, or in the programs inside it."""
+    return any(
+        eqn.primitive.name in COLLECTIVES or any(_meets(own) for own in _inner(eqn))
+        for eqn in program.jaxpr.eqns
+    )
+
+
+def _typed(program: ClosedJaxpr) -> bool:
+    """Whether a program knows of axes: values that vary over them, or collectives."""
+
+    def varies(own: Any) -> bool:
+        kind = getattr(own.aval, "mat", None)
+        return kind is not None and bool(kind.varying)
+
+    jaxpr = program.jaxpr
+    made = (own for eqn in jaxpr.eqns for own in eqn.outvars)
+    return any(map(varies, [*jaxpr.invars, *made])) or _meets(program)
