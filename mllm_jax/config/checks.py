@@ -27,6 +27,7 @@ from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import LIMITS, able_backends
 from mllm_jax.models.config.encoder import ImageEncoderConfig
 from scheduling.schedules.schedule import ScheduleError
+from sharding.plan import ParallelPlan
 
 
 def check(config: ExperimentConfig) -> list[str]:
@@ -91,7 +92,7 @@ def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
 
 def _no_budget(config: ExperimentConfig, name: str) -> Problem:
     key, plan = f"data.budgets.{name}", config.parallel.encoders.get(name)
-    unit = config.model.encoder(name).reduction * (plan.sequence if plan else 1)
+    unit = config.budget_unit(name, plan or ParallelPlan())
 
     def sides() -> list[Side]:
         some = near(key, config.data.budgets["tokens"], unit)[1]
@@ -238,8 +239,8 @@ def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int]]:
         for name in config.model.lanes
         if name in plans and name in config.data.budgets
     }
-    units = {"tokens": plans["decoder"].sequence}
-    units |= {name: encoder.reduction * plans[name].sequence for name, encoder in own.items()}
+    units = {"tokens": config.budget_unit("tokens", plans["decoder"])}
+    units |= {name: config.budget_unit(name, plans[name]) for name in own}
     rungs = Ladder.build(config.data, units).rungs
     for tokens in rungs["tokens"]:
         yield "model.decoder", tokens, decoder.head_dim

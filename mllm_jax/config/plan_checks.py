@@ -309,12 +309,12 @@ def _positions(config: ExperimentConfig) -> Iterator[Problem]:
     """Rows split into whole shards (sequence parallelism) and whole encoder outputs."""
     for module, plan in covering_plans(config).items():
         key = "tokens" if module == "decoder" else module
-        own = None if module == "decoder" else config.model.encoder(module)
-        unit = plan.sequence * (own.reduction if own else 1)
+        unit = config.budget_unit(key, plan)
         budget = config.data.budgets.get(key, unit)
         if budget % unit:
             shards = f"{module_path(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
-            parts = f"reduction {own.reduction} x {shards}" if own else shards
+            outputs = unit // plan.sequence
+            parts = shards if module == "decoder" else f"reduction {outputs} x {shards}"
             reason = f"{budget} is not a multiple of {unit} ({parts})"
             path = f"data.budgets.{key}"
             yield Problem(path, reason, partial(near, path, budget, unit), 1, "nearest valid")

@@ -307,7 +307,10 @@ class ExperimentConfig(Section):
     @property
     def budget_units(self) -> dict[str, int]:
         """The unit of every budget of positions: plans split rows of whole units evenly."""
-        units = {"tokens": self.parallel.decoder.sequence}
-        for name in self.model.lanes:
-            units[name] = self.model.encoder(name).reduction * self.parallel.encoders[name].sequence
-        return units
+        plans = {"tokens": self.parallel.decoder} | self.parallel.encoders
+        return {key: self.budget_unit(key, plans[key]) for key in ("tokens", *self.model.lanes)}
+
+    def budget_unit(self, key: str, plan: ParallelPlan) -> int:
+        """The unit of the budget `key` under `plan`: every rank has whole outputs of its shard."""
+        outputs = 1 if key == "tokens" else self.model.encoder(key).reduction
+        return outputs * plan.sequence

@@ -1,21 +1,32 @@
-"""Messages between processes by collectives of JAX.
+"""Messages between processes by collectives of JAX, for processes that JAX has found by itself.
 
-`Collective` is for processes that JAX has found by itself. They have no address at which process 0
-could listen, so nobody watches them but JAX: a process that is lost ends the others by JAX's own
-means (`heartbeat_timeout_seconds`, 100 s), and one that is stuck by a deadline of whoever waits.
+They have no address at which process 0 could listen. `join_found` lets process 0 choose one on its
+machine, which a collective tells the others, and from then on they watch each other as others do
+(`mllm_jax.runtime.peers`). Where the machines cannot reach that address, collectives are all that
+they have (`Collective`), and nobody watches them but JAX: a process that is lost ends the others by
+JAX's own means (`heartbeat_timeout_seconds`, 100 s), and one that is stuck by a deadline of whoever
+waits, which cannot name it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from mllm_jax.runtime.part import Peers, deadline, peers
+from mllm_jax.runtime.part import JoinError, PeerError, Peers, deadline, peers, take_part
+from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import LIMITS, Limits
+from mllm_jax.runtime.wire import Address, hold_port
+
+logger = logging.getLogger(__name__)
 
 
 class Collective(Peers):
@@ -39,6 +50,12 @@ class Collective(Peers):
             told = _all(padded)
         return [json.loads(own[:size].tobytes()) for own, size in zip(told, sizes, strict=True)]
 
+    @contextmanager
+    def meeting(self, what: str) -> Iterator[None]:
+        """See `Peers.meeting`."""
+        with deadline(self._limits.longest, self._too_long(what)):
+            yield
+
     def _too_long(self, name: str) -> str:
         """The message of a process that has waited for the others too long."""
         return (
@@ -46,6 +63,56 @@ class Collective(Peers):
             f"(run.phase_seconds) for the others ({name}): one of them is gone or stuck. JAX does "
             "not say which: see the last lines of each"
         )
+
+
+def join_found(limits: Limits, seconds: float) -> None:
+    """Let the processes that JAX has found take part in this run.
+
+    Args:
+        limits: limits beyond which another process counts as stuck.
+        seconds: the longest time in which all must have reached process 0.
+    """
+    found = Collective(limits)
+    take_part(found)
+    hosts = found.gather("their machines", socket.gethostname())
+    here = _listen_address(alone=len({*hosts}) == 1) if found.index == 0 else None
+    address = Address(*found.gather("where process 0 listens", here)[0])
+    why = ""
+    try:
+        together = join(found.index, found.count, address, limits, seconds)
+    except (JoinError, PeerError) as error:
+        why = str(error)
+    take_part(found)
+    failed = [own for own in found.gather("who has reached process 0", why) if own]
+    if not failed:
+        take_part(together)
+        return
+    logger.warning(
+        "processes cannot connect to each other at %s, so a process that is missing later on can "
+        "not be named: %s",
+        address,
+        failed[0],
+    )
+
+
+def _listen_address(*, alone: bool) -> tuple[str, int]:
+    """A free port, at an address of this machine that others can reach; `alone`: at loopback."""
+    name = "127.0.0.1" if alone else socket.gethostname()
+    if not alone and Address(name, 1).is_own_name:
+        name = _outward()
+    with hold_port(name) as held:
+        return name, held.getsockname()[1]
+
+
+def _outward() -> str:
+    """This machine's address on the way to others, where its own name is a loopback address."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent; the network is one for documentation
+        except OSError:  # there is no way to anywhere, as those who are to connect will say
+            return "127.0.0.1"
+        address: str = probe.getsockname()[0]
+        return address
 
 
 def everywhere(what: str, yes: bool) -> bool:

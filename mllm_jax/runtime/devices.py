@@ -17,8 +17,8 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from mllm_jax.config.load import ParallelConfig
-from mllm_jax.runtime.collective import Collective
-from mllm_jax.runtime.part import deadline, peers, take_part
+from mllm_jax.runtime.collective import join_found
+from mllm_jax.runtime.part import deadline, peers
 from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import LIMITS, Limits
 from mllm_jax.runtime.wire import Address
@@ -116,7 +116,7 @@ def start(
         _join(processes, limits, check)
     devices = _found(parallel)
     if jax.process_count() > 1 and peers().count == 1:
-        take_part(Collective(limits))
+        join_found(limits, processes.join_seconds)
         check()
     if peers().count > 1:
         _shake_hands()
@@ -252,8 +252,8 @@ def _join_found(seconds: float) -> None:
 def _shake_hands() -> None:
     """A first collective of little work, begun by all at once: how devices of different processes
     reach each other is settled before anything takes long."""
-    peers().gather("devices are found", None)
-    multihost_utils.process_allgather(np.zeros(1))
+    with peers().meeting("devices are found"):
+        multihost_utils.process_allgather(np.zeros(1))
     peers().gather("hands are shaken", None)
 
 

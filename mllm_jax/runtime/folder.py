@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 #: A run folder with less room than this is refused; checkpoints are checked by their size.
@@ -33,6 +35,26 @@ def prepare_folder(folder: Path) -> None:
             "(or --output, for a trace)"
         ) from error
     check_room(folder, 0)
+
+
+@contextmanager
+def made_folder(folder: Path, keep: str) -> Iterator[None]:
+    """Context in which `folder` is there; an error removes a new one that nothing was written to.
+
+    Args:
+        keep: name of a file in it that counts as nothing.
+
+    Raises:
+        RunError: as of `prepare_folder`.
+    """
+    new = not folder.exists()
+    prepare_folder(folder)
+    try:
+        yield
+    except BaseException:
+        if new and {path.name for path in folder.iterdir()} <= {keep}:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def check_room(folder: Path, needed_bytes: int) -> None:

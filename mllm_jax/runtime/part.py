@@ -44,6 +44,15 @@ class Peers:
         """Note an activity of this process within the context; then the earlier one continues."""
         yield
 
+    @contextmanager
+    def meeting(self, what: str) -> Iterator[None]:
+        """Context of a collective of JAX's on the host: a wait that is too long ends the process.
+
+        Args:
+            what: is done together, for the message.
+        """
+        yield
+
     def leave(self, code: int, reason: str = "") -> None:
         """Tell the others that this process ends, and with `code` other than 0, why."""
 

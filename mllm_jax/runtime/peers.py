@@ -97,6 +97,13 @@ class Together(Peers):
         yield
         self.note(before, limited=was_limited)
 
+    @contextmanager
+    def meeting(self, what: str) -> Iterator[None]:
+        """See `Peers.meeting`; the watch names the process that is missing."""
+        self.gather(what, None)
+        with self.doing(what, limited=True):
+            yield
+
     def leave(self, code: int, reason: str = "") -> None:
         """See `Peers.leave`."""
         self._leaving = True

@@ -14,7 +14,8 @@ from data.loading.identity import Identities
 from data.planning.stream import LoaderState
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import RunError, prepare_folder
+from mllm_jax.runtime.folder import RunError, made_folder
+from mllm_jax.runtime.lock import NAME as LOCK
 from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.experiment import Experiment
@@ -29,12 +30,13 @@ from mllm_jax.train.state.progress import Progress
 def claimed(folder: Path) -> Iterator[None]:
     """Context in which the run's folder is there, takes files, and no other run writes to it.
 
+    A run that ends with an error before it has written anything leaves no new folder behind.
+
     Raises:
         RunError: the folder cannot be written.
         LockedError: another run has it.
     """
-    prepare_folder(folder)
-    with locked(folder) if is_primary() else nullcontext():
+    with made_folder(folder, keep=LOCK), locked(folder) if is_primary() else nullcontext():
         peers().gather("the run's folder is locked", None)
         yield
 

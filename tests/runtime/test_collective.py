@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,9 +14,11 @@ from jax.experimental import multihost_utils
 from mllm_jax.config.sections import ParallelConfig
 from mllm_jax.runtime import collective, devices, part
 from mllm_jax.runtime.collective import Collective, everywhere
+from mllm_jax.runtime.devices import Processes
 from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.part import PeerError, Peers
 from mllm_jax.runtime.watch import Limits
+from mllm_jax.runtime.wire import Address
 
 
 def test_values_of_different_lengths_arrive_as_they_were_sent(monkeypatch: pytest.MonkeyPatch):
@@ -73,13 +77,76 @@ def test_who_waits_no_longer_than_that_goes_on(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_processes_that_jax_has_found_have_the_limits_of_the_run(monkeypatch: pytest.MonkeyPatch):
-    taken: list[Limits] = []
-    for name in ("_choose_platform", "_join", "_found", "take_part"):
+    taken: list[tuple[Limits, float]] = []
+    for name in ("_choose_platform", "_join", "_found"):
         monkeypatch.setattr(devices, name, lambda *_: None)
-    monkeypatch.setattr(devices, "Collective", taken.append)
+    monkeypatch.setattr(devices, "join_found", lambda *own: taken.append(own))
     monkeypatch.setattr(jax, "process_count", lambda: 2)
-    devices.start(ParallelConfig(distributed=True), limits=Limits(longest=7))
-    assert taken == [Limits(longest=7)]
+    found = Processes(join_seconds=9)
+    devices.start(ParallelConfig(distributed=True), found, limits=Limits(longest=7))
+    assert taken == [(Limits(longest=7), 9)]
+
+
+def found_by_jax(monkeypatch: pytest.MonkeyPatch, told: dict[str, list[Any]]) -> Peers:
+    """The part of process 0 of two, by `join_found`; `told` has what process 1 answers by name."""
+
+    class Two(Collective):
+        def __init__(self, limits: Limits) -> None:
+            super().__init__(limits)
+            self.index, self.count = 0, 2
+
+        def gather(self, name: str, value: Any) -> list[Any]:
+            return [value, *told[name]]
+
+    def joined(index: int, count: int, address: Address, limits: Limits, seconds: float) -> Peers:
+        tried.append(address)
+        if told["join"]:
+            raise PeerError(told["join"][0])
+        return Peers()
+
+    tried: list[Address] = []
+    monkeypatch.setattr(collective, "Collective", Two)
+    monkeypatch.setattr(collective, "join", joined)
+    monkeypatch.setattr(part, "_current", Peers())
+    collective.join_found(Limits(), 1)
+    (address,) = tried
+    assert address.port
+    return part.peers()
+
+
+HERE: dict[str, list[Any]] = {
+    "their machines": [socket.gethostname()],
+    "where process 0 listens": [None],
+}
+NONE: dict[str, list[Any]] = {"who has reached process 0": [""], "join": []}
+
+
+def test_processes_watch_each_other_by_a_channel_if_all_have_reached_process_0(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    assert not isinstance(found_by_jax(monkeypatch, HERE | NONE), Collective)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [{"who has reached process 0": ["no answer of 10.0.0.1"]}, {"join": ["no answer of 10.0.0.1"]}],
+)
+def test_a_channel_that_one_process_cannot_have_is_told_and_nobody_has_it(
+    failed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    assert isinstance(found_by_jax(monkeypatch, HERE | NONE | failed), Collective)
+    (record,) = caplog.records
+    assert "a process that is missing later on can not be named: no answer" in record.getMessage()
+
+
+def test_process_0_listens_where_others_can_reach_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "localhost.localdomain")
+    monkeypatch.setattr(Address, "is_own_name", property(lambda self: True))
+    host, port = collective._listen_address(alone=False)
+    assert port
+    assert host != "localhost.localdomain"
+    assert collective._listen_address(alone=True)[0] == "127.0.0.1"
 
 
 def test_what_one_process_denies_holds_nowhere(monkeypatch: pytest.MonkeyPatch):

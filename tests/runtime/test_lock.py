@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mllm_jax.runtime.lock import LockedError, locked
+from mllm_jax.train.start import claimed
 from tests.configs import ROOT
 
 HOLD = "import sys, time; from pathlib import Path; from mllm_jax.runtime.lock import locked\n" + (
@@ -34,3 +35,23 @@ def test_a_folder_is_locked_until_its_holder_is_killed_and_the_error_names_it(
         pass
     with locked(tmp_path):
         pass
+
+
+@pytest.mark.parametrize("file", [None, "metrics.jsonl"])
+def test_a_run_that_fails_leaves_no_folder_unless_there_is_something_in_it(
+    tmp_path: Path, file: str | None
+) -> None:
+    def fail(folder: Path) -> None:
+        with claimed(folder):
+            if file:
+                (folder / file).touch()
+            raise ValueError("no data")
+
+    for folder in (tmp_path / "runs" / "new", tmp_path):
+        with pytest.raises(ValueError, match="no data"):
+            fail(folder)
+    assert (tmp_path / "runs" / "new").exists() == bool(file)
+    assert tmp_path.exists()
+    with claimed(tmp_path / "runs" / "good"):
+        pass
+    assert (tmp_path / "runs" / "good").exists()

@@ -97,6 +97,23 @@ def test_who_is_alone_where_jax_looks_for_others_ends_in_good_order(tmp_path, pr
     assert "parallel.distributed: within 1 s (--join-seconds) not all processes came" in said
 
 
+@pytest.mark.multihost
+def test_a_process_that_jax_has_found_is_named_when_it_is_killed(tmp_path, processes):
+    config = small(tmp_path, "found", parallel__distributed=True)
+    port = free_port(range(61440, 65536))
+    for index in (0, 1):
+        program = ["-m", "tests.train.reads", str(tmp_path / "reads")]
+        options = ["train", "--config", str(config)]
+        processes.append(start(*program, *options, **of_open_mpi(index, port)))
+    while not (tmp_path / "found" / ".lock").exists():
+        assert all(process.poll() is None for process in processes), processes[0].communicate()
+        time.sleep(0.05)
+    processes[1].kill()
+    said = ended(processes[0], Exit.LOST_PEER)
+    assert "process 1 (" in said
+    assert f"pid {processes[1].pid}) is gone" in said
+
+
 def test_an_interruption_before_the_first_step_says_that_nothing_was_saved(tmp_path, processes):
     config = small(tmp_path, "early")
     processes.append(launch("train", config))

@@ -181,9 +181,8 @@ def whole(array: jax.Array) -> np.ndarray:
     """The whole of a global array, on every process."""
     if array.is_fully_addressable:
         return np.asarray(array)
-    # The others wait here and not in the collective, so that a missing process is named.
-    peers().gather("an array is collected", None)
-    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+    with peers().meeting("an array is collected"):
+        return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 
 def _addressable(sharding: NamedSharding, rows: int) -> list[int]:
