@@ -147,14 +147,15 @@ class _Order:
             self._token = token
 
     def _scan(self, eqn: JaxprEqn, values: Values) -> Values:
-        params, inner = eqn.params, eqn.params["jaxpr"]
-        consts, carry, xs = _split(values, params["num_consts"], params["num_carry"])
+        params, (inner,) = eqn.params, _inner(eqn)
+        sliced = _stacked(eqn.invars, inner.jaxpr.invars)
+        carried = len(eqn.outvars) - _stacked(eqn.outvars, inner.jaxpr.outvars)
+        consts, carry, xs = _split(values, len(values) - sliced - carried, carried)
 
         def body(state: tuple[jax.Array, Values], x: Values) -> tuple[Any, Values]:
             order = _Order(state[0])
             made = order.run(inner, [*consts, *state[1], *x])
-            carry, ys = made[: params["num_carry"]], made[params["num_carry"] :]
-            return (order.token(), list(carry)), list(ys)
+            return (order.token(), list(made[:carried])), list(made[carried:])
 
         state, ys = lax.scan(
             body,
@@ -293,6 +294,12 @@ def _split(values: Values, *counts: int) -> list[Values]:
         parts.append(values[start : start + count])
         start += count
     return [*parts, values[start:]]
+
+
+def _stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+    """How many values of a scan have one more dimension outside its body: its slices."""
+    pairs = zip(outside, inside, strict=True)
+    return sum(out.aval.ndim > own.aval.ndim for out, own in pairs)
 
 
 def _inner(eqn: JaxprEqn) -> list[ClosedJaxpr]:
