@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -165,14 +165,14 @@ def single_tasks(
                 "idle": rehearse(IDLE, 0, False),
                 "idle longer": rehearse(IDLE, 0, False, IDLE_TICKS),
                 "shared": rehearse(IDLE, 0, True),
-                F: rehearse(replace(IDLE, forward=True), 0, False),
-                B: rehearse(replace(IDLE, backward=True), 0, False),
+                F: rehearse(BundleKind.single(F), 0, False),
+                B: rehearse(BundleKind.single(B), 0, False),
             }
         for cut in _schedule(program.step).encoders:
             if (cut, EF, 0) in rehearsals:
                 continue
-            forward = replace(IDLE, encoder_forward=cut.name)
-            backward = replace(IDLE, encoder_backward=cut.name)
+            forward = BundleKind.single(EF, cut.name)
+            backward = BundleKind.single(EB, cut.name)
             for piece in range(cut.pieces):
                 rehearsals[cut, EF, piece] = rehearse(forward, piece, False)
             for piece in cut.backward_pieces:

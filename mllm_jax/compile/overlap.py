@@ -31,7 +31,8 @@ from mllm_jax.compile.hlo import (
     trips,
 )
 from scheduling.costs.hardware import Hardware
-from scheduling.executor.pipeline import scan_scope
+from scheduling.executor.pipeline import ticks_scope
+from scheduling.programs.frame import PHASES, Frame
 from scheduling.programs.program import Program
 
 Groups = tuple[tuple[int, ...], ...]
@@ -378,44 +379,53 @@ def _sequences(instruction: Instruction) -> list[str | None]:
 # ---- loops of a pipeline -------------------------------------------------------------------------
 
 
-def loop_share(program: Program) -> Callable[[Instruction], float]:
+def loop_share(program: Program, frame: Frame) -> Callable[[Instruction], float]:
     """Average number of runs of a loop of the executor in the loop around it.
 
-    That is what the compiler does not know: bundles, meetings and what is done together in them, a
-    piece's beginning and end are loops of at most one iteration, named by scopes, and the program's
-    tables say when they run. Any other loop counts once.
+    That is what the compiler does not know: how many ticks there are; bundles, meetings and what is
+    done together in them, a piece's beginning and end are loops of at most one iteration, named by
+    scopes, and the program's tables say when they run. Any other loop counts once.
     """
     shares = {
-        scan_scope(scan): scan_shares(program, scan) for scan in program.schedule.phases if scan
+        ticks_scope(phase): phase_shares(program, frame, phase)
+        for phase in range(len(PHASES))
+        if program.schedule.phases[phase]
     }
 
     def share(loop: Instruction) -> float:
         *scopes, operation = loop.scopes or [""]
         if operation != "while" or not scopes:
             return 1.0
-        within = next((shares[scope] for scope in scopes if scope in shares), {})
-        bundle = next((scope for scope in scopes if scope in within), "")
+        phase = next((scope for scope in scopes if scope in shares), "")
+        within = shares.get(phase, {})
+        bundle = next((scope for scope in scopes if scope in within and scope != phase), "")
         return within.get(scopes[-1], within.get(f"{bundle}/{scopes[-1]}", 1.0))
 
     return share
 
 
-def scan_shares(program: Program, scan: range) -> dict[str, float]:
-    """Mean runs of the loops in a tick of `scan`, on average over the stages.
+def phase_shares(program: Program, frame: Frame, phase: int) -> dict[str, float]:
+    """Ticks of a phase, and the mean runs of the loops in a tick of it, averaged over the stages.
 
     By scope; of what is in a meeting in a meeting; of what is in a bundle in a bundle of its kind,
     as `kind/scope`.
     """
-    rows = program.rows(scan)
-    meetings = rows["meets"].sum()
-    shares = {"meeting": float(np.mean(rows["meets"]))}
+    schedule, ticks = program.schedule, program.schedule.phases[phase]
+    shares = {ticks_scope(phase): float(len(ticks))}
+    rows = frame.rows(program)
+    here = slice(1 + ticks.start, 1 + ticks.stop)
+    row = frame.row([*np.moveaxis(rows.own[:, here], 2, 0)], [*rows.joint[here].T])
+    meetings = schedule.meetings[ticks.start : ticks.stop]
+    shares["meeting"] = float(np.mean(meetings))
     for scope in ("head", "return", "embed"):
-        shares[scope] = float(np.sum(rows[f"{scope}_microbatch"] >= 0) / max(1, meetings))
-    for kind, cells in program.bundles(scan).items():
+        runs = np.sum(row[f"{scope}_microbatch"] >= 0)
+        shares[scope] = float(runs / max(1, meetings.sum()))
+    for kind in frame.kinds[phase]:
+        cells = row["runs"][str(kind)] > 0
         shares[str(kind)] = float(np.mean(cells))
         for task, name in kind.tasks:
-            if task.encoder:
-                pieces = rows["encoders"][name][task.direction]["piece"][cells]
+            if task.encoder and cells.any():
+                pieces = row["encoders"][name][task.direction]["piece"][cells]
                 last = program.encoders[name].cut.pieces - 1
                 shares[f"{kind}/{task}_first"] = float(np.mean(pieces == 0))
                 shares[f"{kind}/{task}_last"] = float(np.mean(pieces == last))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mllm_jax.models.model_config import ModelConfig
+from scheduling.programs.frame import Frame
 from scheduling.schedules.schedule import Observer, Schedule, ScheduleError
 
 
@@ -48,6 +49,8 @@ class PipelinePlan:
         overlap_gather: let prologue and epilogue run beside the parameters' gather and the
             gradients' scatter.
         observe: callback for the start and the end of bundles; None costs nothing.
+        frame: what is compiled, for steps that run schedules of their own; None compiles what
+            `schedule` needs.
     """
 
     schedule: Schedule
@@ -55,6 +58,7 @@ class PipelinePlan:
     co_issue: bool = True
     overlap_gather: bool = True
     observe: Observer | None = None
+    frame: Frame | None = None
 
     @property
     def apart(self) -> bool:

@@ -1,6 +1,7 @@
-"""The pipeline executor: a `Program` run by one `lax.scan` over ticks, inside the train step.
+"""The pipeline executor: loops over ticks, inside the train step, that read a program's rows.
 
-Everything here runs inside a fully manual, typed `jax.shard_map`. In a tick every device
+Everything here runs inside a fully manual, typed `jax.shard_map`. What is compiled is a `Frame`;
+the rows of a program and the number of its ticks are arguments. In a tick every device
 
 1. runs its bundle: of the kinds of bundles in use, a loop of one iteration for the right one and of
    none for the others, or if tasks run apart the same for every kind of task. Devices that share a
@@ -16,45 +17,48 @@ Everything here runs inside a fully manual, typed `jax.shard_map`. In a tick eve
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from scheduling.executor.layers import Aux, Axes, Tree, add, once_if, read, run_tasks, write
 from scheduling.executor.observe import probes, stamp
 from scheduling.executor.tasks import DecoderFunctions, EncoderFunctions, Tasks, Tower
-from scheduling.programs.program import IDLE, BundleKind, Program
+from scheduling.programs.frame import PHASES, Frame
+from scheduling.programs.program import IDLE, BundleKind
 from scheduling.schedules.schedule import Observer
 from scheduling.schedules.task_kinds import EB, EF, B, F
 from sharding.collectives import axis_index, ppermute, psum, vary
 
 
-def scan_scope(ticks: range) -> str:
-    """Name of the scan over `ticks` in profiles and compiled programs; it has scopes by kind."""
-    return f"ticks_{ticks.start}_to_{ticks.stop}"
+def ticks_scope(phase: int) -> str:
+    """Name of the loop over the ticks of a phase in profiles and compiled programs.
+
+    It has scopes by kind of bundle.
+    """
+    return f"{PHASES[phase]}_ticks"
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A program with the functions that its tasks stand for.
+    """A frame with the functions that the tasks of its programs stand for.
 
     Attributes:
-        program: the compiled schedule with its slots.
+        frame: what is fixed of the programs that run.
         decoder, encoders: the model; encoders by their lanes, which may share parameters.
         stage: grid axes of the decoder's stages.
         axes: all axes of the grid.
         layers: layers of one virtual chunk, and of one piece of each lane by name.
         exists: whether a layer of the local stack (index) is one of the model and not padding.
-        co_issue: trace independent tasks of a bundle side by side, if the program runs it whole.
+        co_issue: trace independent tasks of a bundle side by side, if it runs as a whole.
         observe: called on the host by every device at the start and at the end of every bundle,
             empty ones included; None traces no callbacks.
     """
 
-    program: Program
+    frame: Frame
     decoder: DecoderFunctions
     encoders: Mapping[str, EncoderFunctions]
     stage: Axes
@@ -80,7 +84,8 @@ class Pipeline:
                 by chunk.
             batch: `decoder`: local rows `[microbatches, rows, ...]`, after this step's those of the
                 next that it works ahead for; `encoders`: by name `[slots, rows, ...]`, the
-                microbatches that this device's stage encodes.
+                microbatches that this device's stage encodes; `schedule`: the arrays of
+                `scheduling.programs.frame.Rows`, with `own` of this stage, `[1, ...]`.
             weight: divisor of the sum of the losses.
             aux: factors of the sums of auxiliary losses in the loss.
             carried: outputs that the step before has made for this one, by encoder that works
@@ -94,9 +99,11 @@ class Pipeline:
         return _Step(self, params, batch, weight, aux, carried).run()
 
     def work_ahead(self, params: Tree, batch: Tree) -> dict[str, jax.Array]:
-        """The encoder outputs alone that a step with this `batch` carries on to the next."""
-        ahead = replace(self, program=self.program.ahead_only)
-        return _Step(ahead, params, batch, jnp.ones(()), {}, {}).work_ahead()
+        """The encoder outputs alone that a step with this `batch` carries on to the next.
+
+        Its `schedule` is that of the forwards for the next step alone (`Program.ahead_only`).
+        """
+        return _Step(self, params, batch, jnp.ones(()), {}, {}).work_ahead()
 
     def rehearse(
         self, params: Tree, batch: Tree, kind: BundleKind, piece: int, together: bool, ticks: int
@@ -120,7 +127,7 @@ class Pipeline:
 
     def towers(self, params: Tree) -> tuple[Tower, dict[str, Tower]]:
         """The decoder and the lanes of encoders on `params`, as of `loss_and_gradients`."""
-        remat, axes = self.program.remat, self.axes
+        remat, axes = self.frame.remat, self.axes
         own, count = self.decoder, self.layers["decoder"]
         decoder = Tower(own, params["decoder"], count, remat, axes, self.exists, own.traits)
         return decoder, {
@@ -132,7 +139,7 @@ class Pipeline:
 
 
 class _Step:
-    """One traced step: the scans over its ticks, and the joint work of the stages in a tick.
+    """One traced step: the loops over its ticks, and the joint work of the stages in a tick.
 
     The state is that of `Tasks`.
     """
@@ -146,21 +153,22 @@ class _Step:
         aux: Aux,
         carried: Mapping[str, jax.Array],
     ) -> None:
-        self.pipeline, self.program = pipeline, pipeline.program
+        self.pipeline, self.frame = pipeline, pipeline.frame
+        self.schedule = batch["schedule"]
         self.weight, self.carried = weight, carried
         self.vary = partial(vary, axes=pipeline.axes)
         self.index = axis_index(pipeline.stage)
         self.decoder, encoders = pipeline.towers(params)
-        self.tasks = Tasks(pipeline.program, self.decoder, encoders, batch, pipeline.axes, aux)
+        self.tasks = Tasks(pipeline.frame, self.decoder, encoders, batch, pipeline.axes, aux)
 
     def run(self) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
         """Prologue, the ticks of the decoder, epilogue."""
-        prologue, middle, epilogue = self.program.schedule.phases
-        state = self._scan(prologue, self._encoders()) | {"decoder": self._decoder()}
-        state = self._embed(state, self._entry_row(self.program.schedule.span.start))
-        state = self._scan(middle, state)
+        prologue, middle, epilogue = range(len(PHASES))
+        state = self._phase(prologue, self._encoders()) | {"decoder": self._decoder()}
+        state = self._embed(state, self._row(jnp.int32(-1)))
+        state = self._phase(middle, state)
         decoder = state.pop("decoder")
-        state = self._scan(epilogue, state)
+        state = self._phase(epilogue, state)
         gradients = {
             "decoder": decoder["rest"] | {"layers": decoder["layers"]},
             "encoders": {
@@ -173,12 +181,14 @@ class _Step:
 
     def work_ahead(self) -> dict[str, jax.Array]:
         """See `Pipeline.work_ahead`."""
-        ticks = range(len(self.program.schedule.ticks))
-        return self._carry_on(self._scan(ticks, self._encoders())["encoders"])
+        state = self._encoders()
+        for phase in range(len(PHASES)):
+            state = self._phase(phase, state)
+        return self._carry_on(state["encoders"])
 
     def _encoders(self) -> Tree:
         """The state before the decoder starts."""
-        names = self.program.encoders
+        names = self.frame.encoders
         start = {name: self.tasks.encoder_state(name, self.carried.get(name)) for name in names}
         return {"encoders": start, "sums": self.tasks.sums()}
 
@@ -196,41 +206,55 @@ class _Step:
 
     def _carry_on(self, encoders: Tree) -> dict[str, jax.Array]:
         """Outputs for the next step."""
-        counts = {name: encoder.carried for name, encoder in self.program.encoders.items()}
+        counts = {name: encoder.carried for name, encoder in self.frame.encoders.items()}
         return {name: encoders[name]["outbox"][:n] for name, n in counts.items() if n}
 
     def rehearse(self, kind: BundleKind, piece: int, together: bool, ticks: int) -> jax.Array:
         """See `Pipeline.rehearse`."""
-        rows = jax.tree.map(lambda _: jnp.zeros(ticks, jnp.int32), self.program.rows(range(1)))
-        for name in ("embed_microbatch", "head_microbatch", "return_microbatch"):
-            rows[name] += 0 if together else -1
-        for name, own in rows["encoders"].items():
-            for table in (own["forward"], own["backward"]):
-                table["piece"] += piece
-                # A new input every time, lest the work be done once for all ticks.
-                table["local"] += (
-                    jnp.arange(ticks, dtype=jnp.int32) % self.program.encoders[name].slots
-                )
-        rows["runs"] = {str(kind): jnp.ones(ticks, jnp.int32)}
+
+        def row(tick: jax.Array) -> Tree:
+            own, joint = self.frame.entries
+            row = self.frame.row([jnp.int32(0)] * own, [jnp.int32(0)] * joint)
+            for name in ("embed_microbatch", "head_microbatch", "return_microbatch"):
+                row[name] = jnp.int32(0 if together else -1)
+            for name, own in row["encoders"].items():
+                for task in (own["forward"], own["backward"]):
+                    task["piece"] = jnp.int32(piece)
+                    # A new input every time, lest the work be done once for all ticks.
+                    task["local"] = tick % self.frame.encoders[name].slots
+            return row | {"runs": {str(kind): jnp.int32(1)}}
+
         state = self._encoders() | {"decoder": self._decoder()}
-        state = self._ticks((kind,), rows, state, meet=True)
+        state = self._ticks((kind,), row, (0, ticks), state, meet=True)
         return psum(self.vary(jnp.sum(jnp.stack(probes(state)))), self.pipeline.axes)
 
     # ---- ticks -----------------------------------------------------------------------------------
 
-    def _scan(self, ticks: range, state: Tree) -> Tree:
-        """Run `ticks`; a state without the decoder's part is for ticks without decoder tasks."""
-        if not ticks:
+    def _phase(self, phase: int, state: Tree) -> Tree:
+        """Run the ticks of a phase; a state without the decoder's part is for those without it."""
+        kinds, bounds = self.frame.kinds[phase], self.schedule["bounds"]
+        if not kinds:
             return state
-        rows = jax.tree.map(self._own, self.program.rows(ticks))
-        always = bool(self.program.schedule.meetings[ticks.start : ticks.stop].all())
-        with jax.named_scope(scan_scope(ticks)):
-            return self._ticks(tuple(self.program.bundles(ticks)), rows, state, meet=always)
+        ticks = bounds[phase], bounds[phase + 1]
+        with jax.named_scope(ticks_scope(phase)):
+            return self._ticks(kinds, self._row, ticks, state, meet=self.frame.meets[phase])
 
-    def _ticks(self, kinds: Sequence[BundleKind], rows: Tree, state: Tree, *, meet: bool) -> Tree:
-        """Scan over `rows`; the stages meet in all of them, or else where their row says so."""
+    def _ticks(
+        self,
+        kinds: Sequence[BundleKind],
+        row_of: Callable[[jax.Array], Tree],
+        ticks: tuple[jax.Array | int, jax.Array | int],
+        state: Tree,
+        *,
+        meet: bool,
+    ) -> Tree:
+        """Run the ticks from the first of `ticks` to before the second.
 
-        def tick(state: Tree, row: Tree) -> tuple[Tree, tuple[()]]:
+        The stages meet in all of them, or else where their row says so.
+        """
+
+        def tick(number: jax.Array, state: Tree) -> Tree:
+            row = row_of(number)
             done = state, self._nothing_sent(state)
             # Known to no compiler, so that each loop waits for the one before it: what one reads
             # and another writes would be copied if the two could run in any order.
@@ -243,21 +267,20 @@ class _Step:
                     )
             state, sent = done
             meeting = partial(self._meet, sent=sent, row=row)
-            if not meet:
-                return once_if("meeting", row["meets"] > 0, meeting, state), ()
-            return meeting(state), ()
+            return meeting(state) if meet else once_if("meeting", row["meets"] > 0, meeting, state)
 
-        return lax.scan(tick, state, rows)[0]
+        first, last = (jnp.asarray(bound, jnp.int32) for bound in ticks)
+        return lax.while_loop(
+            lambda carry: carry[0] < last,
+            lambda carry: (carry[0] + 1, tick(*carry)),
+            (first, state),
+        )[1]
 
-    def _entry_row(self, tick: int) -> Tree:
-        """Table entries of the microbatch that enters the decoder for `tick`, its first."""
-        tables = jax.tree.map(lambda table: table[tick : tick + 1], self.program.tables())
-        return jax.tree.map(lambda table: self._own(table)[0], tables)
-
-    def _own(self, table: np.ndarray) -> jax.Array:
-        """This stage's column of a table that has one."""
-        whole = jnp.asarray(table)
-        return whole if whole.ndim == 1 else jnp.take(whole, self.index, axis=1)
+    def _row(self, tick: jax.Array) -> Tree:
+        """This stage's entries of a tick; of tick -1: what enters for the decoder's first."""
+        rows = self.schedule["own"][0], self.schedule["joint"]
+        entries = (lax.dynamic_index_in_dim(own, 1 + tick, keepdims=False) for own in rows)
+        return self.frame.row(*map(list, entries))
 
     def _embed(self, state: Tree, row: Tree) -> Tree:
         """The input of the microbatch that enters next: embeddings and encoder outputs."""
@@ -325,8 +348,7 @@ class _Step:
     @cached_property
     def _travelling(self) -> tuple[str, ...]:
         """Encoders whose activations move between stages."""
-        cuts = self.program.schedule.encoders
-        return tuple(cut.name for cut in cuts if cut.stages > 1)
+        return tuple(name for name, own in self.frame.encoders.items() if own.cut.stages > 1)
 
     def _meet(self, state: Tree, sent: Tree, row: Tree) -> Tree:
         """Send activations and gradients on, and take part in the joint work of the stages."""
@@ -358,7 +380,7 @@ class _Step:
 
     def _head(self, decoder: Tree, y: jax.Array, row: Tree) -> Tree:
         """Loss of the microbatch that has left the last stage, and its gradient."""
-        last = self.index == self.program.schedule.stages - 1
+        last = self.index == self.frame.stages - 1
         names = ("gradients", "rest", "loss")
 
         def head(part: Tree) -> Tree:

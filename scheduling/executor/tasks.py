@@ -28,7 +28,8 @@ from scheduling.executor.layers import (
     read,
     write,
 )
-from scheduling.programs.program import BundleKind, Program
+from scheduling.programs.frame import Frame
+from scheduling.programs.program import BundleKind
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 from sharding.collectives import vary
 
@@ -144,7 +145,7 @@ class Tasks:
     encoder gradient sums `layers` and `rest`, to which all of its lanes add.
 
     Args:
-        program: the compiled schedule with its slots.
+        frame: what is fixed of the programs that run.
         decoder, encoders: the modules; encoders by their lanes.
         batch: as in `Pipeline.loss_and_gradients`.
         axes: all axes of the grid; all that layers see varies over them.
@@ -153,14 +154,14 @@ class Tasks:
 
     def __init__(
         self,
-        program: Program,
+        frame: Frame,
         decoder: Tower,
         encoders: Mapping[str, Tower],
         batch: Tree,
         axes: Axes,
         aux: Aux,
     ) -> None:
-        self.program, self.decoder, self.encoders = program, decoder, encoders
+        self.frame, self.decoder, self.encoders = frame, decoder, encoders
         self.batch, self.axes = batch, axes
         self.vary = partial(vary, axes=axes)
         self.aux = self.vary(dict(aux))
@@ -168,7 +169,7 @@ class Tasks:
     def of_bundle(self, kind: BundleKind, state: Tree, row: Tree) -> dict[TaskKind, TaskLoops]:
         """The tasks of a bundle by kind; each returns changes of the state and values to send."""
         # Beside the backward proper rather than beside its recomputation.
-        wait = kind.backward and self.program.remat == "full"
+        wait = any(task is B for task, _ in kind.tasks) and self.frame.remat == "full"
         functions: dict[TaskKind, Callable[[str, Tree, Tree], TaskLoops]] = {
             B: self._backward,
             F: partial(self._forward, wait=wait),
@@ -250,7 +251,7 @@ class Tasks:
 
     def decoder_state(self) -> Tree:
         """The state of the decoder at a step's start, without the loss."""
-        sizes, x = self.program.sizes, self.entry
+        sizes, x = self.frame.sizes, self.entry
         batch = self.decoder_batch(jnp.int32(0))
         context = self._context(self.decoder, batch)
         kept = self._zeros_of(
@@ -266,7 +267,7 @@ class Tasks:
 
     def encoder_state(self, name: str, carried: jax.Array | None) -> Tree:
         """The state of a lane at a step's start; `carried` as of `Pipeline`."""
-        sizes, x = self.program.encoders[name].sizes, self.encoder_activation(name)
+        sizes, x = self.frame.encoders[name].sizes, self.encoder_activation(name)
         saved = self._zeros_of(lambda: self._encoder_saved(name, x)) if sizes.saved else ()
         outbox = self._buffer(sizes.outbox, self.entry)
         if carried is not None:
@@ -310,7 +311,7 @@ class Tasks:
         context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
         run = self.decoder.layers
         start = row["chunk"] * run.count
-        if self.program.remat == "full":
+        if self.frame.remat == "full":
             result = yield run.recompute(start, read(state["inputs"], row["input"]), context)
             kept = given(result)[1]
         else:
@@ -346,7 +347,7 @@ class Tasks:
         batch = self.encoder_batch(name, row["local"])
         context, start = self._context(tower, batch), self._first_layer(name, row)
         frozen = tower.functions.frozen
-        if self.program.remat == "full":
+        if self.frame.remat == "full":
             x = self._piece_input(name, state, row, batch)
             again = tower.layers.forward if frozen else tower.layers.recompute
             result = yield again(start, x, context)
@@ -396,7 +397,7 @@ class Tasks:
         return self.vary(self.encoders[name].functions.finish(rest, y, batch, decoder_batch))
 
     def _pieces(self, name: str) -> int:
-        return self.program.encoders[name].cut.pieces
+        return self.frame.encoders[name].cut.pieces
 
     def _is_first(self, name: str, row: Tree) -> jax.Array | bool:
         """Whether a task is an encoder's first piece."""
@@ -408,7 +409,7 @@ class Tasks:
 
     def _first_layer(self, name: str, row: Tree) -> jax.Array:
         """Index in this stage's stack of the first layer of a piece."""
-        cut = self.program.encoders[name].cut
+        cut = self.frame.encoders[name].cut
         return row["piece"] % (cut.pieces // cut.stages) * self.encoders[name].layers.count
 
     def _kept(self, name: str, kept: Tree) -> Tree:

@@ -38,7 +38,7 @@ from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 
 
-def compile_program(schedule: Schedule, remat: Remat, apart: bool = False) -> Program:
+def compile_program(schedule: Schedule, remat: Remat) -> Program:
     """Turn a schedule into tables, with a slot for every value that waits.
 
     Takes half a second for 16 stages, 8 chunks and 512 microbatches.
@@ -46,7 +46,6 @@ def compile_program(schedule: Schedule, remat: Remat, apart: bool = False) -> Pr
     Args:
         schedule: the schedule.
         remat: values that forwards keep for backwards.
-        apart: whether the tasks of a bundle run one after the other (see `Program`).
 
     Raises:
         ScheduleError: `schedule` breaks a rule (see `scheduling.schedules.check.check`) or holds a
@@ -64,7 +63,7 @@ def compile_program(schedule: Schedule, remat: Remat, apart: bool = False) -> Pr
         cut.name: _compile_encoder(blank, _EncoderTicks.of(schedule, cut, tasks), decoder, remat)
         for cut in schedule.encoders
     }
-    return _compile_decoder(schedule, decoder, remat, encoders, apart)
+    return _compile_decoder(schedule, decoder, remat, encoders)
 
 
 def _refuse_without_tables(schedule: Schedule) -> None:
@@ -271,7 +270,6 @@ def _compile_decoder(
     ticks: _DecoderTicks,
     remat: Remat,
     encoders: Mapping[str, EncoderProgram],
-    apart: bool,
 ) -> Program:
     blank = _Blank(len(schedule.ticks), schedule.stages)
     every = np.ones(ticks.forward.shape, bool)
@@ -286,7 +284,6 @@ def _compile_decoder(
         backward=_backward_table(blank, ticks, inputs, saved, gradients, remat),
         sizes=DecoderSizes(inputs.size, saved.size, gradients.size),
         encoders=encoders,
-        apart=apart,
         **_decoder_moves(blank, ticks, inputs.slot, gradients.slot),
     )
 

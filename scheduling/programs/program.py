@@ -170,24 +170,26 @@ class EncoderProgram:
         return int(self.ahead_slot.max(initial=-1)) + 1
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class BundleKind:
-    """The kinds of tasks in a bundle; encoder tasks are given by the encoder's name."""
+    """The kinds of tasks in a bundle, each with its module, in the order of `KINDS`."""
 
-    forward: bool
-    backward: bool
-    encoder_forward: str | None
-    encoder_backward: str | None
+    tasks: tuple[tuple[TaskKind, str], ...] = ()
+
+    @classmethod
+    def single(cls, kind: TaskKind, module: str = "decoder") -> BundleKind:
+        """One task."""
+        return cls(((kind, module),))
 
     @property
-    def tasks(self) -> tuple[tuple[TaskKind, str], ...]:
-        """Kind and module of each task."""
-        decoder = (F, self.forward), (B, self.backward)
-        encoders = (EF, self.encoder_forward), (EB, self.encoder_backward)
-        return (
-            *((kind, "decoder") for kind, has in decoder if has),
-            *((kind, name) for kind, name in encoders if name),
-        )
+    def singles(self) -> tuple[BundleKind, ...]:
+        """Each task as a bundle of its own."""
+        return tuple(BundleKind((task,)) for task in self.tasks)
+
+    @property
+    def decoder(self) -> BundleKind:
+        """The tasks of the decoder alone."""
+        return BundleKind(tuple(task for task in self.tasks if not task[0].encoder))
 
     def __str__(self) -> str:
         """`F+B`, `B+vision_EB`, `idle`."""
@@ -196,7 +198,7 @@ class BundleKind:
 
 
 #: A bundle without tasks.
-IDLE = BundleKind(False, False, None, None)
+IDLE = BundleKind()
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,8 +221,6 @@ class Program:
         return_microbatch: microbatch whose input's gradient leaves stage 0, `[ticks]`.
         sizes: sizes of the decoder's buffers.
         encoders: programs of the encoders by name, in the schedule's order.
-        apart: whether the tasks of a bundle run one after the other, each kind of task in a loop of
-            its own, so that the compiled code does not depend on how tasks are bundled.
     """
 
     schedule: Schedule
@@ -236,7 +236,6 @@ class Program:
     return_microbatch: Table
     sizes: DecoderSizes
     encoders: Mapping[str, EncoderProgram]
-    apart: bool
 
     def __str__(self) -> str:
         """Ticks, stages and the slots of every buffer."""
@@ -252,49 +251,6 @@ class Program:
     def tables(self) -> dict[str, Any]:
         """Every table that has a row per tick, as nested dicts named like the fields."""
         return _tables(self) | {"encoders": {n: _tables(e) for n, e in self.encoders.items()}}
-
-    def rows(self, ticks: range) -> dict[str, Any]:
-        """`tables` of `ticks`, as a scan over them reads them.
-
-        Added are `runs`: by kind of bundle, whether it runs (0 or 1), `[ticks, stages]`; the `tick`
-        and whether the stages meet at its end (`meets`, 0 or 1), `[ticks]`. A microbatch that
-        enters the decoder stands in the row of the meeting in which it enters.
-        """
-        tables, last = self.tables(), self.schedule.last_meeting
-        entries = np.flatnonzero((self.embed_microbatch >= 0) & (last >= 0))
-
-        def at_meeting(table: Table) -> Table:
-            moved = np.full_like(table, -1)
-            moved[last[entries]] = table[entries]
-            return moved
-
-        for name in ("embed_microbatch", "embed_input"):
-            tables[name] = at_meeting(tables[name])
-        for encoder in tables["encoders"].values():
-            encoder["deliver"] = at_meeting(encoder["deliver"])
-        return _sliced(tables, ticks) | {
-            "runs": {
-                str(kind): runs.astype(np.int32) for kind, runs in self.bundles(ticks).items()
-            },
-            "tick": np.array(ticks, np.int32),
-            "meets": self.schedule.meetings[ticks.start : ticks.stop].astype(np.int32),
-        }
-
-    def bundles(self, ticks: range) -> dict[BundleKind, NDArray[np.bool_]]:
-        """The bundles that ticks of `ticks` may run, in their order, and where each runs.
-
-        If bundles are run whole: the distinct kinds of bundles, idle ones included. Else the kinds
-        of tasks in use, each as a bundle of its own: tasks that read slots of a buffer come before
-        tasks that write them, as a slot that is read may be among those written.
-
-        Returns:
-            Masks `[len(ticks), stages]`.
-        """
-        if self.apart:
-            kinds = {kind: mask[ticks.start : ticks.stop] for kind, mask in self._tasks.items()}
-            return {kind: mask for kind, mask in kinds.items() if mask.any()}
-        codes = self._codes[ticks.start : ticks.stop]
-        return {self._decode(int(code)): codes == code for code in np.unique(codes)}
 
     @property
     def ahead_only(self) -> Program:
@@ -319,34 +275,25 @@ class Program:
         )
 
     @cached_property
-    def _tasks(self) -> dict[BundleKind, NDArray[np.bool_]]:
-        """Masks `[ticks, stages]` of each kind of task; readers of slots come before writers."""
-        backward, forward = {}, {}
-        for name, encoder in self.encoders.items():
-            backward[replace(IDLE, encoder_backward=name)] = encoder.backward.microbatch >= 0
-            forward[replace(IDLE, encoder_forward=name)] = encoder.forward.microbatch >= 0
-        return {
-            replace(IDLE, backward=True): self.backward.microbatch >= 0,
-            replace(IDLE, forward=True): self.forward.microbatch >= 0,
-            **backward,
-            **forward,
+    def tasks(self) -> dict[tuple[TaskKind, str], NDArray[np.bool_]]:
+        """Where tasks of each kind of each module run, `[ticks, stages]`, in the order of kinds."""
+        decoder = {(kind, "decoder"): getattr(self, kind.direction) for kind in (F, B)}
+        encoders = {
+            (kind, name): getattr(encoder, kind.direction)
+            for kind in (EF, EB)
+            for name, encoder in self.encoders.items()
         }
+        return {task: own.microbatch >= 0 for task, own in (decoder | encoders).items()}
 
     @cached_property
-    def _codes(self) -> Ints:
-        """The kind of every bundle as a number in mixed radix."""
-        codes = (self.forward.microbatch >= 0) + 2 * (self.backward.microbatch >= 0)
-        forward = backward = np.zeros_like(codes)
-        for i, encoder in enumerate(self.encoders.values(), start=1):
-            forward = np.where(encoder.forward.microbatch >= 0, i, forward)
-            backward = np.where(encoder.backward.microbatch >= 0, i, backward)
-        return codes + 4 * (forward + (len(self.encoders) + 1) * backward)
+    def codes(self) -> Ints:
+        """The kind of every bundle as a number, `[ticks, stages]`; see `decoded`."""
+        runs = np.stack(list(self.tasks.values()), axis=-1)
+        return runs @ (1 << np.arange(runs.shape[-1]))
 
-    def _decode(self, code: int) -> BundleKind:
-        """Inverse of the numbers in `_codes`."""
-        names = (None, *self.encoders)
-        backward, forward = divmod(code // 4, len(names))
-        return BundleKind(bool(code & 1), bool(code & 2), names[forward], names[backward])
+    def decoded(self, code: int) -> BundleKind:
+        """The kind of bundle with a number of `codes`."""
+        return BundleKind(tuple(task for i, task in enumerate(self.tasks) if code >> i & 1))
 
 
 def frozen(values: NDArray[Any]) -> Table:
@@ -362,16 +309,6 @@ def _masked(part: Any, keep: NDArray[np.bool_]) -> Any:
         part,
         **{f.name: frozen(np.where(keep, getattr(part, f.name), -1)) for f in fields(part)},
     )
-
-
-def _sliced(tables: Mapping[str, Any], ticks: range) -> dict[str, Any]:
-    """Rows `ticks` of nested tables."""
-    return {
-        name: _sliced(table, ticks)
-        if isinstance(table, Mapping)
-        else table[ticks.start : ticks.stop]
-        for name, table in tables.items()
-    }
 
 
 def _tables(part: Any) -> dict[str, Any]:

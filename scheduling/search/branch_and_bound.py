@@ -142,7 +142,7 @@ def buffer_sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:
     """Slots of the ring buffers of a schedule's program; None without stages."""
     if strategy.decoder.stage == 1:
         return None
-    program = compile_program(schedule, strategy.remat, not strategy.co_issue)
+    program = compile_program(schedule, strategy.remat)
     return program.sizes, {name: own.sizes for name, own in program.encoders.items()}
 
 

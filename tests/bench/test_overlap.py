@@ -11,7 +11,8 @@ from mllm_jax.config.load import load
 from mllm_jax.config.lower import lower
 from mllm_jax.runtime.devices import DeviceError
 from scheduling.programs.compile import compile_program
-from scheduling.schedules.task_kinds import B, F
+from scheduling.programs.frame import PHASES, Frame
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 from sharding.grid import JointGrid
 from tests.configs import ROOT
 
@@ -51,15 +52,17 @@ def test_groups_within_a_stage_count():
 def test_loops_count_as_often_as_the_schedule_has_them():
     schedule = lower(load(CONFIG)).schedule
     program = compile_program(schedule, "layer")
-    share = loop_share(program)
+    frame = Frame.of(program)
+    share = loop_share(program, frame)
 
     def runs(scopes: str) -> float:
         metadata = f', metadata={{op_name="jit(run)/{scopes}"}}'
         return share(Instruction("w", "()", "while", "", metadata, False))
 
     span = schedule.phases[1]
-    scan = f"ticks_{span.start}_to_{span.stop}/while/body/"
-    kinds = {kind: runs(f"{scan}{kind}/while") for kind in program.bundles(span)}
+    assert runs("middle_ticks/while") == len(span)
+    scan = "middle_ticks/while/body/"
+    kinds = {kind: runs(f"{scan}{kind}/while") for kind in frame.kinds[1]}
     assert sum(kinds.values()) == pytest.approx(1)
     ticks = schedule.ticks[span.start : span.stop]
     bundles = [bundle for tick in ticks for bundle in tick]
@@ -76,21 +79,22 @@ def test_loops_count_as_often_as_the_schedule_has_them():
         inside = runs(f"{scan}meeting/while/body/{scope}/while")
         assert inside * meetings == pytest.approx(times)
 
-    def ends(task: str, scope: str) -> float:
+    def ends(task: TaskKind, scope: str) -> float:
         """Runs of a loop in bundles with an encoder task, over all phases and stages."""
         total = 0.0
-        for ticks in schedule.phases:
-            scan = f"ticks_{ticks.start}_to_{ticks.stop}/while/body/"
-            for kind in program.bundles(ticks) if ticks else ():
-                if getattr(kind, task):
+        for phase, kinds in zip(PHASES, frame.kinds, strict=True):
+            scan = f"{phase}_ticks/while/body/"
+            ticks = runs(f"{phase}_ticks/while")
+            for kind in kinds:
+                if task in dict(kind.tasks):
                     inside = runs(f"{scan}{kind}/while/body/{scope}/while")
-                    total += runs(f"{scan}{kind}/while") * inside * len(ticks) * schedule.stages
+                    total += runs(f"{scan}{kind}/while") * inside * ticks * schedule.stages
         return total
 
     for scope in ("EF_first", "EF_last"):
-        assert ends("encoder_forward", scope) == pytest.approx(count)
+        assert ends(EF, scope) == pytest.approx(count)
     for scope in ("EB_first", "EB_last"):
-        assert ends("encoder_backward", scope) == pytest.approx(count)
+        assert ends(EB, scope) == pytest.approx(count)
 
 
 @pytest.mark.slow

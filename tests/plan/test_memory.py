@@ -35,7 +35,7 @@ def predicted(experiment: Experiment) -> Memory:
     tensors = {plan.tensor for plan in own.parallel.plans.values()}
     sizes, pieces, program = None, {}, experiment.step.program
     if isinstance(program, PipelineProgram):
-        tables = program.tables
+        tables = program.standing
         sizes = tables.sizes, {name: one.sizes for name, one in tables.encoders.items()}
         pieces = {cut.name: cut.pieces for cut in program.schedule.encoders}
     chosen = replace(strategy(own), pieces=pieces)

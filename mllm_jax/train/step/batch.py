@@ -13,14 +13,17 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.step.media import route_specs, routed
-from mllm_jax.train.step.program import Dealing
+from mllm_jax.train.step.program import Dealing, StepTables
 from mllm_jax.train.step.train_step import TrainStep
 from sharding.exchange import is_ragged
 from sharding.mesh import laid_out, shardings
 
 
 def place(
-    microbatches: Sequence[Any], step: TrainStep, following: Sequence[Any] | None = None
+    microbatches: Sequence[Any],
+    step: TrainStep,
+    following: Sequence[Any] | None = None,
+    tables: StepTables | None = None,
 ) -> Any:
     """Stack this process's rows of every microbatch into global arrays for `step`.
 
@@ -32,8 +35,10 @@ def place(
         microbatches: packed batches with the rows of `local_rows` only; with `runs` of the whole
             batch if its encoder rows are dealt by themselves.
         following: microbatches of the next step, for a step that works ahead; by default the same.
+        tables: schedule of this step; by default the one that the step was built with.
     """
     program = step.program
+    dealings = (tables or program.tables).dealings
     ahead = (microbatches if following is None else following)[: program.ahead]
     every = [*microbatches, *ahead]
     views, view = program.views, program.grid.decoder
@@ -43,21 +48,21 @@ def place(
     ragged = is_ragged(step.mesh, views["decoder"].positions)
     routes = routed(every, program.model, views, total, ragged)
     modules = [{name: batch[name] for name in ("decoder", "encoders")} for batch in every]
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *modules) | {"carried": {}}
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *modules)
+    stacked |= {"carried": {}, "schedule": {}}
     layout: Any = shardings(step.mesh, program.batch_specs(stacked))
-    dealt = {name: stacked["encoders"].pop(name) for name in program.dealings}
+    dealt = {name: stacked["encoders"].pop(name) for name in dealings}
     placed = {
-        name: jax.tree.map(
-            partial(_deal, step, program.dealings[name]), layout["encoders"].pop(name), tree
-        )
+        name: jax.tree.map(partial(_deal, step, dealings[name]), layout["encoders"].pop(name), tree)
         for name, tree in dealt.items()
     }
     batch = jax.tree.map(jax.make_array_from_process_local_data, layout, stacked)
     encoders = batch["encoders"] | placed
     decoder = batch["decoder"]
     if routes:
-        decoder, encoders = _with_routes(step, routes, decoder, encoders)
-    return batch | {"decoder": decoder, "encoders": encoders}
+        decoder, encoders = _with_routes(step, routes, dealings, decoder, encoders)
+    schedule = step.schedule if tables is None else step.placed_tables(tables)
+    return batch | {"decoder": decoder, "encoders": encoders, "schedule": schedule}
 
 
 def abstract_batch(
@@ -74,7 +79,7 @@ def abstract_batch(
     program = step.program
     every = microbatches + program.ahead
     slots = dict.fromkeys(microbatch["encoders"], every)
-    slots |= {name: len(dealing.order) for name, dealing in program.dealings.items()}
+    slots |= {name: len(dealing.order) for name, dealing in program.tables.dealings.items()}
 
     def stacked(count: int, tree: Any) -> Any:
         return jax.tree.map(
@@ -92,16 +97,21 @@ def abstract_batch(
         encoders = {name: x | {"send": shapes[name][0]} for name, x in encoders.items()}
         if routes:
             decoder["receive"] = {name: received for name, (_, received) in shapes.items()}
-    batch = {"decoder": decoder, "encoders": encoders, "carried": {}}
+    schedule = {
+        name: jax.ShapeDtypeStruct(x.shape, x.dtype) for name, x in program.tables.arrays.items()
+    }
+    batch = {"decoder": decoder, "encoders": encoders, "carried": {}, "schedule": schedule}
     return step.abstract_primed(laid_out(batch, step.mesh, program.batch_specs(batch)))
 
 
-def _with_routes(step: TrainStep, routes: Any, decoder: Any, encoders: Any) -> tuple[Any, Any]:
+def _with_routes(
+    step: TrainStep, routes: Any, dealings: Mapping[str, Dealing], decoder: Any, encoders: Any
+) -> tuple[Any, Any]:
     """The routes among the arrays of the modules."""
     send, receive = route_specs(step.program.grid.decoder)
     received, sent = {}, {}
     for name, own in routes.items():
-        dealing = step.program.dealings.get(name)
+        dealing = dealings.get(name)
         first = dealing.spec[0] if dealing else None
         layout = NamedSharding(step.mesh, PartitionSpec(first, *send))
         sent[name] = encoders[name] | {"send": own.send(layout, dealing and dealing.order)}
@@ -140,7 +150,7 @@ def local_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
 def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
     """Rows of a batch of `rows` rows that every process must read, by module."""
     axes = {name: view.batch for name, view in step.program.grid.views.items()}
-    axes |= {name: dealing.rows for name, dealing in step.program.dealings.items()}
+    axes |= {name: dealing.rows for name, dealing in step.program.tables.dealings.items()}
     held: list[dict[str, set[int]]] = [
         {name: set() for name in axes} for _ in range(jax.process_count())
     ]

@@ -22,12 +22,19 @@ from mllm_jax.models import multimodal
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.media import Views
-from mllm_jax.train.step.program import Dealing, GradientProgram, Gradients, with_aux
+from mllm_jax.train.step.program import (
+    Dealing,
+    GradientProgram,
+    Gradients,
+    StepTables,
+    with_aux,
+)
 from scheduling.executor.layers import Aux
 from scheduling.executor.pipeline import Pipeline
 from scheduling.programs.check import check_program
 from scheduling.programs.compile import compile_program
-from scheduling.programs.program import BundleKind, Program
+from scheduling.programs.frame import Frame
+from scheduling.programs.program import BundleKind, EncoderProgram, Program
 from scheduling.schedules.schedule import Schedule
 from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
@@ -47,7 +54,8 @@ class PipelineProgram(GradientProgram):
         plan: schedule and stacks of layers.
 
     Attributes:
-        tables: program that the executor runs.
+        standing: program of all steps that have no schedule of their own.
+        frame: what is compiled of the programs that it can run.
     """
 
     def __init__(
@@ -55,8 +63,9 @@ class PipelineProgram(GradientProgram):
     ) -> None:
         self.plan, self.stack = plan, plan.stack(model)
         super().__init__(model, grid, frozen, self.stack)
-        self.tables: Program = compile_program(plan.schedule, model.remat, plan.apart)
-        check_program(self.tables)
+        self.standing: Program = compile_program(plan.schedule, model.remat)
+        check_program(self.standing)
+        self.frame = plan.frame or Frame.of(self.standing, apart=plan.apart)
         self._inside = StageViews.build(grid, plan.gather)
 
     def with_plan(self, **changes: Any) -> PipelineProgram:
@@ -95,14 +104,22 @@ class PipelineProgram(GradientProgram):
 
     def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
         """See `Pipeline.work_ahead`; `params` are in the form in which the step stores them."""
-        return self._pipeline.work_ahead(self._stacked(self._whole(params)), batch)
+        ahead = self.standing.ahead_only
+        frame = Frame.of(ahead)
+        schedule = {name: jnp.asarray(rows) for name, rows in frame.rows(ahead).arrays.items()}
+        stage = axis_index(self.grid.decoder.stage)
+        schedule["own"] = lax.dynamic_index_in_dim(schedule["own"], stage)
+        pipeline = replace(self._pipeline, frame=frame)
+        return pipeline.work_ahead(
+            self._stacked(self._whole(params)), batch | {"schedule": schedule}
+        )
 
     @cached_property
     def carried_specs(self) -> dict[str, PartitionSpec]:
         """Layouts of what is carried on, `[stages * slots, rows, tokens, d_model]`, by encoder."""
         view = self.grid.decoder
         spec = PartitionSpec(view.stage or None, view.batch or None, view.sequence or None)
-        return {name: spec for name, encoder in self.tables.encoders.items() if encoder.carried}
+        return {name: spec for name, encoder in self.frame.encoders.items() if encoder.carried}
 
     def rehearse(
         self, params: Any, batch: Any, kind: BundleKind, piece: int, together: bool, ticks: int
@@ -112,13 +129,30 @@ class PipelineProgram(GradientProgram):
         return self._pipeline.rehearse(whole, batch, kind, piece, together, ticks)
 
     @cached_property
-    def dealings(self) -> dict[str, Dealing]:
-        """How every encoder's microbatches lie on the stages."""
-        return {name: self._dealing(name) for name in self.tables.encoders}
+    def tables(self) -> StepTables:
+        """Those of `standing`."""
+        return self.tables_of(self.standing)
 
-    def _dealing(self, name: str) -> Dealing:
-        encoder, pipelines = self.tables.encoders[name], self._inside.pipelines[name]
-        order = np.full((self.grid.decoder.degree(pipelines), encoder.slots), -1)
+    def tables_of(self, program: Program) -> StepTables:
+        """The tables of a step that runs `program`.
+
+        Raises:
+            ScheduleError: the program does not fit `frame`.
+        """
+        dealings = {name: self._dealing(name, own) for name, own in program.encoders.items()}
+        return StepTables(self.frame.rows(program).arrays, dealings)
+
+    @property
+    def table_specs(self) -> dict[str, PartitionSpec]:
+        """See `GradientProgram.table_specs`."""
+        shared = PartitionSpec()
+        own = PartitionSpec(self.grid.decoder.stage or None)
+        return {"own": own, "joint": shared, "bounds": shared}
+
+    def _dealing(self, name: str, encoder: EncoderProgram) -> Dealing:
+        """How an encoder's microbatches lie on the stages."""
+        pipelines, slots = self._inside.pipelines[name], self.frame.encoders[name].slots
+        order = np.full((self.grid.decoder.degree(pipelines), slots), -1)
         for microbatch in range(self.plan.schedule.microbatches):
             ahead = microbatch < encoder.cut.ahead
             number = microbatch + ahead * self.plan.schedule.microbatches
@@ -131,7 +165,7 @@ class PipelineProgram(GradientProgram):
         for cut in self.schedule.encoders:
             layers[cut.name] = self.model.encoder(cut.name).layers // cut.pieces
         return Pipeline(
-            self.tables,
+            self.frame,
             self.towers.decoder,
             self.towers.lanes,
             self.grid.decoder.stage,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -55,6 +55,19 @@ class Dealing:
     def spec(self) -> PartitionSpec:
         """Layout of an array `[pipelines * slots, rows, ...]`."""
         return PartitionSpec(self.pipelines or None, self.rows or None)
+
+
+@dataclass(frozen=True)
+class StepTables:
+    """The schedule of a step, as its batch carries it.
+
+    Attributes:
+        arrays: what the executor reads, by name.
+        dealings: how microbatches are dealt to stages, of the encoders of which they are.
+    """
+
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    dealings: Mapping[str, Dealing] = field(default_factory=dict)
 
 
 class Gradients(NamedTuple):
@@ -175,6 +188,16 @@ class GradientProgram(ABC):
         return None
 
     @property
+    def tables(self) -> StepTables:
+        """The schedule of every step that has none of its own."""
+        return StepTables()
+
+    @property
+    def table_specs(self) -> Mapping[str, PartitionSpec]:
+        """Layouts of `StepTables.arrays`."""
+        return {}
+
+    @property
     def ahead(self) -> int:
         """Microbatches of the next step that this one works ahead for."""
         return 0
@@ -182,11 +205,6 @@ class GradientProgram(ABC):
     @property
     def carried_specs(self) -> dict[str, PartitionSpec]:
         """Layouts of the outputs that are carried on to the next step, by encoder."""
-        return {}
-
-    @property
-    def dealings(self) -> Mapping[str, Dealing]:
-        """How microbatches are dealt to stages, of the encoders of which they are."""
         return {}
 
     # ---- batches ---------------------------------------------------------------------------------
@@ -212,11 +230,12 @@ class GradientProgram(ABC):
             "decoder": decoder,
             "encoders": {name: encoder(name, tree) for name, tree in batch["encoders"].items()},
             "carried": {name: self.carried_specs[name] for name in batch["carried"]},
+            "schedule": {name: self.table_specs[name] for name in batch["schedule"]},
         }
 
     def _encoder_spec(self, name: str) -> PartitionSpec:
-        if name in self.dealings:
-            return self.dealings[name].spec
+        if name in self.tables.dealings:
+            return self.tables.dealings[name].spec
         return batch_spec(self.grid.views[name])
 
     def _loss_weights(self, batch: Any) -> jax.Array:

@@ -23,7 +23,7 @@ from jax.sharding import Mesh, PartitionSpec
 from mllm_jax.models import multimodal
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.state.optimizer import global_norm
-from mllm_jax.train.step.program import GradientProgram
+from mllm_jax.train.step.program import GradientProgram, StepTables
 from sharding.in_order import shard_map
 from sharding.mesh import laid_out, shardings
 
@@ -87,6 +87,19 @@ class TrainStep:
     def _work_ahead(self, params: Any, batch: Any) -> Any:
         specs, carried = self.state_specs["params"], self.program.carried_specs
         return self.shard(self.program.work_ahead, specs, carried)(params, batch)
+
+    @cached_property
+    def schedule(self) -> dict[str, jax.Array]:
+        """The arrays of `program.tables` on the devices."""
+        return self.placed_tables(self.program.tables)
+
+    def placed_tables(self, tables: StepTables) -> dict[str, jax.Array]:
+        """The arrays of a step's tables on the devices."""
+        layouts: Any = shardings(self.mesh, self.program.table_specs)
+        return {
+            name: jax.make_array_from_callback(array.shape, layouts[name], array.__getitem__)
+            for name, array in tables.arrays.items()
+        }
 
     def init(self, key: jax.Array) -> State:
         """Fresh state, made shard by shard; its values do not depend on the plan."""

@@ -1,7 +1,6 @@
 """Compiled programs: the right values in the right slots, and no more slots than needed."""
 
 import random
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any, get_args
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from scheduling.programs.check import check_program
 from scheduling.programs.compile import compile_program
-from scheduling.programs.program import BundleKind, Remat
+from scheduling.programs.program import Remat
 from scheduling.schedules.check import peak_live
 from scheduling.schedules.schedule import (
     EncoderPieces,
@@ -25,7 +24,7 @@ from scheduling.schedules.schedule import (
     interleaved,
     one_forward_one_backward,
 )
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
+from scheduling.schedules.task_kinds import EB, B, F
 from tests.scheduling import placing
 from tests.timing import within
 
@@ -241,46 +240,6 @@ def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: 
 
 
 # ---- kinds and tables ----------------------------------------------------------------------------
-
-
-@settings(max_examples=60)
-@given(schedule=placing.schedules(), bounds=st.tuples(st.integers(0, 99), st.integers(0, 99)))
-def test_kinds_are_those_of_the_bundles(schedule: Schedule, bounds: tuple[int, int]) -> None:
-    program = compile_program(schedule, "full")
-    start, stop = sorted(n % (len(schedule.ticks) + 1) for n in bounds)
-    bundles = program.bundles(range(start, stop))
-    for kind, cells in bundles.items():
-        assert cells.shape == (stop - start, schedule.stages)
-        assert cells.any()
-        for (tick, stage), runs in np.ndenumerate(cells):
-            modules = {task.kind: task.module for task in schedule.ticks[start + tick][stage]}
-            own = BundleKind(F in modules, B in modules, modules.get(EF), modules.get(EB))
-            assert runs == (own == kind)
-    assert sum(int(cells.sum()) for cells in bundles.values()) == (stop - start) * schedule.stages
-
-
-@settings(max_examples=60)
-@given(schedule=placing.schedules(), bounds=st.tuples(st.integers(0, 99), st.integers(0, 99)))
-def test_tasks_apart_are_those_of_the_bundles(schedule: Schedule, bounds: tuple[int, int]) -> None:
-    program = compile_program(schedule, "full", apart=True)
-    start, stop = sorted(n % (len(schedule.ticks) + 1) for n in bounds)
-    bundles = program.bundles(range(start, stop))
-    found: dict[tuple[int, int], list[tuple[TaskKind, str]]] = defaultdict(list)
-    for kind, cells in bundles.items():
-        (task,) = tasks_of(kind)
-        for tick, stage in np.argwhere(cells).tolist():
-            found[start + tick, stage].append(task)
-    order = {B: 0, F: 1, EB: 2, EF: 3}
-    for tick in range(start, stop):
-        for stage, bundle in enumerate(schedule.ticks[tick]):
-            tasks = sorted(((t.kind, t.module) for t in bundle), key=lambda task: order[task[0]])
-            assert found[tick, stage] == tasks
-
-
-def tasks_of(kind: BundleKind) -> list[tuple[TaskKind, str]]:
-    names = {EF: kind.encoder_forward, EB: kind.encoder_backward}
-    decoder = [(task, "decoder") for task, has in ((F, kind.forward), (B, kind.backward)) if has]
-    return decoder + [(task, name) for task, name in names.items() if name]
 
 
 @settings(max_examples=30)

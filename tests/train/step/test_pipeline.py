@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 import jax
@@ -24,6 +24,8 @@ from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
+from scheduling.programs.compile import compile_program
+from scheduling.programs.frame import Frame
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces, Schedule, Task, gpipe, interleaved
@@ -345,6 +347,35 @@ def test_many_pipelines_equal_one_device(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.parametrize("co_issue", [True, False])
+def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
+    """Encoder work anywhere, on other stages and slots, without another compilation."""
+    decoder, cuts = interleaved(2, 2, 3), (VISION, AUDIO)
+    schedules = [placed(decoder, cuts, "bubbles"), all_before(placed(decoder, cuts, "prologue"))]
+    schedules += [at_random(schedules[0], seed) for seed in (1, 2)]
+    programs = [compile_program(schedule, "layer") for schedule in schedules]
+    frames = [Frame.of(program, apart=not co_issue) for program in programs]
+    frame = replace(reduce(Frame.joined, frames), kinds=frames[0].kinds)
+    plan = PipelinePlan(
+        schedules[0], co_issue=co_issue, frame=frame.opened(max(own.ticks for own in frames))
+    )
+    case = Case(schedules[0], "bubbles", "layer", tensor=2)
+    step = build_step(model(case.names, case.family, "layer"), case.plans, plan)
+    assert isinstance(step.program, PipelineProgram)
+    own = step.form.stored(parameters(case.names, case.family))
+    expected = reference(case.names, case.family, decoder.microbatches)
+    batches = microbatches(case.names, case.family, *[decoder.microbatches] * 2)
+    for program in programs:
+        grads, loss = step.gradients(
+            own, place(batches, step, None, step.program.tables_of(program))
+        )
+        found = np.asarray(loss), jax.tree.map(np.asarray, step.form.canonical(grads))
+        result = compare(found, expected)
+        assert result.loss_error < 1e-6, result
+        assert max(result.worst.values()) < 2e-5, result
+    assert len({program.schedule for program in programs}) == len(programs)
+
+
 def test_the_executor_runs_exactly_the_table() -> None:
     """Every device reports every bundle of its stage, at its tick, and nothing else."""
     schedule = at_random(naive(interleaved(2, 3, 2), (VISION, AUDIO)), seed=3)
@@ -373,7 +404,7 @@ def test_buffers_are_not_copied_between_tasks() -> None:
     batch = place(microbatches(case.names, case.family, count, count), step)
     compiled = step.gradients.lower(step.abstract["params"], batch).compile()
     assert isinstance(step.program, PipelineProgram)
-    program = step.program.tables
+    program = step.program.standing
     slots = {program.sizes.saved, program.encoders["vision"].sizes.saved}
     assert min(slots) > 2, "a layer's loop may copy what is not in a ring buffer"
     copies = [

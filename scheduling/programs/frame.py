@@ -1,0 +1,380 @@
+"""Frames: what a compiled step fixes of the programs that it runs.
+
+The loops over ticks read rows of integers, which are arguments of the compiled step. So a step runs
+every program that fits its frame, without another compilation::
+
+    frame   sizes, cuts, slots of buffers, kinds of bundles, room for ticks    compiled
+    rows    which bundle runs in which tick, on which slots                    an argument
+
+A bundle whose kind is not compiled as a whole runs in parts, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.programs.program import (
+    BundleKind,
+    DecoderSizes,
+    EncoderSizes,
+    Program,
+    Remat,
+    Table,
+)
+from scheduling.schedules.schedule import EncoderPieces, ScheduleError
+from scheduling.schedules.task_kinds import EB, EF, B, F
+
+#: Names of the loops over ticks, in their order: before the decoder's ticks, those, and after them.
+PHASES = ("prologue", "middle", "epilogue")
+#: Path of a table in `Program.tables`.
+Path = tuple[str, ...]
+#: Tables of what enters the decoder, which stand in the rows of the meetings before.
+_ENTRIES = ("deliver", "embed_microbatch", "embed_input")
+
+
+@dataclass(frozen=True)
+class EncoderFrame:
+    """What is fixed of an encoder's program.
+
+    Attributes:
+        cut: how the encoder's work is cut.
+        sizes: slots of the encoder's buffers, equal on all stages.
+        slots: most microbatches that one of the encoder's pipelines runs.
+        carried: slots of `outbox`, the first ones, that are carried from step to step.
+    """
+
+    cut: EncoderPieces
+    sizes: EncoderSizes
+    slots: int
+    carried: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A program as arguments of a compiled step, int32.
+
+    After the row of the first microbatch that enters the decoder comes a row for every tick, and
+    room for more.
+
+    Attributes:
+        own: rows of each stage, `[stages, 1 + ticks, entries]`.
+        joint: rows that all stages share, `[1 + ticks, entries]`.
+        bounds: the ticks at which phases start, and the number of ticks, `[4]`.
+    """
+
+    own: Table
+    joint: Table
+    bounds: Table
+
+    @property
+    def arrays(self) -> dict[str, Table]:
+        """All of them by name."""
+        return {"own": self.own, "joint": self.joint, "bounds": self.bounds}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is fixed of programs.
+
+    Attributes:
+        stages, chunks, microbatches: P, V and M.
+        remat: values that forwards keep for backwards.
+        sizes: slots of the decoder's buffers.
+        encoders: frames of the encoders by name, in the schedules' order.
+        kinds: for each of `PHASES`, the kinds of bundles that are compiled, in the order in which
+            those of one tick run: tasks that read slots of a buffer come before tasks that write
+            them, as a slot that is read may be among those written.
+        meets: for each phase, whether the stages meet in all of its ticks.
+        ticks: most ticks of a program.
+        own, joint: paths of the tables of a program that have a column for each stage, and of those
+            that have one for all.
+    """
+
+    stages: int
+    chunks: int
+    microbatches: int
+    remat: Remat
+    sizes: DecoderSizes
+    encoders: Mapping[str, EncoderFrame]
+    kinds: tuple[tuple[BundleKind, ...], ...]
+    meets: tuple[bool, ...]
+    ticks: int
+    own: tuple[Path, ...]
+    joint: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, program: Program, *, apart: bool = False) -> Frame:
+        """The frame of one program, with nothing to spare.
+
+        Args:
+            apart: whether the tasks of a bundle run one after the other, each kind of task in a
+                loop of its own, so that the compiled code does not depend on how tasks are bundled.
+        """
+        schedule = program.schedule
+        return cls(
+            schedule.stages,
+            schedule.chunks,
+            schedule.microbatches,
+            program.remat,
+            program.sizes,
+            {
+                name: EncoderFrame(own.cut, own.sizes, own.slots, own.carried)
+                for name, own in program.encoders.items()
+            },
+            tuple(_kinds(program, ticks, apart) for ticks in schedule.phases),
+            tuple(
+                bool(schedule.meetings[ticks.start : ticks.stop].all()) for ticks in schedule.phases
+            ),
+            len(schedule.ticks),
+            *_paths(program),
+        )
+
+    def joined(self, other: Frame) -> Frame:
+        """The smallest frame that both fit.
+
+        Raises:
+            ScheduleError: the two differ in what all programs of a frame share.
+        """
+        for what in ("stages", "chunks", "microbatches", "remat"):
+            _refuse_other(what, getattr(other, what), getattr(self, what))
+        _refuse_other("encoders", _cuts(other), _cuts(self))
+        encoders = {
+            name: replace(
+                own,
+                sizes=_largest(own.sizes, other.encoders[name].sizes),
+                slots=max(own.slots, other.encoders[name].slots),
+            )
+            for name, own in self.encoders.items()
+        }
+        return replace(
+            self,
+            sizes=_largest(self.sizes, other.sizes),
+            encoders=encoders,
+            kinds=tuple(map(_joined_kinds, self.kinds, other.kinds)),
+            meets=tuple(a and b for a, b in zip(self.meets, other.meets, strict=True)),
+            ticks=max(self.ticks, other.ticks),
+        )
+
+    def opened(self, ticks: int) -> Frame:
+        """The frame for all programs of the same slots and at most `ticks` ticks.
+
+        Every task may run wherever its kind can stand, and the stages may meet or not.
+        """
+        single = BundleKind.single
+        forwards = [single(EF, name) for name in self.encoders]
+        backwards = [single(EB, name) for name, own in self.encoders.items() if own.cut.backward]
+        decoder = [single(B), single(F)]
+        more = forwards, [*decoder, *backwards, *forwards], [*backwards, *forwards]
+        return replace(
+            self,
+            kinds=tuple(map(_joined_kinds, self.kinds, map(tuple, more))),
+            meets=(False,) * len(PHASES),
+            ticks=max(self.ticks, ticks),
+        )
+
+    def __str__(self) -> str:
+        """Ticks, stages and the slots of every buffer."""
+        sizes = {"decoder": asdict(self.sizes)}
+        sizes |= {name: asdict(encoder.sizes) for name, encoder in self.encoders.items()}
+        lines = [
+            f"  {name}: " + ", ".join(f"{buffer} {size}" for buffer, size in slots.items())
+            for name, slots in sizes.items()
+        ]
+        shape = f"at most {self.ticks} ticks x {self.stages} stages, remat {self.remat}"
+        return "\n".join([f"{shape}; slots per stage:", *lines])
+
+    # ---- rows ------------------------------------------------------------------------------------
+
+    def row(self, own: Sequence[Any], joint: Sequence[Any]) -> dict[str, Any]:
+        """Named entries of a row, as nested dicts like those of `Program.tables`.
+
+        Added are `runs`: by kind of bundle, whether it runs (0 or 1); the `tick`; and whether the
+        stages meet at its end (`meets`, 0 or 1).
+
+        Args:
+            own, joint: entries as they lie in `Rows`.
+        """
+        pairs = (*zip(self._own, own, strict=True), *zip(self._joint, joint, strict=True))
+        return _nested(dict(pairs))
+
+    @cached_property
+    def entries(self) -> tuple[int, int]:
+        """Number of entries of a row of one stage, and of all."""
+        return len(self._own), len(self._joint)
+
+    @cached_property
+    def _own(self) -> tuple[Path, ...]:
+        kinds = dict.fromkeys(str(kind) for own in self.kinds for kind in own)
+        return (*self.own, *(("runs", kind) for kind in kinds))
+
+    @cached_property
+    def _joint(self) -> tuple[Path, ...]:
+        return (*self.joint, ("tick",), ("meets",))
+
+    def rows(self, program: Program) -> Rows:
+        """A program as arguments of the step that is compiled for this frame.
+
+        A microbatch that enters the decoder stands in the row of the meeting in which it enters.
+
+        Raises:
+            ScheduleError: the program does not fit the frame.
+        """
+        self.check(program)
+        schedule, tables = program.schedule, leaves(program.tables())
+        tables |= {("runs", str(kind)): runs for kind, runs in self.runs(program).items()}
+        tables |= {("tick",): np.arange(len(schedule.ticks)), ("meets",): schedule.meetings}
+        parts = [
+            np.full((1 + self.ticks, len(paths), *shape), -1, np.int32)
+            for paths, shape in ((self._own, (self.stages,)), (self._joint, ()))
+        ]
+        for rows, paths in zip(parts, (self._own, self._joint), strict=True):
+            for entry, path in enumerate(paths):
+                table = tables[path]
+                if path[-1] in _ENTRIES:
+                    rows[0, entry] = table[schedule.span.start]
+                    table = _at_meetings(table, program)
+                rows[1 : 1 + len(schedule.ticks), entry] = table
+        bounds = np.array([0, *(ticks.stop for ticks in schedule.phases)], np.int32)
+        own, joint = parts
+        return Rows(np.ascontiguousarray(np.moveaxis(own, 2, 0)), joint, bounds)
+
+    def runs(self, program: Program) -> dict[BundleKind, NDArray[np.bool_]]:
+        """By compiled kind of bundles: whether it runs, `[ticks, stages]`; kinds that never do too.
+
+        Raises:
+            ScheduleError: a task runs in a phase for which its kind is not compiled.
+        """
+        shape = len(program.schedule.ticks), self.stages
+        runs = {kind: np.zeros(shape, bool) for own in self.kinds for kind in own}
+        for phase, ticks in enumerate(program.schedule.phases):
+            codes = program.codes[ticks.start : ticks.stop]
+            for code in np.unique(codes).tolist():
+                for kind in self._parts(program.decoded(code), phase, ticks):
+                    runs[kind][ticks.start : ticks.stop] |= codes == code
+        return runs
+
+    def _parts(self, whole: BundleKind, phase: int, ticks: range) -> list[BundleKind]:
+        """The compiled kinds that run the tasks of a bundle."""
+        kinds = self.kinds[phase]
+        if whole in kinds:
+            return [whole]
+        decoder = whole.decoder
+        together = [decoder] if decoder.tasks and decoder in kinds else []
+        parts = together + [one for one in whole.singles if not (together and one.decoder.tasks)]
+        for kind in parts:
+            if kind not in kinds:
+                valid = ", ".join(map(str, kinds)) or "none"
+                raise ScheduleError(
+                    f"ticks {ticks.start} to {ticks.stop - 1}: bundles {kind} are not compiled for "
+                    f"the {PHASES[phase]}; valid: {valid}"
+                )
+        return parts
+
+    def check(self, program: Program) -> None:
+        """Raise ScheduleError if a program does not fit the frame, and say what is too large."""
+        schedule = program.schedule
+        for what in ("stages", "chunks", "microbatches"):
+            _refuse_other(what, getattr(schedule, what), getattr(self, what))
+        _refuse_other("remat", program.remat, self.remat)
+        _refuse_other("encoders", list(schedule.encoders), list(_cuts(self)))
+        _refuse_more("ticks", len(schedule.ticks), self.ticks)
+        _refuse_larger("decoder", program.sizes, self.sizes)
+        for name, own in self.encoders.items():
+            _refuse_larger(name, program.encoders[name].sizes, own.sizes)
+            slots = program.encoders[name].slots
+            _refuse_more(f"{name}: microbatches of a pipeline", slots, own.slots)
+
+
+def _cuts(frame: Frame) -> tuple[EncoderPieces, ...]:
+    return tuple(own.cut for own in frame.encoders.values())
+
+
+def _refuse_other(what: str, given: object, valid: object) -> None:
+    if given != valid:
+        raise ScheduleError(f"{what}: {given} does not fit the compiled step; valid: {valid}")
+
+
+def _refuse_more(what: str, given: int, most: int) -> None:
+    if given > most:
+        raise ScheduleError(f"{what}: {given} do not fit the compiled step; valid: at most {most}")
+
+
+def _refuse_larger(module: str, sizes: Any, most: Any) -> None:
+    for buffer, size in asdict(sizes).items():
+        _refuse_more(f"{module}: slots of {buffer}", size, getattr(most, buffer))
+
+
+def _largest(sizes: Any, others: Any) -> Any:
+    """Slots of both."""
+    both = asdict(others)
+    return replace(sizes, **{name: max(size, both[name]) for name, size in asdict(sizes).items()})
+
+
+def _kinds(program: Program, ticks: range, apart: bool) -> tuple[BundleKind, ...]:
+    """The kinds of bundles in `ticks`: as they stand there, or each task as one of its own."""
+    codes = np.unique(program.codes[ticks.start : ticks.stop]).tolist()
+    whole = [program.decoded(code) for code in codes]
+    if not apart:
+        return tuple(whole)
+    return _in_order(single for kind in whole for single in kind.singles)
+
+
+def _joined_kinds(
+    kinds: tuple[BundleKind, ...], more: tuple[BundleKind, ...]
+) -> tuple[BundleKind, ...]:
+    """Kinds of both: bundles of several tasks first, then single tasks."""
+    every = dict.fromkeys((*kinds, *more))
+    several = [kind for kind in every if len(kind.tasks) != 1]
+    return (*several, *_in_order(kind for kind in every if len(kind.tasks) == 1))
+
+
+def _in_order(singles: Iterable[BundleKind]) -> tuple[BundleKind, ...]:
+    """Single tasks of each module: those that read slots before those that write them."""
+
+    def place(single: BundleKind) -> tuple[bool, bool]:
+        ((kind, _),) = single.tasks
+        return kind.encoder, kind.forward
+
+    return tuple(sorted(dict.fromkeys(singles), key=place))
+
+
+def _paths(program: Program) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Paths of the tables with a column for each stage, and with one for all."""
+    tables = leaves(program.tables())
+    own = tuple(path for path, table in tables.items() if table.ndim == 2)
+    return own, tuple(path for path, table in tables.items() if table.ndim == 1)
+
+
+def _at_meetings(table: Table, program: Program) -> Table:
+    """Entries of microbatches that enter the decoder, in the rows of the meetings before."""
+    last = program.schedule.last_meeting
+    entries = np.flatnonzero((program.embed_microbatch >= 0) & (last >= 0))
+    moved = np.full_like(table, -1)
+    moved[last[entries]] = table[entries]
+    return moved
+
+
+def leaves(tree: Mapping[str, Any], prefix: Path = ()) -> dict[Path, Any]:
+    """Leaves of nested dicts by their paths."""
+    found: dict[Path, Any] = {}
+    for name, value in tree.items():
+        path = (*prefix, name)
+        found |= leaves(value, path) if isinstance(value, Mapping) else {path: value}
+    return found
+
+
+def _nested(flat: Mapping[Path, Any]) -> dict[str, Any]:
+    """Inverse of `leaves`."""
+    tree: dict[str, Any] = {}
+    for path, value in flat.items():
+        inner = tree
+        for name in path[:-1]:
+            inner = inner.setdefault(name, {})
+        inner[path[-1]] = value
+    return tree
