@@ -241,8 +241,8 @@ def runs_of(index: NDArray[np.integer], outputs: int) -> Ints:
     rows, tokens = np.nonzero(index >= 0)
     found = index[rows, tokens].astype(np.int64)
     encoder, offset = found // outputs, found % outputs
-    steps = [np.diff(rows) != 0, np.diff(encoder) != 0, np.diff(tokens) != 1, np.diff(offset) != 1]
-    first = np.flatnonzero(np.concatenate([[True], np.any(steps, axis=0)])[: len(found)])
+    breaks = [np.diff(rows) != 0, np.diff(encoder) != 0, np.diff(tokens) != 1, np.diff(offset) != 1]
+    first = np.flatnonzero(np.concatenate([[True], np.any(breaks, axis=0)])[: len(found)])
     lengths = np.diff(np.append(first, len(found)))
     columns: Sequence[Ints] = (encoder, offset, rows, tokens)
     return np.stack([*(column[first] for column in columns), lengths], axis=1)

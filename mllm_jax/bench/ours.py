@@ -73,7 +73,7 @@ class Ours:
 
 
 def main() -> None:
-    """Serve."""
+    """Answer the benchmark's requests until there are no more."""
     folder, samples = sys.argv[1:]
     ours = Ours(Path(folder), int(samples))
     serve({"first": ours.first, "turn": ours.turn, "figures": ours.figures})

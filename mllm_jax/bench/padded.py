@@ -60,8 +60,8 @@ class Batches:
 
     def __iter__(self) -> Iterator[list[int]]:
         order = self.order
-        for step in count():
-            yield [int(order[step * self.batch + i]) for i in range(self.batch)]
+        for number in count():
+            yield [int(order[number * self.batch + i]) for i in range(self.batch)]
 
 
 @contextmanager

@@ -72,7 +72,7 @@ class Samples:
         return [len(ids) - 1 for ids in self.ids]
 
     def save(self, path: Path) -> None:
-        """Write them."""
+        """Write the samples to a file."""
         ends = np.cumsum([[len(i), len(p)] for i, p in zip(self.ids, self.pixels, strict=True)], 0)
         joined = {name: np.concatenate(getattr(self, name)) for name in ("ids", "labels", "pixels")}
         np.savez(path, ends=ends, **joined)  # type: ignore[arg-type]
@@ -197,7 +197,7 @@ class Peer:
 
 
 def main() -> None:
-    """Serve."""
+    """Answer the benchmark's requests until there are no more."""
     folder, setting = sys.argv[1:]
     peer = Peer(Path(folder), Setting(**json.loads(setting)))
     serve({"loss": peer.loss, "turn": peer.turn, "figures": peer.figures})

@@ -75,7 +75,7 @@ class InPlace:
     rest: tuple[Any, ...] = ()
 
     def run(self) -> Any:
-        """Run it once."""
+        """Run the program once; returns the new state."""
         self.state = self.program(self.state, *self.rest)
         return self.state
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -155,6 +155,9 @@ class AdamWConfig(Section):
         epsilon: added to the root of the second moment.
     """
 
+    #: Float32 values that the optimizer keeps for a parameter.
+    moments: ClassVar[int] = 2
+
     kind: Literal["adamw"] = "adamw"
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.95, ge=0, lt=1)
@@ -174,6 +177,9 @@ class MuonConfig(Section):
         beta2: as in `adamw`, for the AdamW part.
         epsilon: as in `adamw`, for the AdamW part.
     """
+
+    #: As in `adamw`, for a parameter of a matrix.
+    moments: ClassVar[int] = 1
 
     kind: Literal["muon"]
     momentum: float = Field(0.95, ge=0, lt=1)

@@ -47,8 +47,8 @@ def _llama3(frequency: jax.Array, scaling: RopeScaling) -> jax.Array:
 def sinusoids(positions: jax.Array, width: int) -> jax.Array:
     """Whisper's sinusoids: `[rows, tokens]` int32 to `[rows, tokens, width]` float32."""
     half = width // 2
-    step = math.log(10_000) / max(half - 1, 1)
-    frequency = jnp.exp(-step * jnp.arange(half, dtype=jnp.float32))
+    decay = math.log(10_000) / max(half - 1, 1)
+    frequency = jnp.exp(-decay * jnp.arange(half, dtype=jnp.float32))
     angle = positions.astype(jnp.float32)[..., None] * frequency[None, None, :]
     return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], axis=-1)
 
@@ -89,10 +89,10 @@ def _hat(position: jax.Array, size: jax.Array, learned: int, antialias: bool) ->
     With antialiasing the hat is as wide as a patch of the image, `learned / size` points.
     """
     index, extent = position.astype(jnp.float32), jnp.maximum(size, 1).astype(jnp.float32)
-    step = learned / extent
-    source = jnp.where(size == learned, index, (index + 0.5) * step - 0.5)
+    spacing = learned / extent
+    source = jnp.where(size == learned, index, (index + 0.5) * spacing - 0.5)
     distance = jnp.abs(source[..., None] - jnp.arange(learned, dtype=jnp.float32)[None, None, :])
-    width = jnp.maximum(1.0, step) if antialias else jnp.ones_like(step)
+    width = jnp.maximum(1.0, spacing) if antialias else jnp.ones_like(spacing)
     weights = jnp.maximum(0.0, 1.0 - distance / width[..., None])
     # The sum is less than one at an image's border, and zero for positions that are no patches.
     return weights / jnp.maximum(jnp.sum(weights, axis=-1, keepdims=True), 1e-6)

@@ -272,7 +272,7 @@ class Evaluator:
         order, end = batch["decoder"]["order"], self._processor.end_id
         media = self._towers.media(params, batch)
 
-        def step(carry: Decoding) -> Decoding:
+        def following(carry: Decoding) -> Decoding:
             i, tokens, alive, _ = carry
             rows = batch["decoder"] | {"tokens": tokens}
             hidden, _ = multimodal.decode_hidden(decoder, rows, media, model, view)
@@ -286,7 +286,7 @@ class Evaluator:
             return (carry[0] < self._reserve) & (carry[3] > 0)
 
         start = (jnp.int32(0), batch["decoder"]["tokens"], order == 0, jnp.int32(1))
-        return lax.while_loop(unfinished, step, start)[1][None]
+        return lax.while_loop(unfinished, following, start)[1][None]
 
 
 def _reasons(faults: Iterable[Fault]) -> str:

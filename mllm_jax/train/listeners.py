@@ -29,7 +29,7 @@ class Listeners:
 
     Args:
         figures: the one that knows the run's summary.
-        others: told before it.
+        others: listeners that hear an event before `figures` does.
     """
 
     def __init__(self, console: Console, figures: Figures, others: Sequence[Listener]) -> None:
@@ -37,7 +37,7 @@ class Listeners:
         self._all: Sequence[Listener] = (*others, figures)
 
     def __call__(self, event: Event) -> None:
-        """Tell all of them."""
+        """Send an event to every listener."""
         for listener in self._all:
             listener(event)
 

@@ -1,8 +1,8 @@
 """The training loop: restore, then load, step, tell, save, evaluate.
 
 The loop sends events (`events.py`); listeners (`listeners.py`), which it does not know, turn them
-into metrics, log lines and messages to the other processes. `train` runs it to
-its end, `training` gives its steps one by one.
+into metrics, log lines and messages to the other processes. `train` runs the loop to its end,
+`training` gives its steps one by one.
 """
 
 from __future__ import annotations
@@ -289,19 +289,19 @@ class Due:
     config: ExperimentConfig
 
     def last(self, step: int) -> bool:
-        """The end of the run, before the evaluation."""
+        """Whether the run ends after the step, before the last evaluation."""
         return step == self.config.train.steps
 
     def report(self, step: int) -> bool:
-        """A log line."""
+        """Whether a log line is due after the step."""
         return self.last(step) or step % self.config.run.log_every == 0
 
     def save(self, step: int) -> bool:
-        """A checkpoint."""
+        """Whether a checkpoint is due after the step."""
         return self.last(step) or step % self.config.checkpoint.every == 0
 
     def evaluate(self, step: int) -> bool:
-        """An evaluation that is not the last."""
+        """Whether an evaluation that is not the last is due after the step."""
         wanted = self.config.evaluate
         every = wanted.every if wanted.enabled else None
         return every is not None and not self.last(step) and step % every == 0

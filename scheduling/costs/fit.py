@@ -279,7 +279,7 @@ def _linear(
     base = seconds(start)
     columns = {}
     for name in names:
-        step = start[name] or 1.0
-        columns[name] = (seconds({**start, name: start[name] + step}) - base) / step
+        offset = start[name] or 1.0
+        columns[name] = (seconds({**start, name: start[name] + offset}) - base) / offset
     rest = base - sum(columns[name] * start[name] for name in names)
     return _Problem(columns, rest, start)

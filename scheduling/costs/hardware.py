@@ -66,8 +66,8 @@ class Link(_Data):
             fraction: fraction of the bandwidth that is reached.
         """
         others = devices - 1
-        steps = -(-others // self.directions)
-        return steps * self.latency + data * others / devices / (self.bandwidth * fraction)
+        hops = -(-others // self.directions)
+        return hops * self.latency + data * others / devices / (self.bandwidth * fraction)
 
     def send_seconds(self, data: float) -> float:
         """Seconds in which `data` bytes reach a neighbour, in one direction."""

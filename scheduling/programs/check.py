@@ -223,7 +223,7 @@ class _Execution:
         self.tick = 0
 
     def run(self) -> None:
-        """All ticks."""
+        """Follow the values of the program through all ticks."""
         for stage, buffer, slot, value in self._carried(0):
             self._write(stage, buffer, slot, value)
         moves, meets = self.moves, self.schedule.meetings.tolist()

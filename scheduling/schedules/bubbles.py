@@ -92,7 +92,7 @@ def place_encoders(
             decoder, over all stages, and how many of their gradients for the encoder; by default
             2 x stages. It does not apply to other placements: one output waits with
             `"first_stage"`, all with `"prologue"`.
-        thorough: whether to try all ways of the steps above; otherwise only the first of each is
+        thorough: whether to try all the ways above; otherwise only the first of each is
             tried, which takes about a quarter of the time and makes the step at most a few percent
             longer.
 

@@ -83,9 +83,9 @@ class _Walk:
         self.ticks: list[int] = []
         self.where: list[tuple[int, int]] = []
         self.tasks: list[tuple[int, int]] = []
-        step = -1 if flow.reverse else 1
-        self.load, self.taken = table.load[::step], table.taken[flow.kind][::step]
-        self.floor = table.floor[::step]
+        stride = -1 if flow.reverse else 1
+        self.load, self.taken = table.load[::stride], table.taken[flow.kind][::stride]
+        self.floor = table.floor[::stride]
         self.slots = table.slots(flow, rules)
         self.has_slots = _truths(self.slots.any(axis=1))
         self.queues: list[deque[_Job]] = [deque() for _ in range(table.stages)]
@@ -96,7 +96,7 @@ class _Walk:
         bases = np.array(owners) * flow.cut.stages
         self.arrivals: list[list[_Job]] = [[] for _ in range(len(self.load) + 1)]
         jobs = map(_Job, microbatches, bases.tolist())
-        for tick, job in [*zip(ready.tolist(), jobs, strict=True)][::step]:
+        for tick, job in [*zip(ready.tolist(), jobs, strict=True)][::stride]:
             self.arrivals[tick].append(job)
         self._plan(ready, bases)
 

@@ -219,13 +219,13 @@ class Ordered:
         kind = task.kind
         if kind.beside is not None:
             yield stage, Task(kind.beside, task.microbatch, task.part, task.module)
-        step = -1 if kind.forward else 1
+        towards = -1 if kind.forward else 1
         if task.module == "decoder":
-            yield from self._decoder_needs(task, task.part * len(self.orders) + stage + step)
-        elif not 0 <= task.part + step < self.modules[task.module]:
+            yield from self._decoder_needs(task, task.part * len(self.orders) + stage + towards)
+        elif not 0 <= task.part + towards < self.modules[task.module]:
             yield from self._entered(task)
         elif kind.passes:
-            yield from self._if_there(Task(kind, task.microbatch, task.part + step, task.module))
+            yield from self._if_there(Task(kind, task.microbatch, task.part + towards, task.module))
 
     def _decoder_needs(self, task: Task, place: int) -> Iterator[Placed]:
         """The tasks that a task waits for, which follows `place` among all chunks and stages."""

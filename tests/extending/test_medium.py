@@ -137,3 +137,87 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "packed" in done.stdout
+
+
+# ---- with an encoder -----------------------------------------------------------------------------
+
+#: Lines that name an encoder of the kind, as docs/extending.md says: file, the text before which a
+#: line is inserted, the line.
+FAMILY = "from mllm_jax.models.encoders.points.{} import {}\n"
+ENCODER_LINES = (
+    ("model_config.py", "SiglipConfig | Clip", "PointsConfig | "),
+    ("model_config.py", "from sharding.plan", FAMILY.format("config", "PointsConfig")),
+    ("encoders/families.py", '"siglip": SIGLIP', '"points": POINTS, '),
+    ("encoders/families.py", "from mllm_jax.models.encoders.si", FAMILY.format("model", "POINTS")),
+)
+POINTS = {
+    "run": {"name": "points"},
+    "model": {
+        "decoder": {"layers": 2, "d_model": 16, "heads": 2, "d_ff": 16, "vocab": 300},
+        "encoders": {
+            "points": {
+                "family": "points",
+                "layers": 2,
+                "d_model": 16,
+                "heads": 2,
+                "d_ff": 16,
+                "connector": {"stack": 4},
+            }
+        },
+    },
+    "parallel": {
+        "platform": "cpu",
+        "devices": 2,
+        "decoder": {"stage": 2},
+        "encoders": {"points": {"data": 2}},
+    },
+    "data": {
+        "source": {"kind": "llava", "path": "train.json"},
+        "rows": 2,
+        "tokenizer": "bytes",
+        "balance": "per_phase",
+        "budgets": {"tokens": 128, "segments": 8, "points": 64},
+    },
+    "train": {"steps": 1, "learning_rate": 0.001, "accumulate": 2},
+    "evaluate": {"enabled": False},
+    "checkpoint": {"enabled": False},
+}
+
+
+def test_an_encoder_of_the_kind_is_verified_and_trained(tmp_path: Path) -> None:
+    """Both with its work in the bubbles of two stages; training balances the clouds of a file."""
+    for name in ("configs", "data", "mllm_jax", "scheduling", "sharding"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "launch.py", tmp_path)
+    _named(tmp_path)
+    models = tmp_path / "mllm_jax" / "models"
+    shutil.copytree(HERE / "points", models / "encoders" / "points")
+    for file, before, line in ENCODER_LINES:
+        text = (models / file).read_text()
+        assert text.count(before) == 1, (file, before)
+        (models / file).write_text(text.replace(before, line + before))
+    rng, records = np.random.default_rng(0), []
+    for number in range(16):
+        np.save(tmp_path / f"{number}.npy", rng.normal(size=(rng.integers(4, 30), 3)))
+        turns = [{"from": "human", "value": "<cloud> ?"}, {"from": "gpt", "value": "yes"}]
+        records.append({"cloud": f"{number}.npy", "conversations": turns})
+    (tmp_path / "train.json").write_text(json.dumps(records))
+    (tmp_path / "points.yaml").write_text(json.dumps(POINTS))
+    verified = _answer(tmp_path, "verify")
+    assert verified["ok"] is True
+    assert {*verified["worst"]} == {"decoder", "points"}
+    assert 0 < _answer(tmp_path, "train")["final_loss"] < 20
+
+
+def _answer(root: Path, command: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "launch.py", command, "--config", "points.yaml", "--json"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

@@ -132,12 +132,12 @@ def causal_share(backend: str, tokens: int, window: int | None = None) -> float:
         tokens: number of tokens of the row.
         window: tokens that a token sees; None = all before it.
     """
-    step = min(tokens, reference_block(tokens) if backend == "reference" else FLASH_BLOCK)
+    block = min(tokens, reference_block(tokens) if backend == "reference" else FLASH_BLOCK)
     near = tokens if window is None or backend == "cudnn" else window
     # The reference cuts keys where the window begins, others at a block.
-    unit = 1 if backend == "reference" else step
+    unit = 1 if backend == "reference" else block
     pairs = 0
-    for begin in range(0, tokens, step):
-        end = min(begin + step, tokens)
+    for begin in range(0, tokens, block):
+        end = min(begin + block, tokens)
         pairs += (end - begin) * (end - max(0, begin - near + 1) // unit * unit)
     return pairs / tokens**2

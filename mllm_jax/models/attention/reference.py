@@ -27,10 +27,10 @@ def reference(
     """
     tokens = q.shape[1]
     q, k, v = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
-    step = reference_block(tokens) if causal else tokens
+    block = reference_block(tokens) if causal else tokens
     parts = []
-    for start in range(0, tokens, step):
-        queries = slice(start, min(start + step, tokens))
+    for start in range(0, tokens, block):
+        queries = slice(start, min(start + block, tokens))
         first = 0 if window is None else max(0, start - window + 1)
         seen = slice(first, queries.stop if causal else tokens)
         place = start - first if causal else None

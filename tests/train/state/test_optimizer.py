@@ -1,6 +1,6 @@
 """The optimizers on shards equal the optimizers on whole arrays."""
 
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.config.load import TrainConfig
+from mllm_jax.config.sections import OptimizerConfig
 from mllm_jax.train.state.optimizer import (
     build_optimizer,
     decays,
@@ -158,6 +159,18 @@ def test_what_no_model_trains_stays_as_it_is():
     assert np.asarray(updates["table"]).all()
     # Nor are there moments of it.
     assert sum(leaf.ndim > 0 for leaf in jax.tree.leaves(state)) == 2
+
+
+@pytest.mark.parametrize("chosen", get_args(get_args(OptimizerConfig)[0]))
+def test_the_memory_model_counts_the_moments_that_an_optimizer_keeps(chosen):
+    """The number is that of a matrix, as all large parameters but tables are."""
+    kind = get_args(chosen.model_fields["kind"].annotation)[0]
+    layout = layouts(
+        {"up": ("layers", "embed", "mlp")}, JointGrid.build({"decoder": ParallelPlan()}).decoder
+    )
+    params = {"up": jnp.ones((2, 4, 8))}
+    state = build_optimizer(train_config(kind), layout).init(params)
+    assert sum(leaf.ndim > 0 for leaf in jax.tree.leaves(state)) == chosen.moments
 
 
 def test_which_leaves_are_matrices_and_which_decay():

@@ -1,0 +1,84 @@
+"""The modules of an encoder of point clouds."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.models.encoders import patches
+from mllm_jax.models.encoders.family import EncoderFamily
+from mllm_jax.models.layers import (
+    MLP,
+    Dense,
+    RMSNorm,
+    Segments,
+    SelfAttention,
+    gathered,
+    residual_gain,
+)
+from mllm_jax.models.parameters import Block, Params, Tower
+from sharding.collectives import shard_slice
+from sharding.grid import View
+
+from .config import PointsConfig
+
+
+class Embedding(nnx.Module):
+    """The layer of the coordinates."""
+
+    def __init__(self, config: PointsConfig, rngs: nnx.Rngs) -> None:
+        self.dense = Dense(
+            ((None, config.features),), (("embed", config.d_model),), rngs, bias=True
+        )
+
+
+class Layer(nnx.Module):
+    """Pre-norm attention of every point to all points of its cloud, then an MLP."""
+
+    def __init__(self, config: PointsConfig, backend: str, rngs: nnx.Rngs) -> None:
+        widths = (config.d_model, config.d_ff, config.d_model)
+        self.norm1 = RMSNorm(config.d_model, config.norm_eps, rngs)
+        # The specification reads widths, heads and layers alone, which all encoders have.
+        self.attention = SelfAttention(patches.attention_spec(config, backend), rngs)  # type: ignore[arg-type]
+        self.norm2 = RMSNorm(config.d_model, config.norm_eps, rngs)
+        self.mlp = MLP(widths, rngs, residual_gain(config.layers))
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """Map activations `[rows, points / shards, d_model]` to activations of the same shape."""
+        x = x + self.attention(gathered(self.norm1(x), view), segments, view)
+        return x + self.mlp(gathered(self.norm2(x), view), view)
+
+
+def tower(config: PointsConfig, backend: str) -> Tower:
+    """Blocks of the encoder, without the connector."""
+    return {
+        "embeddings": Block(lambda rngs: Embedding(config, rngs)),
+        "layers": Block(lambda rngs: Layer(config, backend, rngs), config.layers),
+        "norm": Block(lambda rngs: RMSNorm(config.d_model, config.norm_eps, rngs)),
+    }
+
+
+def embed(
+    tower: Tower,
+    params: Params,
+    batch: dict[str, jax.Array],
+    config: PointsConfig,
+    view: View,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    """Embed points, with the radius of their cloud, which scales them."""
+    module = tower["embeddings"].bind(params["embeddings"], view)
+    inputs, radius = (
+        shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "radius")
+    )
+    return module.dense((inputs / (1 + radius[..., None])).astype(dtype))
+
+
+def segments(batch: dict[str, jax.Array], config: PointsConfig) -> Segments:
+    """Which points belong together."""
+    del config
+    return Segments(batch["segment_ids"])
+
+
+POINTS = EncoderFamily(tower, embed, segments)
