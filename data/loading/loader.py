@@ -31,6 +31,7 @@ from data.planning.stream import (
     MicrobatchPlan,
     Planner,
     Skip,
+    media_of_plan,
     runs_of_plan,
     used_lengths,
 )
@@ -126,6 +127,7 @@ class _Assemble:
         batch, bad = self._assembler(plan.placements, plan.capacity)
         if self._config.balance == "per_phase":
             batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
+            batch["places"] = media_of_plan(plan.placements, plan.capacity.modalities)
         stats = microbatch_stats(plan, self._config.rows)
         return {"batch": batch, "rest": _Rest(stats, plan.skipped + bad, plan.state)}
 

@@ -36,6 +36,7 @@ from data.planning.stream import (
     MicrobatchPlan,
     Placement,
     Planner,
+    media_of_plan,
     runs_of_plan,
     stream,
 )
@@ -425,6 +426,7 @@ class ReadingLoader(MicrobatchLoader):
         batch = arrays.batch
         if self._config.balance == "per_phase":
             batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
+            batch["places"] = media_of_plan(plan.placements, plan.capacity.modalities)
         return Microbatch(
             batch, microbatch_stats(plan, self._config.rows, sent.size), plan.skipped, plan.state
         )

@@ -401,6 +401,20 @@ def used_lengths(
     return {name: np.array(values, np.int64) for name, values in lengths.items()}
 
 
+def media_of_plan(
+    placements: Sequence[Placement], modalities: tuple[Modality, ...]
+) -> dict[str, np.ndarray]:
+    """The places of all media by lane, `[media, 5]` int64, columns as of `data.planning.units`."""
+    found: dict[str, list[tuple[int, ...]]] = {m.name: [] for m in modalities}
+    for p in placements:
+        for m in modalities:
+            for (row, start, segment), length in zip(
+                p.media[m.name], p.lengths.media.get(m.name, ()), strict=True
+            ):
+                found[m.name].append((row, start, m.span(length), segment, m.segments(length)))
+    return {name: np.array(rows, np.int64).reshape(-1, 5) for name, rows in found.items()}
+
+
 def runs_of_plan(
     placements: Sequence[Placement], modalities: tuple[Modality, ...]
 ) -> dict[str, np.ndarray]:

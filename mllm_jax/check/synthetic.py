@@ -43,13 +43,14 @@ def synthetic_batch(
     encoders: dict[str, Rows] = {}
     media: dict[str, Ints] = {}
     firsts: dict[str, str] = {}
+    places: dict[str, NDArray[np.int64]] = {}
     free = real.copy()
     for modality in modalities(model):
         name = modality.name
-        encoders[name] = _media(rng, modality, rows, budgets[name])
+        encoders[name], places[name] = _media(rng, modality, rows, budgets[name])
         first = firsts.setdefault(modality.kind, name) if modality.kind in added else name
-        places = free if first == name else media[first] >= 0
-        media[name] = _index(rng, modality.lands(encoders[name]), places)
+        tokens_of = free if first == name else media[first] >= 0
+        media[name] = _index(rng, modality.lands(encoders[name]), tokens_of)
         free &= media[name] < 0
     found = {
         "tokens": np.where(real, _tokens(rng, model.decoder, (rows, tokens)), 0),
@@ -59,7 +60,7 @@ def synthetic_batch(
         "positions": positions,
     }
     decoder = {name: found[name].astype(dtype) for name, dtype in DECODER.items()}
-    return {"decoder": decoder | {"media": media}, "encoders": encoders}
+    return {"decoder": decoder | {"media": media}, "encoders": encoders, "places": places}
 
 
 def scattered(batch: Any, model: ModelConfig, seed: int) -> dict[str, Any]:
@@ -71,11 +72,11 @@ def scattered(batch: Any, model: ModelConfig, seed: int) -> dict[str, Any]:
         seed: seed of the order.
 
     Returns:
-        A batch that lists its `runs`.
+        A batch that lists its `runs`, and the `places` of its media.
     """
     rng = np.random.default_rng(seed)
     rows = len(batch["decoder"]["tokens"])
-    encoders, media, runs = {}, {}, {}
+    encoders, media, runs, places = {}, {}, {}, {}
     for name, tree in batch["encoders"].items():
         order = rng.permutation(rows)
         outputs = tree["segment_ids"].shape[1] // model.encoder(name).reduction
@@ -85,7 +86,10 @@ def scattered(batch: Any, model: ModelConfig, seed: int) -> dict[str, Any]:
         moved = np.argsort(order)[row] * outputs + offset
         media[name] = np.where(index >= 0, moved, -1).astype(np.int32)
         runs[name] = runs_of(media[name], outputs)
-    return {"decoder": batch["decoder"] | {"media": media}, "encoders": encoders, "runs": runs}
+        places[name] = batch["places"][name].copy()
+        places[name][:, 0] = np.argsort(order)[places[name][:, 0]]
+    decoder = batch["decoder"] | {"media": media}
+    return {"decoder": decoder, "encoders": encoders, "runs": runs, "places": places}
 
 
 def _tokens(
@@ -118,16 +122,22 @@ def _segments(rng: np.random.Generator, rows: int, tokens: int) -> tuple[Ints, I
     return segment_ids, positions
 
 
-def _media(rng: np.random.Generator, modality: Modality, rows: int, budget: int) -> Rows:
-    """Encoder rows of random media; the positions between them are random, too."""
-    found = empty_rows(modality, rows, budget)
+def _media(
+    rng: np.random.Generator, modality: Modality, rows: int, budget: int
+) -> tuple[Rows, NDArray[np.int64]]:
+    """Encoder rows of random media, and their places as `data.planning.units` says.
+
+    The positions between media are random, too.
+    """
+    found, places = empty_rows(modality, rows, budget), []
     for row in range(rows):
         start = 0
         for i, outputs in enumerate(_media_outputs(rng, modality, budget)):
             write_medium(found, modality, row, start, i + 1, modality.sketch(rng, outputs))
+            places.append((row, start, outputs * modality.reduction, i + 1, 1))
             start += outputs * modality.reduction
     found["inputs"] = rng.normal(size=found["inputs"].shape).astype(np.float32)
-    return found | modality.remixed(rng, found)
+    return found | modality.remixed(rng, found), np.array(places, np.int64).reshape(-1, 5)
 
 
 def _media_outputs(rng: np.random.Generator, modality: Modality, budget: int) -> list[int]:

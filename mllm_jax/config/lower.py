@@ -18,7 +18,7 @@ from scheduling.costs.workload import Workload
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.search.make import Times, cut_encoders, make_schedule, seconds_on
+from scheduling.search.make import Follower, Times, cut_encoders, make_schedule, seconds_on
 
 #: Number of lowered configurations that are kept for later calls.
 KEPT = 16
@@ -75,11 +75,13 @@ class Lowered:
             return None
         check_layers(self.config.model, self.schedule, self.config.schedule.pad_layers)
         check(self.schedule)
+        follows = self.config.schedule.encoder_microbatches == "own"
         return PipelinePlan(
             self.schedule,
             gather=own.gather,
             co_issue=own.co_issue,
             overlap_gather="data" in own.fill,
+            follow=Follower(self.workload, own, self.times) if follows else None,
         )
 
 
@@ -95,7 +97,8 @@ def lower(config: ExperimentConfig) -> Lowered:
     hardware = _hardware(config)
     platform = hardware.platform if hardware else config.parallel.platform
     whole, chosen = workload(on_platform(config, platform)), strategy(config)
-    key = repr((whole, chosen, hardware, config.schedule.pad_layers))
+    asked = config.schedule
+    key = repr((whole, chosen, hardware, asked.pad_layers, asked.encoder_microbatches))
     if key not in _kept:
         times = seconds_on(hardware) if hardware else task_flops
         while len(_kept) >= KEPT:
@@ -183,5 +186,5 @@ def strategy(config: ExperimentConfig) -> Strategy:
         co_issue="tensor" in chosen.fill and stages and communicates(plans, chosen.fsdp_gather),
         kind=chosen.kind,
         fill=chosen.fill,
-        work_ahead=chosen.work_ahead,
+        work_ahead=chosen.work_ahead and chosen.encoder_microbatches == "decoder",
     )

@@ -20,7 +20,7 @@ def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
         return [*_hardware(config), *_without_stages(config)]
     layers = [*_layers(config), *_length(config), *_cuts(config), *_deepstack(config)]
     placing = [*_first_stage(config), *_live(config), *_of_bubbles_alone(config)]
-    return [*_hardware(config), *_pieces_of(config), *layers, *placing]
+    return [*_hardware(config), *_pieces_of(config), *layers, *placing, *_own(config)]
 
 
 def _hardware(config: ExperimentConfig) -> Iterator[Problem]:
@@ -81,11 +81,26 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
     chosen, default = config.schedule, type(config.schedule)()
     if chosen.encoder_placement == "bubbles":
         return
-    for key in ("fill", "live", "work_ahead"):
+    for key in ("fill", "encoder_microbatches", "live", "work_ahead"):
         value, valid = getattr(chosen, key), getattr(default, key)
         if value != valid:
             because = f"as schedule.encoder_placement is {chosen.encoder_placement}"
             yield _or_default(f"schedule.{key}", valid, f"{value} has no effect, {because}")
+
+
+def _own(config: ExperimentConfig) -> Iterator[Problem]:
+    """Encoder microbatches of their own go with media that are dealt by themselves."""
+    key = "schedule.encoder_microbatches"
+    if config.schedule.encoder_microbatches == "decoder":
+        return
+    usual = Choice.of(key, "decoder")
+    if config.data.balance != "per_phase":
+        reason = f"own needs media in rows of their own, and data.balance is {config.data.balance}"
+        apart = Choice.of("data.balance", "per_phase")
+        yield Problem(key, reason, lambda: [[apart], [usual]])
+    if config.run.trace_step is not None:
+        reason = f"{config.run.trace_step} is drawn beside one schedule, and with {key}: own every"
+        yield _or_default("run.trace_step", None, f"{reason} step has its own")
 
 
 def _layers(config: ExperimentConfig) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.programs.frame import Frame
 from scheduling.schedules.schedule import Observer, Schedule, ScheduleError
+from scheduling.search.make import Follower
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ class PipelinePlan:
             gradients' scatter.
         observe: callback for the start and the end of bundles; None costs nothing.
         frame: what is compiled, for steps that run schedules of their own; None compiles what
-            `schedule` needs.
+            `schedule` needs, and what `follow` may need.
+        follow: makes the schedule of each step whose encoders have microbatches of their own; None
+            runs `schedule` in all of them.
     """
 
     schedule: Schedule
@@ -59,6 +62,7 @@ class PipelinePlan:
     overlap_gather: bool = True
     observe: Observer | None = None
     frame: Frame | None = None
+    follow: Follower | None = None
 
     @property
     def apart(self) -> bool:

@@ -116,6 +116,10 @@ class ScheduleConfig(Section):
         fill: bubbles that take encoder work: `pipeline` (idle slots), `tensor` (beside decoder
             tasks, traced side by side), `data` (beside the gather of the parameters and the scatter
             of the gradients).
+        encoder_microbatches: `decoder`: an encoder's microbatches are the decoder's; `own`: the
+            media of a step are packed by themselves, so that the number of an encoder's
+            microbatches follows the load, and every step's encoder work is placed anew, with one
+            compiled program (needs `data.balance: per_phase`).
         live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
             null for twice the stages.
         work_ahead: let encoders that are frozen with their connectors run forwards of the next
@@ -137,6 +141,7 @@ class ScheduleConfig(Section):
     chunks: int = Field(1, ge=1)
     encoder_placement: Literal["first_stage", "prologue", "bubbles"] = "bubbles"
     fill: tuple[Literal["pipeline", "tensor", "data"], ...] = ("pipeline", "tensor", "data")
+    encoder_microbatches: Literal["decoder", "own"] = "decoder"
     live: int | None = Field(None, ge=1)
     work_ahead: bool = True
     pieces: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)

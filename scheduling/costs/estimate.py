@@ -122,6 +122,11 @@ class Timing:
         return self.rows * positions * self.tower.width * self.workload.size
 
     @property
+    def outputs(self) -> float:
+        """Output positions of an encoder's microbatch, on all ranks of a row together."""
+        return self.rows * self.workload.positions[self.name] / self.tower.reduction
+
+    @property
     def output(self) -> float:
         """Bytes of a microbatch in the decoder, on all ranks of a row together."""
         decoder = self.workload.towers["decoder"]

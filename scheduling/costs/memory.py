@@ -191,8 +191,9 @@ def _decoder_buffers(tower: Timing, sizes: DecoderSizes) -> float:
 
 def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> float:
     own = tower.activation / tower.plan.sequence * (1 + tower.tower.beside)
-    landed = decoder.activation / decoder.plan.sequence * (1 + decoder.tower.beside)
-    held = (sizes.pieces + sizes.piece_gradients) * own + (sizes.outbox + sizes.inbox) * landed
+    outputs = tower.outputs * (1 + decoder.tower.beside) * decoder.tower.width
+    outputs *= tower.workload.size / tower.plan.sequence
+    held = (sizes.pieces + sizes.piece_gradients) * own + (sizes.outbox + sizes.inbox) * outputs
     frozen = tower.name in tower.workload.frozen
     each = own + (0.0 if frozen else kept(tower, tower.layers_per_task))
     return held + sizes.saved * each

@@ -449,6 +449,26 @@ def once_if(
         return lax.while_loop(lambda carry: carry[0], body, (jnp.asarray(chosen), state))[1]
 
 
+def each_of(
+    name: str,
+    first: jax.Array,
+    count: jax.Array,
+    function: Callable[[jax.Array, Tree], Tree],
+    state: Tree,
+) -> Tree:
+    """`function(number, state)` for `count` numbers from `first` on, none if that is below 1.
+
+    Args:
+        name: name of the loop's scope in profiles and compiled programs.
+    """
+    with jax.named_scope(name):
+        return lax.while_loop(
+            lambda carry: carry[0] < first + count,
+            lambda carry: (carry[0] + 1, function(*carry)),
+            (first, state),
+        )[1]
+
+
 # ---- slots of ring buffers -----------------------------------------------------------------------
 
 

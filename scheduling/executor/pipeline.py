@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scheduling.executor.layers import Aux, Axes, Tree, add, once_if, read, run_tasks, write
+from scheduling.executor.layers import Aux, Axes, Tree, add, once_if, run_tasks, write
 from scheduling.executor.observe import probes, stamp
 from scheduling.executor.tasks import DecoderFunctions, EncoderFunctions, Tasks, Tower
 from scheduling.programs.frame import PHASES, Frame
@@ -84,12 +84,13 @@ class Pipeline:
                 by chunk.
             batch: `decoder`: local rows `[microbatches, rows, ...]`, after this step's those of the
                 next that it works ahead for; `encoders`: by name `[slots, rows, ...]`, the
-                microbatches that this device's stage encodes; `schedule`: the arrays of
-                `scheduling.programs.frame.Rows`, with `own` of this stage, `[1, ...]`.
+                microbatches that this device's stage encodes; `routes`: by name, of each of the
+                stage's pairs of microbatches, `[pairs, ...]`, if outputs go by routes; `schedule`:
+                the arrays of `scheduling.programs.frame.Rows`, of this stage, `[1, ...]`.
             weight: divisor of the sum of the losses.
             aux: factors of the sums of auxiliary losses in the loss.
             carried: outputs that the step before has made for this one, by encoder that works
-                ahead, `[slots, rows, tokens / tensor, d_model]`.
+                ahead, `[slots, rows, outputs / shards, d_decoder]`.
 
         Returns:
             The loss summed over the microbatches, different on ranks with different rows only, and
@@ -287,11 +288,10 @@ class _Step:
 
         def enter(inputs: Tree) -> Tree:
             batch = self.tasks.decoder_batch(row["embed_microbatch"])
-            x = self.decoder.functions.embed(self.decoder.rest, batch)
+            x = self.vary(self.decoder.functions.embed(self.decoder.rest, batch))
             for name, encoder in state["encoders"].items():
-                slot = row["encoders"][name]["deliver"]
-                x = x + jnp.where(slot >= 0, read(encoder["outbox"], slot), 0)
-            x = self.vary(psum(self.vary(x), self.pipeline.stage))
+                x = self.tasks.landed(name, x, encoder["outbox"], row)
+            x = self.vary(psum(x, self.pipeline.stage))
             slot = jnp.where(self.index == 0, row["embed_input"], -1)
             return write(inputs, slot, x)
 
@@ -413,7 +413,7 @@ class _Step:
 
             (d_rest,) = jax.vjp(embed, self.decoder.rest)[1](g)
             inboxes = {
-                name: write(inbox, row["encoders"][name]["inbox"], g)
+                name: self.tasks.taken_back(name, g, inbox, row)
                 for name, inbox in part["inboxes"].items()
             }
             return {"rest": jax.tree.map(add, part["rest"], d_rest), "inboxes": inboxes}

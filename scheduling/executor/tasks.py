@@ -23,6 +23,7 @@ from scheduling.executor.layers import (
     TaskLoops,
     Tree,
     add,
+    each_of,
     given,
     once_if,
     read,
@@ -97,10 +98,19 @@ class EncoderFunctions(Protocol):
     def layer(self, params: Tree, x: jax.Array, context: Tree, place: int) -> tuple[jax.Array, Aux]:
         """A layer; all layers are alike, and have no auxiliary losses."""
 
-    def finish(self, params: Tree, x: jax.Array, batch: Tree, decoder_batch: Tree) -> jax.Array:
-        """Norm, connectors and exchange: `[decoder rows, tokens / tensor, d_decoder]`.
+    def connect(self, params: Tree, x: jax.Array, batch: Tree) -> jax.Array:
+        """Norm and connectors: `[encoder rows, outputs / shards, d_decoder]`.
 
         Behind its features are the inputs of the decoder's layers.
+        """
+
+    def land(self, outputs: jax.Array, routes: Tree, decoder_batch: Tree) -> jax.Array:
+        """Outputs where they land: `[decoder rows, tokens / tensor, d_decoder]`, else zero.
+
+        Args:
+            outputs: from `connect`; the result is linear in them.
+            routes: routes of these outputs to these decoder rows, if the batch has routes.
+            decoder_batch: the decoder's rows.
         """
 
 
@@ -227,6 +237,12 @@ class Tasks:
         tower, batch = self.encoders[name], self.encoder_batch(name, jnp.int32(0))
         return self._zeros_of(lambda: tower.functions.embed(tower.rest, batch))
 
+    def encoder_output(self, name: str) -> jax.Array:
+        """Zeros in place of an encoder's outputs."""
+        tower, batch = self.encoders[name], self.encoder_batch(name, jnp.int32(0))
+        x = self.encoder_activation(name)
+        return self._zeros_of(lambda: tower.functions.connect(tower.rest, x, batch))
+
     def _zeros_of(self, function: Callable[[], Tree]) -> Tree:
         """Zeros shaped like the result of `function`, varying over all axes."""
         shapes = jax.eval_shape(function)
@@ -269,14 +285,15 @@ class Tasks:
         """The state of a lane at a step's start; `carried` as of `Pipeline`."""
         sizes, x = self.frame.encoders[name].sizes, self.encoder_activation(name)
         saved = self._zeros_of(lambda: self._encoder_saved(name, x)) if sizes.saved else ()
-        outbox = self._buffer(sizes.outbox, self.entry)
+        made = self.encoder_output(name)
+        outbox = self._buffer(sizes.outbox, made)
         if carried is not None:
             outbox = lax.dynamic_update_slice_in_dim(outbox, self.vary(carried), 0, 0)
         return {
             "pieces": self._buffer(sizes.pieces, x),
             "saved": self._buffer(sizes.saved, saved),
             "outbox": outbox,
-            "inbox": self._buffer(sizes.inbox, self.entry),
+            "inbox": self._buffer(sizes.inbox, made),
             "piece_gradients": self._buffer(sizes.piece_gradients, x),
         }
 
@@ -330,15 +347,15 @@ class Tasks:
         )
         carry, kept = given(result)
         y, _ = tower.layers.made(carry)
-        landed = once_if(
+        outputs = once_if(
             "EF_last",
             self._is_last(name, row),
-            lambda _: self._finish(name, tower.rest, y, batch, row),
-            self.entry,
+            lambda _: self.vary(tower.functions.connect(tower.rest, y, batch)),
+            self.encoder_output(name),
         )
         return {
             "saved": write(state["saved"], row["saved"], (self._kept(name, kept), y)),
-            "outbox": write(state["outbox"], row["output"], landed),
+            "outbox": write(state["outbox"], row["output"], outputs),
             "pieces": write(state["pieces"], rows["encoders"][name]["keep_piece"], y),
         }, y
 
@@ -357,10 +374,10 @@ class Tasks:
             kept, y = read(state["saved"], row["saved"])
 
         def from_connector(done: tuple[Tree, jax.Array | None]) -> tuple[Tree, jax.Array]:
-            def finish(rest: Tree, y: jax.Array) -> jax.Array:
-                return self._finish(name, rest, y, batch, row)
+            def connect(rest: Tree, y: jax.Array) -> jax.Array:
+                return self.vary(tower.functions.connect(rest, y, batch))
 
-            d_rest, g = jax.vjp(finish, tower.rest, y)[1](read(state["inbox"], row["gradient"]))
+            d_rest, g = jax.vjp(connect, tower.rest, y)[1](read(state["inbox"], row["gradient"]))
             return jax.tree.map(add, done[0], d_rest), self.vary(g)
 
         if frozen:  # the one backward that there is
@@ -392,9 +409,51 @@ class Tasks:
             read(state["pieces"], row["input"]),
         )
 
-    def _finish(self, name: str, rest: Tree, y: jax.Array, batch: Tree, row: Tree) -> jax.Array:
-        decoder_batch = self.decoder_batch(row["microbatch"])
-        return self.vary(self.encoders[name].functions.finish(rest, y, batch, decoder_batch))
+    # ---- between encoders and the decoder --------------------------------------------------------
+
+    def landed(self, name: str, x: jax.Array, outbox: jax.Array, row: Tree) -> jax.Array:
+        """The input `x` of the microbatch that enters, with the outputs that lie on this stage."""
+        own, batch = row["encoders"][name], self.decoder_batch(row["embed_microbatch"])
+
+        def add_landed(number: jax.Array, x: jax.Array) -> jax.Array:
+            outputs = read(outbox, self._pair(name, number)["outbox"])
+            return x + self._land(name, outputs, number, batch).astype(x.dtype)
+
+        return each_of(f"{name}_land", own["deliver"], own["deliver_count"], add_landed, x)
+
+    def taken_back(self, name: str, g: jax.Array, inbox: jax.Array, row: Tree) -> jax.Array:
+        """The inbox with the gradients of outputs that entered with the microbatch that leaves.
+
+        Args:
+            g: gradient of the microbatch's input.
+        """
+        if not self.frame.encoders[name].sizes.inbox:  # no backward reads one
+            return inbox
+        own, batch = row["encoders"][name], self.decoder_batch(row["return_microbatch"])
+        nothing = self.encoder_output(name)
+
+        def take(number: jax.Array, inbox: jax.Array) -> jax.Array:
+            pair = self._pair(name, number)
+
+            def land(outputs: jax.Array) -> jax.Array:
+                return self._land(name, outputs, number, batch)
+
+            (new,) = jax.vjp(land, nothing)[1](g)
+            old = jnp.where(pair["fresh"] > 0, 0, read(inbox, pair["inbox"]))
+            return write(inbox, pair["inbox"], old + self.vary(new))
+
+        return each_of(f"{name}_back", own["back"], own["back_count"], take, inbox)
+
+    def _land(self, name: str, outputs: jax.Array, number: jax.Array, batch: Tree) -> jax.Array:
+        """Outputs of a pair of microbatches where they land."""
+        routes = self.batch["routes"].get(name)
+        own = None if routes is None else read(routes, number)
+        return self.vary(self.encoders[name].functions.land(outputs, own, batch))
+
+    def _pair(self, name: str, number: jax.Array) -> Tree:
+        """The entries of a pair of microbatches of this stage."""
+        tables = self.batch["schedule"]["pairs"][name]
+        return {table: read(rows[0], number) for table, rows in tables.items()}
 
     def _pieces(self, name: str) -> int:
         return self.frame.encoders[name].cut.pieces

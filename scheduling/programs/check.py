@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.programs.program import Program
+from scheduling.programs.program import Pairs, Program
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Bundle, Schedule, ScheduleError, Task
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
@@ -68,15 +68,26 @@ class _Moves:
         self.stages, self.chunks, self.full = schedule.stages, schedule.chunks, full
         self.cuts = {cut.name: cut for cut in schedule.encoders}
         self.owners = _owners(schedule)
+        self.feeds: dict[str, dict[int, list[int]]] = {name: {} for name in self.cuts}
+        for name, cut in self.cuts.items():
+            for unit, microbatch in zip(*cut.fed(schedule.microbatches), strict=True):
+                self.feeds[name].setdefault(int(microbatch), []).append(int(unit))
 
-    def delivered(self, row: Row) -> Iterator[_Access]:
-        """Reads of the meeting before a tick: encoder outputs for the microbatch that enters."""
-        for task in row[0]:
-            if task.kind is F and task.part == 0:
-                for name in self.cuts:
-                    value = self.output(name, task.microbatch)
-                    stage = self.stage(name, task.microbatch, value.part)
-                    yield _Access(f"{name} deliver", f"{name} outbox", stage, value)
+    def entering(self, row: Row) -> int | None:
+        """The microbatch whose first task of the decoder stands in a tick."""
+        return next((t.microbatch for t in row[0] if t.kind is F and t.part == 0), None)
+
+    def leaving(self, row: Row) -> int | None:
+        """The microbatch whose last backward of the decoder stands in a tick."""
+        return next((t.microbatch for t in row[0] if t.kind is B and t.part == 0), None)
+
+    def feeding(self, name: str, microbatch: int) -> dict[int, list[int]]:
+        """Encoder microbatches that feed one of the decoder's, by the stage of their outputs."""
+        found: dict[int, list[int]] = {}
+        for unit in self.feeds[name].get(microbatch, ()):
+            stage = self.stage(name, unit, self.cuts[name].pieces - 1)
+            found.setdefault(stage, []).append(unit)
+        return found
 
     def entered(self, row: Row) -> Iterator[_Access]:
         """The write of the microbatch's input in the same meeting."""
@@ -143,12 +154,6 @@ class _Moves:
         elif task.part > 0:
             last, value = self.stages - 1, _value("gradient", task, -1)
             yield _Access("receive_gradient", "gradients", last, value)
-        else:
-            for name, cut in self.cuts.items():
-                if cut.backward:
-                    value = _Value("gradient", name, task.microbatch, cut.pieces - 1)
-                    where = self.stage(name, task.microbatch, cut.pieces - 1)
-                    yield _Access(f"{name} inbox", f"{name} inbox", where, value)
 
     def _encoder_forward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
         name = task.module
@@ -220,6 +225,7 @@ class _Execution:
             buffer: [[None] * size for _ in range(self.schedule.stages)]
             for buffer, size in _buffers(program)
         }
+        self.sums: dict[_Value, set[int]] = {}
         self.tick = 0
 
     def run(self) -> None:
@@ -233,6 +239,7 @@ class _Execution:
             self.tick = tick
             self._all(self._read, moves.read(row))
             self._all(self._write, moves.written(row))
+            self._leave(row)
             if meets[tick]:
                 self._enter(entering.get(tick))
         for stage, buffer, slot, value in self._carried(self.schedule.microbatches):
@@ -246,9 +253,56 @@ class _Execution:
             return
         now, self.tick = self.tick, tick
         row = self.schedule.ticks[tick]
-        self._all(self._read, self.moves.delivered(row))
+        microbatch = self.moves.entering(row)
+        for name in self.moves.cuts:
+            for stage, pair, unit in self._pairs(name, microbatch, "deliver"):
+                slot = int(self.program.encoders[name].pairs.outbox[stage, pair])
+                self._read(stage, f"{name} outbox", slot, self.moves.output(name, unit))
         self._all(self._write, self.moves.entered(row))
         self.tick = now
+
+    def _leave(self, row: Row) -> None:
+        """The gradient of a microbatch's input is added to those of the outputs that fed it."""
+        microbatch = self.moves.leaving(row)
+        for name, cut in self.moves.cuts.items():
+            for stage, number, unit in self._pairs(
+                name, microbatch if cut.backward else None, "back"
+            ):
+                pairs = self.program.encoders[name].pairs
+                slot, fresh = int(pairs.inbox[stage, number]), int(pairs.fresh[stage, number])
+                value = _Value("gradient", name, unit, cut.pieces - 1)
+                if fresh != (value not in self.sums):
+                    self._fail(stage, f"fresh of {value} is {fresh}; valid: {1 - fresh}")
+                if not fresh:
+                    self._read(stage, f"{name} inbox", slot, value)
+                self._write(stage, f"{name} inbox", slot, value)
+                self.sums.setdefault(value, set()).add(int(microbatch or 0))
+
+    def _pairs(
+        self, name: str, microbatch: int | None, table: str
+    ) -> Iterator[tuple[int, int, int]]:
+        """Stage, number and encoder microbatch of the pairs that move in this tick.
+
+        Entries of `table` are removed. Those of the pairs have been held against the schedule.
+        """
+        first, count = (
+            self.entries[f"{name} {part}"][self.tick] for part in (table, f"{table}_count")
+        )
+        expected = {} if microbatch is None else self.moves.feeding(name, microbatch)
+        pairs = self.program.encoders[name].pairs
+        for stage, units in expected.items():
+            numbers = range(first[stage], first[stage] + count[stage])
+            inside = numbers.start >= 0 and numbers.stop <= pairs.most
+            given = [int(pairs.unit[stage, n]) for n in numbers] if inside else numbers
+            fed = {int(pairs.microbatch[stage, n]) for n in numbers} if inside else set()
+            if given != units or fed != {microbatch}:
+                self._fail(
+                    stage,
+                    f"{name} {table} names pairs {numbers.start} to {numbers.stop - 1}; valid: "
+                    f"those of the encoder's microbatches {units} with microbatch {microbatch}",
+                )
+            first[stage] = count[stage] = -1
+            yield from ((stage, n, unit) for n, unit in zip(numbers, units, strict=True))
 
     def _carried(self, first: int) -> Iterator[tuple[int, str, int, _Value]]:
         """Outputs of the microbatches from `first` on that wait from step to step."""
@@ -287,11 +341,12 @@ class _Execution:
 
 def _owners(schedule: Schedule) -> dict[str, list[int]]:
     """Encoder pipeline of every microbatch, by encoder."""
-    owners = {cut.name: [0] * schedule.microbatches for cut in schedule.encoders}
+    count = schedule.microbatches
+    owners = {cut.name: [0] * cut.units(count) for cut in schedule.encoders}
     for _, stage, task in schedule:
         if task.kind is EF:
-            pipeline = stage // schedule.encoder(task.module).stages
-            owners[task.module][task.microbatch % schedule.microbatches] = pipeline
+            own, pipeline = owners[task.module], stage // schedule.encoder(task.module).stages
+            own[task.microbatch % len(own)] = pipeline
     return owners
 
 
@@ -313,12 +368,29 @@ def _check_owners(program: Program) -> None:
             ("cut", encoder.cut, program.schedule.encoder(name)),
             ("owners", encoder.owners.tolist(), owners),
             ("local", encoder.local.tolist(), local),
-            ("slots", encoder.slots, max(local) + 1),
+            ("slots", encoder.slots, max(local, default=-1) + 1),
             ("number of ahead slots", len(encoder.ahead_slot), encoder.cut.ahead),
+            ("pairs", _named_pairs(encoder.pairs), _expected_pairs(program.schedule, name, owners)),
         )
         for what, given, valid in facts:
             if given != valid:
                 raise ScheduleError(f"encoder {name!r}: {what} {given} is wrong; valid: {valid}")
+
+
+def _named_pairs(pairs: Pairs) -> list[tuple[int, int, int]]:
+    """Stage, decoder microbatch and encoder microbatch of every pair, sorted."""
+    rows = enumerate(zip(pairs.microbatch.tolist(), pairs.unit.tolist(), strict=True))
+    named = [(s, m, unit) for s, row in rows for m, unit in zip(*row, strict=True)]
+    return sorted(pair for pair in named if max(pair[1:]) >= 0)
+
+
+def _expected_pairs(schedule: Schedule, name: str, owners: list[int]) -> list[tuple[int, int, int]]:
+    """`_named_pairs` as the schedule has them."""
+    cut = schedule.encoder(name)
+    last = cut.stage(cut.pieces - 1)
+    units, fed = (part.tolist() for part in cut.fed(schedule.microbatches))
+    stages = [owners[unit] * cut.stages + last for unit in units]
+    return sorted(zip(stages, fed, units, strict=True))
 
 
 def _tables(program: Program) -> dict[str, Ints]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from scheduling.programs.program import (
     EncoderSizes,
     ForwardTable,
     Ints,
+    Pairs,
     Program,
     Remat,
     Table,
@@ -135,7 +136,7 @@ class _DecoderTicks:
 
 @dataclass(frozen=True)
 class _EncoderTicks:
-    """Ticks and stages of one encoder's tasks, `[microbatches, pieces]`.
+    """Ticks and stages of one encoder's tasks, `[units, pieces]`: its own microbatches.
 
     Microbatch `M + i` of the next step stands in the row of i, which this step does not encode.
     Backwards are -1 for pieces that have none.
@@ -150,14 +151,16 @@ class _EncoderTicks:
     def of(
         cls, schedule: Schedule, cut: EncoderPieces, tasks: Mapping[tuple[str, TaskKind], Ints]
     ) -> _EncoderTicks:
-        shape = (schedule.microbatches, cut.pieces)
-        forward, backward, stages = (np.full(shape, -1, np.intp) for _ in range(3))
-        microbatch, piece, tick, stage = tasks[cut.name, EF].T
-        forward[microbatch % schedule.microbatches, piece] = tick
-        stages[microbatch % schedule.microbatches, piece] = stage
+        units = cut.units(schedule.microbatches)
+        forward, backward, stages = (np.full((units, cut.pieces), -1, np.intp) for _ in range(3))
+        if not units:
+            return cls(cut, forward, backward, stages)
+        unit, piece, tick, stage = tasks[cut.name, EF].T
+        forward[unit % units, piece] = tick
+        stages[unit % units, piece] = stage
         if cut.backward:
-            microbatch, piece, tick, _ = tasks[cut.name, EB].T
-            backward[microbatch, piece] = tick
+            unit, piece, tick, _ = tasks[cut.name, EB].T
+            backward[unit, piece] = tick
         return cls(cut, forward, backward, stages)
 
     @property
@@ -356,8 +359,8 @@ class _EncoderSlots:
         last = _corner(forward.shape, -1)
         full = remat == "full"
         # The meeting reads the value, so values of later ticks may take its slot.
-        entry = np.broadcast_to(decoder.entry[:, None] + 1, forward.shape)
-        leave = np.broadcast_to(decoder.backward[:, 0, :1], forward.shape)
+        entry = _of_units(ticks.cut, decoder.entry + 1, np.max)[:, None] + 0 * forward
+        leave = _of_units(ticks.cut, decoder.backward[:, 0, 0], np.min)[:, None] + 0 * forward
         colour = partial(_colour, ticks.stage)
         return cls(
             pieces=colour(
@@ -376,6 +379,13 @@ class _EncoderSlots:
         """Slots of every buffer."""
         names = (field.name for field in fields(EncoderSizes))
         return EncoderSizes(**{name: getattr(self, name).size for name in names})
+
+
+def _of_units(cut: EncoderPieces, values: Ints, choose: Callable[..., Any]) -> Ints:
+    """`[units]`: the chosen one of the `values` `[microbatches]` of those that a unit feeds."""
+    return np.array(
+        [choose(values[first : last + 1]) for first, last in cut.consumers(len(values))]
+    )
 
 
 def _outbox(ticks: _EncoderTicks, entry: Ints, local: Ints) -> _Slots:
@@ -402,6 +412,7 @@ def _compile_encoder(
 ) -> EncoderProgram:
     local = _positions(ticks.owners)
     slots = _EncoderSlots.of(ticks, decoder, remat, local)
+    pairs = _pairs(ticks, decoder, slots, blank.stages)
     return EncoderProgram(
         cut=ticks.cut,
         forward=_encoder_forward(blank, ticks, slots, local),
@@ -409,10 +420,56 @@ def _compile_encoder(
         sizes=slots.sizes,
         owners=frozen(ticks.owners),
         local=frozen(local),
-        slots=max(local.tolist()) + 1,
+        pairs=pairs,
+        slots=max(local.tolist(), default=-1) + 1,
         ahead_slot=frozen(local[: ticks.cut.ahead]),
-        **_encoder_moves(blank, ticks, decoder, slots),
+        **_pieces_moved(blank, ticks, slots),
+        **_pairs_moved(blank, decoder, pairs, ticks.cut),
     )
+
+
+def _pairs(
+    ticks: _EncoderTicks, decoder: _DecoderTicks, slots: _EncoderSlots, stages: int
+) -> Pairs:
+    """Pairs of encoder and decoder microbatches by stage, in the order in which they enter."""
+    entry, leave = decoder.forward[:, 0, 0], decoder.backward[:, 0, 0]
+    found: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
+    fresh = {}
+    for unit, (first, last) in enumerate(ticks.cut.consumers(len(entry)).tolist()):
+        fed = range(first, last + 1)
+        found[ticks.stage[unit, -1]] += [(m, unit) for m in fed]
+        fresh[unit] = min(fed, key=lambda m: leave[m])
+    most = max(map(len, found), default=0)
+    tables = {field.name: np.full((stages, most), -1) for field in fields(Pairs)}
+    for stage, own in enumerate(found):
+        for i, (m, unit) in enumerate(sorted(own, key=lambda pair: (entry[pair[0]], pair[1]))):
+            values = m, unit, slots.outbox.slot[unit, -1], slots.inbox.slot[unit, -1]
+            names = "microbatch", "unit", "outbox", "inbox"
+            for name, value in zip(names, values, strict=True):
+                tables[name][stage, i] = value
+            tables["fresh"][stage, i] = fresh[unit] == m
+    return Pairs(**{name: frozen(table) for name, table in tables.items()})
+
+
+def _pairs_moved(
+    blank: _Blank, decoder: _DecoderTicks, pairs: Pairs, cut: EncoderPieces
+) -> dict[str, Table]:
+    """First pair and number of pairs that enter before a tick, and that leave in one."""
+    runs: dict[tuple[int, int], list[int]] = {}
+    for stage, row in enumerate(pairs.microbatch.tolist()):
+        for number, m in enumerate(row):
+            if m >= 0:
+                runs.setdefault((m, stage), []).append(number)
+    values = [(*place, own[0], len(own)) for place, own in runs.items()]
+    microbatch, stages, first, count = np.array(values, np.intp).reshape(-1, 4).T
+    entry, leave = decoder.forward[microbatch, 0, 0], decoder.backward[microbatch, 0, 0]
+    trained = np.full(len(microbatch), cut.backward > 0)
+    return {
+        "deliver": blank.table(entry, stages, first),
+        "deliver_count": blank.table(entry, stages, count),
+        "back": blank.table(leave, stages, first, trained),
+        "back_count": blank.table(leave, stages, count, trained),
+    }
 
 
 def _encoder_forward(
@@ -446,22 +503,18 @@ def _encoder_backward(
     )
 
 
-def _encoder_moves(
-    blank: _Blank, ticks: _EncoderTicks, decoder: _DecoderTicks, slots: _EncoderSlots
-) -> dict[str, Table]:
-    """Values that pass from piece to piece, and to and from the decoder."""
+def _pieces_moved(blank: _Blank, ticks: _EncoderTicks, slots: _EncoderSlots) -> dict[str, Table]:
+    """Values that pass from piece to piece."""
     made = np.roll(ticks.forward, 1, axis=1)
     returned = np.roll(ticks.backward, -1, axis=1)
     from_here = ticks.stage == np.roll(ticks.stage, 1, axis=1)
     to_here = ticks.stage == np.roll(ticks.stage, -1, axis=1)
     pieces, gradients = slots.pieces.slot, slots.piece_gradients.slot
-    table, stage, last = blank.table, ticks.stage, ticks.stage[:, -1]
+    table, stage = blank.table, ticks.stage
     inner, upper = pieces >= 0, gradients >= 0
     return {
         "keep_piece": table(made, stage, pieces, where=inner & from_here),
         "receive_piece": table(made, stage, pieces, where=inner & ~from_here),
-        "deliver": table(decoder.forward[:, 0, 0], last, slots.outbox.slot[:, -1]),
-        "inbox": table(decoder.backward[:, 0, 0], last, slots.inbox.slot[:, -1]),
         "keep_piece_gradient": table(returned, stage, gradients, where=upper & to_here),
         "receive_piece_gradient": table(returned, stage, gradients, where=upper & ~to_here),
     }

@@ -12,7 +12,7 @@ A bundle whose kind is not compiled as a whole runs in parts, one after the othe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scheduling.programs.program import (
     BundleKind,
     DecoderSizes,
+    EncoderProgram,
     EncoderSizes,
     Program,
     Remat,
@@ -35,7 +36,7 @@ PHASES = ("prologue", "middle", "epilogue")
 #: Path of a table in `Program.tables`.
 Path = tuple[str, ...]
 #: Tables of what enters the decoder, which stand in the rows of the meetings before.
-_ENTRIES = ("deliver", "embed_microbatch", "embed_input")
+_ENTRIES = ("deliver", "deliver_count", "embed_microbatch", "embed_input")
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,14 @@ class EncoderFrame:
         cut: how the encoder's work is cut.
         sizes: slots of the encoder's buffers, equal on all stages.
         slots: most microbatches that one of the encoder's pipelines runs.
+        pairs: most pairs of an encoder and a decoder microbatch on a stage.
         carried: slots of `outbox`, the first ones, that are carried from step to step.
     """
 
     cut: EncoderPieces
     sizes: EncoderSizes
     slots: int
+    pairs: int
     carried: int
 
 
@@ -66,16 +69,18 @@ class Rows:
         own: rows of each stage, `[stages, 1 + ticks, entries]`.
         joint: rows that all stages share, `[1 + ticks, entries]`.
         bounds: the ticks at which phases start, and the number of ticks, `[4]`.
+        pairs: `Pairs.read` of every encoder, with room for more, `[stages, pairs]`.
     """
 
     own: Table
     joint: Table
     bounds: Table
+    pairs: Mapping[str, Mapping[str, Table]]
 
     @property
-    def arrays(self) -> dict[str, Table]:
+    def arrays(self) -> dict[str, Any]:
         """All of them by name."""
-        return {"own": self.own, "joint": self.joint, "bounds": self.bounds}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,9 @@ class Frame:
             program.remat,
             program.sizes,
             {
-                name: EncoderFrame(own.cut, own.sizes, own.slots, own.carried)
+                name: EncoderFrame(
+                    replace(own.cut, feeds=None), own.sizes, own.slots, own.pairs.most, own.carried
+                )
                 for name, own in program.encoders.items()
             },
             tuple(_kinds(program, ticks, apart) for ticks in schedule.phases),
@@ -149,6 +156,7 @@ class Frame:
                 own,
                 sizes=_largest(own.sizes, other.encoders[name].sizes),
                 slots=max(own.slots, other.encoders[name].slots),
+                pairs=max(own.pairs, other.encoders[name].pairs),
             )
             for name, own in self.encoders.items()
         }
@@ -161,10 +169,13 @@ class Frame:
             ticks=max(self.ticks, other.ticks),
         )
 
-    def opened(self, ticks: int) -> Frame:
+    def opened(self, ticks: int, pairs: int = 0) -> Frame:
         """The frame for all programs of the same slots and at most `ticks` ticks.
 
         Every task may run wherever its kind can stand, and the stages may meet or not.
+
+        Args:
+            pairs: most pairs of an encoder and a decoder microbatch on a stage, if more.
         """
         single = BundleKind.single
         forwards = [single(EF, name) for name in self.encoders]
@@ -176,7 +187,25 @@ class Frame:
             kinds=tuple(map(_joined_kinds, self.kinds, map(tuple, more))),
             meets=(False,) * len(PHASES),
             ticks=max(self.ticks, ticks),
+            encoders={
+                name: replace(own, pairs=max(own.pairs, pairs))
+                for name, own in self.encoders.items()
+            },
         )
+
+    def roomier(self) -> Frame:
+        """The frame with one more slot for each activation that an encoder has between tasks.
+
+        Not for what forwards keep for backwards, which is much larger.
+        """
+        names = ("pieces", "outbox", "inbox", "piece_gradients")
+
+        def more(sizes: EncoderSizes) -> EncoderSizes:
+            held = {name: getattr(sizes, name) for name in names}
+            return replace(sizes, **{name: n + 1 for name, n in held.items() if n})
+
+        encoders = {n: replace(own, sizes=more(own.sizes)) for n, own in self.encoders.items()}
+        return replace(self, encoders=encoders)
 
     def __str__(self) -> str:
         """Ticks, stages and the slots of every buffer."""
@@ -242,7 +271,14 @@ class Frame:
                 rows[1 : 1 + len(schedule.ticks), entry] = table
         bounds = np.array([0, *(ticks.stop for ticks in schedule.phases)], np.int32)
         own, joint = parts
-        return Rows(np.ascontiguousarray(np.moveaxis(own, 2, 0)), joint, bounds)
+        pairs = {name: self._pairs(name, encoder) for name, encoder in program.encoders.items()}
+        return Rows(np.ascontiguousarray(np.moveaxis(own, 2, 0)), joint, bounds, pairs)
+
+    def _pairs(self, name: str, encoder: EncoderProgram) -> dict[str, Table]:
+        """The tables of an encoder's pairs, with room for more."""
+        more = ((0, 0), (0, self.encoders[name].pairs - encoder.pairs.most))
+        tables = encoder.pairs.read.items()
+        return {table: np.pad(rows, more, constant_values=-1) for table, rows in tables}
 
     def runs(self, program: Program) -> dict[BundleKind, NDArray[np.bool_]]:
         """By compiled kind of bundles: whether it runs, `[ticks, stages]`; kinds that never do too.
@@ -276,19 +312,30 @@ class Frame:
                 )
         return parts
 
+    def excess(self, program: Program) -> str | None:
+        """What of a program does not fit the frame, or None."""
+        try:
+            self.check(program)
+        except ScheduleError as error:
+            return str(error)
+        return None
+
     def check(self, program: Program) -> None:
         """Raise ScheduleError if a program does not fit the frame, and say what is too large."""
         schedule = program.schedule
         for what in ("stages", "chunks", "microbatches"):
             _refuse_other(what, getattr(schedule, what), getattr(self, what))
         _refuse_other("remat", program.remat, self.remat)
-        _refuse_other("encoders", list(schedule.encoders), list(_cuts(self)))
+        cuts = [replace(cut, feeds=None) for cut in schedule.encoders]
+        _refuse_other("encoders", cuts, list(_cuts(self)))
         _refuse_more("ticks", len(schedule.ticks), self.ticks)
         _refuse_larger("decoder", program.sizes, self.sizes)
         for name, own in self.encoders.items():
             _refuse_larger(name, program.encoders[name].sizes, own.sizes)
             slots = program.encoders[name].slots
             _refuse_more(f"{name}: microbatches of a pipeline", slots, own.slots)
+            pairs = program.encoders[name].pairs.most
+            _refuse_more(f"{name}: pairs of microbatches on a stage", pairs, own.pairs)
 
 
 def _cuts(frame: Frame) -> tuple[EncoderPieces, ...]:

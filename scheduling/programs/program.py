@@ -6,8 +6,9 @@ What happens inside a tick, and so when a slot of a buffer is free again::
     bundle   tasks read their inputs
     end      the tasks' results are written where they will be read; a slot that was read for the
              last time in this tick may be among those written
-    meeting  if there is one, outboxes are read for the microbatch that enters before the next, and
-             its input, that of F(m, 0), is written on stage 0
+    meeting  if there is one, gradients of a microbatch's input are added in inboxes; outboxes are
+             read for the microbatch that enters before the next, and its input, that of F(m, 0), is
+             written on stage 0
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Ints = NDArray[np.intp]
 #: Kinds of tasks that the executor has functions for, and programs have tables for.
 EXECUTED = (F, B, EF, EB)
 
-_NOT_PER_TICK = ("owners", "local", "ahead_slot")
+_NOT_PER_TICK = ("owners", "local", "ahead_slot", "pairs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,38 @@ class EncoderBackwardTable:
     gradient: Table
 
 
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Which encoder microbatch feeds which decoder microbatch, by the stage that holds the output.
+
+    All are `[stages, pairs]`; pairs of a stage are in the order in which their decoder microbatches
+    enter, and -1 is behind the last one.
+
+    Attributes:
+        unit: encoder microbatch, `M + i` of the next step not among them.
+        microbatch: decoder microbatch that its outputs enter.
+        outbox, inbox: slots of the outputs and of their gradient; -1 without a backward.
+        fresh: whether this pair's gradient is the first one of its encoder microbatch, 0 or 1; else
+            it is added to what lies in the slot.
+    """
+
+    unit: Table
+    microbatch: Table
+    outbox: Table
+    inbox: Table
+    fresh: Table
+
+    @property
+    def read(self) -> dict[str, Table]:
+        """What the executor reads."""
+        return {"outbox": self.outbox, "inbox": self.inbox, "fresh": self.fresh}
+
+    @property
+    def most(self) -> int:
+        """Most pairs of a stage."""
+        return self.unit.shape[1]
+
+
 @dataclass(frozen=True)
 class DecoderSizes:
     """Slots of the decoder's buffers, equal on all stages.
@@ -114,7 +147,7 @@ class EncoderSizes:
         pieces: slots for inputs of pieces but the first, kept for the backward if remat is full.
         saved: slots for values that forwards keep for backwards, 0 if remat is full.
         outbox: slots for outputs that wait to enter the decoder.
-        inbox: slots for gradients of outputs, which wait for the backward.
+        inbox: slots for gradients of outputs, which are added up and wait for the backward.
         piece_gradients: slots for gradients of the outputs of pieces but the last.
     """
 
@@ -137,13 +170,16 @@ class EncoderProgram:
         forward, backward: tables of its tasks.
         keep_piece: slot of `pieces` written at a tick's end with the output made on this stage.
         receive_piece: the same for the output that arrives from the stage before.
-        deliver: slot of `outbox` that enters the decoder in the last meeting before a tick.
-        inbox: slot of `inbox` written at a tick's end with the gradient of the decoder's input.
+        deliver, deliver_count: first of the stage's `pairs` that enter the decoder in the last
+            meeting before a tick, and their number.
+        back, back_count: first of the pairs that take their gradients from that of the decoder's
+            input at a tick's end, and their number.
         keep_piece_gradient, receive_piece_gradient: slots of `piece_gradients`, as for `pieces`.
         sizes: sizes of the buffers.
         owners: encoder pipeline that runs each microbatch, `[microbatches]`.
         local: position of each microbatch among those of its pipeline, in increasing order, counted
             over the whole step, including microbatches encoded ahead, `[microbatches]`.
+        pairs: which of its microbatches enter the decoder with which of the decoder's.
         slots: largest number of microbatches that one pipeline runs.
         ahead_slot: slot of `outbox`, reserved for the whole step, in which the output of
             microbatch i waits from the step before and that of `M + i` for the next, `[ahead]`.
@@ -155,12 +191,15 @@ class EncoderProgram:
     keep_piece: Table
     receive_piece: Table
     deliver: Table
-    inbox: Table
+    deliver_count: Table
+    back: Table
+    back_count: Table
     keep_piece_gradient: Table
     receive_piece_gradient: Table
     sizes: EncoderSizes
     owners: Table
     local: Table
+    pairs: Pairs
     slots: int
     ahead_slot: Table
 
@@ -319,6 +358,6 @@ def _tables(part: Any) -> dict[str, Any]:
         whole_step = isinstance(part, EncoderProgram) and field.name in _NOT_PER_TICK
         if isinstance(value, np.ndarray) and not whole_step:
             tables[field.name] = value
-        elif is_dataclass(value) and (inner := _tables(value)):
+        elif not whole_step and is_dataclass(value) and (inner := _tables(value)):
             tables[field.name] = inner
     return tables

@@ -176,8 +176,9 @@ def lower_bound(schedule: Schedule, costs: TaskCosts) -> float:
     """All work divided by the stages, in the unit of `costs`: no step with this work is shorter."""
     kinds = [kind for kind in schedule.kinds if not kind.encoder]
     decoder = schedule.chunks * sum(costs.of_kind(kind) for kind in kinds) + costs.shared
-    encoders = sum(_work(cut, costs) for cut in schedule.encoders)
-    return schedule.microbatches * (decoder + encoders / schedule.stages)
+    count = schedule.microbatches
+    encoders = sum(cut.units(count) * _work(cut, costs) for cut in schedule.encoders)
+    return count * decoder + encoders / schedule.stages
 
 
 def _work(cut: EncoderPieces, costs: TaskCosts) -> float:
@@ -263,7 +264,7 @@ def _place_all(
     order = sorted(encoders, key=lambda cut: -_work(cut, costs))
     for cut in order:
         own = [flow for flow in flows if flow.cut == cut]
-        table = _shortest(table, own, range(cut.ahead, decoder.microbatches), rules)
+        table = _shortest(table, own, range(cut.ahead, cut.units(decoder.microbatches)), rules)
     for cut in order:
         own = [Flow.of(cut, EF, costs, ahead=True)]
         table = _shortest(table, own, range(cut.ahead), replace(rules, live=inf))

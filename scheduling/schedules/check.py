@@ -113,7 +113,7 @@ def _bad_sizes(schedule: Schedule) -> Iterator[str]:
 
 def _bad_cut(schedule: Schedule, cut: EncoderPieces) -> Iterator[str]:
     """Problems of an encoder's cut."""
-    limit = schedule.microbatches if cut.backward == 0 else 0
+    limit = schedule.microbatches if cut.backward == 0 and cut.feeds is None else 0
     divisors = [n for n in range(1, schedule.stages + 1) if schedule.stages % n == 0]
     rules = (
         ("stages", cut.stages in divisors, f"a divisor of the decoder's {schedule.stages}"),
@@ -123,11 +123,21 @@ def _bad_cut(schedule: Schedule, cut: EncoderPieces) -> Iterator[str]:
             f"a multiple of the encoder's {cut.stages} stages",
         ),
         ("backward", 0 <= cut.backward <= cut.pieces, f"0 to {cut.pieces}, the pieces"),
-        ("ahead", 0 <= cut.ahead <= limit, f"0 to {limit} (only without a backward)"),
+        (
+            "ahead",
+            0 <= cut.ahead <= limit,
+            f"0 to {limit} (only without a backward{'' if cut.feeds is None else ' and feeds'})",
+        ),
     )
     for name, holds, valid in rules:
         if not holds:
             yield f"encoder {cut.name!r}: {name} {getattr(cut, name)} is refused; valid: {valid}"
+    for unit, (first, last) in enumerate(cut.feeds or ()):
+        if not 0 <= first <= last < schedule.microbatches:
+            yield (
+                f"encoder {cut.name!r}: its microbatch {unit} feeds {first} to {last}, which is "
+                f"refused; valid: a first and a last one of 0 to {schedule.microbatches - 1}"
+            )
 
 
 def _bad_bundles(schedule: Schedule) -> Iterator[str]:
@@ -165,8 +175,8 @@ def _fault(
     microbatches, parts = range(schedule.microbatches), range(schedule.chunks)
     if task.kind.encoder:
         cut = cuts[task.module]
-        ahead = cut.ahead * task.kind.forward
-        microbatches, parts = range(ahead, len(microbatches) + ahead), cut.parts(task.kind)
+        ahead, units = cut.ahead * task.kind.forward, cut.units(schedule.microbatches)
+        microbatches, parts = range(ahead, units + ahead), cut.parts(task.kind)
         if task.part in parts and stage % cut.stages != cut.stage(task.part):
             return f"is on a wrong stage; valid: {cut.stage(task.part)} + n x {cut.stages}"
     if task.microbatch not in microbatches:
@@ -189,8 +199,8 @@ class _Sites:
     Attributes:
         schedule: the schedule.
         ids: numbers by module and kind: `[microbatches, chunks, stages]` of the decoder,
-            `[microbatches, pieces]` of an encoder; microbatch `M + i` has the row of i. Kinds that
-            a schedule may do without have numbers if it holds such a task.
+            `[own microbatches, pieces]` of an encoder; microbatch `M + i` has the row of i. Kinds
+            that a schedule may do without have numbers if it holds such a task.
         tick, stage: place by number, -1 for tasks that are missing.
     """
 
@@ -198,10 +208,10 @@ class _Sites:
         self.schedule = schedule
         self.ids: dict[tuple[str, TaskKind], Ints] = {}
         count, held = schedule.microbatches, {(task.module, task.kind) for _, _, task in schedule}
-        parts: dict[str, tuple[int, ...]] = {"decoder": (schedule.chunks, schedule.stages)}
-        parts |= {cut.name: (cut.pieces,) for cut in schedule.encoders}
+        parts: dict[str, tuple[int, ...]] = {"decoder": (count, schedule.chunks, schedule.stages)}
+        parts |= {cut.name: (cut.units(count), cut.pieces) for cut in schedule.encoders}
         shapes = {
-            (module, kind): (count, *own)
+            (module, kind): own
             for module, own in parts.items()
             for kind in kinds_of(module)
             if not kind.optional or (module, kind) in held
@@ -215,7 +225,7 @@ class _Sites:
 
     def fill(self) -> Iterator[str]:
         """Find every task; yields problems of tasks that appear twice, then of missing ones."""
-        first = {key: int(ids.flat[0]) for key, ids in self.ids.items()}
+        first = {key: int(ids.flat[0]) for key, ids in self.ids.items() if ids.size}
         ticks, stages = self.tick.tolist(), self.stage.tolist()
         for tick, stage, task in self.schedule:
             number = first[task.module, task.kind] + self._offset(stage, task)
@@ -241,7 +251,8 @@ class _Sites:
 
     def name(self, number: int) -> str:
         """`F(0, 1) of stage 2`, `vision EF(0, 1)`."""
-        module, kind = next(key for key, ids in self.ids.items() if number <= ids.flat[-1])
+        held = ((key, ids) for key, ids in self.ids.items() if ids.size)
+        module, kind = next(key for key, ids in held if number <= ids.flat[-1])
         ids = self.ids[module, kind]
         microbatch, part, *stage = np.argwhere(ids == number)[0].tolist()
         if kind.encoder and kind.forward and microbatch < self.schedule.encoder(module).ahead:
@@ -283,7 +294,7 @@ def _too_early(sites: _Sites) -> Iterator[str]:
                 f"{sites.where(second)}: {sites.name(second)} needs {sites.name(first)} "
                 f"({sites.where(first)}); valid: tick {sites.tick[first] + 1} or later"
             )
-    for cut in sites.schedule.encoders:
+    for cut in (own for own in sites.schedule.encoders if own.ahead):
         entry = sites.ids["decoder", F][: cut.ahead, 0, 0]
         encoded = sites.ids[cut.name, EF][: cut.ahead, -1]
         early = sites.tick[encoded] < sites.tick[entry]
@@ -298,8 +309,9 @@ def _dependencies(sites: _Sites) -> Iterator[tuple[Ints, Ints]]:
     """Numbers of tasks and of tasks that need them in an earlier tick."""
     for (module, kind), ids in sites.ids.items():
         row = _row(sites, module, kind)
-        for before, ahead in _entries(sites, module, kind) if row.size else ():
-            yield before[ahead:, -1], row[ahead:, 0]
+        for before, name, ahead in _entries(sites, module, kind) if row.size else ():
+            first, then = _met(sites.schedule, name, module)
+            yield before[first[ahead:], -1], row[then[ahead:], 0]
         if kind.passes:
             yield row[:, :-1], row[:, 1:]
         if kind.beside is not None and (module, kind.beside) in sites.ids:
@@ -311,12 +323,22 @@ def _row(sites: _Sites, module: str, kind: TaskKind) -> Ints:
     ids = sites.ids[module, kind]
     if kind.encoder:
         ids = ids[:, sites.schedule.encoder(module).parts(kind)]
-    row = ids.reshape(len(ids), -1)
+    row = ids.reshape(len(ids), int(np.prod(ids.shape[1:])))
     return row if kind.forward else row[:, ::-1]
 
 
-def _entries(sites: _Sites, module: str, kind: TaskKind) -> Iterator[tuple[Ints, int]]:
-    """Rows at whose ends the row of `kind` begins, and the first microbatch for which they count.
+def _met(schedule: Schedule, before: str, after: str) -> tuple[Ints, Ints]:
+    """Microbatches of a module, and those of the next one in which they go on."""
+    for name in (before, after):
+        if name != "decoder" and before != after:
+            units, fed = schedule.encoder(name).fed(schedule.microbatches)
+            return (units, fed) if name == before else (fed, units)
+    every = np.arange(schedule.microbatches)
+    return every, every
+
+
+def _entries(sites: _Sites, module: str, kind: TaskKind) -> Iterator[tuple[Ints, str, int]]:
+    """Rows at whose ends the row of `kind` begins, their module, and the first pair that counts.
 
     The step before has encoded the microbatches before that one.
     """
@@ -324,4 +346,4 @@ def _entries(sites: _Sites, module: str, kind: TaskKind) -> Iterator[tuple[Ints,
         if own is kind.entry and (name == "decoder" or module in ("decoder", name)):
             row = _row(sites, name, own)
             if row.size:
-                yield row, sites.schedule.encoder(name).ahead if own.encoder else 0
+                yield row, name, sites.schedule.encoder(name).ahead if own.encoder else 0

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
@@ -48,7 +48,8 @@ class Task:
 
     Attributes:
         kind: kind of the task; one of `KINDS`.
-        microbatch: number of the microbatch; encoder microbatch e feeds decoder microbatch e.
+        microbatch: number of the microbatch; of an encoder's task, of the encoder's own
+            (`EncoderPieces.feeds`).
         part: virtual chunk of the decoder, or piece of an encoder.
         module: `"decoder"`, or the encoder's name.
     """
@@ -65,6 +66,8 @@ class Task:
 
 #: Tasks of one stage in one tick, ordered as `KINDS`; at most one of each kind.
 Bundle = tuple[Task, ...]
+#: First and last decoder microbatch that each of an encoder's own microbatches feeds.
+Feeds = tuple[tuple[int, int], ...]
 #: Kind, part and module of each task of a bundle.
 Alike = tuple[tuple[TaskKind, int, str], ...]
 
@@ -98,6 +101,8 @@ class EncoderPieces:
         ahead: number of microbatches of the next step that this step already encodes, for encoders
             without a backward: the schedule holds `EF(M + i, j)` in place of `EF(i, j)` for
             i < ahead.
+        feeds: the first and the last decoder microbatch that each of the encoder's own microbatches
+            feeds; None: its microbatch e feeds the decoder's microbatch e.
     """
 
     name: str
@@ -105,6 +110,25 @@ class EncoderPieces:
     stages: int = 1
     backward: int = 1
     ahead: int = 0
+    feeds: Feeds | None = None
+
+    def units(self, microbatches: int) -> int:
+        """Number of the encoder's own microbatches in a step of the decoder's `microbatches`."""
+        return microbatches if self.feeds is None else len(self.feeds)
+
+    def consumers(self, microbatches: int) -> NDArray[np.intp]:
+        """`[units, 2]`: first and last decoder microbatch that each of its own feeds."""
+        if self.feeds is None:
+            return np.repeat(np.arange(microbatches)[:, None], 2, axis=1)
+        return np.array(self.feeds, np.intp).reshape(-1, 2)
+
+    def fed(self, microbatches: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Pairs of an own microbatch and a decoder microbatch that it feeds, `[pairs]` each."""
+        first, last = self.consumers(microbatches).T
+        counts = last - first + 1
+        units = np.repeat(np.arange(len(first)), counts)
+        begins = np.cumsum(counts) - counts
+        return units, np.arange(len(units)) - np.repeat(begins - first, counts)
 
     def stage(self, piece: int) -> int:
         """Stage of the encoder's own pipeline that runs `piece`."""
@@ -217,9 +241,12 @@ class Schedule:
         for tick, _, task in self.found(F, 0, 0):
             entry[task.microbatch] = tick
         for cut in self.encoders:
+            done = np.full(cut.units(self.microbatches), -1)
             for tick, _, task in self.found(EF, cut.pieces - 1, module=cut.name):
-                if task.microbatch < self.microbatches:
-                    encoded[task.microbatch] = max(tick, encoded[task.microbatch])
+                if task.microbatch < len(done):
+                    done[task.microbatch] = tick
+            units, fed = cut.fed(self.microbatches)
+            np.maximum.at(encoded, fed, done[units])
         before = np.concatenate([[-1], last_true(meets)])[entry]
         meets[encoded[(before < encoded) & (encoded < entry)]] = True
         return meets
@@ -289,7 +316,7 @@ class Schedule:
                 )
                 for row in values["ticks"]
             )
-            encoders = tuple(EncoderPieces(**cut) for cut in values["encoders"])
+            encoders = tuple(_pieces_of(cut) for cut in values["encoders"])
             sizes = values["stages"], values["chunks"], values["microbatches"]
             prologue = values["prologue"]
             _refuse_other_types((*sizes, prologue), rows)
@@ -298,6 +325,14 @@ class Schedule:
                 f"no schedule: {type(error).__name__}: {error}; valid: what Schedule.to_json writes"
             ) from error
         return cls(*sizes, encoders, rows, prologue)
+
+
+def _pieces_of(value: Mapping[str, Any]) -> EncoderPieces:
+    """Inverse of `asdict`, through JSON."""
+    cut = EncoderPieces(**value)
+    if cut.feeds is None:
+        return cut
+    return replace(cut, feeds=tuple((int(first), int(last)) for first, last in cut.feeds))
 
 
 def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[Bundle]]) -> None:

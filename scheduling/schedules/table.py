@@ -227,10 +227,21 @@ class Table:
     def ready(self, flow: Flow, microbatches: range | np.ndarray, rules: Rules) -> np.ndarray:
         """First tick, in the walk's order, in which a task of each microbatch may run."""
         span = np.flatnonzero(self.source >= 0)
-        ticks = span[self.first[flow.kind][microbatches]]
+        ticks = span[self._met(flow)[microbatches]]
         if rules.rounds == "end":
             ticks[:] = span[0] if flow.reverse else span[-1]
         return len(self.source) - ticks if flow.reverse else ticks + 1
+
+    def _met(self, flow: Flow) -> np.ndarray:
+        """`[own microbatches]`: tick of `decoder` in which stage 0 begins or ends what each feeds.
+
+        It begins with the first that a forward feeds, and ends with the last that feeds a backward.
+        """
+        first, fed = self.first[flow.kind], flow.cut.consumers(self.decoder.microbatches)
+        if flow.cut.feeds is None:
+            return first
+        choose = np.min if flow.kind.forward else np.max
+        return np.array([choose(first[a : b + 1]) for a, b in fed], np.intp)
 
     def slots(self, flow: Flow, rules: Rules) -> np.ndarray:
         """`[ticks, stages]`, ticks in the walk's order: number of pieces of mean cost that fit."""
@@ -246,7 +257,7 @@ class Table:
         usable = (rules.slots | (self.source < 0)) & uneven
         mean, share = flow.mean_costs(self.stages), flow.share(self.stages)
         rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
-        tasks = self.decoder.microbatches * len(flow.pieces)
+        tasks = flow.cut.units(self.decoder.microbatches) * len(flow.pieces)
         while len(rows):
             full = (taken[rows] | (found[rows] > 0)) & flow.moves
             full |= found[rows] >= tasks
@@ -303,8 +314,11 @@ class Table:
             if part.flow.moves:
                 meets[tick] = True
             if part.flow.kind.forward and not part.flow.ahead:
-                last = piece == part.flow.cut.pieces - 1
-                np.maximum.at(encoded, microbatch[last], tick[last])
+                cut, last = part.flow.cut, piece == part.flow.cut.pieces - 1
+                done = np.full(cut.units(len(entry)), -1)
+                done[microbatch[last]] = tick[last]
+                units, fed = cut.fed(len(entry))
+                np.maximum.at(encoded, fed, done[units])
         before = np.concatenate([[-1], last_true(meets)])[entry]
         meets[encoded[before < encoded]] = True
         return meets

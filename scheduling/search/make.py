@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from scheduling.costs.estimate import step_times
@@ -12,7 +12,13 @@ from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.workload import Workload
 from scheduling.schedules.bubbles import choose_pieces, fill_ahead, place_encoders
 from scheduling.schedules.costs import TaskCosts
-from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError, valid_pieces
+from scheduling.schedules.schedule import (
+    SCHEDULES,
+    Feeds,
+    Schedule,
+    ScheduleError,
+    valid_pieces,
+)
 from sharding.plan import ParallelPlan
 
 #: Costs of the tasks of a strategy's step, by which encoders are placed: FLOPs
@@ -26,7 +32,11 @@ def seconds_on(hardware: Hardware) -> Times:
 
 
 def make_schedule(
-    workload: Workload, strategy: Strategy, times: Times, thorough: bool = True
+    workload: Workload,
+    strategy: Strategy,
+    times: Times,
+    thorough: bool = True,
+    feeds: Mapping[str, Feeds] | None = None,
 ) -> Schedule:
     """The schedule with decoder tasks by the strategy's kind and encoder tasks by its placement.
 
@@ -35,6 +45,8 @@ def make_schedule(
     Args:
         strategy: strategy with the pieces of all encoders, as `cut_encoders` chooses them.
         thorough: as of `place_encoders`.
+        feeds: by encoder, what its own microbatches feed (`EncoderPieces.feeds`), for a step in
+            which they are not the decoder's; then no encoder works ahead.
 
     Raises:
         ScheduleError: the sizes do not fit together.
@@ -42,16 +54,22 @@ def make_schedule(
     if strategy.decoder.stage == 1:
         alone = replace(strategy, placement="first_stage")
         return pipeline_schedule(workload, alone, task_flops, thorough)
-    return pipeline_schedule(workload, strategy, times, thorough)
+    return pipeline_schedule(workload, strategy, times, thorough, feeds)
 
 
 def pipeline_schedule(
-    workload: Workload, strategy: Strategy, times: Times, thorough: bool = True
+    workload: Workload,
+    strategy: Strategy,
+    times: Times,
+    thorough: bool = True,
+    feeds: Mapping[str, Feeds] | None = None,
 ) -> Schedule:
     """The schedule as `make_schedule` makes it for several stages; a single stage is allowed."""
     cuts = tuple(encoder_pieces(workload, strategy, name) for name in workload.encoders)
     decoder, costs = _decoder(strategy, strategy.microbatches), times(workload, strategy)
-    if strategy.work_ahead and strategy.placement == "bubbles":
+    if feeds is not None:
+        cuts = tuple(replace(cut, feeds=feeds[cut.name]) for cut in cuts)
+    elif strategy.work_ahead and strategy.placement == "bubbles":
         cuts = fill_ahead(decoder, cuts, costs, strategy.fill, strategy.live)
     way = strategy.placement, strategy.fill, strategy.live
     return place_encoders(decoder, cuts, costs, *way, thorough)
@@ -63,6 +81,40 @@ def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
         raise ScheduleError(f"schedule.kind: {strategy.kind!r} is unknown; valid: {valid}")
     sizes = {"stages": strategy.decoder.stage, "chunks": strategy.chunks}
     return SCHEDULES[strategy.kind](**sizes, microbatches=microbatches)
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Makes the schedules of steps whose encoders have microbatches of their own.
+
+    Attributes:
+        workload, strategy, times: as of `make_schedule`; the strategy has the pieces of all
+            encoders.
+    """
+
+    workload: Workload
+    strategy: Strategy
+    times: Times
+
+    def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
+        """The schedule of a step, found fast.
+
+        Args:
+            feeds: as of `make_schedule`.
+            live: most of an encoder's microbatches whose outputs, or gradients, may wait.
+        """
+        strategy = replace(self.strategy, live=live)
+        return make_schedule(self.workload, strategy, self.times, thorough=False, feeds=feeds)
+
+    def lives(self) -> list[int]:
+        """Values of `live` from the strategy's down: the less may wait, the fewer slots."""
+        stages = self.strategy.decoder.stage
+        least = max(stages // plan.stage for plan in self.strategy.plans.values())
+        live, found = self.strategy.live or 2 * stages, []
+        while live > least:
+            found.append(live)
+            live = max(least, live * 3 // 4)
+        return [*found, least]
 
 
 def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strategy:

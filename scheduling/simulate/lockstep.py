@@ -15,7 +15,7 @@ change tasks and heads; activations move in buffers of fixed size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -47,7 +47,7 @@ def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
     """
     alone = None
     if schedule.encoders:
-        alone = makespan(_decoder_only(schedule), times, options)
+        alone = _step(_decoder_only(schedule), times, options, _counts(schedule, times)).makespan
     return _step(schedule, times, options).simulation(alone)
 
 
@@ -59,9 +59,21 @@ def makespan(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
     return _step(schedule, times, options).makespan
 
 
-def _step(schedule: Schedule, times: StepTimes, options: Options) -> Step:
-    modules = {"decoder", *(module for _, module, _ in times.encoders)}
-    replicas = options.counted(schedule.stages, schedule.microbatches, modules)
+def _counts(schedule: Schedule, times: StepTimes) -> dict[str, int]:
+    """Number of microbatches by module."""
+    count = schedule.microbatches
+    counts = dict.fromkeys(("decoder", *(module for _, module, _ in times.encoders)), count)
+    return counts | {cut.name: cut.units(count) for cut in schedule.encoders}
+
+
+def _step(
+    schedule: Schedule,
+    times: StepTimes,
+    options: Options,
+    counts: Mapping[str, int] | None = None,
+) -> Step:
+    """Runs a step; `counts` as of `_counts`, if the schedule lacks encoders of the options."""
+    replicas = options.counted(schedule.stages, counts or _counts(schedule, times))
     given = schedule, times, options
     clock = BundleClock(options.co_issue)
     runs = [_Lockstep(*given, replica, clock).run(count) for replica, count in replicas]

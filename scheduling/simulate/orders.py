@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from scheduling.costs.times import TaskTime
-from scheduling.schedules.schedule import Bundle, ScheduleError, Task
+from scheduling.schedules.schedule import Bundle, Feeds, ScheduleError, Task
 from scheduling.schedules.task_kinds import B, F
 from scheduling.simulate.bundle import BundleClock, BundleTime
 from scheduling.simulate.events import EventError, Node, Times, run
@@ -155,10 +155,13 @@ class Ordered:
             before, the first forward for all pieces of the encoders; a backward for that of the
             chunk or stage after, the first backward for the last forward; a piece for the piece
             before; an encoder's first backward for the decoder's last.
+        feeds: by encoder, what its own microbatches feed, see `EncoderPieces.feeds`; microbatch for
+            microbatch of those that are not named.
     """
 
     orders: Orders
     after: Mapping[Placed, tuple[Placed, ...]] = field(default_factory=dict)
+    feeds: Mapping[str, Feeds] = field(default_factory=dict)
 
     @cached_property
     def stages_of(self) -> Mapping[Task, tuple[int, ...]]:
@@ -211,7 +214,7 @@ class Ordered:
             for task, others in self.after.items()
             if task in own
         }
-        return Ordered(orders, after)
+        return Ordered(orders, after, self.feeds)
 
     def needs(self, stage: int, task: Task) -> Iterator[Placed]:
         """The tasks that `task` on `stage` waits for."""
@@ -243,12 +246,23 @@ class Ordered:
         if not kind.encoder:
             place = self.chunks * len(self.orders) - 1 if kind.forward else 0
             part, stage = divmod(place, len(self.orders))
-            yield stage, Task(kind, task.microbatch, part)
+            first, last = task.microbatch, task.microbatch
+            if task.module in self.feeds:
+                first, last = self.feeds[task.module][task.microbatch]
+            yield from ((stage, Task(kind, m, part)) for m in range(first, last + 1))
             return
         for name, pieces in self.modules.items():
             if task.module in ("decoder", name):
                 part = pieces - 1 if kind.forward else 0
-                yield from self._if_there(Task(kind, task.microbatch, part, name))
+                for unit in self._feeding(name, task.microbatch):
+                    yield from self._if_there(Task(kind, unit, part, name))
+
+    def _feeding(self, name: str, microbatch: int) -> list[int]:
+        """Microbatches of an encoder that feed one of the decoder's."""
+        if name not in self.feeds:
+            return [microbatch]
+        feeds = enumerate(self.feeds[name])
+        return [unit for unit, (first, last) in feeds if first <= microbatch <= last]
 
     def _if_there(self, task: Task) -> Iterator[Placed]:
         return ((stage, task) for stage in self.stages_of.get(task, ()))
@@ -280,8 +294,9 @@ Replicas = Sequence[tuple[Replica, int]]
 
 
 def _replicas(step: Ordered, options: Options) -> Replicas:
-    modules = {"decoder", *step.modules}
-    return options.counted(len(step.orders), step.microbatches, modules)
+    counts = dict.fromkeys(("decoder", *step.modules), step.microbatches)
+    counts |= {name: len(own) for name, own in step.feeds.items()}
+    return options.counted(len(step.orders), counts)
 
 
 def _run(step: Ordered, times: OrderTimes, options: Options, replicas: Replicas) -> Step:

@@ -17,7 +17,7 @@ waits for all stages of all replicas, as it needs the norm of the whole gradient
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
@@ -42,7 +42,7 @@ class Replica:
     Attributes:
         slow: factor on the compute time of a stage's devices, by stage: 1.1 is a tenth longer.
         lengths: by module, `"decoder"` or an encoder, `[microbatches]`: factors on the work of each
-            microbatch, compute and collectives. Without an entry all are 1.
+            microbatch of its own, compute and collectives. Without an entry all are 1.
     """
 
     slow: Mapping[int, float] = field(default_factory=dict)
@@ -63,8 +63,12 @@ class Replica:
         """The factors of `tasks`."""
         return tuple([self.length(task.module, task.microbatch) for task in tasks])
 
-    def check(self, stages: int, microbatches: int, modules: Collection[str]) -> None:
-        """Raise ScheduleError if a stage, a module, a number of factors or a factor is wrong."""
+    def check(self, stages: int, counts: Mapping[str, int]) -> None:
+        """Raise ScheduleError if a stage, a module, a number of factors or a factor is wrong.
+
+        Args:
+            counts: number of microbatches by module.
+        """
         for stage, factor in self.slow.items():
             if not 0 <= stage < stages:
                 raise ScheduleError(f"slow: stage {stage} does not exist; valid: 0 to {stages - 1}")
@@ -73,18 +77,16 @@ class Replica:
                     f"slow: factor {factor} of stage {stage} is refused; valid: above 0"
                 )
         for module, own in self.lengths.items():
-            _check_lengths(module, own, microbatches, modules)
+            _check_lengths(module, own, counts)
 
 
-def _check_lengths(
-    module: str, own: Sequence[float], microbatches: int, modules: Collection[str]
-) -> None:
-    if module not in modules:
-        valid = ", ".join(sorted(modules))
+def _check_lengths(module: str, own: Sequence[float], counts: Mapping[str, int]) -> None:
+    if module not in counts:
+        valid = ", ".join(sorted(counts))
         raise ScheduleError(f"lengths: module {module!r} is not in the step; valid: {valid}")
-    if len(own) != microbatches:
+    if len(own) != counts[module]:
         raise ScheduleError(
-            f"lengths: {len(own)} factors for {module}; valid: one for each of {microbatches} "
+            f"lengths: {len(own)} factors for {module}; valid: one for each of {counts[module]} "
             "microbatches"
         )
     for factor in own:
@@ -116,10 +118,11 @@ class Options:
     usual: Replica = Replica()
     distinct: tuple[Replica, ...] = ()
 
-    def counted(
-        self, stages: int, microbatches: int, modules: Collection[str]
-    ) -> list[tuple[Replica, int]]:
+    def counted(self, stages: int, counts: Mapping[str, int]) -> list[tuple[Replica, int]]:
         """The different replicas, each with its count.
+
+        Args:
+            counts: number of microbatches by module.
 
         Raises:
             ScheduleError: a replica does not fit the step, or there are too many distinct ones.
@@ -130,12 +133,12 @@ class Options:
                 f"replicas: {self.replicas} is refused; valid: at least 1 and at least as many as "
                 f"the {len(self.distinct)} distinct ones"
             )
-        counts: dict[Any, tuple[Replica, int]] = {}
+        found: dict[Any, tuple[Replica, int]] = {}
         for replica, number in [(self.usual, rest), *((one, 1) for one in self.distinct)]:
             if number:
-                replica.check(stages, microbatches, modules)
-                counts[replica.key] = replica, counts.get(replica.key, (replica, 0))[1] + number
-        return list(counts.values())
+                replica.check(stages, counts)
+                found[replica.key] = replica, found.get(replica.key, (replica, 0))[1] + number
+        return list(found.values())
 
 
 #: Co-issue, overlap, and equal replicas.

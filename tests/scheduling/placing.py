@@ -42,8 +42,16 @@ def table(schedule: Schedule, placed: Sequence[Placed]) -> Schedule:
 
 
 def numbers(schedule: Schedule, cut: EncoderPieces) -> range:
-    """Microbatches that the schedule encodes."""
-    return range(cut.ahead, schedule.microbatches + cut.ahead)
+    """Microbatches of an encoder that the schedule encodes."""
+    return range(cut.ahead, cut.units(schedule.microbatches) + cut.ahead)
+
+
+def fed_by(schedule: Schedule, cut: EncoderPieces, unit: int) -> range:
+    """Microbatches of the decoder that one of an encoder's feeds."""
+    if cut.feeds is None:
+        return range(unit, unit + 1)
+    first, last = cut.feeds[unit]
+    return range(first, last + 1)
 
 
 def keys(schedule: Schedule) -> Iterator[Key]:
@@ -57,7 +65,7 @@ def keys(schedule: Schedule) -> Iterator[Key]:
         for m in numbers(schedule, cut):
             for j in range(cut.pieces):
                 yield Task(EF, m, j, cut.name), None
-        for m in range(schedule.microbatches):
+        for m in range(cut.units(schedule.microbatches)):
             for j in cut.backward_pieces:
                 yield Task(EB, m, j, cut.name), None
 
@@ -72,8 +80,9 @@ def needs(schedule: Schedule, task: Task, stage: int | None) -> Iterator[tuple[K
             yield (Task(F, m, part - 1), last), 1
         case "F":
             for cut in schedule.encoders:
-                if m >= cut.ahead:
-                    yield (Task(EF, m, cut.pieces - 1, cut.name), None), 1
+                for unit in range(cut.ahead, cut.units(schedule.microbatches)):
+                    if m in fed_by(schedule, cut, unit):
+                        yield (Task(EF, unit, cut.pieces - 1, cut.name), None), 1
         case "B" if stage is not None and stage < last:
             yield (task, stage + 1), 1
         case "B" if part < schedule.chunks - 1:
@@ -83,12 +92,14 @@ def needs(schedule: Schedule, task: Task, stage: int | None) -> Iterator[tuple[K
         case "EF":
             if part:
                 yield (Task(EF, m, part - 1, task.module), None), 1
-            if m >= schedule.microbatches and part == schedule.encoder(task.module).pieces - 1:
+            cut = schedule.encoder(task.module)
+            if cut.ahead and m >= schedule.microbatches and part == cut.pieces - 1:
                 yield (Task(F, m - schedule.microbatches, 0), 0), 0
         case "EB" if part < schedule.encoder(task.module).pieces - 1:
             yield (Task(EB, m, part + 1, task.module), None), 1
         case "EB":
-            yield (Task(B, m, 0), 0), 1
+            for fed in fed_by(schedule, schedule.encoder(task.module), m):
+                yield (Task(B, fed, 0), 0), 1
 
 
 def naive(decoder: Schedule, encoders: Sequence[EncoderPieces]) -> Schedule:
@@ -100,9 +111,9 @@ def naive(decoder: Schedule, encoders: Sequence[EncoderPieces]) -> Schedule:
     after: dict[Slot, Task] = {}
     for cut in encoders:
         for m in numbers(whole, cut):
-            side = before if m < decoder.microbatches else after
+            side = after if cut.ahead and m >= decoder.microbatches else before
             _append(side, whole, cut, [Task(EF, m, j, cut.name) for j in range(cut.pieces)])
-        for m in range(decoder.microbatches):
+        for m in range(cut.units(decoder.microbatches)):
             tasks = [Task(EB, m, j, cut.name) for j in reversed(cut.backward_pieces)]
             _append(after, whole, cut, tasks)
     start = max((tick + 1 for tick, _, _ in before), default=0)
@@ -123,7 +134,8 @@ def _append(
     """Put the pieces of a microbatch one after the other into the first free ticks."""
     tick = 0
     for task in tasks:
-        pipeline = task.microbatch % schedule.microbatches % (schedule.stages // cut.stages)
+        unit = task.microbatch % cut.units(schedule.microbatches)
+        pipeline = unit % (schedule.stages // cut.stages)
         stage = pipeline * cut.stages + cut.stage(task.part)
         while (tick, stage, task.kind) in side:
             tick += 1
@@ -137,7 +149,7 @@ def at_random(schedule: Schedule, seed: int, idle: float = 0.3) -> Schedule:
     pipelines = {
         (cut.name, m): draw.randrange(schedule.stages // cut.stages)
         for cut in schedule.encoders
-        for m in range(schedule.microbatches)
+        for m in range(cut.units(schedule.microbatches))
     }
     waiting = list(keys(schedule))
     done: dict[Key, int] = {}
@@ -163,7 +175,7 @@ def at_random(schedule: Schedule, seed: int, idle: float = 0.3) -> Schedule:
 
 def _stage(schedule: Schedule, task: Task, pipelines: dict[tuple[str, int], int]) -> int:
     cut = schedule.encoder(task.module)
-    pipeline = pipelines[task.module, task.microbatch % schedule.microbatches]
+    pipeline = pipelines[task.module, task.microbatch % cut.units(schedule.microbatches)]
     return pipeline * cut.stages + cut.stage(task.part)
 
 
@@ -177,8 +189,16 @@ def cuts(draw: st.DrawFn, stages: int, microbatches: int) -> tuple[EncoderPieces
         pieces = own * draw(st.integers(1, 3 if own == 1 else 2))
         backward = draw(st.sampled_from(sorted({0, 1, pieces})))
         ahead = draw(st.integers(0, microbatches)) if backward == 0 else 0
-        made.append(EncoderPieces(name, pieces, own, backward, ahead))
+        fed = None if ahead else draw(st.none() | feeds(microbatches))
+        made.append(EncoderPieces(name, pieces, own, backward, ahead, fed))
     return tuple(made)
+
+
+def feeds(microbatches: int) -> st.SearchStrategy[tuple[tuple[int, int], ...]]:
+    """What the own microbatches of an encoder feed: any runs of the decoder's, and maybe none."""
+    ends = st.tuples(*[st.integers(0, microbatches - 1)] * 2)
+    runs = ends.map(lambda pair: (min(pair), max(pair)))
+    return st.lists(runs, max_size=microbatches + 1).map(tuple)
 
 
 @st.composite

@@ -12,9 +12,10 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.step.media import route_specs, routed
+from mllm_jax.train.step.media import Pair, lane_routes
 from mllm_jax.train.step.program import Dealing, StepTables
 from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.units import in_units
 from sharding.exchange import is_ragged
 from sharding.mesh import laid_out, shardings
 
@@ -32,13 +33,13 @@ def place(
     outputs that the step before carries on (`carried`) are left empty, see `TrainStep.primed`.
 
     Args:
-        microbatches: packed batches with the rows of `local_rows` only; with `runs` of the whole
-            batch if its encoder rows are dealt by themselves.
+        microbatches: packed batches with the rows of `local_rows` only; with `runs` and `places` of
+            the whole batch if its encoder rows are dealt by themselves.
         following: microbatches of the next step, for a step that works ahead; by default the same.
-        tables: schedule of this step; by default the one that the step was built with.
+        tables: schedule of this step; by default the one that follows its load, if the step does
+            that, or else the one that the step was built with.
     """
     program = step.program
-    dealings = (tables or program.tables).dealings
     ahead = (microbatches if following is None else following)[: program.ahead]
     every = [*microbatches, *ahead]
     views, view = program.views, program.grid.decoder
@@ -46,23 +47,41 @@ def place(
     local = len(every[0]["decoder"]["tokens"])
     total = _total_rows(rows, view.degree(view.batch), local)
     ragged = is_ragged(step.mesh, views["decoder"].positions)
-    routes = routed(every, program.model, views, total, ragged)
+    own, encoders = tables or program.tables, None
+    if program.follows and tables is None:
+        own, microbatches, encoders = in_units(
+            program, microbatches, local_rows(step, total), total
+        )
+    alike = [(m, m) for m in range(len(microbatches))]
+    pairs: dict[str, Sequence[Pair]] = dict.fromkeys(program.model.lanes, alike)
+    pairs |= own.pairs
+    routes = lane_routes(microbatches, pairs, program.model, views, total, ragged)
     modules = [{name: batch[name] for name in ("decoder", "encoders")} for batch in every]
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *modules)
-    stacked |= {"carried": {}, "schedule": {}}
-    layout: Any = shardings(step.mesh, program.batch_specs(stacked))
-    dealt = {name: stacked["encoders"].pop(name) for name in dealings}
-    placed = {
-        name: jax.tree.map(partial(_deal, step, dealings[name]), layout["encoders"].pop(name), tree)
-        for name, tree in dealt.items()
+    stacked["encoders"] = encoders or stacked["encoders"]
+    stacked |= {
+        "carried": {},
+        "schedule": {},
+        "routes": {n: own.shapes for n, own in routes.items()},
     }
-    batch = jax.tree.map(jax.make_array_from_process_local_data, layout, stacked)
-    encoders = batch["encoders"] | placed
-    decoder = batch["decoder"]
-    if routes:
-        decoder, encoders = _with_routes(step, routes, dealings, decoder, encoders)
-    schedule = step.schedule if tables is None else step.placed_tables(tables)
-    return batch | {"decoder": decoder, "encoders": encoders, "schedule": schedule}
+    layout: Any = shardings(step.mesh, program.batch_specs(stacked))
+    inputs, layouts = stacked["encoders"], layout["encoders"]
+    dealt = {
+        name: jax.tree.map(partial(_deal, step, dealing), layouts.pop(name), inputs.pop(name))
+        for name, dealing in own.dealings.items()
+    }
+    arrays = {name: stacked[name] for name in ("decoder", "encoders")}
+    batch = {
+        name: jax.tree.map(jax.make_array_from_process_local_data, layout[name], tree)
+        for name, tree in arrays.items()
+    }
+    return {
+        "decoder": batch["decoder"],
+        "encoders": batch["encoders"] | dealt,
+        "routes": {name: lane.placed(layout["routes"][name]) for name, lane in routes.items()},
+        "schedule": step.schedule if own is program.tables else step.placed_tables(own),
+        "carried": {},
+    }
 
 
 def abstract_batch(
@@ -86,37 +105,25 @@ def abstract_batch(
             lambda x: jax.ShapeDtypeStruct((count, rows, *x.shape[1:]), x.dtype), tree
         )
 
-    decoder = stacked(every, microbatch["decoder"])
-    encoders = {name: stacked(slots[name], x) for name, x in microbatch["encoders"].items()}
-    if by_routes:
-        nothing = dict.fromkeys(encoders, np.zeros((0, 5), np.int64))
-        ragged = is_ragged(step.mesh, program.views["decoder"].positions)
-        empty = [microbatch | {"runs": nothing}]
-        routes = routed(empty, program.model, program.views, rows, ragged)
-        shapes = {name: own.shapes(slots[name], every) for name, own in routes.items()}
-        encoders = {name: x | {"send": shapes[name][0]} for name, x in encoders.items()}
-        if routes:
-            decoder["receive"] = {name: received for name, (_, received) in shapes.items()}
-    schedule = {
-        name: jax.ShapeDtypeStruct(x.shape, x.dtype) for name, x in program.tables.arrays.items()
+    batch = {
+        "decoder": stacked(every, microbatch["decoder"]),
+        "encoders": {name: stacked(slots[name], x) for name, x in microbatch["encoders"].items()},
+        "routes": {},
+        "schedule": jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), dict(program.tables.arrays)
+        ),
+        "carried": {},
     }
-    batch = {"decoder": decoder, "encoders": encoders, "carried": {}, "schedule": schedule}
+    if by_routes:
+        nothing = dict.fromkeys(microbatch["encoders"], np.zeros((0, 5), np.int64))
+        ragged = is_ragged(step.mesh, program.views["decoder"].positions)
+        pairs: dict[str, Sequence[Pair]]
+        pairs = {name: [None] * microbatches for name in program.model.lanes}
+        pairs |= {name: [None] * len(own) for name, own in program.tables.pairs.items()}
+        empty = [microbatch | {"runs": nothing}]
+        routes = lane_routes(empty, pairs, program.model, program.views, rows, ragged)
+        batch["routes"] = {name: own.shapes for name, own in routes.items()}
     return step.abstract_primed(laid_out(batch, step.mesh, program.batch_specs(batch)))
-
-
-def _with_routes(
-    step: TrainStep, routes: Any, dealings: Mapping[str, Dealing], decoder: Any, encoders: Any
-) -> tuple[Any, Any]:
-    """The routes among the arrays of the modules."""
-    send, receive = route_specs(step.program.grid.decoder)
-    received, sent = {}, {}
-    for name, own in routes.items():
-        dealing = dealings.get(name)
-        first = dealing.spec[0] if dealing else None
-        layout = NamedSharding(step.mesh, PartitionSpec(first, *send))
-        sent[name] = encoders[name] | {"send": own.send(layout, dealing and dealing.order)}
-        received[name] = own.receive(NamedSharding(step.mesh, receive))
-    return decoder | {"receive": received}, sent
 
 
 def _deal(step: TrainStep, dealing: Dealing, layout: NamedSharding, x: np.ndarray) -> jax.Array:
@@ -177,14 +184,14 @@ def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:
 
 
 def select_rows(batch: Any, rows: Mapping[str, Sequence[int]]) -> Any:
-    """The rows of a whole batch that `rows` lists by module; its `runs`, if any, as they are."""
+    """The rows of a whole batch that `rows` lists by module; its lists of all rows as they are."""
 
     def pick(tree: Any, chosen: Sequence[int]) -> Any:
         return jax.tree.map(lambda leaf: leaf[list(chosen)], tree)
 
     encoders = {name: pick(tree, rows[name]) for name, tree in batch["encoders"].items()}
-    runs = {"runs": batch["runs"]} if "runs" in batch else {}
-    return {"decoder": pick(batch["decoder"], rows["decoder"]), "encoders": encoders} | runs
+    of_all = {name: batch[name] for name in ("runs", "places") if name in batch}
+    return {"decoder": pick(batch["decoder"], rows["decoder"]), "encoders": encoders} | of_all
 
 
 def whole(array: jax.Array) -> np.ndarray:

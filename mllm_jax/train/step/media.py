@@ -1,14 +1,15 @@
 """Encoder outputs on their way to the decoder: within blocks of rows, or by routes from the host.
 
 A microbatch whose encoder rows are dealt by themselves lists `runs`: by lane, what lands where
-(`sharding.routes`). On the devices that becomes `send` among the lane's arrays and `receive` among
-the decoder's.
+(`sharding.routes`). On the devices that becomes the batch's `routes`: by lane, of every pair of an
+encoder microbatch and a decoder microbatch that it feeds, `picks` (with ragged routes `slices` too)
+of the device that sends and `receive` of the one that receives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,35 +19,39 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.models.model_config import ModelConfig
 from sharding.exchange import exchange, exchange_by_routes
-from sharding.grid import View
+from sharding.grid import Axes, View
 from sharding.routes import Routes, Side
 
 Views = Mapping[str, View]
 
 
-def land(outputs: jax.Array, name: str, rows: Any, decoder_rows: Any, views: Views) -> jax.Array:
+def land(outputs: jax.Array, name: str, routes: Any, decoder_rows: Any, views: Views) -> jax.Array:
     """Outputs of a lane of an encoder where they land in the decoder's rows, else zero.
 
     Args:
         outputs: `[encoder rows, outputs / shards, d_model]`, local to this rank.
         name: name of the lane.
-        rows, decoder_rows: local rows of the lane and of the decoder; by routes if they have
-            any, and otherwise within the blocks of `sharding.exchange`.
+        routes: routes of this device; None moves within the blocks of `sharding.exchange`.
+        decoder_rows: local rows of the decoder.
         views: views of all modules.
 
     Returns:
         `[decoder rows, tokens / shards, d_model]`.
     """
     source, target = views[name], views["decoder"]
-    if "send" not in rows:
+    if routes is None:
         return exchange(outputs, decoder_rows["media"][name], source, target)
-    send = {key: array[0] for key, array in rows["send"].items()}  # of this device alone
-    return exchange_by_routes(outputs, send, decoder_rows["receive"][name], target.positions)
+    send = {key: array[0] for key, array in routes.items() if key != "receive"}  # of one device
+    return exchange_by_routes(outputs, send, routes["receive"], target.positions)
+
+
+#: Numbers of an encoder microbatch and of a decoder microbatch that it feeds; None: an empty slot.
+Pair = tuple[int, int] | None
 
 
 @dataclass(frozen=True)
-class RoutedMicrobatches:
-    """Routes of the outputs of one lane in every microbatch of a step, `routes`."""
+class LaneRoutes:
+    """Routes of the outputs of one lane, one of each pair of microbatches."""
 
     routes: Sequence[Routes]
 
@@ -55,85 +60,85 @@ class RoutedMicrobatches:
         cls,
         name: str,
         microbatches: Sequence[Any],
+        pairs: Sequence[Pair],
         model: ModelConfig,
         views: Views,
         rows: int,
         ragged: bool,
-    ) -> RoutedMicrobatches:
-        """Routes of `microbatches`, batches of `rows` rows of which some are here."""
-        inputs = microbatches[0]["encoders"][name]["segment_ids"].shape[1]
+    ) -> LaneRoutes:
+        """Routes of the decoder's `microbatches`, batches of `rows` rows of which some are here."""
+        inputs = microbatches[0]["encoders"][name]["segment_ids"].shape[-1]
         tokens = microbatches[0]["decoder"]["tokens"].shape[1]
         source = Side(views[name], rows, inputs // model.encoder(name).reduction)
         target = Side(views["decoder"], rows, tokens)
-        runs = (batch["runs"][name] for batch in microbatches)
+        runs = [_runs(microbatches, name, pair) for pair in pairs]
         return cls([Routes.build(source, target, own, ragged) for own in runs])
 
-    def send(self, layout: NamedSharding, order: np.ndarray | None = None) -> dict[str, jax.Array]:
-        """`picks`, `[microbatches, devices, entries]`, see `Routes.send`.
+    @property
+    def arrays(self) -> dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]]:
+        """Shape of every array, and its part with an index; the first dimension is the pairs'.
 
-        Ragged ones with `slices`, `[microbatches, devices, 4, devices]`, see `Routes.slices`.
-
-        Args:
-            layout: layout of each array; the second dimension is a device's own.
-            order: microbatch in every slot of the first dimension, or -1; by default all in turn.
+        `picks`, `[pairs, devices, entries]`, see `Routes.send`; ragged ones with `slices`, `[pairs,
+        devices, 4, devices]`, see `Routes.slices`; `receive`, `[pairs, rows, tokens]`, see
+        `Routes.receive`.
         """
-        nothing = replace(self.routes[0], runs=self.routes[0].runs[:0])
-        slots = range(len(self.routes)) if order is None else order.tolist()
-        routes = [self.routes[m] if m >= 0 else nothing for m in slots]
-        picks = _by_device(routes, Routes.send, layout)
-        if not nothing.ragged:
-            return {"picks": picks}
-        return {"picks": picks, "slices": _by_device(routes, Routes.slices, layout)}
-
-    def shapes(self, slots: int, microbatches: int) -> tuple[dict[str, Any], Any]:
-        """Shapes and types of `send` and `receive`, which do not depend on the runs.
-
-        Args:
-            slots: length of the first dimension of `send`.
-            microbatches: length of the first dimension of `receive`.
-        """
-        first = self.routes[0]
-        sent: dict[str, tuple[int, ...]] = {"picks": (slots, first.count, first.entries[0])}
+        first, count = self.routes[0], len(self.routes)
+        devices, target = first.count, first.target
+        made: dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]] = {
+            "picks": ((count, devices, first.entries[0]), partial(self._by_device, Routes.send)),
+            "receive": ((count, target.rows, target.positions), self._receive),
+        }
         if first.ragged:
-            sent["slices"] = (slots, first.count, 4, first.count)
-        received = (microbatches, first.target.rows, first.target.positions)
-        int32 = partial(jax.ShapeDtypeStruct, dtype=np.int32)
-        return {name: int32(shape) for name, shape in sent.items()}, int32(received)
+            slices = partial(self._by_device, Routes.slices)
+            made["slices"] = (count, devices, 4, devices), slices
+        return made
 
-    def receive(self, layout: NamedSharding) -> jax.Array:
-        """`[microbatches, rows, tokens]`, see `Routes.receive`."""
+    def placed(self, layouts: Mapping[str, NamedSharding]) -> dict[str, jax.Array]:
+        """The arrays on the devices."""
+        return {
+            name: jax.make_array_from_callback(shape, layouts[name], part)
+            for name, (shape, part) in self.arrays.items()
+        }
+
+    @property
+    def shapes(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """Shapes and types of the arrays, which do not depend on the runs."""
+        return {name: jax.ShapeDtypeStruct(s, np.int32) for name, (s, _) in self.arrays.items()}
+
+    def _by_device(
+        self, part: Callable[[Routes, int], np.ndarray], index: tuple[slice, ...]
+    ) -> np.ndarray:
+        devices = range(*index[1].indices(self.routes[0].count))
+        return np.stack([[part(own, d) for d in devices] for own in self.routes[index[0]]])
+
+    def _receive(self, index: tuple[slice, ...]) -> np.ndarray:
         first = self.routes[0]
-        side, devices = first.target, first.target.devices(first.axes)
-        rows, positions = side.shape
-
-        def shard(index: tuple[slice, ...] | None) -> np.ndarray:
-            assert index is not None
-            share = (index[1].start or 0) // rows, (index[2].start or 0) // positions
-            device = int(devices[share])
-            return np.stack([own.receive(device) for own in self.routes])
-
-        shape = (len(self.routes), side.rows, side.positions)
-        return jax.make_array_from_callback(shape, layout, shard)
+        rows, positions = first.target.shape
+        share = (index[1].start or 0) // rows, (index[2].start or 0) // positions
+        device = int(first.target.devices(first.axes)[share])
+        return np.stack([own.receive(device) for own in self.routes[index[0]]])
 
 
-def _by_device(
-    routes: Sequence[Routes], part: Callable[[Routes, int], np.ndarray], layout: NamedSharding
-) -> jax.Array:
-    """`part` of all routes and devices, `[routes, devices, ...]`."""
-    count = routes[0].count
+def _runs(microbatches: Sequence[Any], name: str, pair: Pair) -> np.ndarray:
+    """The runs from an encoder microbatch to a decoder microbatch.
 
-    def shard(index: tuple[slice, ...] | None) -> np.ndarray:
-        assert index is not None  # every device holds a shard
-        devices = range(*index[1].indices(count))
-        return np.stack([[part(own, device) for device in devices] for own in routes[index[0]]])
-
-    shape = (len(routes), count, *part(routes[0], 0).shape)
-    return jax.make_array_from_callback(shape, layout, shard)
+    A sixth column names the encoder microbatch, if it is not the one with the decoder's number.
+    """
+    if pair is None:
+        return np.zeros((0, 5), np.int64)
+    unit, microbatch = pair
+    runs: np.ndarray = microbatches[microbatch]["runs"][name]
+    return runs if runs.shape[1] == 5 else runs[runs[:, 5] == unit, :5]
 
 
-def routed(
-    microbatches: Sequence[Any], model: ModelConfig, views: Views, rows: int, ragged: bool
-) -> Any:
+def lane_routes(
+    microbatches: Sequence[Any],
+    pairs: Mapping[str, Sequence[Pair]],
+    model: ModelConfig,
+    views: Views,
+    rows: int,
+    ragged: bool,
+) -> dict[str, LaneRoutes]:
     """Routes by lane, for microbatches that list runs; nothing if none does.
 
     Args:
@@ -148,14 +153,17 @@ def routed(
     if not any(lists):
         return {}
     return {
-        name: RoutedMicrobatches.build(name, microbatches, model, views, rows, ragged)
+        name: LaneRoutes.build(name, microbatches, pairs[name], model, views, rows, ragged)
         for name in model.lanes
     }
 
 
-def route_specs(view: View) -> tuple[PartitionSpec, PartitionSpec]:
-    """Layouts of `send` (after its first dimension, which is the microbatches') and `receive`."""
-    return (
-        PartitionSpec(view.positions or None),
-        PartitionSpec(None, view.batch or None, view.sequence or None),
-    )
+def route_specs(view: View, pairs: Axes | None) -> dict[str, PartitionSpec]:
+    """Layouts of the arrays of `LaneRoutes`, whose first dimension is dealt over axes `pairs`.
+
+    Args:
+        view: view of the decoder.
+    """
+    send = PartitionSpec(pairs or None, view.positions or None)
+    receive = PartitionSpec(pairs or None, view.batch or None, view.sequence or None)
+    return {"picks": send, "slices": send, "receive": receive}

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models import multimodal
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
-from mllm_jax.train.step.media import Views
+from mllm_jax.train.step.media import Pair, Views
 from mllm_jax.train.step.program import (
     Dealing,
     GradientProgram,
@@ -35,13 +36,17 @@ from scheduling.programs.check import check_program
 from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import Frame
 from scheduling.programs.program import BundleKind, EncoderProgram, Program
-from scheduling.schedules.schedule import Schedule
+from scheduling.schedules.schedule import Feeds, Schedule
+from scheduling.search.make import Follower
 from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
 from sharding.grid import JointGrid, View
 from sharding.lanes import tower_views
 from sharding.rules import Layout, gather_parameters
 from sharding.stages import StageViews
+
+#: Number of schedules that are kept for later steps of the same load.
+KEPT = 64
 
 
 class PipelineProgram(GradientProgram):
@@ -65,8 +70,51 @@ class PipelineProgram(GradientProgram):
         super().__init__(model, grid, frozen, self.stack)
         self.standing: Program = compile_program(plan.schedule, model.remat)
         check_program(self.standing)
-        self.frame = plan.frame or Frame.of(self.standing, apart=plan.apart)
+        self.frame = plan.frame or self._frame()
+        self._followed: dict[Any, StepTables | None] = {}
         self._inside = StageViews.build(grid, plan.gather)
+
+    def _frame(self) -> Frame:
+        """What is compiled: what `standing` needs, and with a follower all that fits its slots.
+
+        A tick without tasks of the decoder holds one of an encoder; a stage has as many pairs as
+        the decoder has microbatches, and one more for each of an encoder's that shares one.
+        """
+        frame = Frame.of(self.standing, apart=self.plan.apart)
+        if self.plan.follow is None:
+            return frame
+        schedule, cuts = self.schedule, self.schedule.encoders
+        count = schedule.microbatches
+        tasks = sum(count * (cut.pieces + cut.backward) for cut in cuts)
+        pairs = count + max((own.slots for own in frame.encoders.values()), default=0)
+        return frame.opened(len(schedule.span) + tasks, pairs).roomier()
+
+    @property
+    def follows(self) -> bool:
+        """Whether every step's encoder work is placed anew."""
+        return self.plan.follow is not None
+
+    def followed(self, feeds: Mapping[str, Feeds]) -> StepTables | None:
+        """The tables of a step whose encoder microbatches feed these of the decoder.
+
+        Less may wait until the schedule fits the slots that are compiled; None if none fits.
+        """
+        assert self.plan.follow is not None
+        key = tuple(feeds.items())
+        if key not in self._followed:
+            while len(self._followed) >= KEPT:
+                del self._followed[next(iter(self._followed))]
+            self._followed[key] = self._fitting(self.plan.follow, feeds)
+        return self._followed[key]
+
+    def _fitting(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | None:
+        if any(len(own) > self.schedule.microbatches for own in feeds.values()):
+            return None
+        for live in follow.lives():
+            program = compile_program(follow(feeds, live), self.model.remat)
+            if self.frame.excess(program) is None:
+                return self.tables_of(program)
+        return None
 
     def with_plan(self, **changes: Any) -> PipelineProgram:
         """The same program with other values in its `PipelinePlan`."""
@@ -106,9 +154,9 @@ class PipelineProgram(GradientProgram):
         """See `Pipeline.work_ahead`; `params` are in the form in which the step stores them."""
         ahead = self.standing.ahead_only
         frame = Frame.of(ahead)
-        schedule = {name: jnp.asarray(rows) for name, rows in frame.rows(ahead).arrays.items()}
-        stage = axis_index(self.grid.decoder.stage)
-        schedule["own"] = lax.dynamic_index_in_dim(schedule["own"], stage)
+        schedule = jax.tree.map(jnp.asarray, frame.rows(ahead).arrays)
+        own = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.decoder.stage))
+        schedule |= {name: jax.tree.map(own, schedule[name]) for name in ("own", "pairs")}
         pipeline = replace(self._pipeline, frame=frame)
         return pipeline.work_ahead(
             self._stacked(self._whole(params)), batch | {"schedule": schedule}
@@ -116,10 +164,13 @@ class PipelineProgram(GradientProgram):
 
     @cached_property
     def carried_specs(self) -> dict[str, PartitionSpec]:
-        """Layouts of what is carried on, `[stages * slots, rows, tokens, d_model]`, by encoder."""
-        view = self.grid.decoder
-        spec = PartitionSpec(view.stage or None, view.batch or None, view.sequence or None)
-        return {name: spec for name, encoder in self.frame.encoders.items() if encoder.carried}
+        """Layouts of what is carried on, `[stages * slots, rows, outputs, d_decoder]`."""
+        stage = self.grid.decoder.stage or None
+        views = {name: self.views[name] for name, own in self.frame.encoders.items() if own.carried}
+        return {
+            name: PartitionSpec(stage, view.batch or None, view.sequence or None)
+            for name, view in views.items()
+        }
 
     def rehearse(
         self, params: Any, batch: Any, kind: BundleKind, piece: int, together: bool, ticks: int
@@ -140,24 +191,34 @@ class PipelineProgram(GradientProgram):
             ScheduleError: the program does not fit `frame`.
         """
         dealings = {name: self._dealing(name, own) for name, own in program.encoders.items()}
-        return StepTables(self.frame.rows(program).arrays, dealings)
+        pairs = {name: self._pairs(name, own) for name, own in program.encoders.items()}
+        return StepTables(self.frame.rows(program).arrays, dealings, pairs)
 
     @property
-    def table_specs(self) -> dict[str, PartitionSpec]:
+    def table_specs(self) -> dict[str, Any]:
         """See `GradientProgram.table_specs`."""
-        shared = PartitionSpec()
-        own = PartitionSpec(self.grid.decoder.stage or None)
-        return {"own": own, "joint": shared, "bounds": shared}
+        own, shared = PartitionSpec(self.grid.decoder.stage or None), PartitionSpec()
+        pairs = jax.tree.map(lambda _: own, self.tables.arrays["pairs"])
+        return {"own": own, "joint": shared, "bounds": shared, "pairs": pairs}
 
     def _dealing(self, name: str, encoder: EncoderProgram) -> Dealing:
         """How an encoder's microbatches lie on the stages."""
         pipelines, slots = self._inside.pipelines[name], self.frame.encoders[name].slots
         order = np.full((self.grid.decoder.degree(pipelines), slots), -1)
-        for microbatch in range(self.plan.schedule.microbatches):
-            ahead = microbatch < encoder.cut.ahead
-            number = microbatch + ahead * self.plan.schedule.microbatches
-            order[encoder.owners[microbatch], encoder.local[microbatch]] = number
+        for unit, (owner, local) in enumerate(zip(encoder.owners, encoder.local, strict=True)):
+            ahead = unit < encoder.cut.ahead
+            order[owner, local] = unit + ahead * self.plan.schedule.microbatches
         return Dealing(order.ravel(), pipelines, self.views[name].batch)
+
+    def _pairs(self, name: str, encoder: EncoderProgram) -> list[Pair]:
+        """The pairs of microbatches on the last stage of every pipeline of an encoder."""
+        room, cut = self.frame.encoders[name].pairs, encoder.cut
+        found: list[Pair] = []
+        for stage in range(cut.stage(cut.pieces - 1), self.frame.stages, cut.stages):
+            tables = (own[stage].tolist() for own in (encoder.pairs.unit, encoder.pairs.microbatch))
+            own = [pair if pair[0] >= 0 else None for pair in zip(*tables, strict=True)]
+            found += own + [None] * (room - len(own))
+        return found
 
     @cached_property
     def _pipeline(self) -> Pipeline:

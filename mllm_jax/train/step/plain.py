@@ -35,7 +35,7 @@ class PlainProgram(GradientProgram):
 
         own = vary(params, axes)
         zeros = vary(jax.tree.map(jnp.zeros_like, own), axes)
-        microbatches = {name: batch[name] for name in ("decoder", "encoders")}
+        microbatches = {name: batch[name] for name in ("decoder", "encoders", "routes")}
         nothing = jax.tree.map(jnp.zeros_like, dict(aux))
         ((loss, sums), grads), _ = lax.scan(add, ((jnp.zeros(()), nothing), zeros), microbatches)
         return Gradients(loss, grads, {}, sums)

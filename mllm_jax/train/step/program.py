@@ -14,7 +14,7 @@ stands here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,10 +28,10 @@ from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.state.stored import StoredForm
-from mllm_jax.train.step.media import Views, route_specs
+from mllm_jax.train.step.media import Pair, Views, route_specs
 from mllm_jax.train.step.towers import Towers
 from scheduling.executor.layers import Aux
-from scheduling.schedules.schedule import Schedule
+from scheduling.schedules.schedule import Feeds, Schedule
 from sharding.collectives import psum
 from sharding.grid import Axes, JointGrid, View
 
@@ -64,10 +64,13 @@ class StepTables:
     Attributes:
         arrays: what the executor reads, by name.
         dealings: how microbatches are dealt to stages, of the encoders of which they are.
+        pairs: of these encoders, the pair of an encoder and a decoder microbatch in every slot of
+            the pipelines, `[pipelines * pairs]`.
     """
 
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    arrays: Mapping[str, Any] = field(default_factory=dict)
     dealings: Mapping[str, Dealing] = field(default_factory=dict)
+    pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
 
 
 class Gradients(NamedTuple):
@@ -193,9 +196,18 @@ class GradientProgram(ABC):
         return StepTables()
 
     @property
-    def table_specs(self) -> Mapping[str, PartitionSpec]:
+    def table_specs(self) -> Mapping[str, Any]:
         """Layouts of `StepTables.arrays`."""
         return {}
+
+    @property
+    def follows(self) -> bool:
+        """Whether encoders have microbatches of their own in every step."""
+        return False
+
+    def followed(self, feeds: Mapping[str, Feeds]) -> StepTables | None:
+        """The tables of a step whose encoder microbatches feed these of the decoder, if any fit."""
+        raise NotImplementedError(f"{type(self).__name__} has no encoder microbatches of their own")
 
     @property
     def ahead(self) -> int:
@@ -211,24 +223,19 @@ class GradientProgram(ABC):
 
     def batch_specs(self, batch: Any) -> Any:
         """Layouts of a batch `[microbatches, rows, ...]`: rows over each module's batch axes."""
-        send, receive = route_specs(self.grid.decoder)
 
         def rows(spec: PartitionSpec, tree: Any) -> Any:
             return jax.tree.map(lambda _: spec, tree)
 
-        def encoder(name: str, tree: Any) -> Any:
-            spec = self._encoder_spec(name)
-            layout = rows(spec, tree)
-            if "send" in tree:
-                layout["send"] = rows(PartitionSpec(spec[0], *send), tree["send"])
-            return layout
+        def routes(name: str, tree: Any) -> Any:
+            specs = route_specs(self.grid.decoder, self._encoder_spec(name)[0])
+            return {key: specs[key] for key in tree}
 
-        decoder = rows(batch_spec(self.grid.decoder), batch["decoder"])
-        if "receive" in decoder:
-            decoder["receive"] = rows(receive, decoder["receive"])
+        encoders = batch["encoders"].items()
         return {
-            "decoder": decoder,
-            "encoders": {name: encoder(name, tree) for name, tree in batch["encoders"].items()},
+            "decoder": rows(batch_spec(self.grid.decoder), batch["decoder"]),
+            "encoders": {name: rows(self._encoder_spec(name), tree) for name, tree in encoders},
+            "routes": {name: routes(name, tree) for name, tree in batch["routes"].items()},
             "carried": {name: self.carried_specs[name] for name in batch["carried"]},
             "schedule": {name: self.table_specs[name] for name in batch["schedule"]},
         }

@@ -80,24 +80,29 @@ class EncoderLane(multimodal.Encoder):
         self._model, self._lane, self._views, self._constant = model, lane, views, frozen
         self.frozen = frozen.trunk(self.encoder)
 
-    def finish(self, params: Any, x: jax.Array, batch: Any, decoder_batch: Any) -> jax.Array:
-        """Norm, connector, and the outputs moved to where they land in the decoder's rows."""
-        return self._land(self.connect(self._stop(params), x, batch), batch, decoder_batch)
+    def connect(self, params: Any, x: jax.Array, batch: Any) -> jax.Array:
+        """See the encoder's `connect`; frozen parameters are constants."""
+        return super().connect(self._stop(params), x, batch)
 
-    def landed(self, params: Any, batch: Any, decoder_batch: Any) -> jax.Array:
-        """All parts one after the other: outputs where they land, zero elsewhere."""
+    def land(self, outputs: jax.Array, routes: Any, decoder_batch: Any) -> jax.Array:
+        """The outputs moved to where they land in the decoder's rows, zero elsewhere.
+
+        Args:
+            routes: this device's of these outputs, if the batch has routes.
+        """
+        with jax.named_scope(f"exchange_{self._lane}"):
+            landed = land(outputs, self._lane, routes, decoder_batch, self._views)
+            return landed.astype(self.dtype)
+
+    def landed(self, params: Any, batch: Any, routes: Any, decoder_batch: Any) -> jax.Array:
+        """All parts one after the other."""
         params = self._stop(params)
         with jax.named_scope(f"encode_{self._lane}"):
             outputs = multimodal.encode(params, self.encoder, batch, self._model, self.view)
-        return self._land(outputs, batch, decoder_batch)
+        return self.land(outputs, routes, decoder_batch)
 
     def _stop(self, params: Any) -> Any:
         return self._constant.stop_encoder(self.encoder, params)
-
-    def _land(self, outputs: jax.Array, batch: Any, decoder_batch: Any) -> jax.Array:
-        with jax.named_scope(f"exchange_{self._lane}"):
-            landed = land(outputs, self._lane, batch, decoder_batch, self._views)
-            return landed.astype(self.dtype)
 
 
 class Towers:
@@ -118,11 +123,11 @@ class Towers:
 
         Args:
             params: local shards of the whole model.
-            batch: local rows of one microbatch.
+            batch: local rows of one microbatch, with routes if it has any.
         """
-        inputs, rows = batch["encoders"], batch["decoder"]
+        inputs, rows, routes = batch["encoders"], batch["decoder"], batch.get("routes", {})
         landed = [
-            lane.landed(params["encoders"][lane.encoder], inputs[name], rows)
+            lane.landed(params["encoders"][lane.encoder], inputs[name], routes.get(name), rows)
             for name, lane in self.lanes.items()
         ]
         return sum(landed[1:], landed[0]) if landed else None

@@ -89,17 +89,21 @@ class TrainStep:
         return self.shard(self.program.work_ahead, specs, carried)(params, batch)
 
     @cached_property
-    def schedule(self) -> dict[str, jax.Array]:
+    def schedule(self) -> Any:
         """The arrays of `program.tables` on the devices."""
         return self.placed_tables(self.program.tables)
 
-    def placed_tables(self, tables: StepTables) -> dict[str, jax.Array]:
+    def placed_tables(self, tables: StepTables) -> Any:
         """The arrays of a step's tables on the devices."""
-        layouts: Any = shardings(self.mesh, self.program.table_specs)
-        return {
-            name: jax.make_array_from_callback(array.shape, layouts[name], array.__getitem__)
-            for name, array in tables.arrays.items()
-        }
+        if not tables.arrays:
+            return {}
+        return jax.tree.map(
+            lambda array, layout: jax.make_array_from_callback(
+                array.shape, layout, array.__getitem__
+            ),
+            dict(tables.arrays),
+            shardings(self.mesh, self.program.table_specs),
+        )
 
     def init(self, key: jax.Array) -> State:
         """Fresh state, made shard by shard; its values do not depend on the plan."""

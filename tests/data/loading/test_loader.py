@@ -180,7 +180,11 @@ def test_hosts_get_the_rows_of_the_single_host_batch(
             expected = dict(arrays(microbatch.batch))
             for name, array in arrays(part.batch):
                 tower = name.split(".")[1] if name.startswith("encoders") else "decoder"
-                wanted = expected[name] if name.startswith("runs") else expected[name][rows[tower]]
+                wanted = (
+                    expected[name]
+                    if name.startswith(("runs", "places"))
+                    else expected[name][rows[tower]]
+                )
                 np.testing.assert_array_equal(array, wanted, err_msg=name)
 
 

@@ -100,7 +100,7 @@ def test_rows_are_the_tables(schedule: Schedule, more: int) -> None:
     for path, table in leaves(program.tables()).items():
         own = row[path][..., 1:]
         assert (own[..., count:] == -1).all()
-        if path[-1] not in ("deliver", "embed_microbatch", "embed_input"):
+        if path[-1] not in ("deliver", "deliver_count", "embed_microbatch", "embed_input"):
             assert (own[..., :count] == table.T).all()
     assert (row["tick",][1 : 1 + count] == np.arange(count)).all()
     assert (row["meets",][1 : 1 + count] == schedule.meetings).all()

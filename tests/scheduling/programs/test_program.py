@@ -178,7 +178,8 @@ def encoder_spans(
         last = task.part == cut.pieces - 1
         if task.kind == EB:
             after = schedule.when.get(replace(task, part=task.part + 1), (0, 0))[0]
-            made = decoder[B, task.microbatch, 0, 0] if last else after
+            fed = placing.fed_by(schedule, cut, task.microbatch)
+            made = min(decoder[B, m, 0, 0] for m in fed) if last else after
             yield "inbox" if last else "piece_gradients", (stage, made, tick)
             continue
         back = schedule.when.get(replace(task, kind=EB), (0, 0))[0]
@@ -187,10 +188,11 @@ def encoder_spans(
             yield "pieces", (stage, made, back if back and remat == "full" else tick)
         if back and remat != "full":
             yield "saved", (stage, tick, back)
-        if last and task.microbatch < schedule.microbatches:
+        if last and task.microbatch < cut.units(schedule.microbatches):
             # The meeting reads it, and what is made from then on may take its place.
-            enters = decoder[F, task.microbatch, 0, 0]
-            yield "outbox", (stage, tick, int(schedule.last_meeting[enters]) + 1)
+            fed = placing.fed_by(schedule, cut, task.microbatch)
+            enters = max(int(schedule.last_meeting[decoder[F, m, 0, 0]]) for m in fed)
+            yield "outbox", (stage, tick, enters + 1)
         elif last:
             # Carried over from the step before and then to the next.
             yield "outbox", (stage, -1, len(schedule.ticks))
@@ -275,7 +277,9 @@ def test_small_program() -> None:
     vision = program.encoders["vision"]
     assert vision.forward.output.tolist()[0] == [0, 0]
     assert vision.deliver.tolist()[:3] == [none, [0, -1], [-1, 0]]
-    assert vision.inbox.tolist()[4:] == [[0, -1], [-1, 0], none]
+    assert vision.deliver_count.tolist()[:3] == [none, [1, -1], [-1, 1]]
+    assert vision.back.tolist()[4:] == [[0, -1], [-1, 0], none]
+    assert vision.pairs.unit.tolist() == vision.pairs.microbatch.tolist() == [[0], [1]]
     assert (vision.owners.tolist(), vision.local.tolist(), vision.slots) == ([0, 1], [0, 0], 1)
     assert str(program).splitlines() == [
         "7 ticks x 2 stages, remat full; slots per stage:",

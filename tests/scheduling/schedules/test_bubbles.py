@@ -1,7 +1,9 @@
 """Encoder work is placed legally, within its memory, and where it makes the step shorter."""
 
+from collections import Counter
 from dataclasses import asdict, replace
 from itertools import chain, combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from scheduling.schedules.schedule import (
 )
 from scheduling.schedules.table import Rules, worth_here, worth_more
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
-from tests.scheduling import optimum
+from tests.scheduling import optimum, placing
 from tests.timing import within
 
 PLACEMENTS = ("first_stage", "prologue", "bubbles")
@@ -40,7 +42,7 @@ def encoder_costs(cut: EncoderPieces, forward: float, backward: float) -> Encode
 
 
 def typical(
-    stages: int, chunks: int, share: float, pieces: int, factor: float = 2.0, /, **cut: int
+    stages: int, chunks: int, share: float, pieces: int, factor: float = 2.0, /, **cut: Any
 ) -> tuple[EncoderPieces, TaskCosts]:
     """A trainable encoder with `share` of the FLOPs; a decoder forward costs 1 per chunk."""
     encoder = EncoderPieces("vision", pieces, **{"backward": pieces, **cut})
@@ -50,7 +52,7 @@ def typical(
 
 
 def chosen(
-    decoder: Schedule, share: float, factor: float = 2.0, /, **cut: int
+    decoder: Schedule, share: float, factor: float = 2.0, /, **cut: Any
 ) -> tuple[EncoderPieces, TaskCosts]:
     """A typical encoder with as many of 24 layers in a piece as suit the decoder."""
     stages, chunks = decoder.stages, decoder.chunks
@@ -86,12 +88,13 @@ def waiting(schedule: Schedule, cut: EncoderPieces) -> tuple[int, int]:
     """Most outputs that wait for the decoder between two ticks, and gradients for the encoder."""
     outputs, gradients = np.zeros((2, len(schedule.ticks) + 1), int)
     forward, backward = entry(schedule, F), entry(schedule, B)
-    for m in range(cut.ahead, schedule.microbatches):
+    for m in range(cut.ahead, cut.units(schedule.microbatches)):
         made, _ = schedule.when[Task(EF, m, cut.pieces - 1, cut.name)]
-        outputs[made + 1 : forward[m] + 1] += 1
+        fed = placing.fed_by(schedule, cut, m)
+        outputs[made + 1 : min(forward[n] for n in fed) + 1] += 1
         if cut.backward:
             used, _ = schedule.when[Task(EB, m, cut.pieces - 1, cut.name)]
-            gradients[backward[m] + 1 : used + 1] += 1
+            gradients[max(backward[n] for n in fed) + 1 : used + 1] += 1
     return outputs.max(), gradients.max()
 
 
@@ -113,7 +116,8 @@ def cuts(draw: st.DrawFn, name: str, decoder: Schedule) -> EncoderPieces:
     pieces = stages * draw(st.integers(1, 4 if stages < 3 else 2))
     backward = draw(st.sampled_from([0, 1, pieces]))
     ahead = draw(st.integers(0, decoder.microbatches)) if backward == 0 else 0
-    return EncoderPieces(name, pieces, stages, backward, ahead)
+    feeds = None if ahead else draw(st.none() | placing.feeds(decoder.microbatches))
+    return EncoderPieces(name, pieces, stages, backward, ahead, feeds)
 
 
 @st.composite
@@ -146,7 +150,11 @@ def test_placements_are_legal(case, placement, fill, data):
     assert makespan(schedule, costs) >= lower_bound(schedule, costs) * (1 - 1e-9)
     if placement == "bubbles":
         for cut in encoders:
-            assert max(waiting(schedule, cut)) <= (live or 2 * decoder.stages)
+            at_once = 0
+            if cut.feeds:
+                ends = zip(*cut.feeds, strict=True)
+                at_once = max(max(Counter(own).values()) for own in ends)
+            assert max(waiting(schedule, cut)) <= max(live or 2 * decoder.stages, at_once)
 
 
 @settings(max_examples=60)

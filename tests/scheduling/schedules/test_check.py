@@ -40,7 +40,8 @@ def _in_place(schedule: Schedule, cut: EncoderPieces) -> bool:
     stages: dict[int, set[tuple[int, int]]] = {}
     for _, stage, task in schedule:
         if task.module == cut.name:
-            row = stages.setdefault(task.microbatch % schedule.microbatches, set())
+            unit = task.microbatch % cut.units(schedule.microbatches)
+            row = stages.setdefault(unit, set())
             row.add((task.part, stage))
     share = cut.pieces // cut.stages
     return all(

@@ -63,10 +63,14 @@ def times_of(draw: st.DrawFn, schedule: Schedule, *, collectives: bool = True) -
 def replicas_of(draw: st.DrawFn, schedule: Schedule, times: StepTimes) -> Replica:
     """Replicas with some slow stages, and some modules with lengths."""
     modules = sorted({"decoder", *(module for _, module, _ in times.encoders)})
-    count = schedule.microbatches
-    lengths = st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=count, max_size=count)
+    counts = dict.fromkeys(modules, schedule.microbatches)
+    counts |= {cut.name: cut.units(schedule.microbatches) for cut in schedule.encoders}
     slow = st.dictionaries(st.integers(0, schedule.stages - 1), st.just(1.5), max_size=2)
-    return Replica(draw(slow), draw(st.dictionaries(st.sampled_from(modules), lengths)))
+    factor, lengths = st.sampled_from([0.5, 1.0, 2.0]), {}
+    for name in sorted(draw(st.sets(st.sampled_from(modules)))):
+        count = counts[name]
+        lengths[name] = draw(st.lists(factor, min_size=count, max_size=count))
+    return Replica(draw(slow), {name: own for name, own in lengths.items() if own})
 
 
 @st.composite

@@ -1,0 +1,145 @@
+"""Encoder microbatches of their own: the rows of a step's media, packed by themselves.
+
+Media have been dealt to the rows of their decoder microbatches. Each row of an encoder then takes
+the media of all microbatches of the step one behind the other, and goes on in the next of the
+encoder's own microbatches, a *unit*, where its budget ends. Media never change their rows, so that
+no other rank has to read them::
+
+    row 0 of microbatches 0 1 2     aaaaa.....  bb........  ccccc.....
+    row 0 of units 0 1              aaaaabb...  ccccc.....
+
+So the number of units follows the load of the step. A unit may feed several decoder microbatches,
+and a microbatch may be fed by several units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.kinds.modality import Modality
+
+Ints = NDArray[np.int64]
+
+#: Columns of the media of a microbatch: encoder row, first input position, positions with those
+#: that round them up to whole outputs, first segment, segments.
+MEDIUM = ("row", "start", "span", "segment", "segments")
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Places of one lane's media in units.
+
+    Attributes:
+        count: number of units.
+        media: the media, `[media, 5]` with the columns `MEDIUM`; by microbatch, row and start.
+        microbatch: microbatch of each, `[media]`.
+        unit, start, segment: its unit, its first position there, and its first segment, `[media]`.
+    """
+
+    count: int
+    media: Ints
+    microbatch: Ints
+    unit: Ints
+    start: Ints
+    segment: Ints
+
+    @property
+    def feeds(self) -> tuple[tuple[int, int], ...]:
+        """First and last decoder microbatch that each unit feeds."""
+        own = [self.microbatch[self.unit == unit] for unit in range(self.count)]
+        return tuple((int(fed.min()), int(fed.max())) for fed in own)
+
+    def moved(self, microbatch: int, runs: Ints, reduction: int) -> Ints:
+        """Runs of a microbatch (`sharding.routes`) from where its media are now.
+
+        Args:
+            runs: `[runs, 5]`.
+            reduction: input positions per output.
+
+        Returns:
+            `[runs, 6]`: the sixth column is the unit.
+
+        Raises:
+            ValueError: a run is in no medium.
+        """
+        own = np.flatnonzero(self.microbatch == microbatch)
+        rows, starts, spans = self.media[own, :3].T // [[1], [reduction], [reduction]]
+        width = 1 + max(starts.max(initial=0), runs[:, 1].max(initial=0))
+        keys, found, rest = rows * width + starts, [np.zeros((0, 6), np.int64)], runs
+        while len(rest):
+            row, first, to, token, length = rest.T
+            at = np.searchsorted(keys, row * width + first, "right") - 1
+            left = np.where(rows[at] == row, starts[at] + spans[at] - first, 0)
+            if left.min() <= 0:
+                raise ValueError(f"run {rest[left.argmin()].tolist()} is in no medium of its row")
+            count, moved = np.minimum(length, left), self.start[own][at] // reduction - starts[at]
+            unit = self.unit[own][at]
+            found.append(np.column_stack([row, first + moved, to, token, count, unit]))
+            # A run may go on in the next medium, which may be in another unit.
+            more = np.column_stack([row, first + count, to, token + count, length - count])
+            rest = more[length > count]
+        return np.concatenate(found)
+
+
+def plan_units(media: Sequence[Ints], rows: int, positions: int) -> Units:
+    """Units for the media of a step's microbatches.
+
+    Args:
+        media: of each microbatch, `[media, 5]` with the columns `MEDIUM`, of all rows.
+        rows: number of rows of a microbatch.
+        positions: positions of a row; each microbatch's media fit.
+    """
+    ordered = [own[np.lexsort((own[:, 1], own[:, 0]))] for own in media]
+    every = np.concatenate(ordered)
+    microbatch = np.repeat(np.arange(len(media)), [len(own) for own in ordered])
+    unit, start, segment = (np.zeros(len(every), np.int64) for _ in range(3))
+    unit_of, filled, held = [0] * rows, [0] * rows, [0] * rows
+    spans = every[:, [0, 2, 4]].tolist()
+    for i, (row, span, parts) in enumerate(spans):
+        if filled[row] + span > positions:
+            unit_of[row], filled[row], held[row] = unit_of[row] + 1, 0, 0
+        unit[i], start[i], segment[i] = unit_of[row], filled[row], 1 + held[row]
+        filled[row] += span
+        held[row] += parts
+    count = int(unit.max(initial=-1)) + 1
+    return Units(count, every, microbatch, unit, start, segment)
+
+
+def rows_of_units(
+    units: Units, microbatches: Sequence[Mapping[str, Any]], rows: Sequence[int], modality: Modality
+) -> dict[str, NDArray[Any]]:
+    """Arrays of the units, `[units, rows, ...]`, from those of the microbatches; at least one unit.
+
+    Args:
+        microbatches: arrays of the lane's rows of each microbatch, `[rows, ...]`.
+        rows: the encoder rows that lie here, in the order of the arrays.
+        modality: input format of the lane.
+    """
+    local, count = {row: i for i, row in enumerate(rows)}, max(1, units.count)
+    made = {
+        name: np.zeros((count, *array.shape), array.dtype)
+        for name, array in microbatches[0].items()
+    }
+    places = np.column_stack(
+        [units.media, units.microbatch, units.unit, units.start, units.segment]
+    )
+    for row, start, span, segment, _, m, unit, to, first in places.tolist():
+        here = local.get(row)
+        if here is None:
+            continue
+        for name, array in made.items():
+            of = modality.arrays.get(name)
+            step = modality.reduction if of is not None and of.per == "output" else 1
+            part = microbatches[m][name][here, start // step : (start + span) // step]
+            if name == "segment_ids":
+                part = np.where(part > 0, part + first - segment, part)
+                part = np.where(part < 0, part - first + segment, part)
+            elif of is not None and of.is_place:
+                part = np.maximum(part + (to - start) // modality.reduction, 0)
+            array[unit, here, to // step : (to + span) // step] = part
+    return made

@@ -1,0 +1,86 @@
+"""Encoder microbatches of their own: the media of a step in units, and the schedule that they take.
+
+All of it follows from the lengths of the whole step, which every process knows, so that all
+processes place the same tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from data.planning.units import Units, plan_units, rows_of_units
+from mllm_jax.config.modalities import modalities
+from mllm_jax.train.step.program import GradientProgram, StepTables
+
+logger = logging.getLogger(__name__)
+
+_told: set[str] = set()
+
+
+def in_units(
+    program: GradientProgram,
+    microbatches: Sequence[Any],
+    rows: Mapping[str, Sequence[int]],
+    total: int,
+) -> tuple[StepTables, Sequence[Any], dict[str, Any] | None]:
+    """The step with its encoders' media in units, or as it is if no schedule of units fits.
+
+    Args:
+        program: a program that follows the load.
+        microbatches: packed batches of the rows that are here.
+        rows: these rows by module.
+        total: number of rows of a whole microbatch.
+
+    Returns:
+        The tables of the step; the microbatches, whose `runs` name units; and the encoders' arrays,
+        `[units, rows, ...]`, None if encoder microbatches are the decoder's.
+    """
+    kinds = {modality.name: modality for modality in modalities(program.model)}
+    units = {name: _units(microbatches, name, total) for name in kinds}
+    tables = program.followed({name: own.feeds for name, own in units.items()})
+    if tables is None:
+        _tell_once(
+            "the encoders' load of a step fits no schedule within the slots that are compiled; its "
+            "encoder microbatches are those of the decoder"
+        )
+        return program.tables, microbatches, None
+    encoders = {
+        name: rows_of_units(
+            units[name], [batch["encoders"][name] for batch in microbatches], rows[name], modality
+        )
+        for name, modality in kinds.items()
+    }
+    moved = [
+        batch
+        | {
+            "runs": {
+                name: units[name].moved(m, runs, kinds[name].reduction)
+                for name, runs in batch["runs"].items()
+            }
+        }
+        for m, batch in enumerate(microbatches)
+    ]
+    return tables, moved, encoders
+
+
+def _units(microbatches: Sequence[Any], name: str, total: int) -> Units:
+    """The units of a lane.
+
+    Raises:
+        ValueError: the microbatches do not list the places of their media.
+    """
+    if any("places" not in batch or "runs" not in batch for batch in microbatches):
+        raise ValueError(
+            "a step whose encoders have microbatches of their own needs batches that list the runs "
+            "and the places of their media; valid: batches with data.balance: per_phase"
+        )
+    positions = microbatches[0]["encoders"][name]["segment_ids"].shape[1]
+    return plan_units([batch["places"][name] for batch in microbatches], total, positions)
+
+
+def _tell_once(message: str) -> None:
+    if message not in _told:
+        _told.add(message)
+        logger.warning(message)

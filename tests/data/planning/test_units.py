@@ -1,0 +1,164 @@
+"""Units: a step's media packed by themselves, in their rows, and what they carry along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.kinds.rows import empty_rows
+from data.planning.units import Ints, Units, plan_units, rows_of_units
+from mllm_jax.config.modalities import modalities
+from tests.train.models import small_model
+
+ROWS, POSITIONS = 3, 16
+MODALITIES = {modality.name: modality for modality in modalities(small_model())}
+VISION = MODALITIES["vision"]
+
+
+@st.composite
+def steps(draw: st.DrawFn, reduction: int = 1) -> list[Ints]:
+    """The media of one to five microbatches, each row filled from the left; some have none."""
+    made = []
+    for _ in range(draw(st.integers(1, 5))):
+        media = []
+        for row in range(ROWS):
+            start = 0
+            for number, n in enumerate(draw(st.lists(st.integers(1, 6), max_size=4)), start=1):
+                if (start + n) * reduction <= POSITIONS:
+                    media.append((row, start * reduction, n * reduction, number, 1))
+                    start += n
+        made.append(np.array(draw(st.permutations(media)), np.int64).reshape(-1, 5))
+    return made
+
+
+@given(steps())
+def test_media_stay_in_their_rows_and_do_not_overlap(media: list[Ints]) -> None:
+    units = plan_units(media, ROWS, POSITIONS)
+    assert len(units.media) == sum(map(len, media))
+    used = np.zeros((units.count, ROWS, POSITIONS), int)
+    for (row, _, span, _, _), unit, start in zip(units.media, units.unit, units.start, strict=True):
+        used[unit, row, start : start + span] += 1
+    assert used.max(initial=0) <= 1
+    assert used.sum() == sum(own[:, 2].sum() for own in media)
+
+
+@given(steps())
+def test_units_follow_the_load(media: list[Ints]) -> None:
+    units = plan_units(media, ROWS, POSITIONS)
+    assert units.count <= sum(len(own) > 0 for own in media)
+    fullest = max(sum(own[own[:, 0] == row, 2].sum() for own in media) for row in range(ROWS))
+    assert units.count >= -(-fullest // POSITIONS)
+    assert (units.count == 0) == (fullest == 0)
+    # A row goes on only where a medium has no room.
+    for row in range(ROWS):
+        own = units.media[:, 0] == row
+        for unit in range(1, int(units.unit[own].max(initial=-1)) + 1):
+            before = units.media[own & (units.unit == unit - 1), 2].sum()
+            first = units.media[own & (units.unit == unit), 2][0]
+            assert before + first > POSITIONS
+
+
+@given(steps())
+def test_units_feed_the_microbatches_of_their_media_in_order(media: list[Ints]) -> None:
+    units = plan_units(media, ROWS, POSITIONS)
+    for unit, (first, last) in enumerate(units.feeds):
+        own = set(units.microbatch[units.unit == unit].tolist())
+        assert {first, last} <= own
+        assert own <= set(range(first, last + 1))
+    firsts = [first for first, _ in units.feeds]
+    assert firsts == sorted(firsts)
+
+
+def filled(media: Ints, seed: int) -> dict[str, Any]:
+    """Rows with random values in their media."""
+    rng, rows = np.random.default_rng(seed), empty_rows(VISION, ROWS, POSITIONS)
+    for row, start, span, segment, _ in media.tolist():
+        for name, array in rows.items():
+            own = VISION.arrays.get(name)
+            step = VISION.reduction if own is not None and own.per == "output" else 1
+            part = array[row, start // step : (start + span) // step]
+            part[...] = rng.integers(1, 9, part.shape)
+        rows["segment_ids"][row, start : start + span] = segment
+    return rows
+
+
+@settings(max_examples=60)
+@given(steps(reduction=VISION.reduction), st.integers(0, 99))
+def test_arrays_move_with_their_media(media: list[Ints], seed: int) -> None:
+    units = plan_units(media, ROWS, POSITIONS)
+    arrays = [filled(own, seed + m) for m, own in enumerate(media)]
+    here = [2, 0]  # this process's rows, in its order
+    local = [{name: array[here] for name, array in own.items()} for own in arrays]
+    made = rows_of_units(units, local, here, VISION)
+    assert made["inputs"].shape[:3] == (max(1, units.count), len(here), POSITIONS)
+    seen: dict[tuple[int, int], list[int]] = {}
+    for (row, start, span, _, _), m, unit, to, first in zip(
+        units.media, units.microbatch, units.unit, units.start, units.segment, strict=True
+    ):
+        if row in here:
+            place = unit, here.index(row), slice(to, to + span)
+            own = arrays[m]["inputs"][row, start : start + span]
+            np.testing.assert_array_equal(made["inputs"][place], own)
+            assert (made["segment_ids"][place] == first).all()
+            seen.setdefault(place[:2], []).append(int(first))
+    # Segments of a row are numbered from 1 without a gap, and all else is padding.
+    for numbers in seen.values():
+        assert numbers == list(range(1, len(numbers) + 1))
+    moved = sum(int(m[2]) for m in units.media if m[0] in here)
+    assert np.count_nonzero(made["segment_ids"]) == moved
+
+
+@settings(max_examples=60)
+@given(steps(reduction=2), st.data())
+def test_runs_move_with_their_media(media: list[Ints], data: st.DataObject) -> None:
+    units = plan_units(media, ROWS, POSITIONS)
+    for m, own in enumerate(media):
+        runs: list[tuple[int, ...]] = []
+        for row, start, span, _, _ in own.tolist():
+            count = data.draw(st.integers(1, span // 2))
+            runs.append((row, start // 2, data.draw(st.integers(0, 9)), len(runs) * 10, count))
+        given_ = np.array(runs, np.int64).reshape(-1, 5)
+        assert landed(units.moved(m, given_, 2)) == expected(units, m, given_)
+
+
+def test_a_run_over_two_media_is_cut() -> None:
+    media = [np.array([[0, 0, 4, 1, 1], [0, 4, 8, 2, 1]]), np.array([[0, 0, 8, 1, 1]])]
+    units = plan_units(media, 1, 12)
+    moved = units.moved(0, np.array([[0, 1, 5, 7, 4]]), 2)
+    assert sorted(moved.tolist()) == [[0, 1, 5, 7, 1, 0], [0, 2, 5, 8, 3, 0]]
+    # The medium of the second microbatch is the first of the second unit.
+    assert units.moved(1, np.array([[0, 0, 1, 0, 4]]), 2).tolist() == [[0, 0, 1, 0, 4, 1]]
+
+
+def test_a_run_in_no_medium_is_refused() -> None:
+    units = plan_units([np.array([[0, 0, 4, 1, 1]])], 2, 8)
+    for run in ([0, 1, 0, 0, 3], [1, 0, 0, 0, 1]):
+        with pytest.raises(ValueError, match="is in no medium of its row"):
+            units.moved(0, np.array([run]), 2)
+
+
+def landed(runs: Ints) -> set[tuple[int, ...]]:
+    """Unit, row and output, and decoder row and token, of every output."""
+    return {
+        (unit, row, first + i, to, token + i)
+        for row, first, to, token, count, unit in runs.tolist()
+        for i in range(count)
+    }
+
+
+def expected(units: Units, microbatch: int, runs: Ints) -> set[tuple[int, ...]]:
+    """`landed`, output by output."""
+    found: set[tuple[int, ...]] = set()
+    for row, first, to, token, count in runs.tolist():
+        for i in range(count):
+            own = (units.microbatch == microbatch) & (units.media[:, 0] == row)
+            starts, spans = units.media[:, 1], units.media[:, 2]
+            own &= (starts <= 2 * (first + i)) & (2 * (first + i) < starts + spans)
+            (at,) = np.flatnonzero(own).tolist()
+            output = first + i + (int(units.start[at]) - int(starts[at])) // 2
+            found.add((int(units.unit[at]), row, output, to, token + i))
+    return found

@@ -1,0 +1,180 @@
+"""Encoder microbatches of their own: one compiled step for every load, equal to one device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from mllm_jax.check.synthetic import scattered, synthetic_batch
+from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.train.step import units
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import build_step
+from mllm_jax.train.step.pipeline import PipelineProgram
+from mllm_jax.train.step.train_step import TrainStep
+from scheduling.programs.frame import Frame
+from scheduling.schedules.bubbles import place_encoders
+from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.schedule import EncoderPieces, Feeds, Schedule, interleaved
+from sharding.mesh import shardings
+from sharding.plan import ParallelPlan
+from tests.train.models import small_model
+
+ROWS, TOKENS, MICROBATCHES = 2, 24, 4
+#: Room for the media of this many of the microbatches below.
+ROOM = 4
+MEDIA = {"vision": 16, "audio": 32}
+CUTS = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
+DECODER = interleaved(2, 2, MICROBATCHES)
+PLANS = {
+    "decoder": ParallelPlan(stage=2, context=2),
+    "vision": ParallelPlan(data=4),
+    "audio": ParallelPlan(stage=2, data=2),
+}
+
+
+@dataclass(frozen=True)
+class Following:
+    """Places the encoders' work of a step, as `scheduling.search.make.Follower` does."""
+
+    def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
+        return placed([replace(cut, feeds=feeds[cut.name]) for cut in CUTS], live)
+
+    def lives(self) -> list[int]:
+        return [4, 3, 2]
+
+
+def placed(cuts: Any, live: int = 4) -> Schedule:
+    own = {cut.name: EncoderCosts((1.0,) * cut.pieces, (2.0,) * cut.pieces) for cut in cuts}
+    return place_encoders(DECODER, cuts, TaskCosts(4.0, 8.0, 1.0, own), live=live)
+
+
+@cache
+def model() -> ModelConfig:
+    values = small_model(remat="layer").model_dump(mode="json")
+    values["decoder"] |= {"layers": 4}
+    values["encoders"] = {name: tower | {"layers": 4} for name, tower in values["encoders"].items()}
+    return ModelConfig.model_validate(values)
+
+
+@cache
+def step() -> TrainStep:
+    follow: Any = Following()
+    return build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, follow=follow))
+
+
+@cache
+def parameters() -> Any:
+    return initial_parameters(model(), seed=0)
+
+
+@cache
+def compiled() -> Any:
+    """The one program of all loads."""
+    batch = place(scattered_load(1)[1], step())
+    return step().gradients.lower(step().abstract["params"], batch).compile()
+
+
+def thin(seed: int) -> dict[str, Any]:
+    """A microbatch whose media fill a part of their rows."""
+    batch = synthetic_batch(model(), ROWS, TOKENS, MEDIA, seed)
+    for encoder, tree in batch["encoders"].items():
+        outputs = tree["segment_ids"].shape[1] // model().encoder(encoder).reduction
+        for key, array in tree.items():
+            more = [(0, 0), (0, (ROOM - 1) * array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
+            tree[key] = np.pad(array, more)
+        index = batch["decoder"]["media"][encoder]
+        row, offset = np.divmod(index, outputs)
+        wide = np.where(index >= 0, row * ROOM * outputs + offset, -1)
+        batch["decoder"]["media"][encoder] = wide.astype(np.int32)
+    return batch
+
+
+def scattered_load(load: int) -> tuple[list[Any], list[Any]]:
+    """Microbatches with media in `load` of each four, and the same with rows in another order."""
+    batches = []
+    for m in range(MICROBATCHES):
+        batch = thin(m)
+        if m % 4 >= load:
+            batch = without_media(batch)
+        batches.append(batch)
+    return batches, [scattered(batch, model(), seed) for seed, batch in enumerate(batches)]
+
+
+def without_media(batch: Any) -> Any:
+    for name, tree in batch["encoders"].items():
+        tree["segment_ids"][:] = 0
+        batch["decoder"]["media"][name][:] = -1
+        batch["places"][name] = batch["places"][name][:0]
+    return batch
+
+
+@pytest.mark.parametrize("load", [0, 1, 2, 4])
+def test_one_program_equals_one_device_at_every_load(load: int) -> None:
+    alone, batches = scattered_load(load)
+    single = dict.fromkeys(PLANS, ParallelPlan())
+    expected = loss_and_gradients(model(), single, parameters(), alone)
+    own = jax.device_put(
+        step().form.stored(parameters()), shardings(step().mesh, step().form.specs)
+    )
+    grads, loss = compiled()(own, place(batches, step()))
+    found = np.asarray(loss), jax.tree.map(np.asarray, step().form.canonical(grads))
+    result = compare(found, expected)
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+def test_no_rows_are_computed_that_hold_nothing() -> None:
+    """Media of four microbatches fit into one of the encoder's own, and without media none runs."""
+    program = step().program
+    assert isinstance(program, PipelineProgram)
+    for load, count in ((0, 0), (4, 1)):
+        tables = place(scattered_load(load)[1], step())["schedule"]
+        ticks = slice(1, 1 + int(tables["bounds"][-1]))
+        for cut in CUTS:
+            entry = program.frame.own.index(("encoders", cut.name, "forward", "microbatch"))
+            tasks = np.count_nonzero(np.asarray(tables["own"])[:, ticks, entry] >= 0)
+            assert tasks == count * cut.pieces
+
+
+def test_what_fits_no_slots_runs_with_the_decoders_microbatches(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(units, "_told", set())
+    program, follow = step().program, Following()
+    assert isinstance(program, PipelineProgram)
+    few = dict(program.frame.encoders)
+    few["vision"] = replace(few["vision"], pairs=2)
+    plan: Any = {"follow": follow, "frame": replace(program.frame, encoders=few)}
+    small = build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, **plan))
+    for _ in range(2):
+        batch = place(scattered_load(4)[1], small)
+        assert (np.asarray(batch["schedule"]["own"]) == small.program.tables.arrays["own"]).all()
+    told = [r for r in caplog.records if "fits no schedule within the slots" in r.getMessage()]
+    assert len(told) == 1
+
+
+def test_batches_without_places_are_refused() -> None:
+    batches = [
+        {name: part for name, part in batch.items() if name != "places"}
+        for batch in scattered_load(1)[1]
+    ]
+    with pytest.raises(ValueError, match=r"needs batches that list the runs and the places"):
+        place(batches, step())
+
+
+def test_the_frame_has_the_slots_of_full_load() -> None:
+    program = step().program
+    assert isinstance(program, PipelineProgram)
+    standing = Frame.of(program.standing, apart=True)
+    for name, own in standing.encoders.items():
+        assert program.frame.encoders[name].sizes.saved == own.sizes.saved
+        assert program.frame.encoders[name].slots == own.slots
