@@ -19,8 +19,9 @@ DEMO := $(VENV)/.installed-demo
 TEST := $(VENV)/.installed-test
 LINT := $(VENV)/.installed-lint
 COMPILERS := $(VENV)/.installed-compilers
+# An install into a linked environment would change that of the folder which it belongs to.
 # --no-compile: bytecode is made for the modules that are imported, not for all that are installed.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
+INSTALL := test ! -L $(VENV) || { echo "error: $(VENV) is a link; remove it"; exit 1; }; $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	--only-binary :all: --constraint constraints.txt --editable
 # make's jobs would install into one environment at the same time.
 .NOTPARALLEL:

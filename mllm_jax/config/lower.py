@@ -82,6 +82,7 @@ class Lowered:
             co_issue=own.co_issue,
             overlap_gather="data" in own.fill,
             follow=Follower(self.workload, own, self.times) if follows else None,
+            checked=self.config.train.check_schedules,
         )
 
 
@@ -98,7 +99,8 @@ def lower(config: ExperimentConfig) -> Lowered:
     platform = hardware.platform if hardware else config.parallel.platform
     whole, chosen = workload(on_platform(config, platform)), strategy(config)
     asked = config.schedule
-    key = repr((whole, chosen, hardware, asked.pad_layers, asked.encoder_microbatches))
+    beside = asked.pad_layers, asked.encoder_microbatches, config.train.check_schedules
+    key = repr((whole, chosen, hardware, beside))
     if key not in _kept:
         times = seconds_on(hardware) if hardware else task_flops
         while len(_kept) >= KEPT:

@@ -48,6 +48,9 @@ def _without_stages(config: ExperimentConfig) -> Iterator[Problem]:
             key = f"{module_path(name)}.stage"
             reason = f"{plan.stage} needs a decoder with stages"
             yield Problem(key, reason, partial(_other_plans, config, name), 4)
+    if config.train.check_schedules:
+        reason = f"true has no effect, as {_one_stage()}"
+        yield _or_default("train.check_schedules", False, reason)
     default = type(config.schedule)()
     for key, value in config.schedule:
         # `simulate` and `plan` take the hardware, with stages or without.
@@ -92,11 +95,14 @@ def _own(config: ExperimentConfig) -> Iterator[Problem]:
     """Encoder microbatches of their own go with media that are dealt by themselves."""
     key = "schedule.encoder_microbatches"
     if config.schedule.encoder_microbatches == "decoder":
+        if config.train.check_schedules:
+            reason = f"true has no effect, as {key} is decoder: all steps have one schedule"
+            yield _or_default("train.check_schedules", False, reason)
         return
     usual = Choice.of(key, "decoder")
     if config.data.balance != "per_phase":
         reason = f"own needs media in rows of their own, and data.balance is {config.data.balance}"
-        apart = Choice.of("data.balance", "per_phase")
+        apart = elsewhere("data.balance", "per_phase")
         yield Problem(key, reason, lambda: [[apart], [usual]])
     if config.run.trace_step is not None:
         reason = f"{config.run.trace_step} is drawn beside one schedule, and with {key}: own every"

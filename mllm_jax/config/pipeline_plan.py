@@ -54,6 +54,7 @@ class PipelinePlan:
             `schedule` needs, and what `follow` may need.
         follow: makes the schedule of each step whose encoders have microbatches of their own; None
             runs `schedule` in all of them.
+        checked: run the tables of every schedule that `follow` makes on names.
     """
 
     schedule: Schedule
@@ -63,6 +64,7 @@ class PipelinePlan:
     observe: Observer | None = None
     frame: Frame | None = None
     follow: Follower | None = None
+    checked: bool = False
 
     @property
     def apart(self) -> bool:

@@ -244,6 +244,9 @@ class TrainConfig(Section):
         groups: own settings of a module's parameters, by `decoder`, `<encoder>` (without its
             connector) or `<encoder>.connector`.
         guard: treatment of steps that go wrong.
+        check_schedules: run the tables of every step's schedule on names before the devices run
+            them; a fault is told with its task, tick and stage. The schedule that a run begins with
+            is always checked.
         optimizer: `adamw` or `muon` and its hyperparameters.
     """
 
@@ -258,6 +261,7 @@ class TrainConfig(Section):
     freeze: tuple[str, ...] = ()
     groups: dict[str, ParameterGroup] = Field(default_factory=dict)
     guard: GuardConfig = GuardConfig()
+    check_schedules: bool = False
     optimizer: OptimizerConfig = AdamWConfig()
 
 

@@ -124,6 +124,30 @@ ENDS = ("", ".connector")
         (
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
+                "model__decoder__layers": 2,
+                "data__balance": "decoder",
+                "schedule": {"encoder_microbatches": "own"},
+            },
+            [
+                "schedule.encoder_microbatches: own needs media in rows of their own",
+                "data.balance is decoder; valid: data.balance: per_phase, decoder",
+            ],
+        ),
+        (
+            {"train__check_schedules": True},
+            ["train.check_schedules: true has no effect, as parallel.decoder.stage is 1"],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
+                "model__decoder__layers": 2,
+                "train__check_schedules": True,
+            },
+            ["train.check_schedules: true has no effect, as schedule.encoder_microbatches is"],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
                 "parallel__encoders": {"vision": {"data": 2, "tensor": 2}, "audio": {"data": 4}},
                 "model__decoder__layers": 2,
                 "schedule__live": 1,

@@ -84,6 +84,37 @@ def restore(experiment: Experiment, folder: Path) -> Any:
     return found.state
 
 
+def losses(config: ExperimentConfig) -> list[float]:
+    experiment = Experiment.build(config)
+    state = experiment.step.init(jax.random.key(0))
+    taken = steps(experiment, state, Progress(0, LoaderState(0)))
+    return [float(own.scalars["loss"]) for _, own in taken]
+
+
+def test_encoder_microbatches_of_their_own_teach_the_same(small_config: Make) -> None:
+    """Media move to other microbatches of their encoder; one program runs all of the steps."""
+    change = MODEL | PIPELINED | {"data__balance": "per_phase", "train__steps": 3}
+    change |= {"data__budgets": {"tokens": 64, "segments": 8, "vision": 96, "audio": 640}}
+    programs: list[str] = []
+
+    def compiled(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event == "/jax/core/compile/backend_compile_duration" and duration_secs >= 0:
+            programs.append(str(kwargs.get("fun_name")))
+
+    jax.monitoring.register_event_duration_secs_listener(compiled)
+    try:
+        usual = losses(small_config(**change))
+        own = {"pad_layers": True, "encoder_microbatches": "own"}
+        checked = {"schedule": own, "train__check_schedules": True}
+        programs.clear()
+        followed = losses(small_config(**change | checked))
+    finally:
+        jax.monitoring.clear_event_listeners()
+    np.testing.assert_allclose(followed, usual, rtol=2e-6)
+    # The initial state, and the step.
+    assert len(programs) == 2, programs
+
+
 def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> None:
     """No pipeline, two chunks, one padded chunk and no pipeline again keep the same values.
 

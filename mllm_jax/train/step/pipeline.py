@@ -112,6 +112,8 @@ class PipelineProgram(GradientProgram):
             return None
         for live in follow.lives():
             program = compile_program(follow(feeds, live), self.model.remat)
+            if self.plan.checked:
+                check_program(program)
             if self.frame.excess(program) is None:
                 return self.tables_of(program)
         return None
