@@ -130,7 +130,7 @@ ENDS = ("", ".connector")
             },
             [
                 "schedule.encoder_microbatches: own needs media in rows of their own",
-                "data.balance is decoder; valid: data.balance: per_phase, decoder",
+                "data.balance is decoder; valid: data.balance per_phase, decoder",
             ],
         ),
         (
