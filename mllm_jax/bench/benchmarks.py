@@ -15,6 +15,7 @@ from mllm_jax.bench.loop import bench_data, bench_sharding
 from mllm_jax.bench.overlap import bench_overlap
 from mllm_jax.bench.peers import bench_peers
 from mllm_jax.bench.pipeline import Row, bench_microbatches, bench_pipeline
+from mllm_jax.bench.placing import bench_placing
 from mllm_jax.bench.published import bench_published
 from mllm_jax.bench.startup import bench_startup
 from mllm_jax.bench.step import bench_step
@@ -28,6 +29,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row] | Findings]] = 
     "sharding": bench_sharding,
     "pipeline": bench_pipeline,
     "microbatches": bench_microbatches,
+    "placing": bench_placing,
     "overlap": bench_overlap,
     "balance": bench_balance,
     "cost": bench_cost,

@@ -3,10 +3,14 @@
 Python runs the handler of a signal between two of its own instructions, so never while XLA compiles
 for a minute. A process that is interrupted there is ended by a thread of this module; nothing is
 lost by that, as a training loop that has something to save sets handlers of its own (`StopSignal`).
+
+Python drops what is raised in callbacks of its garbage collector and in `__del__`. A signal whose
+handler ran there is sent once more.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import sys
@@ -22,6 +26,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 #: Seconds within which Python has to come to a handler.
 PATIENCE = 2.0
+
+#: Seconds after which a signal is sent once more whose exception was dropped.
+AGAIN = 0.1
 
 _standing = ""
 
@@ -44,6 +51,7 @@ class Interruptible:
         self._handled = 0
         self._here = threading.current_thread() is threading.main_thread()
         self._before: dict[int, object] = {}
+        self._hook = sys.unraisablehook
 
     def __enter__(self) -> Self:
         stands("")
@@ -53,18 +61,29 @@ class Interruptible:
             self._fd = signal.set_wakeup_fd(self._send.fileno(), warn_on_full_buffer=False)
             self._before = {number: signal.signal(number, self._raise) for number in SIGNALS}
             threading.Thread(target=self._watch, args=(receive,), daemon=True).start()
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._dropped
         return self
 
     def __exit__(self, *raised: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         if self._here:
+            sys.unraisablehook = self._hook
             signal.set_wakeup_fd(self._fd)
             self._send.close()
 
     def _raise(self, number: int, frame: FrameType | None) -> NoReturn:
         self._handled += 1
         raise KeyboardInterrupt
+
+    def _dropped(self, error: sys.UnraisableHookArgs) -> None:
+        """Python has dropped an exception: a handler's comes again, others are told as usual."""
+        if error.exc_type is not KeyboardInterrupt:
+            self._hook(error)
+            return
+        again = threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
 
     def _watch(self, receive: socket.socket) -> None:
         came = 0

@@ -33,6 +33,8 @@ from scheduling.schedules.task_kinds import EB, EF, B, F
 
 #: Names of the loops over ticks, in their order: before the decoder's ticks, those, and after them.
 PHASES = ("prologue", "middle", "epilogue")
+#: Slots of each buffer of activations that a frame has beyond those of the full load.
+SPARE = 4
 #: Path of a table in `Program.tables`.
 Path = tuple[str, ...]
 #: Tables of what enters the decoder, which stand in the rows of the meetings before.
@@ -142,6 +144,23 @@ class Frame:
             *_paths(program),
         )
 
+    @classmethod
+    def following(cls, program: Program, *, apart: bool = False) -> Frame:
+        """The frame for programs of smaller loads of the encoders than that of `program`.
+
+        A tick without tasks of the decoder holds one of an encoder; a stage has as many pairs as
+        the decoder has microbatches, and one more for each of an encoder's that shares one.
+
+        Args:
+            program: program whose encoders have as many microbatches as the decoder.
+            apart: as of `of`.
+        """
+        frame, schedule = cls.of(program, apart=apart), program.schedule
+        count = schedule.microbatches
+        tasks = sum(count * (cut.pieces + cut.backward) for cut in schedule.encoders)
+        pairs = count + max((own.slots for own in frame.encoders.values()), default=0)
+        return frame.opened(len(schedule.span) + tasks, pairs).roomier()
+
     def joined(self, other: Frame) -> Frame:
         """The smallest frame that both fit.
 
@@ -194,7 +213,7 @@ class Frame:
         )
 
     def roomier(self) -> Frame:
-        """The frame with one more slot for each activation that an encoder has between tasks.
+        """The frame with `SPARE` more slots for activations that an encoder has between tasks.
 
         Not for what forwards keep for backwards, which is much larger.
         """
@@ -202,7 +221,7 @@ class Frame:
 
         def more(sizes: EncoderSizes) -> EncoderSizes:
             held = {name: getattr(sizes, name) for name in names}
-            return replace(sizes, **{name: n + 1 for name, n in held.items() if n})
+            return replace(sizes, **{name: n + SPARE for name, n in held.items() if n})
 
         encoders = {n: replace(own, sizes=more(own.sizes)) for n, own in self.encoders.items()}
         return replace(self, encoders=encoders)

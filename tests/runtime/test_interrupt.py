@@ -48,3 +48,31 @@ def test_a_signal_ends_whatever_python_does_and_says_what_stands(busy, number):
 def test_every_exit_code_has_a_meaning():
     assert set(MEANINGS) == set(Exit)
     assert len(table().splitlines()) == len(Exit)
+
+
+DROPS = """
+import signal, sys, time
+from mllm_jax.runtime.interrupt import Interruptible
+
+class Collected:
+    def __del__(self):
+        signal.raise_signal(signal.{name})
+        for _ in range(100):
+            pass
+
+try:
+    with Interruptible():
+        Collected()
+        print("dropped", flush=True)
+        time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_whose_exception_python_drops_comes_again(name: str) -> None:
+    command = [sys.executable, "-c", DROPS.format(name=name)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.stdout.split() == ["dropped", "interrupted"], done
+    assert done.stderr == ""

@@ -75,19 +75,9 @@ class PipelineProgram(GradientProgram):
         self._inside = StageViews.build(grid, plan.gather)
 
     def _frame(self) -> Frame:
-        """What is compiled: what `standing` needs, and with a follower all that fits its slots.
-
-        A tick without tasks of the decoder holds one of an encoder; a stage has as many pairs as
-        the decoder has microbatches, and one more for each of an encoder's that shares one.
-        """
-        frame = Frame.of(self.standing, apart=self.plan.apart)
-        if self.plan.follow is None:
-            return frame
-        schedule, cuts = self.schedule, self.schedule.encoders
-        count = schedule.microbatches
-        tasks = sum(count * (cut.pieces + cut.backward) for cut in cuts)
-        pairs = count + max((own.slots for own in frame.encoders.values()), default=0)
-        return frame.opened(len(schedule.span) + tasks, pairs).roomier()
+        """What is compiled: what `standing` needs, and with a follower all that fits its slots."""
+        make = Frame.of if self.plan.follow is None else Frame.following
+        return make(self.standing, apart=self.plan.apart)
 
     @property
     def follows(self) -> bool:

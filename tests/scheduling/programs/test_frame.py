@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from mllm_jax.bench.placing import feeds_of
 from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import PHASES, Frame, leaves
 from scheduling.programs.program import BundleKind, Program
@@ -188,3 +189,25 @@ def test_a_joined_frame_is_as_small_as_both_allow(
     assert joined.joined(joined) == joined
     for phase in range(len(PHASES)):
         assert set(joined.kinds[phase]) == {k for frame in frames for k in frame.kinds[phase]}
+
+
+@settings(max_examples=40)
+@given(data=st.data(), stages=st.sampled_from([1, 2, 4]), microbatches=st.integers(1, 8))
+def test_schedules_of_smaller_loads_fit_the_frame_of_the_full_one(
+    data: st.DataObject, stages: int, microbatches: int
+) -> None:
+    """All but for slots: kinds of bundles, ticks and pairs are enough for every load."""
+    decoder = interleaved(stages, 1, microbatches)
+    cut = EncoderPieces("vision", 2, 1, 2)
+    frame = Frame.following(compile_program(placing.naive(decoder, [cut]), "layer"))
+    loads = data.draw(st.lists(st.floats(0, 1), min_size=microbatches, max_size=microbatches))
+    own = placing.naive(decoder, [replace(cut, feeds=feeds_of(np.array(loads)))])
+    program = compile_program(own, "layer")
+    enough = program.encoders["vision"]
+    slots = {
+        name: replace(own, sizes=enough.sizes, slots=max(own.slots, enough.slots))
+        for name, own in frame.encoders.items()
+    }
+    roomy = replace(frame, encoders=slots, sizes=program.sizes)
+    assert roomy.excess(program) is None
+    assert roomy.rows(program).bounds[-1] == len(program.schedule.ticks)

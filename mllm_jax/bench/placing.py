@@ -1,0 +1,108 @@
+"""Benchmark of placing a step's encoder work, as hosts do in every step that follows its load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import median
+
+import numpy as np
+
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.lower import lower
+from scheduling.costs.strategy import Strategy
+from scheduling.programs.compile import compile_program
+from scheduling.programs.frame import Frame
+from scheduling.schedules.schedule import Feeds
+from scheduling.search.make import Follower, cut_encoders, make_schedule
+from sharding.plan import ParallelPlan
+
+#: Stages and microbatches.
+CASES = ((8, 64), (16, 512))
+#: Shares of the full load of the encoders.
+LOADS = (0.1, 0.5, 0.9)
+#: Steps of each load, of unlike lengths.
+STEPS = 5
+
+
+def bench_placing(
+    config: ExperimentConfig, tell: Callable[[str], None] = lambda text: None
+) -> list[dict[str, float]]:
+    """Place the encoders' work of steps of unlike loads, on the host alone.
+
+    The model is that of `config`, its decoder in other numbers of stages and microbatches.
+
+    Returns:
+        For every size and load medians of `STEPS` steps, in CPU seconds of one core:
+        `place_seconds` for the schedule, `tables_seconds` for slots and rows, and `seconds` for
+        both; `fits`, the share of the steps
+        whose schedule fits the slots of the full load at once.
+    """
+    rows = []
+    for stages, microbatches in CASES:
+        follow, frame = _follower(config, stages, microbatches)
+        for load in LOADS:
+            tell(f"{stages} stages, {microbatches} microbatches, {load:.0%} of the full load")
+            found = [_placed(follow, frame, load, seed) for seed in range(STEPS)]
+            place, tables, fits = (list(part) for part in zip(*found, strict=True))
+            rows.append(
+                {
+                    "stages": stages,
+                    "microbatches": microbatches,
+                    "encoders": len(follow.workload.encoders),
+                    "load": load,
+                    "place_seconds": median(place),
+                    "tables_seconds": median(tables),
+                    "seconds": median(a + b for a, b in zip(place, tables, strict=True)),
+                    "fits": float(np.mean(fits)),
+                }
+            )
+    return rows
+
+
+def _follower(config: ExperimentConfig, stages: int, microbatches: int) -> tuple[Follower, Frame]:
+    """What places steps of these sizes, and the frame of the full load."""
+    own = lower(config)
+    plans = dict.fromkeys(own.strategy.plans, ParallelPlan(data=stages))
+    plans["decoder"] = ParallelPlan(stage=stages)
+    whole = replace(own.strategy, plans=plans, microbatches=microbatches, chunks=1, pieces={})
+    whole = replace(whole, placement="bubbles", work_ahead=False)
+    workload = replace(own.workload, rows=microbatches * stages)
+    strategy: Strategy = cut_encoders(workload, whole, own.times)
+    standing = compile_program(
+        make_schedule(workload, strategy, own.times, thorough=False), strategy.remat
+    )
+    return Follower(workload, strategy, own.times), Frame.following(standing, apart=True)
+
+
+def _placed(follow: Follower, frame: Frame, load: float, seed: int) -> tuple[float, float, bool]:
+    """Seconds of placing a step and of its tables, and whether it fits the slots."""
+    rng = np.random.default_rng(seed)
+    count = follow.strategy.microbatches
+    feeds = {name: feeds_of(load * rng.uniform(0.5, 1.5, count)) for name in frame.encoders}
+    began = time.process_time()
+    schedule = follow(feeds, follow.lives()[0])
+    placed = time.process_time()
+    program = compile_program(schedule, frame.remat)
+    fits = frame.excess(program) is None
+    if fits:
+        frame.rows(program)
+    return placed - began, time.process_time() - placed, fits
+
+
+def feeds_of(loads: np.ndarray) -> Feeds:
+    """What an encoder's microbatches feed if each decoder microbatch brings media for `loads`.
+
+    Args:
+        loads: `[microbatches]`, in microbatches of the encoder; at most 1 counts of each.
+    """
+    filled = np.cumsum(np.minimum(loads, 1.0))
+    begins, units = np.concatenate([[0.0], filled[:-1]]), int(np.ceil(filled[-1] - 1e-9))
+    return tuple(
+        (
+            int(np.flatnonzero(filled > unit + 1e-9)[0]),
+            int(np.flatnonzero(begins < unit + 1 - 1e-9)[-1]),
+        )
+        for unit in range(units)
+    )
