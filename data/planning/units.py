@@ -51,8 +51,10 @@ class Units:
     @property
     def feeds(self) -> tuple[tuple[int, int], ...]:
         """First and last decoder microbatch that each unit feeds."""
-        own = [self.microbatch[self.unit == unit] for unit in range(self.count)]
-        return tuple((int(fed.min()), int(fed.max())) for fed in own)
+        ends = np.tile([self.microbatch.max(initial=0), 0], (self.count, 1))
+        np.minimum.at(ends[:, 0], self.unit, self.microbatch)
+        np.maximum.at(ends[:, 1], self.unit, self.microbatch)
+        return tuple((first, last) for first, last in ends.tolist())
 
     def moved(self, microbatch: int, runs: Ints, reduction: int) -> Ints:
         """Runs of a microbatch (`sharding.routes`) from where its media are now.
@@ -137,8 +139,7 @@ def rows_of_units(
             step = modality.reduction if of is not None and of.per == "output" else 1
             part = microbatches[m][name][here, start // step : (start + span) // step]
             if name == "segment_ids":
-                part = np.where(part > 0, part + first - segment, part)
-                part = np.where(part < 0, part - first + segment, part)
+                part = part + np.sign(part) * (first - segment)
             elif of is not None and of.is_place:
                 part = np.maximum(part + (to - start) // modality.reduction, 0)
             array[unit, here, to // step : (to + span) // step] = part

@@ -225,7 +225,7 @@ class _Execution:
             buffer: [[None] * size for _ in range(self.schedule.stages)]
             for buffer, size in _buffers(program)
         }
-        self.sums: dict[_Value, set[int]] = {}
+        self.begun: set[_Value] = set()
         self.tick = 0
 
     def run(self) -> None:
@@ -271,12 +271,12 @@ class _Execution:
                 pairs = self.program.encoders[name].pairs
                 slot, fresh = int(pairs.inbox[stage, number]), int(pairs.fresh[stage, number])
                 value = _Value("gradient", name, unit, cut.pieces - 1)
-                if fresh != (value not in self.sums):
+                if fresh != (value not in self.begun):
                     self._fail(stage, f"fresh of {value} is {fresh}; valid: {1 - fresh}")
                 if not fresh:
                     self._read(stage, f"{name} inbox", slot, value)
                 self._write(stage, f"{name} inbox", slot, value)
-                self.sums.setdefault(value, set()).add(int(microbatch or 0))
+                self.begun.add(value)
 
     def _pairs(
         self, name: str, microbatch: int | None, table: str

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,9 @@ from scheduling.programs.program import (
     Table,
     frozen,
 )
+from scheduling.programs.ticks import DecoderTicks, EncoderTicks, gathered
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
 
 
 def compile_program(schedule: Schedule, remat: Remat) -> Program:
@@ -57,11 +57,11 @@ def compile_program(schedule: Schedule, remat: Remat) -> Program:
         raise ScheduleError(f"remat: {remat!r} is unknown; valid: {valid}")
     check(schedule)
     _refuse_without_tables(schedule)
-    tasks = _gather(schedule)
-    decoder = _DecoderTicks.of(schedule, tasks)
+    tasks = gathered(schedule)
+    decoder = DecoderTicks.of(schedule, tasks)
     blank = _Blank(len(schedule.ticks), schedule.stages)
     encoders = {
-        cut.name: _compile_encoder(blank, _EncoderTicks.of(schedule, cut, tasks), decoder, remat)
+        cut.name: _compile_encoder(blank, EncoderTicks.of(schedule, cut, tasks), decoder, remat)
         for cut in schedule.encoders
     }
     return _compile_decoder(schedule, decoder, remat, encoders)
@@ -74,105 +74,6 @@ def _refuse_without_tables(schedule: Schedule) -> None:
             f"the executor has no function for tasks of kind {', '.join(unknown)}, so that they "
             f"are scheduled and simulated only; valid: {', '.join(map(str, EXECUTED))}"
         )
-
-
-# ---- when the tasks run --------------------------------------------------------------------------
-
-
-def _gather(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:
-    """Rows `(microbatch, part, tick, stage)` by module and kind."""
-    rows: dict[tuple[str, TaskKind], list[tuple[int, int, int, int]]] = {}
-    for tick, stage, task in schedule:
-        entry = (task.microbatch, task.part, tick, stage)
-        rows.setdefault((task.module, task.kind), []).append(entry)
-    return {key: np.array(values, np.intp) for key, values in rows.items()}
-
-
-@dataclass(frozen=True)
-class _DecoderTicks:
-    """Ticks of the decoder's forwards and backwards, `[microbatches, chunks, stages]`.
-
-    `entry`, `[microbatches]`: the tick at whose end the input of a microbatch is summed up.
-    """
-
-    forward: Ints
-    backward: Ints
-    entry: Ints
-
-    @classmethod
-    def of(cls, schedule: Schedule, tasks: Mapping[tuple[str, TaskKind], Ints]) -> _DecoderTicks:
-        def ticks(kind: TaskKind) -> Ints:
-            microbatch, chunk, tick, stage = tasks["decoder", kind].T
-            table = np.empty((schedule.microbatches, schedule.chunks, schedule.stages), np.intp)
-            table[microbatch, chunk, stage] = tick
-            return table
-
-        forward = ticks(F)
-        return cls(forward, ticks(B), schedule.last_meeting[forward[:, 0, 0]])
-
-    @property
-    def stage(self) -> Ints:
-        """The stage of every entry."""
-        return np.broadcast_to(np.arange(self.forward.shape[2]), self.forward.shape)
-
-    @property
-    def inputs_written(self) -> Ints:
-        """Ticks at whose end the inputs of chunks are written."""
-        written = np.empty_like(self.forward)
-        written[:, :, 1:] = self.forward[:, :, :-1]
-        written[:, 1:, 0] = self.forward[:, :-1, -1]
-        written[:, 0, 0] = self.entry
-        return written
-
-    @property
-    def gradients_written(self) -> Ints:
-        """Ticks at whose end the gradients of the outputs of chunks are written."""
-        written = np.empty_like(self.backward)
-        written[:, :, :-1] = self.backward[:, :, 1:]
-        written[:, :-1, -1] = self.backward[:, 1:, 0]
-        written[:, -1, -1] = self.forward[:, -1, -1]
-        return written
-
-
-@dataclass(frozen=True)
-class _EncoderTicks:
-    """Ticks and stages of one encoder's tasks, `[units, pieces]`: its own microbatches.
-
-    Microbatch `M + i` of the next step stands in the row of i, which this step does not encode.
-    Backwards are -1 for pieces that have none.
-    """
-
-    cut: EncoderPieces
-    forward: Ints
-    backward: Ints
-    stage: Ints
-
-    @classmethod
-    def of(
-        cls, schedule: Schedule, cut: EncoderPieces, tasks: Mapping[tuple[str, TaskKind], Ints]
-    ) -> _EncoderTicks:
-        units = cut.units(schedule.microbatches)
-        forward, backward, stages = (np.full((units, cut.pieces), -1, np.intp) for _ in range(3))
-        if not units:
-            return cls(cut, forward, backward, stages)
-        unit, piece, tick, stage = tasks[cut.name, EF].T
-        forward[unit % units, piece] = tick
-        stages[unit % units, piece] = stage
-        if cut.backward:
-            unit, piece, tick, _ = tasks[cut.name, EB].T
-            backward[unit, piece] = tick
-        return cls(cut, forward, backward, stages)
-
-    @property
-    def owners(self) -> Ints:
-        """Encoder pipeline of every microbatch."""
-        return self.stage[:, -1] // self.cut.stages
-
-    @property
-    def numbers(self) -> Ints:
-        """Microbatch that each row encodes: `M + i` for those of the next step."""
-        rows = np.arange(len(self.forward))
-        return np.where(rows < self.cut.ahead, rows + len(rows), rows)
 
 
 # ---- slots ---------------------------------------------------------------------------------------
@@ -270,7 +171,7 @@ def _index(shape: tuple[int, ...], axis: int) -> Ints:
 
 def _compile_decoder(
     schedule: Schedule,
-    ticks: _DecoderTicks,
+    ticks: DecoderTicks,
     remat: Remat,
     encoders: Mapping[str, EncoderProgram],
 ) -> Program:
@@ -292,7 +193,7 @@ def _compile_decoder(
 
 
 def _forward_table(
-    blank: _Blank, ticks: _DecoderTicks, inputs: _Slots, saved: _Slots
+    blank: _Blank, ticks: DecoderTicks, inputs: _Slots, saved: _Slots
 ) -> ForwardTable:
     place = partial(blank.table, ticks.forward, ticks.stage)
     microbatch, chunk = (_index(ticks.forward.shape, axis) for axis in (0, 1))
@@ -301,7 +202,7 @@ def _forward_table(
 
 def _backward_table(
     blank: _Blank,
-    ticks: _DecoderTicks,
+    ticks: DecoderTicks,
     inputs: _Slots,
     saved: _Slots,
     gradients: _Slots,
@@ -318,7 +219,7 @@ def _backward_table(
 
 
 def _decoder_moves(
-    blank: _Blank, ticks: _DecoderTicks, inputs: Ints, gradients: Ints
+    blank: _Blank, ticks: DecoderTicks, inputs: Ints, gradients: Ints
 ) -> dict[str, Table]:
     """Values that stages pass on, and values that enter and leave the decoder."""
     shape, numbers = inputs.shape, np.arange(len(inputs))
@@ -353,14 +254,14 @@ class _EncoderSlots:
 
     @classmethod
     def of(
-        cls, ticks: _EncoderTicks, decoder: _DecoderTicks, remat: Remat, local: Ints
+        cls, ticks: EncoderTicks, decoder: DecoderTicks, remat: Remat, local: Ints
     ) -> _EncoderSlots:
         forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
         last = _corner(forward.shape, -1)
         full = remat == "full"
         # The meeting reads the value, so values of later ticks may take its slot.
-        entry = _of_units(ticks.cut, decoder.entry + 1, np.max)[:, None] + 0 * forward
-        leave = _of_units(ticks.cut, decoder.backward[:, 0, 0], np.min)[:, None] + 0 * forward
+        entry = ticks.cut.of_fed(decoder.entry + 1, np.max)[:, None] + 0 * forward
+        leave = ticks.cut.of_fed(decoder.backward[:, 0, 0], np.min)[:, None] + 0 * forward
         colour = partial(_colour, ticks.stage)
         return cls(
             pieces=colour(
@@ -381,14 +282,7 @@ class _EncoderSlots:
         return EncoderSizes(**{name: getattr(self, name).size for name in names})
 
 
-def _of_units(cut: EncoderPieces, values: Ints, choose: Callable[..., Any]) -> Ints:
-    """`[units]`: the chosen one of the `values` `[microbatches]` of those that a unit feeds."""
-    return np.array(
-        [choose(values[first : last + 1]) for first, last in cut.consumers(len(values))]
-    )
-
-
-def _outbox(ticks: _EncoderTicks, entry: Ints, local: Ints) -> _Slots:
+def _outbox(ticks: EncoderTicks, entry: Ints, local: Ints) -> _Slots:
     """Slots of outputs that wait from the tick of the last piece to `entry`.
 
     Microbatches of the next step are numbered from 0 on their stage, which is their place in their
@@ -408,7 +302,7 @@ def _positions(owners: Ints) -> Ints:
 
 
 def _compile_encoder(
-    blank: _Blank, ticks: _EncoderTicks, decoder: _DecoderTicks, remat: Remat
+    blank: _Blank, ticks: EncoderTicks, decoder: DecoderTicks, remat: Remat
 ) -> EncoderProgram:
     local = _positions(ticks.owners)
     slots = _EncoderSlots.of(ticks, decoder, remat, local)
@@ -428,9 +322,7 @@ def _compile_encoder(
     )
 
 
-def _pairs(
-    ticks: _EncoderTicks, decoder: _DecoderTicks, slots: _EncoderSlots, stages: int
-) -> Pairs:
+def _pairs(ticks: EncoderTicks, decoder: DecoderTicks, slots: _EncoderSlots, stages: int) -> Pairs:
     """Pairs of encoder and decoder microbatches by stage, in the order in which they enter."""
     entry, leave = decoder.forward[:, 0, 0], decoder.backward[:, 0, 0]
     found: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
@@ -452,7 +344,7 @@ def _pairs(
 
 
 def _pairs_moved(
-    blank: _Blank, decoder: _DecoderTicks, pairs: Pairs, cut: EncoderPieces
+    blank: _Blank, decoder: DecoderTicks, pairs: Pairs, cut: EncoderPieces
 ) -> dict[str, Table]:
     """First pair and number of pairs that enter before a tick, and that leave in one."""
     runs: dict[tuple[int, int], list[int]] = {}
@@ -473,7 +365,7 @@ def _pairs_moved(
 
 
 def _encoder_forward(
-    blank: _Blank, ticks: _EncoderTicks, slots: _EncoderSlots, local: Ints
+    blank: _Blank, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints
 ) -> EncoderForwardTable:
     place = partial(blank.table, ticks.forward, ticks.stage)
     row, piece = (_index(ticks.forward.shape, axis) for axis in (0, 1))
@@ -488,7 +380,7 @@ def _encoder_forward(
 
 
 def _encoder_backward(
-    blank: _Blank, ticks: _EncoderTicks, slots: _EncoderSlots, local: Ints, remat: Remat
+    blank: _Blank, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints, remat: Remat
 ) -> EncoderBackwardTable:
     place = partial(blank.table, ticks.backward, ticks.stage, where=ticks.backward >= 0)
     row, piece = (_index(ticks.backward.shape, axis) for axis in (0, 1))
@@ -503,7 +395,7 @@ def _encoder_backward(
     )
 
 
-def _pieces_moved(blank: _Blank, ticks: _EncoderTicks, slots: _EncoderSlots) -> dict[str, Table]:
+def _pieces_moved(blank: _Blank, ticks: EncoderTicks, slots: _EncoderSlots) -> dict[str, Table]:
     """Values that pass from piece to piece."""
     made = np.roll(ticks.forward, 1, axis=1)
     returned = np.roll(ticks.backward, -1, axis=1)

@@ -122,6 +122,14 @@ class EncoderPieces:
             return np.repeat(np.arange(microbatches)[:, None], 2, axis=1)
         return np.array(self.feeds, np.intp).reshape(-1, 2)
 
+    def of_fed(
+        self, values: NDArray[np.intp], choose: Callable[[NDArray[np.intp]], Any]
+    ) -> NDArray[np.intp]:
+        """`[units]`: the chosen one of the `values` `[microbatches]` of those that each feeds."""
+        if self.feeds is None:
+            return values
+        return np.array([choose(values[first : last + 1]) for first, last in self.feeds], np.intp)
+
     def fed(self, microbatches: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Pairs of an own microbatch and a decoder microbatch that it feeds, `[pairs]` each."""
         first, last = self.consumers(microbatches).T

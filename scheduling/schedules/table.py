@@ -237,11 +237,8 @@ class Table:
 
         It begins with the first that a forward feeds, and ends with the last that feeds a backward.
         """
-        first, fed = self.first[flow.kind], flow.cut.consumers(self.decoder.microbatches)
-        if flow.cut.feeds is None:
-            return first
         choose = np.min if flow.kind.forward else np.max
-        return np.array([choose(first[a : b + 1]) for a, b in fed], np.intp)
+        return flow.cut.of_fed(self.first[flow.kind], choose)
 
     def slots(self, flow: Flow, rules: Rules) -> np.ndarray:
         """`[ticks, stages]`, ticks in the walk's order: number of pieces of mean cost that fit."""

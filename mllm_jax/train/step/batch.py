@@ -48,40 +48,47 @@ def place(
     total = _total_rows(rows, view.degree(view.batch), local)
     ragged = is_ragged(step.mesh, views["decoder"].positions)
     own, encoders = tables or program.tables, None
-    if program.follows and tables is None:
-        own, microbatches, encoders = in_units(
-            program, microbatches, local_rows(step, total), total
-        )
+    if program.follow and tables is None:
+        here = local_rows(step, total)
+        own, microbatches, encoders = in_units(program, program.follow, microbatches, here, total)
     alike = [(m, m) for m in range(len(microbatches))]
     pairs: dict[str, Sequence[Pair]] = dict.fromkeys(program.model.lanes, alike)
     pairs |= own.pairs
     routes = lane_routes(microbatches, pairs, program.model, views, total, ragged)
-    modules = [{name: batch[name] for name in ("decoder", "encoders")} for batch in every]
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *modules)
-    stacked["encoders"] = encoders or stacked["encoders"]
-    stacked |= {
-        "carried": {},
-        "schedule": {},
-        "routes": {n: own.shapes for n, own in routes.items()},
-    }
-    layout: Any = shardings(step.mesh, program.batch_specs(stacked))
-    inputs, layouts = stacked["encoders"], layout["encoders"]
-    dealt = {
-        name: jax.tree.map(partial(_deal, step, dealing), layouts.pop(name), inputs.pop(name))
-        for name, dealing in own.dealings.items()
-    }
-    arrays = {name: stacked[name] for name in ("decoder", "encoders")}
-    batch = {
-        name: jax.tree.map(jax.make_array_from_process_local_data, layout[name], tree)
-        for name, tree in arrays.items()
-    }
-    return {
-        "decoder": batch["decoder"],
-        "encoders": batch["encoders"] | dealt,
+    arrays = {"decoder": _stacked([batch["decoder"] for batch in every])}
+    arrays["encoders"] = encoders or _stacked([batch["encoders"] for batch in every])
+    shapes = {name: lane.shapes for name, lane in routes.items()}
+    layout = _layouts(step, arrays | {"carried": {}, "schedule": {}, "routes": shapes})
+    placed = _placed(step, own.dealings, layout, arrays)
+    return placed | {
         "routes": {name: lane.placed(layout["routes"][name]) for name, lane in routes.items()},
         "schedule": step.schedule if own is program.tables else step.placed_tables(own),
         "carried": {},
     }
+
+
+def _stacked(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+
+
+def _layouts(step: TrainStep, batch: Any) -> Any:
+    return shardings(step.mesh, step.program.batch_specs(batch))
+
+
+def _placed(step: TrainStep, dealings: Mapping[str, Dealing], layout: Any, arrays: Any) -> Any:
+    """The modules' arrays on the devices; those of encoders that have stages dealt to these."""
+    inputs, layouts = arrays["encoders"], layout["encoders"]
+    dealt = {
+        name: jax.tree.map(partial(_deal, step, dealing), layouts[name], inputs[name])
+        for name, dealing in dealings.items()
+    }
+    plain = {"decoder": arrays["decoder"]} | {n: x for n, x in inputs.items() if n not in dealt}
+    lying = {"decoder": layout["decoder"]} | layouts
+    placed = {
+        name: jax.tree.map(jax.make_array_from_process_local_data, lying[name], tree)
+        for name, tree in plain.items()
+    }
+    return {"decoder": placed.pop("decoder"), "encoders": placed | dealt}
 
 
 def abstract_batch(

@@ -25,6 +25,7 @@ from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.media import Pair, Views
 from mllm_jax.train.step.program import (
     Dealing,
+    Follow,
     GradientProgram,
     Gradients,
     StepTables,
@@ -80,21 +81,20 @@ class PipelineProgram(GradientProgram):
         return make(self.standing, apart=self.plan.apart)
 
     @property
-    def follows(self) -> bool:
-        """Whether every step's encoder work is placed anew."""
-        return self.plan.follow is not None
+    def follow(self) -> Follow | None:
+        """See `GradientProgram.follow`."""
+        return None if self.plan.follow is None else partial(self._following, self.plan.follow)
 
-    def followed(self, feeds: Mapping[str, Feeds]) -> StepTables | None:
+    def _following(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | None:
         """The tables of a step whose encoder microbatches feed these of the decoder.
 
         Less may wait until the schedule fits the slots that are compiled; None if none fits.
         """
-        assert self.plan.follow is not None
         key = tuple(feeds.items())
         if key not in self._followed:
             while len(self._followed) >= KEPT:
                 del self._followed[next(iter(self._followed))]
-            self._followed[key] = self._fitting(self.plan.follow, feeds)
+            self._followed[key] = self._fitting(follow, feeds)
         return self._followed[key]
 
     def _fitting(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | None:

@@ -14,7 +14,7 @@ stands here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -71,6 +71,10 @@ class StepTables:
     arrays: Mapping[str, Any] = field(default_factory=dict)
     dealings: Mapping[str, Dealing] = field(default_factory=dict)
     pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
+
+
+#: From what an encoder's microbatches feed, by encoder, to the tables of the step; None: none fit.
+Follow = Callable[[Mapping[str, Feeds]], StepTables | None]
 
 
 class Gradients(NamedTuple):
@@ -201,13 +205,9 @@ class GradientProgram(ABC):
         return {}
 
     @property
-    def follows(self) -> bool:
-        """Whether encoders have microbatches of their own in every step."""
-        return False
-
-    def followed(self, feeds: Mapping[str, Feeds]) -> StepTables | None:
-        """The tables of a step whose encoder microbatches feed these of the decoder, if any fit."""
-        raise NotImplementedError(f"{type(self).__name__} has no encoder microbatches of their own")
+    def follow(self) -> Follow | None:
+        """Makes the tables of each step, if encoders have microbatches of their own."""
+        return None
 
     @property
     def ahead(self) -> int:

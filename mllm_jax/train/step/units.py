@@ -12,7 +12,7 @@ from typing import Any
 
 from data.planning.units import Units, plan_units, rows_of_units
 from mllm_jax.config.modalities import modalities
-from mllm_jax.train.step.program import GradientProgram, StepTables
+from mllm_jax.train.step.program import Follow, GradientProgram, StepTables
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +21,7 @@ _told: set[str] = set()
 
 def in_units(
     program: GradientProgram,
+    follow: Follow,
     microbatches: Sequence[Any],
     rows: Mapping[str, Sequence[int]],
     total: int,
@@ -28,7 +29,8 @@ def in_units(
     """The step with its encoders' media in units, or as it is if no schedule of units fits.
 
     Args:
-        program: a program that follows the load.
+        program: the program of the step.
+        follow: its `follow`.
         microbatches: packed batches of the rows that are here.
         rows: these rows by module.
         total: number of rows of a whole microbatch.
@@ -39,7 +41,7 @@ def in_units(
     """
     kinds = {modality.name: modality for modality in modalities(program.model)}
     units = {name: _units(microbatches, name, total) for name in kinds}
-    tables = program.followed({name: own.feeds for name, own in units.items()})
+    tables = follow({name: own.feeds for name, own in units.items()})
     if tables is None:
         _tell_once(
             "the encoders' load of a step fits no schedule within the slots that are compiled; its "
