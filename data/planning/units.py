@@ -88,32 +88,75 @@ class Units:
         return np.concatenate(found)
 
 
-def plan_units(media: Sequence[Ints], rows: int, positions: int) -> Units:
+def units_of(budget: int, positions: int, longest: int, reduction: int) -> int:
+    """Number of units that hold whatever media of one microbatch lie in a row.
+
+    A unit ends where the next medium does not fit any more, so that all but the last are filled to
+    `positions - longest + reduction` or more.
+
+    Args:
+        budget: positions of a row of the microbatch.
+        positions: positions of a row of a unit.
+        longest: most positions of a medium, whole outputs; at most `positions`.
+        reduction: positions per output.
+    """
+    if positions >= budget:
+        return 1
+    return 1 + (budget - reduction) // (positions - longest + reduction)
+
+
+def plan_units(media: Sequence[Ints], rows: int, positions: int, each: int | None = None) -> Units:
     """Units for the media of a step's microbatches.
 
     Args:
         media: of each microbatch, `[media, 5]` with the columns `MEDIUM`, of all rows.
         rows: number of rows of a microbatch.
-        positions: positions of a row; each microbatch's media fit.
+        positions: positions of a row of a unit.
+        each: number of units of every microbatch, of which none then serves another; None: units go
+            on in the next microbatch.
+
+    Raises:
+        ValueError: a medium does not fit a unit, or a microbatch does not fit `each` of them.
     """
     ordered = [own[np.lexsort((own[:, 1], own[:, 0]))] for own in media]
     every = np.concatenate(ordered)
     microbatch = np.repeat(np.arange(len(media)), [len(own) for own in ordered])
     unit, start, segment = (np.zeros(len(every), np.int64) for _ in range(3))
     unit_of, filled, held = [0] * rows, [0] * rows, [0] * rows
-    spans = every[:, [0, 2, 4]].tolist()
-    for i, (row, span, parts) in enumerate(spans):
-        if filled[row] + span > positions:
-            unit_of[row], filled[row], held[row] = unit_of[row] + 1, 0, 0
+    _refuse_longer(every, positions)
+    spans = np.column_stack([every[:, [0, 2, 4]], microbatch * (each or 0)]).tolist()
+    for i, (row, span, parts, least) in enumerate(spans):
+        if filled[row] + span > positions or unit_of[row] < least:
+            unit_of[row], filled[row], held[row] = max(unit_of[row] + 1, least), 0, 0
         unit[i], start[i], segment[i] = unit_of[row], filled[row], 1 + held[row]
         filled[row] += span
         held[row] += parts
-    count = int(unit.max(initial=-1)) + 1
-    return Units(count, every, microbatch, unit, start, segment)
+    if each is None:
+        return Units(int(unit.max(initial=-1)) + 1, every, microbatch, unit, start, segment)
+    most = int((unit - microbatch * each).max(initial=0)) + 1
+    if most > each:
+        raise ValueError(
+            f"media of a microbatch need {most} units of {positions} positions each; "
+            f"valid: at most {each}"
+        )
+    return Units(len(media) * each, every, microbatch, unit, start, segment)
+
+
+def _refuse_longer(media: Ints, positions: int) -> None:
+    longest = media[:, 2].max(initial=0)
+    if longest > positions:
+        raise ValueError(
+            f"a medium of {longest} positions does not fit an encoder microbatch of {positions}; "
+            "valid: media that fit, or a larger schedule.encoder_budgets"
+        )
 
 
 def rows_of_units(
-    units: Units, microbatches: Sequence[Mapping[str, Any]], rows: Sequence[int], modality: Modality
+    units: Units,
+    microbatches: Sequence[Mapping[str, Any]],
+    rows: Sequence[int],
+    modality: Modality,
+    positions: int,
 ) -> dict[str, NDArray[Any]]:
     """Arrays of the units, `[units, rows, ...]`, from those of the microbatches; at least one unit.
 
@@ -121,11 +164,20 @@ def rows_of_units(
         microbatches: arrays of the lane's rows of each microbatch, `[rows, ...]`.
         rows: the encoder rows that lie here, in the order of the arrays.
         modality: input format of the lane.
+        positions: positions of a row of a unit.
     """
     local, count = {row: i for i, row in enumerate(rows)}, max(1, units.count)
+
+    def step_of(name: str) -> int:
+        """Positions per entry of an array."""
+        of = modality.arrays.get(name)
+        return modality.reduction if of is not None and of.per == "output" else 1
+
+    def shape(name: str, array: NDArray[Any]) -> tuple[int, ...]:
+        return count, len(array), positions // step_of(name), *array.shape[2:]
+
     made = {
-        name: np.zeros((count, *array.shape), array.dtype)
-        for name, array in microbatches[0].items()
+        name: np.zeros(shape(name, array), array.dtype) for name, array in microbatches[0].items()
     }
     places = np.column_stack(
         [units.media, units.microbatch, units.unit, units.start, units.segment]
@@ -135,8 +187,7 @@ def rows_of_units(
         if here is None:
             continue
         for name, array in made.items():
-            of = modality.arrays.get(name)
-            step = modality.reduction if of is not None and of.per == "output" else 1
+            of, step = modality.arrays.get(name), step_of(name)
             part = microbatches[m][name][here, start // step : (start + span) // step]
             if name == "segment_ids":
                 part = part + np.sign(part) * (first - segment)

@@ -12,6 +12,7 @@ from mllm_jax.bench.findings import Findings
 from mllm_jax.bench.imports import bench_import
 from mllm_jax.bench.loader import bench_loader
 from mllm_jax.bench.loop import bench_data, bench_sharding
+from mllm_jax.bench.mixture import bench_mixture
 from mllm_jax.bench.overlap import bench_overlap
 from mllm_jax.bench.peers import bench_peers
 from mllm_jax.bench.pipeline import Row, bench_microbatches, bench_pipeline
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row] | Findings]] = 
     "sharding": bench_sharding,
     "pipeline": bench_pipeline,
     "microbatches": bench_microbatches,
+    "mixture": bench_mixture,
     "placing": bench_placing,
     "overlap": bench_overlap,
     "balance": bench_balance,

@@ -7,7 +7,7 @@ alike; ratios are taken within one run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -87,7 +87,7 @@ def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
     for repetition in range(COMPILATIONS):
         for count in MICROBATCHES:
             tell(f"compiling for {count} microbatches, {repetition + 1} of {COMPILATIONS} times")
-            compiled = _compiled(_changed(config, "train", accumulate=count))
+            compiled = _compiled(changed(config, "train", accumulate=count))
             seconds[count].append(compiled.seconds)
             temporary[count] = compiled.temporary_bytes
             del compiled  # a full memory would slow later programs
@@ -102,10 +102,10 @@ def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
 
 
 def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]:
-    placed = {name: _changed(config, "schedule", encoder_placement=name) for name in PLACEMENTS}
+    placed = {name: changed(config, "schedule", encoder_placement=name) for name in PLACEMENTS}
     tell(f"encoder share {share:.0%}: compiling {', '.join(PLACEMENTS)} and one device")
     programs = {name: _compiled(own) for name, own in placed.items()}
-    one = _on_every_device(config)
+    one = on_every_device(config)
     tell(f"encoder share {share:.0%}: compiling single tasks")
     tasks = single_tasks(placed, programs)
     tell(f"encoder share {share:.0%}: timing steps and tasks in turns")
@@ -202,13 +202,15 @@ def _rehearsed(
     return partial(program, params, batch)
 
 
-def _on_every_device(config: ExperimentConfig) -> Callable[[], Any]:
+def on_every_device(
+    config: ExperimentConfig, microbatches: Sequence[Any] | None = None
+) -> Callable[[], Any]:
     """The whole step without a pipeline, by every device for itself and all at once."""
     one = {name: ParallelPlan() for name in config.parallel.plans}
     devices = jax.devices()[: config.parallel.devices]
     frozen = Frozen(config.train.freeze)
     steps = [build_step(config.model, one, frozen=frozen, devices=[device]) for device in devices]
-    runs = [compile_gradients(config, step).run for step in steps]
+    runs = [compile_gradients(config, step, microbatches).run for step in steps]
     workers = ThreadPoolExecutor(len(runs))
 
     def run() -> None:
@@ -222,9 +224,11 @@ def _compiled(config: ExperimentConfig) -> Compiled:
     return compile_gradients(config, gradient_step(config))
 
 
-def compile_gradients(config: ExperimentConfig, step: TrainStep) -> Compiled:
-    """The gradients of `step` on the microbatches of `config`."""
-    params, batch = _inputs(config, step)
+def compile_gradients(
+    config: ExperimentConfig, step: TrainStep, microbatches: Sequence[Any] | None = None
+) -> Compiled:
+    """The gradients of `step` on microbatches, by default synthetic ones of `config`."""
+    params, batch = _inputs(config, step, microbatches)
     begin = time.perf_counter()
     program = step.gradients.lower(params, batch).compile()
     seconds = time.perf_counter() - begin
@@ -233,19 +237,27 @@ def compile_gradients(config: ExperimentConfig, step: TrainStep) -> Compiled:
     return Compiled(partial(program, params, batch), seconds, memory.temp_size_in_bytes, step)
 
 
-def _inputs(config: ExperimentConfig, step: TrainStep) -> tuple[Any, Any]:
-    data, count = config.data, config.train.accumulate
-    budgets = {name: data.budgets[name] for name in config.model.lanes}
-    microbatches = [
-        synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed)
-        for seed in range(count)
-    ]
-    params = jax.tree.map(
+def _inputs(
+    config: ExperimentConfig, step: TrainStep, microbatches: Sequence[Any] | None = None
+) -> tuple[Any, Any]:
+    if microbatches is None:
+        data = config.data
+        budgets = {name: data.budgets[name] for name in config.model.lanes}
+        microbatches = [
+            synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed)
+            for seed in range(config.train.accumulate)
+        ]
+    params = parameters(config, step)
+    return params, step.primed(params, place(microbatches, step))
+
+
+def parameters(config: ExperimentConfig, step: TrainStep) -> Any:
+    """Initial parameters as `step` stores them."""
+    return jax.tree.map(
         lambda x, like: jax.device_put(np.asarray(x), like.sharding),
         step.form.stored(initial_parameters(config.model, 0)),
         step.abstract["params"],
     )
-    return params, step.primed(params, place(microbatches, step))
 
 
 def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
@@ -253,22 +265,23 @@ def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
     name, *_ = config.model.lanes
     encoder, budgets = config.model.encoder(name), config.data.budgets
     candidates = [
-        _changed(config, "data", budgets={**budgets, name: encoder.reduction * n})
+        changed(config, "data", budgets={**budgets, name: encoder.reduction * n})
         for n in range(8, 4 * budgets["tokens"] // encoder.reduction, 8)
     ]
-    return min(candidates, key=lambda c: abs(_encoder_share(c) - share))
+    return min(candidates, key=lambda c: abs(encoder_share(c) - share))
 
 
-def _encoder_share(config: ExperimentConfig) -> float:
+def encoder_share(config: ExperimentConfig) -> float:
     """Share of the forward FLOPs that are the encoders', however they are cut."""
     pieces = {name: plan.stage for name, plan in config.parallel.encoders.items()}
-    config = _changed(config, "schedule", pieces=pieces)
+    config = changed(config, "schedule", pieces=pieces)
     costs = lower(config).costs
     chunks = config.parallel.decoder.stage * config.schedule.chunks
     encoders = sum(sum(own.forward) for own in costs.encoders.values())
     return encoders / (encoders + chunks * costs.forward)
 
 
-def _changed(config: ExperimentConfig, section: str, **values: Any) -> ExperimentConfig:
+def changed(config: ExperimentConfig, section: str, **values: Any) -> ExperimentConfig:
+    """`config` with other values in a section, which nothing checks."""
     part = getattr(config, section).model_copy(update=values)
     return config.model_copy(update={section: part})

@@ -28,7 +28,7 @@ WITHOUT_DEVICES = ("balance", "loader", "peers", "placing", "published", "startu
 #: Benchmarks of whatever device JAX finds, and how many CPU devices are emulated if it is that.
 ANY_DEVICE = {"accelerator": 2}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
-ONE_THREAD = ("pipeline", "step", "cost")
+ONE_THREAD = ("pipeline", "mixture", "step", "cost")
 
 
 def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:

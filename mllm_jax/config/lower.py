@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from data.planning.units import units_of
+from mllm_jax.config.modalities import longest
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import PREFERRED, Backend, able_backends, causal_share
@@ -149,7 +151,7 @@ def workload(config: ExperimentConfig) -> Workload:
     """The work of a step of `config`, whose dtype and attention `on_platform` has settled."""
     model, data = config.model, config.data
     positions = {"decoder": data.budgets["tokens"]}
-    positions |= {name: data.budgets[name] for name in model.lanes}
+    positions |= {name: own_positions(config, name) for name in model.lanes}
     frozen, towers = FrozenParts(config.train.freeze), {"decoder": "decoder", **model.lanes}
     return Workload(
         towers=tower_profiles(model),
@@ -160,10 +162,23 @@ def workload(config: ExperimentConfig) -> Workload:
         frozen=frozenset(n for n, tower in towers.items() if frozen.trunk(tower)),
         frozen_connectors=frozenset(n for n, e in model.lanes.items() if frozen.connector(e)),
         lanes=model.lanes,
+        units={name: _units(config, name) for name in model.lanes},
         loss_chunk=model.loss_chunk,
         pairs={"decoder": causal_share(model.attention, positions["decoder"])},
         windowed_pairs=_windowed(model, positions["decoder"]),
     )
+
+
+def own_positions(config: ExperimentConfig, name: str) -> int:
+    """Input positions of a row of an encoder's microbatches."""
+    return config.schedule.encoder_budgets.get(name, config.data.budgets[name])
+
+
+def _units(config: ExperimentConfig, name: str) -> int:
+    """Microbatches of an encoder that hold what one of the decoder's can bring."""
+    budget, positions = config.data.budgets[name], own_positions(config, name)
+    reduction = config.model.encoder(name).reduction
+    return units_of(budget, positions, longest(config, name), reduction)
 
 
 def _windowed(model: ModelConfig, tokens: int) -> dict[str, float]:

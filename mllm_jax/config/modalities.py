@@ -14,6 +14,7 @@ from data.kinds.image.modality import ImageModality
 from data.kinds.image.tiles import Tiling
 from data.kinds.modality import Lane, Modality
 from data.kinds.rows import DECODER, row_shapes
+from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
 from mllm_jax.models.model_config import ModelConfig
@@ -39,6 +40,21 @@ def _lanes(whole: Modality, encoder: EncoderConfig) -> Iterator[Modality]:
     for name, most in encoder.lanes.items():
         above = max((bound for bound in bounds if most is None or bound < most), default=0)
         yield replace(whole, name=name, lane=Lane(whole.name, above, most))
+
+
+def longest(config: ExperimentConfig, name: str) -> int:
+    """Most input positions of a medium of a lane, in whole outputs; its budget if none is known."""
+    (own,) = (modality for modality in modalities(config.model) if modality.name == name)
+    known = [config.data.budgets[name]]
+    if own.lane is not None and own.lane.up_to is not None:
+        known.append(own.span(own.lane.up_to))
+    if isinstance(own, ImageModality) and own.tiling is None:
+        images = config.data.image
+        token = 0 if own.class_token == "none" else 1
+        known.append(own.span(images.encoders.get(own.encoder, images).max_patches + token))
+    if isinstance(own, AudioModality) and own.longest is not None:
+        known.append(own.span(own.longest))
+    return min(known)
 
 
 def packing(

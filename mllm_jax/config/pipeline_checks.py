@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from mllm_jax.config.modalities import longest
 from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.config.plan_checks import covering_plans, elsewhere, module_path, near, plans_for
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
@@ -72,11 +73,12 @@ def _or_default(key: str, value: object, reason: str) -> Problem:
 
 
 def _pieces_of(config: ExperimentConfig) -> Iterator[Problem]:
-    for name in config.schedule.pieces:
-        if name not in config.model.lanes:
-            has = ", ".join(config.model.lanes) or "none"
-            reason = f"the model has no such encoder; its encoders are {has}"
-            yield _or_default(f"schedule.pieces.{name}", LEFT_OUT, reason)
+    for key in ("pieces", "encoder_budgets"):
+        for name in getattr(config.schedule, key):
+            if name not in config.model.lanes:
+                has = ", ".join(config.model.lanes) or "none"
+                reason = f"the model has no such encoder; its encoders are {has}"
+                yield _or_default(f"schedule.{key}.{name}", LEFT_OUT, reason)
 
 
 def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
@@ -84,7 +86,7 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
     chosen, default = config.schedule, type(config.schedule)()
     if chosen.encoder_placement == "bubbles":
         return
-    for key in ("fill", "encoder_microbatches", "live", "work_ahead"):
+    for key in ("fill", "encoder_microbatches", "encoder_budgets", "live", "work_ahead"):
         value, valid = getattr(chosen, key), getattr(default, key)
         if value != valid:
             because = f"as schedule.encoder_placement is {chosen.encoder_placement}"
@@ -98,7 +100,11 @@ def _own(config: ExperimentConfig) -> Iterator[Problem]:
         if config.train.check_schedules:
             reason = f"true has no effect, as {key} is decoder: all steps have one schedule"
             yield _or_default("train.check_schedules", False, reason)
+        for name in config.schedule.encoder_budgets:
+            reason = f"it has no effect, as {key} is decoder"
+            yield _or_default(f"schedule.encoder_budgets.{name}", LEFT_OUT, reason)
         return
+    yield from _own_budgets(config)
     usual = Choice.of(key, "decoder")
     if config.data.balance != "per_phase":
         reason = f"own needs media in rows of their own, and data.balance is {config.data.balance}"
@@ -107,6 +113,29 @@ def _own(config: ExperimentConfig) -> Iterator[Problem]:
     if config.run.trace_step is not None:
         reason = f"{config.run.trace_step} is drawn beside one schedule, and with {key}: own every"
         yield _or_default("run.trace_step", None, f"{reason} step has its own")
+
+
+def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
+    """A row of an encoder's own microbatches has whole shards, and room for every medium."""
+    for name, positions in config.schedule.encoder_budgets.items():
+        if name not in config.model.lanes or name not in config.data.budgets:
+            continue
+        unit = config.budget_unit(name, config.parallel.encoders[name])
+        least, most = longest(config, name), config.data.budgets[name]
+        key, room = f"schedule.encoder_budgets.{name}", range(-(-least // unit), most // unit + 1)
+        reasons = {
+            f"is not a multiple of {unit}, the unit of data.budgets.{name}": positions % unit != 0,
+            f"is less than {least}, the longest medium": positions < least,
+            f"is more than data.budgets.{name} {most}": positions > most,
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                yield Problem(key, f"{positions} {reason}", partial(_some, key, unit, room))
+                break
+
+
+def _some(key: str, unit: int, room: range) -> list[Side]:
+    return [[Choice.of(key, n * unit) for n in room]]
 
 
 def _layers(config: ExperimentConfig) -> Iterator[Problem]:

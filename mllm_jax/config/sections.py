@@ -120,6 +120,9 @@ class ScheduleConfig(Section):
             media of a step are packed by themselves, so that the number of an encoder's
             microbatches follows the load, and every step's encoder work is placed anew, with one
             compiled program (needs `data.balance: per_phase`).
+        encoder_budgets: encoder name to the input positions of a row of its own microbatches; by
+            default its budget in `data.budgets`. Smaller ones follow the load more closely, and
+            each must hold the longest medium.
         live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
             null for twice the stages.
         work_ahead: let encoders that are frozen with their connectors run forwards of the next
@@ -142,6 +145,7 @@ class ScheduleConfig(Section):
     encoder_placement: Literal["first_stage", "prologue", "bubbles"] = "bubbles"
     fill: tuple[Literal["pipeline", "tensor", "data"], ...] = ("pipeline", "tensor", "data")
     encoder_microbatches: Literal["decoder", "own"] = "decoder"
+    encoder_budgets: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     live: int | None = Field(None, ge=1)
     work_ahead: bool = True
     pieces: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)

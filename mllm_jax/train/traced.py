@@ -18,7 +18,8 @@ def traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple
     observed = experiment.observed(recorder)
     schedule = observed.program.schedule
     assert schedule is not None  # a configuration without stages has no trace_step
-    state, scalars = observed.update(state, batch)
+    # Its program is compiled for another frame, which has rows of its own.
+    state, scalars = observed.update(state, batch | {"schedule": observed.schedule})
     jax.block_until_ready(scalars)
     jax.effects_barrier()
     rate = peak_flops(experiment.mesh.devices.flat[0]) or UNKNOWN_RATE

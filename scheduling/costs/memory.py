@@ -98,7 +98,7 @@ def _batch(tower: Timing) -> float:
         return strategy.microbatches * tower.rows * positions * values * WIDE
     values = tower.tower.features + 5
     pipelines = strategy.decoder.stage // tower.plan.stage
-    slots = -(-strategy.microbatches // pipelines)
+    slots = -(-strategy.microbatches * tower.cut.each // pipelines)
     return slots * tower.rows * positions * values * WIDE
 
 

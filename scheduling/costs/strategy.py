@@ -76,4 +76,5 @@ def encoder_pieces(workload: Workload, strategy: Strategy, name: str) -> Encoder
     pieces = strategy.pieces.get(name, stages)
     backward = 0 if name in workload.frozen_connectors else 1
     trains = name not in workload.frozen
-    return EncoderPieces(name, pieces, stages, pieces if trains else backward)
+    trained = pieces if trains else backward
+    return EncoderPieces(name, pieces, stages, trained, each=workload.units.get(name, 1))

@@ -21,6 +21,7 @@ class Workload:
         towers: profiles by name, `"decoder"` first; an encoder has one under the name of each of
             its lanes, which have rows and plans of their own and share its parameters.
         positions: input positions of one row, by tower; a row counts as one segment.
+        units: by encoder, microbatches of its own for one of the decoder's, if not one.
         rows: rows of a step, of all its microbatches together.
         dtype: type of activations.
         moments: float32 values that the optimizer keeps for a parameter.
@@ -47,6 +48,7 @@ class Workload:
     windowed_pairs: Mapping[str, float] = field(default_factory=dict)
     kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
     lanes: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, int] = field(default_factory=dict)
 
     def holds(self, name: str) -> bool:
         """Whether the parameters of an encoder are counted with this lane of it: with its first."""
@@ -64,8 +66,9 @@ class Workload:
         return SIZES[self.dtype]
 
     def flops(self, name: str) -> float:
-        """Forward FLOPs of tower `name` in one step."""
+        """Forward FLOPs of tower `name` in one step whose rows are full."""
         tower, length = self.towers[name], self.positions[name]
         parts = tower.start.work, tower.end.work
         once = sum(work.flops([length]) for work in parts)
-        return self.rows * (once + tower.layers * tower.layer.work.flops([length]))
+        rows = self.rows * self.units.get(name, 1)
+        return rows * (once + tower.layers * tower.layer.work.flops([length]))

@@ -152,12 +152,12 @@ class Frame:
         the decoder has microbatches, and one more for each of an encoder's that shares one.
 
         Args:
-            program: program whose encoders have as many microbatches as the decoder.
+            program: program whose encoders have all microbatches that a step can need.
             apart: as of `of`.
         """
         frame, schedule = cls.of(program, apart=apart), program.schedule
         count = schedule.microbatches
-        tasks = sum(count * (cut.pieces + cut.backward) for cut in schedule.encoders)
+        tasks = sum(cut.units(count) * (cut.pieces + cut.backward) for cut in schedule.encoders)
         pairs = count + max((own.slots for own in frame.encoders.values()), default=0)
         return frame.opened(len(schedule.span) + tasks, pairs).roomier()
 

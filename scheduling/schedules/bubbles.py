@@ -88,10 +88,10 @@ def place_encoders(
         fill: for `"bubbles"`: `"pipeline"` allows the decoder's idle slots; `"tensor"` allows
             rounds beside decoder tasks, which otherwise have ticks of their own; `"data"` allows
             the time in which parameters are gathered and gradients scattered, as the costs say.
-        live: for `"bubbles"`: how many microbatches' outputs of one encoder may wait for the
-            decoder, over all stages, and how many of their gradients for the encoder; by default
-            2 x stages. It does not apply to other placements: one output waits with
-            `"first_stage"`, all with `"prologue"`.
+        live: for `"bubbles"`: outputs of how many of the decoder's microbatches may wait for the
+            decoder, over all stages and for each encoder, and how many of their gradients for the
+            encoder; by default 2 x stages. It does not apply to other placements: one output waits
+            with `"first_stage"`, all with `"prologue"`.
         thorough: whether to try all the ways above; otherwise only the first of each is
             tried, which takes about a quarter of the time and makes the step at most a few percent
             longer.
@@ -233,7 +233,7 @@ def _check_cut(cut: EncoderPieces, decoder: Schedule, costs: TaskCosts) -> None:
         refuse("pieces", cut.pieces, f"multiples of the encoder's {cut.stages} stages")
     if not 0 <= cut.backward <= cut.pieces:
         refuse("backward", cut.backward, f"0 to {cut.pieces}, the number of pieces")
-    most = 0 if cut.backward else decoder.microbatches
+    most = 0 if cut.backward or cut.each > 1 else decoder.microbatches
     if not 0 <= cut.ahead <= most:
         refuse("ahead", cut.ahead, f"0 to {most} (microbatches; only without a backward)")
     own = costs.encoders.get(cut.name)
@@ -264,7 +264,8 @@ def _place_all(
     order = sorted(encoders, key=lambda cut: -_work(cut, costs))
     for cut in order:
         own = [flow for flow in flows if flow.cut == cut]
-        table = _shortest(table, own, range(cut.ahead, cut.units(decoder.microbatches)), rules)
+        units = range(cut.ahead, cut.units(decoder.microbatches))
+        table = _shortest(table, own, units, replace(rules, live=rules.live * cut.each))
     for cut in order:
         own = [Flow.of(cut, EF, costs, ahead=True)]
         table = _shortest(table, own, range(cut.ahead), replace(rules, live=inf))

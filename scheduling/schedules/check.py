@@ -113,7 +113,8 @@ def _bad_sizes(schedule: Schedule) -> Iterator[str]:
 
 def _bad_cut(schedule: Schedule, cut: EncoderPieces) -> Iterator[str]:
     """Problems of an encoder's cut."""
-    limit = schedule.microbatches if cut.backward == 0 and cut.feeds is None else 0
+    own = cut.feeds is not None or cut.each > 1
+    limit = schedule.microbatches if cut.backward == 0 and not own else 0
     divisors = [n for n in range(1, schedule.stages + 1) if schedule.stages % n == 0]
     rules = (
         ("stages", cut.stages in divisors, f"a divisor of the decoder's {schedule.stages}"),
@@ -126,8 +127,9 @@ def _bad_cut(schedule: Schedule, cut: EncoderPieces) -> Iterator[str]:
         (
             "ahead",
             0 <= cut.ahead <= limit,
-            f"0 to {limit} (only without a backward{'' if cut.feeds is None else ' and feeds'})",
+            f"0 to {limit} (only without a backward{' and own microbatches' if own else ''})",
         ),
+        ("each", cut.each >= 1, "1 or more"),
     )
     for name, holds, valid in rules:
         if not holds:

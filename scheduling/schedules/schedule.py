@@ -102,7 +102,9 @@ class EncoderPieces:
             without a backward: the schedule holds `EF(M + i, j)` in place of `EF(i, j)` for
             i < ahead.
         feeds: the first and the last decoder microbatch that each of the encoder's own microbatches
-            feeds; None: its microbatch e feeds the decoder's microbatch e.
+            feeds; None: its microbatch e feeds the decoder's microbatch `e // each`.
+        each: number of the encoder's own microbatches that hold all that one of the decoder's can
+            bring.
     """
 
     name: str
@@ -111,15 +113,17 @@ class EncoderPieces:
     backward: int = 1
     ahead: int = 0
     feeds: Feeds | None = None
+    each: int = 1
 
     def units(self, microbatches: int) -> int:
         """Number of the encoder's own microbatches in a step of the decoder's `microbatches`."""
-        return microbatches if self.feeds is None else len(self.feeds)
+        return microbatches * self.each if self.feeds is None else len(self.feeds)
 
     def consumers(self, microbatches: int) -> NDArray[np.intp]:
         """`[units, 2]`: first and last decoder microbatch that each of its own feeds."""
         if self.feeds is None:
-            return np.repeat(np.arange(microbatches)[:, None], 2, axis=1)
+            fed = np.repeat(np.arange(microbatches), self.each)
+            return np.stack([fed, fed], axis=1)
         return np.array(self.feeds, np.intp).reshape(-1, 2)
 
     def of_fed(
@@ -127,7 +131,7 @@ class EncoderPieces:
     ) -> NDArray[np.intp]:
         """`[units]`: the chosen one of the `values` `[microbatches]` of those that each feeds."""
         if self.feeds is None:
-            return values
+            return np.repeat(values, self.each)
         return np.array([choose(values[first : last + 1]) for first, last in self.feeds], np.intp)
 
     def fed(self, microbatches: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

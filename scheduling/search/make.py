@@ -106,6 +106,11 @@ class Follower:
         strategy = replace(self.strategy, live=live)
         return make_schedule(self.workload, strategy, self.times, thorough=False, feeds=feeds)
 
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """Positions of a row of a microbatch, by module."""
+        return self.workload.positions
+
     def lives(self) -> list[int]:
         """Values of `live` from the strategy's down: the less may wait, the fewer slots."""
         stages = self.strategy.decoder.stage

@@ -134,6 +134,35 @@ ENDS = ("", ".connector")
             ],
         ),
         (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
+                "model__decoder__layers": 2,
+                "schedule": {"encoder_budgets": {"vision": 32}},
+            },
+            ["schedule.encoder_budgets.vision: it has no effect, as schedule.encoder_microbatches"],
+        ),
+        *(
+            (
+                {
+                    "parallel__decoder": {"stage": 2, "tensor": 2},
+                    "model__decoder__layers": 2,
+                    "data__balance": "per_phase",
+                    "data__image": {"max_patches": 24},
+                    "schedule": {
+                        "encoder_microbatches": "own",
+                        "encoder_budgets": {name: positions},
+                    },
+                },
+                [f"schedule.encoder_budgets.{name}: {reason}"],
+            )
+            for name, positions, reason in (
+                ("vision", 16, "16 is less than 24, the longest medium"),
+                ("vision", 128, "128 is more than data.budgets.vision 64"),
+                ("audio", 120, "120 is not a multiple of 16"),
+                ("video", 64, "the model has no such encoder; its encoders are vision, audio"),
+            )
+        ),
+        (
             {"train__check_schedules": True},
             ["train.check_schedules: true has no effect, as parallel.decoder.stage is 1"],
         ),

@@ -49,7 +49,7 @@ def numbers(schedule: Schedule, cut: EncoderPieces) -> range:
 def fed_by(schedule: Schedule, cut: EncoderPieces, unit: int) -> range:
     """Microbatches of the decoder that one of an encoder's feeds."""
     if cut.feeds is None:
-        return range(unit, unit + 1)
+        return range(unit // cut.each, unit // cut.each + 1)
     first, last = cut.feeds[unit]
     return range(first, last + 1)
 
@@ -190,7 +190,8 @@ def cuts(draw: st.DrawFn, stages: int, microbatches: int) -> tuple[EncoderPieces
         backward = draw(st.sampled_from(sorted({0, 1, pieces})))
         ahead = draw(st.integers(0, microbatches)) if backward == 0 else 0
         fed = None if ahead else draw(st.none() | feeds(microbatches))
-        made.append(EncoderPieces(name, pieces, own, backward, ahead, fed))
+        each = 1 if ahead else draw(st.sampled_from([1, 1, 2, 3]))
+        made.append(EncoderPieces(name, pieces, own, backward, ahead, fed, each))
     return tuple(made)
 
 

@@ -91,10 +91,16 @@ def losses(config: ExperimentConfig) -> list[float]:
     return [float(own.scalars["loss"]) for _, own in taken]
 
 
-def test_encoder_microbatches_of_their_own_teach_the_same(small_config: Make) -> None:
-    """Media move to other microbatches of their encoder; one program runs all of the steps."""
+def test_encoder_microbatches_of_their_own_teach_the_same(
+    small_config: Make, tmp_path: Path
+) -> None:
+    """Media move to other microbatches of their encoder; one program runs all of the steps.
+
+    The steps with the decoder's microbatches run with a step that is measured tick by tick.
+    """
     change = MODEL | PIPELINED | {"data__balance": "per_phase", "train__steps": 3}
     change |= {"data__budgets": {"tokens": 64, "segments": 8, "vision": 96, "audio": 640}}
+    change |= {"data__image": {"height": 16, "max_patches": 24}}
     programs: list[str] = []
 
     def compiled(event: str, duration_secs: float, **kwargs: str | int) -> None:
@@ -103,8 +109,11 @@ def test_encoder_microbatches_of_their_own_teach_the_same(small_config: Make) ->
 
     jax.monitoring.register_event_duration_secs_listener(compiled)
     try:
-        usual = losses(small_config(**change))
+        written = {"directory": str(tmp_path), "name": "usual", "trace_step": 2}
+        (tmp_path / "usual").mkdir()
+        usual = losses(small_config(**change, run=written))
         own = {"pad_layers": True, "encoder_microbatches": "own"}
+        own |= {"encoder_budgets": {"vision": 48}}
         checked = {"schedule": own, "train__check_schedules": True}
         programs.clear()
         followed = losses(small_config(**change | checked))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -54,9 +55,10 @@ def place(
     alike = [(m, m) for m in range(len(microbatches))]
     pairs: dict[str, Sequence[Pair]] = dict.fromkeys(program.model.lanes, alike)
     pairs |= own.pairs
-    routes = lane_routes(microbatches, pairs, program.model, views, total, ragged)
     arrays = {"decoder": _stacked([batch["decoder"] for batch in every])}
     arrays["encoders"] = encoders or _stacked([batch["encoders"] for batch in every])
+    outputs = _outputs(step, arrays["encoders"])
+    routes = lane_routes(microbatches, pairs, outputs, views, total, ragged)
     shapes = {name: lane.shapes for name, lane in routes.items()}
     layout = _layouts(step, arrays | {"carried": {}, "schedule": {}, "routes": shapes})
     placed = _placed(step, own.dealings, layout, arrays)
@@ -64,6 +66,14 @@ def place(
         "routes": {name: lane.placed(layout["routes"][name]) for name, lane in routes.items()},
         "schedule": step.schedule if own is program.tables else step.placed_tables(own),
         "carried": {},
+    }
+
+
+def _outputs(step: TrainStep, encoders: Any) -> dict[str, int]:
+    """By lane, outputs of a row of its arrays."""
+    return {
+        name: tree["segment_ids"].shape[-1] // step.program.model.encoder(name).reduction
+        for name, tree in encoders.items()
     }
 
 
@@ -107,14 +117,24 @@ def abstract_batch(
     slots = dict.fromkeys(microbatch["encoders"], every)
     slots |= {name: len(dealing.order) for name, dealing in program.tables.dealings.items()}
 
-    def stacked(count: int, tree: Any) -> Any:
-        return jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct((count, rows, *x.shape[1:]), x.dtype), tree
-        )
+    def stacked(count: int, tree: Any, share: Fraction = Fraction(1)) -> Any:
+        def shape(x: Any) -> tuple[int, ...]:
+            return count, rows, int(x.shape[1] * share), *x.shape[2:]
 
+        return jax.tree.map(lambda x: jax.ShapeDtypeStruct(shape(x), x.dtype), tree)
+
+    rooms = program.follow.rooms if program.follow else {}
+    shares = {
+        name: Fraction(rooms[name].positions, tree["segment_ids"].shape[1])
+        for name, tree in microbatch["encoders"].items()
+        if name in rooms
+    }
     batch = {
         "decoder": stacked(every, microbatch["decoder"]),
-        "encoders": {name: stacked(slots[name], x) for name, x in microbatch["encoders"].items()},
+        "encoders": {
+            name: stacked(slots[name], tree, shares.get(name, Fraction(1)))
+            for name, tree in microbatch["encoders"].items()
+        },
         "routes": {},
         "schedule": jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), dict(program.tables.arrays)
@@ -128,7 +148,8 @@ def abstract_batch(
         pairs = {name: [None] * microbatches for name in program.model.lanes}
         pairs |= {name: [None] * len(own) for name, own in program.tables.pairs.items()}
         empty = [microbatch | {"runs": nothing}]
-        routes = lane_routes(empty, pairs, program.model, program.views, rows, ragged)
+        outputs = _outputs(step, batch["encoders"])
+        routes = lane_routes(empty, pairs, outputs, program.views, rows, ragged)
         batch["routes"] = {name: own.shapes for name, own in routes.items()}
     return step.abstract_primed(laid_out(batch, step.mesh, program.batch_specs(batch)))
 

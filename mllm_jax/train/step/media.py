@@ -17,7 +17,6 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.models.model_config import ModelConfig
 from sharding.exchange import exchange, exchange_by_routes
 from sharding.grid import Axes, View
 from sharding.routes import Routes, Side
@@ -61,15 +60,18 @@ class LaneRoutes:
         name: str,
         microbatches: Sequence[Any],
         pairs: Sequence[Pair],
-        model: ModelConfig,
+        outputs: int,
         views: Views,
         rows: int,
         ragged: bool,
     ) -> LaneRoutes:
-        """Routes of the decoder's `microbatches`, batches of `rows` rows of which some are here."""
-        inputs = microbatches[0]["encoders"][name]["segment_ids"].shape[-1]
+        """Routes of the decoder's `microbatches`, batches of `rows` rows of which some are here.
+
+        Args:
+            outputs: outputs of a row of the encoder's microbatches.
+        """
         tokens = microbatches[0]["decoder"]["tokens"].shape[1]
-        source = Side(views[name], rows, inputs // model.encoder(name).reduction)
+        source = Side(views[name], rows, outputs)
         target = Side(views["decoder"], rows, tokens)
         runs = [_runs(microbatches, name, pair) for pair in pairs]
         return cls([Routes.build(source, target, own, ragged) for own in runs])
@@ -134,7 +136,7 @@ def _runs(microbatches: Sequence[Any], name: str, pair: Pair) -> np.ndarray:
 def lane_routes(
     microbatches: Sequence[Any],
     pairs: Mapping[str, Sequence[Pair]],
-    model: ModelConfig,
+    outputs: Mapping[str, int],
     views: Views,
     rows: int,
     ragged: bool,
@@ -142,6 +144,7 @@ def lane_routes(
     """Routes by lane, for microbatches that list runs; nothing if none does.
 
     Args:
+        outputs: by lane, outputs of a row of its microbatches.
         ragged: see `sharding.exchange.is_ragged`.
 
     Raises:
@@ -153,8 +156,8 @@ def lane_routes(
     if not any(lists):
         return {}
     return {
-        name: LaneRoutes.build(name, microbatches, pairs[name], model, views, rows, ragged)
-        for name in model.lanes
+        name: LaneRoutes.build(name, microbatches, pairs[name], count, views, rows, ragged)
+        for name, count in outputs.items()
     }
 
 

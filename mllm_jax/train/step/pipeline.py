@@ -28,6 +28,7 @@ from mllm_jax.train.step.program import (
     Follow,
     GradientProgram,
     Gradients,
+    Room,
     StepTables,
     with_aux,
 )
@@ -83,7 +84,13 @@ class PipelineProgram(GradientProgram):
     @property
     def follow(self) -> Follow | None:
         """See `GradientProgram.follow`."""
-        return None if self.plan.follow is None else partial(self._following, self.plan.follow)
+        follow = self.plan.follow
+        if follow is None:
+            return None
+        rooms = {
+            cut.name: Room(follow.positions[cut.name], cut.each) for cut in self.schedule.encoders
+        }
+        return Follow(partial(self._following, follow), rooms)
 
     def _following(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | None:
         """The tables of a step whose encoder microbatches feed these of the decoder.
@@ -98,7 +105,8 @@ class PipelineProgram(GradientProgram):
         return self._followed[key]
 
     def _fitting(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | None:
-        if any(len(own) > self.schedule.microbatches for own in feeds.values()):
+        count = self.schedule.microbatches
+        if any(len(own) > self.schedule.encoder(n).units(count) for n, own in feeds.items()):
             return None
         for live in follow.lives():
             program = compile_program(follow(feeds, live), self.model.remat)

@@ -73,8 +73,31 @@ class StepTables:
     pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
 
 
-#: From what an encoder's microbatches feed, by encoder, to the tables of the step; None: none fit.
-Follow = Callable[[Mapping[str, Feeds]], StepTables | None]
+@dataclass(frozen=True)
+class Room:
+    """Room of an encoder's own microbatches.
+
+    Attributes:
+        positions: input positions of a row.
+        each: how many of them hold all that a decoder microbatch can bring.
+    """
+
+    positions: int
+    each: int
+
+
+@dataclass(frozen=True)
+class Follow:
+    """How the schedules of steps follow their loads.
+
+    Attributes:
+        tables: from what an encoder's own microbatches feed, by encoder, to the tables of the step;
+            None: none fit.
+        rooms: the room of these microbatches, by encoder.
+    """
+
+    tables: Callable[[Mapping[str, Feeds]], StepTables | None]
+    rooms: Mapping[str, Room]
 
 
 class Gradients(NamedTuple):

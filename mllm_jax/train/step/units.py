@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from data.planning.units import Units, plan_units, rows_of_units
+from data.planning.units import Ints, plan_units, rows_of_units
 from mllm_jax.config.modalities import modalities
 from mllm_jax.train.step.program import Follow, GradientProgram, StepTables
 
@@ -25,8 +25,11 @@ def in_units(
     microbatches: Sequence[Any],
     rows: Mapping[str, Sequence[int]],
     total: int,
-) -> tuple[StepTables, Sequence[Any], dict[str, Any] | None]:
-    """The step with its encoders' media in units, or as it is if no schedule of units fits.
+) -> tuple[StepTables, Sequence[Any], dict[str, Any]]:
+    """The step with its encoders' media in units.
+
+    If no schedule that follows the load fits, the step has the program's own tables, and every
+    decoder microbatch has units of its own.
 
     Args:
         program: the program of the step.
@@ -37,20 +40,30 @@ def in_units(
 
     Returns:
         The tables of the step; the microbatches, whose `runs` name units; and the encoders' arrays,
-        `[units, rows, ...]`, None if encoder microbatches are the decoder's.
+        `[units, rows, ...]`.
     """
-    kinds = {modality.name: modality for modality in modalities(program.model)}
-    units = {name: _units(microbatches, name, total) for name in kinds}
-    tables = follow({name: own.feeds for name, own in units.items()})
+    kinds, rooms = {own.name: own for own in modalities(program.model)}, follow.rooms
+    units = {
+        name: plan_units(_media(microbatches, name), total, rooms[name].positions) for name in kinds
+    }
+    tables = follow.tables({name: own.feeds for name, own in units.items()})
     if tables is None:
         _tell_once(
             "the encoders' load of a step fits no schedule within the slots that are compiled; its "
-            "encoder microbatches are those of the decoder"
+            "encoders run as if they were full"
         )
-        return program.tables, microbatches, None
+        tables = program.tables
+        units = {
+            name: plan_units(_media(microbatches, name), total, room.positions, room.each)
+            for name, room in rooms.items()
+        }
     encoders = {
         name: rows_of_units(
-            units[name], [batch["encoders"][name] for batch in microbatches], rows[name], modality
+            units[name],
+            [batch["encoders"][name] for batch in microbatches],
+            rows[name],
+            modality,
+            rooms[name].positions,
         )
         for name, modality in kinds.items()
     }
@@ -67,8 +80,8 @@ def in_units(
     return tables, moved, encoders
 
 
-def _units(microbatches: Sequence[Any], name: str, total: int) -> Units:
-    """The units of a lane.
+def _media(microbatches: Sequence[Any], name: str) -> list[Ints]:
+    """The places of a lane's media, of every microbatch.
 
     Raises:
         ValueError: the microbatches do not list the places of their media.
@@ -78,8 +91,7 @@ def _units(microbatches: Sequence[Any], name: str, total: int) -> Units:
             "a step whose encoders have microbatches of their own needs batches that list the runs "
             "and the places of their media; valid: batches with data.balance: per_phase"
         )
-    positions = microbatches[0]["encoders"][name]["segment_ids"].shape[1]
-    return plan_units([batch["places"][name] for batch in microbatches], total, positions)
+    return [batch["places"][name] for batch in microbatches]
 
 
 def _tell_once(message: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.kinds.rows import empty_rows
-from data.planning.units import Ints, Units, plan_units, rows_of_units
+from data.planning.units import Ints, Units, plan_units, rows_of_units, units_of
 from mllm_jax.config.modalities import modalities
 from tests.train.models import small_model
 
@@ -93,7 +93,7 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int) -> None:
     arrays = [filled(own, seed + m) for m, own in enumerate(media)]
     here = [2, 0]  # this process's rows, in its order
     local = [{name: array[here] for name, array in own.items()} for own in arrays]
-    made = rows_of_units(units, local, here, VISION)
+    made = rows_of_units(units, local, here, VISION, POSITIONS)
     assert made["inputs"].shape[:3] == (max(1, units.count), len(here), POSITIONS)
     seen: dict[tuple[int, int], list[int]] = {}
     for (row, start, span, _, _), m, unit, to, first in zip(
@@ -162,3 +162,38 @@ def expected(units: Units, microbatch: int, runs: Ints) -> set[tuple[int, ...]]:
             output = first + i + (int(units.start[at]) - int(starts[at])) // 2
             found.add((int(units.unit[at]), row, output, to, token + i))
     return found
+
+
+@given(steps(), st.integers(6, POSITIONS))
+def test_a_microbatch_fits_the_units_that_are_counted_for_it(
+    media: list[Ints], positions: int
+) -> None:
+    each = units_of(POSITIONS, positions, longest=6, reduction=1)
+    apart = plan_units(media, ROWS, positions, each)
+    assert apart.count == each * len(media)
+    assert (apart.unit // each == apart.microbatch).all()
+    together = plan_units(media, ROWS, positions)
+    assert together.count <= apart.count
+    for units in (apart, together):
+        used = np.zeros((units.count, ROWS, positions), int)
+        for (row, _, span, _, _), unit, start in zip(
+            units.media, units.unit, units.start, strict=True
+        ):
+            used[unit, row, start : start + span] += 1
+        assert used.max(initial=0) <= 1
+
+
+def test_the_count_of_units_is_reached() -> None:
+    """Media of 6 in rows of 8: every unit but the last has 3 or more, so that 16 may need five."""
+    assert units_of(16, 8, longest=6, reduction=1) == 6
+    assert units_of(16, 16, longest=6, reduction=1) == 1
+    media = [np.array([[0, start, 3 if n else 6, 1, 1] for n, start in ((1, 0), (0, 3), (1, 9))])]
+    assert plan_units(media, 1, 8, 6).unit.tolist() == [0, 1, 2]
+
+
+def test_what_fits_no_unit_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"a medium of 9 positions does not fit .* of 8; valid"):
+        plan_units([np.array([[0, 0, 9, 1, 1]])], 1, 8)
+    media = [np.array([[0, 0, 5, 1, 1], [0, 5, 5, 1, 1]])]
+    with pytest.raises(ValueError, match=r"need 2 units of 8 positions each; valid: at most 1"):
+        plan_units(media, 1, 8, 1)

@@ -176,7 +176,10 @@ def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
         2,
         data.draw(replicas_of(schedule, times)),
     )
-    feeds = {cut.name: cut.feeds for cut in schedule.encoders if cut.feeds is not None}
+    feeds = {
+        cut.name: tuple((first, last) for first, last in cut.consumers(schedule.microbatches))
+        for cut in schedule.encoders
+    }
     ordered = simulate_order(Ordered(of_schedule(schedule), feeds=feeds), orders, options)
     lockstep = simulate(schedule, times, options)
     assert ordered.makespan <= lockstep.makespan + 1e-9

@@ -43,13 +43,35 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Following:
-    """Places the encoders' work of a step, as `scheduling.search.make.Follower` does."""
+    """Places the encoders' work of a step, as `scheduling.search.make.Follower` does.
+
+    Attributes:
+        room: positions of an encoder's own microbatches, over those of the media of a decoder's.
+        each: number of them that hold all media of a decoder's.
+        most: microbatches whose outputs may wait; none: no schedule fits.
+    """
+
+    room: int = ROOM
+    each: int = 1
+    most: tuple[int, ...] = (4, 3, 2)
 
     def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
-        return placed([replace(cut, feeds=feeds[cut.name]) for cut in CUTS], live)
+        return placed([replace(cut, feeds=feeds[cut.name]) for cut in self.cuts], live)
+
+    @property
+    def cuts(self) -> list[EncoderPieces]:
+        return [replace(cut, each=self.each) for cut in CUTS]
+
+    @property
+    def positions(self) -> dict[str, int]:
+        return {name: self.room * n for name, n in MEDIA.items()}
 
     def lives(self) -> list[int]:
-        return [4, 3, 2]
+        return list(self.most)
+
+
+#: Several of an encoder's own microbatches for a microbatch of the decoder.
+SMALL = Following(room=1, each=2)
 
 
 def placed(cuts: Any, live: int = 4) -> Schedule:
@@ -66,9 +88,9 @@ def model() -> ModelConfig:
 
 
 @cache
-def step() -> TrainStep:
-    follow: Any = Following()
-    return build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, follow=follow))
+def step(follow: Any = Following()) -> TrainStep:
+    plan = PipelinePlan(placed(follow.cuts), co_issue=False, follow=follow)
+    return build_step(model(), PLANS, plan)
 
 
 @cache
@@ -77,10 +99,11 @@ def parameters() -> Any:
 
 
 @cache
-def compiled() -> Any:
+def compiled(small: bool = False) -> Any:
     """The one program of all loads."""
-    batch = place(scattered_load(1)[1], step())
-    return step().gradients.lower(step().abstract["params"], batch).compile()
+    own = step(SMALL) if small else step()
+    batch = place(scattered_load(1)[1], own)
+    return own.gradients.lower(own.abstract["params"], batch).compile()
 
 
 def thin(seed: int) -> dict[str, Any]:
@@ -119,17 +142,33 @@ def without_media(batch: Any) -> Any:
 
 @pytest.mark.parametrize("load", [0, 1, 2, 4])
 def test_one_program_equals_one_device_at_every_load(load: int) -> None:
-    alone, batches = scattered_load(load)
-    single = dict.fromkeys(PLANS, ParallelPlan())
-    expected = loss_and_gradients(model(), single, parameters(), alone)
-    own = jax.device_put(
-        step().form.stored(parameters()), shardings(step().mesh, step().form.specs)
-    )
-    grads, loss = compiled()(own, place(batches, step()))
-    found = np.asarray(loss), jax.tree.map(np.asarray, step().form.canonical(grads))
-    result = compare(found, expected)
+    equals_one_device(load, step(), compiled())
+
+
+@pytest.mark.parametrize("load", [1, 4])
+def test_several_own_microbatches_for_one_of_the_decoder(load: int) -> None:
+    equals_one_device(load, step(SMALL), compiled(small=True))
+
+
+def test_full_tables_hold_what_no_schedule_of_the_load_does() -> None:
+    """Each microbatch then has encoder microbatches of its own; the program stays the same."""
+    equals_one_device(4, step(replace(SMALL, most=())), compiled(small=True))
+
+
+def equals_one_device(load: int, own: TrainStep, program: Any) -> None:
+    batches = scattered_load(load)[1]
+    params = jax.device_put(own.form.stored(parameters()), shardings(own.mesh, own.form.specs))
+    grads, loss = program(params, place(batches, own))
+    found = np.asarray(loss), jax.tree.map(np.asarray, own.form.canonical(grads))
+    result = compare(found, on_one_device(load))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
+
+
+@cache
+def on_one_device(load: int) -> Any:
+    single = dict.fromkeys(PLANS, ParallelPlan())
+    return loss_and_gradients(model(), single, parameters(), scattered_load(load)[0])
 
 
 def test_no_rows_are_computed_that_hold_nothing() -> None:
