@@ -6,8 +6,9 @@ times as much. Times are medians over interleaved repetitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from math import ceil
 from typing import Any
 
 import jax
@@ -18,7 +19,6 @@ from mllm_jax.bench.pipeline import (
     Row,
     Tell,
     changed,
-    compile_gradients,
     encoder_share,
     on_every_device,
     parameters,
@@ -44,74 +44,66 @@ def bench_mixture(config: ExperimentConfig, tell: Tell) -> list[Row]:
     """Useful tokens per second while image work to text work goes from 1:9 to 9:1.
 
     - `first_stage`: the encoder on the first stage, each phase compiled by itself;
-    - `fixed`: bubbles, rows and schedule of the mean mixture; of other mixtures a step takes as
-      much as these rows hold;
+    - `fixed`: rows and schedule of the mean mixture; of other mixtures a step takes as much as
+      these rows hold;
     - `ours`: `config`, compiled once;
-    - `replanned`: bubbles, each phase planned and compiled by itself.
+    - `replanned`: each phase planned and compiled by itself.
 
-    `bound` is that of all work divided by all devices: every device does a step without stages at
-    the same time. `compilations` counts the programs that were compiled in the phase for `ours`.
+    All of them compute rows of the same size. `bound` is that of all work divided by all devices,
+    see `_Bound`. `compilations` counts the programs that were compiled in the phase for `ours`.
     """
     images = [images_of(config, tenths / 10) for tenths in TENTHS]
-    ours = _Ours(with_images(config, max(images), own=True), tell)
+    tell("compiling the program that follows the mixture, and the steps of single devices")
+    ours = _Program(with_images(config, max(images)))
+    bound = _Bound(config)
     rows: list[Row] = []
-    mean = images[len(images) // 2]
     for tenths, count in zip(TENTHS, images, strict=True):
         tell(f"images to text {tenths}:{10 - tenths}: compiling")
-        batches = [
-            {key: whole[key] for key in ("decoder", "encoders")}
-            for whole in microbatches(config, count)
-        ]
         own = with_images(config, count)
-        placed = {
-            "first_stage": changed(own, "schedule", encoder_placement="first_stage"),
-            "replanned": own,
-        }
-        runs = {
-            name: compile_gradients(one, gradient_step(one), batches).run
-            for name, one in placed.items()
-        }
-        runs["bound"] = on_every_device(own, batches)
+        first = changed(own, "schedule", encoder_placement="first_stage")
+        runs = {"first_stage": _Program(first).run(count), "replanned": _Program(own).run(count)}
         tell(f"images to text {tenths}:{10 - tenths}: timing")
-        with compilations() as compiled:
+        with compilations() as more:
             runs["ours"] = ours.run(count)
             runs["ours"]()
-        seconds = medians(runs, REPETITIONS)
-        seconds["bound"] /= config.parallel.devices
-        tokens = config.data.budgets["tokens"] * config.train.accumulate
-        speed = {name: tokens / taken for name, taken in seconds.items()}
+        seconds = medians(runs | bound.runs, REPETITIONS)
+        speed = {name: tokens(config) / seconds[name] for name in runs}
         rows.append(
             {
                 "phase": f"{tenths}:{10 - tenths}",
-                "share": encoder_share(own),
+                "share": share_of(config, count),
                 "tokens_per_second": speed,
-                "bound": speed.pop("bound"),
-                "compilations": len(compiled),
+                "bound": tokens(config) / bound.seconds(seconds, count),
+                "compilations": len(more) + (0 if rows else ours.compilations),
             }
         )
-    rows[0]["compilations"] += ours.compilations
-    fixed = rows[images.index(mean)]["tokens_per_second"]["replanned"]
+    mean = len(images) // 2
+    fixed = rows[mean]["tokens_per_second"]["replanned"]
     for row, count in zip(rows, images, strict=True):
-        # Rows for `mean` images hold fewer tokens of a mixture with more images.
-        row["tokens_per_second"]["fixed"] = fixed * min(1.0, mean / count)
+        # Rows for the mean mixture hold fewer tokens of one with more images.
+        row["tokens_per_second"]["fixed"] = fixed * min(1.0, images[mean] / count)
     return rows
 
 
-class _Ours:
-    """The program that follows the mixture.
+def tokens(config: ExperimentConfig) -> int:
+    """Useful tokens of a step: its rows are full."""
+    return config.data.budgets["tokens"] * config.data.rows * config.train.accumulate
+
+
+class _Program:
+    """The compiled gradients of a configuration, for steps of any number of images.
 
     Attributes:
         compilations: number of programs that were compiled for it.
     """
 
-    def __init__(self, config: ExperimentConfig, tell: Tell) -> None:
-        tell("compiling the program that follows the mixture")
+    def __init__(self, config: ExperimentConfig) -> None:
         self._config = config
         self._step = gradient_step(config)
         self._params = parameters(config, self._step)
-        batch = self._placed(1)
+        lowered = self._step.gradients.lower(self._params, self._placed(1))
         with compilations() as compiled:
-            self._program = self._step.gradients.lower(self._params, batch).compile()
+            self._program = lowered.compile()
         self.compilations = len(compiled)
 
     def run(self, images: int) -> Callable[[], Any]:
@@ -122,6 +114,44 @@ class _Ours:
     def _placed(self, images: int) -> Any:
         batches = microbatches(self._config, images)
         return self._step.primed(self._params, place(batches, self._step))
+
+
+class _Bound:
+    """Seconds of all work divided by the devices, each of which does a step without stages.
+
+    All devices work at the same time, as one alone would borrow the cores of the others. What a row
+    of the encoder takes is the difference of a step with one in every microbatch and of one without
+    images.
+
+    Attributes:
+        runs: both steps.
+    """
+
+    def __init__(self, config: ExperimentConfig) -> None:
+        self._config, self._images = config, images_of_row(config)
+        one = plain(with_images(config, self._images))
+        batches = [
+            {key: batch[key] for key in ("decoder", "encoders")}
+            for batch in microbatches(config, self._images)
+        ]
+        text = [{"decoder": batch["decoder"] | {"media": {}}, "encoders": {}} for batch in batches]
+        alone = one.model_copy(
+            update={
+                "model": one.model.model_copy(update={"encoders": {}}),
+                "parallel": one.parallel.model_copy(update={"encoders": {}}),
+            }
+        )
+        self.runs = {
+            "images": on_every_device(one, batches),
+            "text": on_every_device(alone, text),
+        }
+
+    def seconds(self, seconds: Mapping[str, float], images: int) -> float:
+        """The bound for microbatches with so many images, from the seconds of `runs`."""
+        count = self._config.train.accumulate
+        row = (seconds["images"] - seconds["text"]) / count
+        rows = ceil(count * images / self._images)
+        return (seconds["text"] + rows * row) / self._config.parallel.devices
 
 
 @contextmanager
@@ -143,21 +173,32 @@ def compilations() -> Iterator[list[str]]:
 def images_of(config: ExperimentConfig, share: float) -> int:
     """Images of a microbatch that make the encoder's share of the FLOPs the nearest to `share`."""
     most = config.data.budgets["tokens"] // OUTPUTS
-    counts = range(1, most + 1)
-    return min(counts, key=lambda n: abs(encoder_share(with_images(config, n)) - share))
+    return min(range(1, most + 1), key=lambda n: abs(share_of(config, n) - share))
 
 
-def with_images(config: ExperimentConfig, images: int, *, own: bool = False) -> ExperimentConfig:
-    """`config` with room for so many images in a row.
+def share_of(config: ExperimentConfig, images: int) -> float:
+    """Share of the FLOPs that are the encoder's, in full rows of its own microbatches."""
+    full = images_of_row(config)
+    one = encoder_share(plain(with_images(config, full)))
+    work = one / (1 - one) * images / full
+    return work / (1 + work)
 
-    Args:
-        own: whether encoder microbatches are as `config` says; else they are the decoder's.
-    """
+
+def images_of_row(config: ExperimentConfig) -> int:
+    """Images that fill a row of the encoder's own microbatches."""
     (modality,) = modalities(config.model)
-    budgets = {**config.data.budgets, modality.name: images * OUTPUTS * modality.reduction}
-    config = changed(config, "data", budgets=budgets)
-    if own:
-        return config
+    return config.schedule.encoder_budgets[modality.name] // (OUTPUTS * modality.reduction)
+
+
+def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
+    """`config` with room for so many images in a row of a microbatch."""
+    (modality,) = modalities(config.model)
+    budget = max(images, images_of_row(config)) * OUTPUTS * modality.reduction
+    return changed(config, "data", budgets={**config.data.budgets, modality.name: budget})
+
+
+def plain(config: ExperimentConfig) -> ExperimentConfig:
+    """`config` whose encoders have the decoder's microbatches."""
     return changed(config, "schedule", encoder_microbatches="decoder", encoder_budgets={})
 
 

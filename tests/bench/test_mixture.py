@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mllm_jax.bench import mixture
-from mllm_jax.bench.pipeline import encoder_share
 from mllm_jax.config.load import ExperimentConfig, load
 from tests.configs import ROOT
 
@@ -20,9 +19,7 @@ def test_phases_go_from_one_to_nine_to_nine_to_one(config: ExperimentConfig) -> 
     images = [mixture.images_of(config, tenths / 10) for tenths in mixture.TENTHS]
     assert images == sorted(set(images))
     for tenths, count in zip(mixture.TENTHS, images, strict=True):
-        assert encoder_share(mixture.with_images(config, count)) == pytest.approx(
-            tenths / 10, abs=0.03
-        )
+        assert mixture.share_of(config, count) == pytest.approx(tenths / 10, abs=0.03)
 
 
 def test_a_microbatch_holds_its_images(config: ExperimentConfig) -> None:
