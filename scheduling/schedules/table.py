@@ -38,7 +38,8 @@ class Rules:
         slots: whether pieces may use idle slots in the decoder's ticks.
         rounds: where rounds run before the walk's end: beside decoder tasks, in ticks of their
             own between the decoder's, or nowhere.
-        live: number of the decoder's microbatches whose work may be ready and not begun.
+        live: number of microbatches that may be ready and not begun; `of` counts the decoder's, a
+            walk those of the encoder.
         eager: whether a stage runs its pieces regardless of the other stages.
         stretch: whether idle slots may be shorter than a piece.
         ends: whether to use the time of gathering parameters and scattering gradients.

@@ -101,7 +101,7 @@ class Follower:
 
         Args:
             feeds: as of `make_schedule`.
-            live: most of an encoder's microbatches whose outputs, or gradients, may wait.
+            live: of how many of the decoder's microbatches outputs, or gradients, may wait.
         """
         strategy = replace(self.strategy, live=live)
         return make_schedule(self.workload, strategy, self.times, thorough=False, feeds=feeds)
