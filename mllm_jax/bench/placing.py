@@ -71,7 +71,9 @@ def _follower(config: ExperimentConfig, stages: int, microbatches: int) -> tuple
     workload = replace(own.workload, rows=microbatches * stages)
     strategy: Strategy = cut_encoders(workload, whole, own.times)
     standing = compile_program(
-        make_schedule(workload, strategy, own.times, thorough=False), strategy.remat
+        make_schedule(workload, strategy, own.times, thorough=False),
+        strategy.remat,
+        strategy.remats,
     )
     return Follower(workload, strategy, own.times), Frame.following(standing, apart=True)
 
@@ -84,7 +86,8 @@ def _placed(follow: Follower, frame: Frame, load: float, seed: int) -> tuple[flo
     began = time.process_time()
     schedule = follow(feeds, follow.lives()[0])
     placed = time.process_time()
-    program = compile_program(schedule, frame.remat)
+    remats = {name: own.remat for name, own in frame.encoders.items()}
+    program = compile_program(schedule, frame.remat, remats)
     fits = frame.excess(program) is None
     if fits:
         frame.rows(program)

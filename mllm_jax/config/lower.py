@@ -196,6 +196,7 @@ def strategy(config: ExperimentConfig) -> Strategy:
         microbatches=config.train.accumulate,
         chunks=chosen.chunks,
         remat=config.model.remat,
+        remats=config.model.remats,
         gather=chosen.fsdp_gather,
         placement=chosen.encoder_placement,
         live=chosen.live,

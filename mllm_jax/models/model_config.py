@@ -91,6 +91,12 @@ class ModelConfig(Section):
         encoders = self.encoders.items()
         return {lane: name for name, encoder in encoders for lane in encoder.lanes or (name,)}
 
+    @property
+    def remats(self) -> dict[str, Literal["none", "layer", "full"]]:
+        """`remat` of the lanes whose encoder has one of its own."""
+        own = {lane: self.encoder(lane).remat for lane in self.lanes}
+        return {lane: remat for lane, remat in own.items() if remat is not None}
+
     def encoder(self, lane: str) -> AnyEncoderConfig:
         """Configuration of the encoder that has a lane."""
         return self.encoders[self.lanes[lane]]

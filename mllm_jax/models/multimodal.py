@@ -214,7 +214,7 @@ def encode(
     """
     encoder = Encoder(config, name, view)
     x, context = encoder.embed(params, batch), encoder.context(batch)
-    x, _ = run_layers(encoder, params["layers"], x, context, config.remat)
+    x, _ = run_layers(encoder, params["layers"], x, context, config.remats.get(name, config.remat))
     return encoder.connect(params, x, batch)
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import on_platform
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
@@ -119,11 +120,20 @@ class Planner:
                 "run": config.run.model_copy(update={"trace_step": traced}),
                 "parallel": parallel,
                 "schedule": self._schedule(strategy),
-                "model": config.model.model_copy(update={"remat": strategy.remat}),
+                "model": self._model(strategy),
                 "data": config.data.model_copy(update={"rows": rows}),
                 "train": config.train.model_copy(update={"accumulate": strategy.microbatches}),
             }
         )
+
+    def _model(self, strategy: Strategy) -> ModelConfig:
+        """The model; its encoders recompute as the decoder does, unless `strategy` names them."""
+        model, remats = self.config.model, strategy.remats
+        encoders = {
+            name: model.encoders[name].model_copy(update={"remat": remats.get(lane)})
+            for lane, name in model.lanes.items()
+        }
+        return model.model_copy(update={"remat": strategy.remat, "encoders": encoders})
 
     def _schedule(self, strategy: Strategy) -> ScheduleConfig:
         chosen = self.config.schedule

@@ -25,6 +25,7 @@ from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.costs.work import Part, TowerProfile, TowerWork
 from scheduling.costs.workload import WIDE, Workload
+from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import EncoderPieces
 from scheduling.schedules.task_kinds import EB, EF, TaskKind
 from sharding.numbering import Span, numbering
@@ -106,6 +107,11 @@ class Timing:
         return encoder_pieces(self.workload, self.strategy, self.name)
 
     @property
+    def remat(self) -> Remat:
+        """Values that the tower's backwards compute again."""
+        return self.strategy.remat_of(self.name)
+
+    @property
     def trains(self) -> bool:
         """Whether the tower's layers have gradients."""
         return self.name not in self.workload.frozen
@@ -133,6 +139,22 @@ class Timing:
         rows = self.workload.rows / self.strategy.microbatches / self.strategy.decoder.batch
         width = decoder.width * (1 + decoder.beside)
         return rows * self.workload.positions["decoder"] * width * self.workload.size
+
+    @property
+    def _brought(self) -> float:
+        """Bytes of `output` that one of the encoder's microbatches brings.
+
+        Several for one of the decoder's bring their own outputs, and one a row as large as its own.
+        """
+        if self.cut.each == 1:
+            return self.output
+        return self.output * min(1.0, self.outputs / self._places)
+
+    @property
+    def _places(self) -> float:
+        """Positions of a microbatch of the decoder on one group of context and tensor ranks."""
+        rows = self.workload.rows / self.strategy.microbatches / self.strategy.decoder.batch
+        return rows * self.workload.positions["decoder"]
 
     # ---- collectives -----------------------------------------------------------------------------
 
@@ -255,7 +277,7 @@ class Timing:
         products = 2 if self.trains else 1
         scatter = self.hidden(self.gathered_rows, half if self.trains else 0.0)
         block = (Segment(0.0, self.gathered_rows), Segment(products * half, scatter))
-        gather = self.layer_gather if self.strategy.remat == "none" else 0.0
+        gather = self.layer_gather if self.remat == "none" else 0.0
         beside = products * half - min(self.gathered_rows, half)
         fsdp = self.hidden(gather + self.layer_scatter, self.tower.blocks * beside)
         alone = _collectives(self.exchanged_heads, fsdp)
@@ -272,9 +294,9 @@ class Timing:
     @property
     def layer_again(self) -> tuple[Segment, ...]:
         """A layer's forward as its backward computes it again: without the last sum."""
-        if self.strategy.remat == "none":
+        if self.remat == "none":
             return ()
-        if self.strategy.remat == "full":
+        if self.remat == "full":
             return self.layer_forward
         last = 2 * self.tower.blocks - 1
         return tuple(
@@ -327,7 +349,7 @@ class Timing:
         if piece < self.cut.pieces - 1:
             return ()
         devices = self.strategy.decoder.devices // self.strategy.decoder.stage
-        each = self.output / self.strategy.decoder.sequence
+        each = self._brought / self.strategy.decoder.sequence
         moved = self.hardware.group_seconds(each, devices, devices) if devices > 1 else 0.0
         return (Segment(times * self.compute(self.tower.end), moved),)
 

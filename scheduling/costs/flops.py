@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.workload import Workload
+from scheduling.programs.program import Remat
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces
 
@@ -19,28 +20,29 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
     head = tower.end.work.flops(rows) / strategy.decoder.stage
     cuts = [encoder_pieces(workload, strategy, name) for name in workload.encoders]
     encoders = {cut.name: _encoder(workload, strategy, cut) for cut in cuts}
-    return TaskCosts(forward, _backward(strategy, forward), 3 * head, encoders)
+    return TaskCosts(forward, _backward(strategy.remat, forward), 3 * head, encoders)
 
 
 def _encoder(workload: Workload, strategy: Strategy, cut: EncoderPieces) -> EncoderCosts:
     tower, rows = workload.towers[cut.name], _rows(workload, strategy, cut.name)
+    remat = strategy.remat_of(cut.name)
     layers = tower.layers // cut.pieces * tower.layer.work.flops(rows)
     forward = [layers] * cut.pieces
     forward[0] += tower.start.work.flops(rows)
     forward[-1] += tower.end.work.flops(rows)
     backward = [
-        _backward(strategy, cost) if piece in cut.backward_pieces else 0.0
+        _backward(remat, cost) if piece in cut.backward_pieces else 0.0
         for piece, cost in enumerate(forward)
     ]
     if cut.name in workload.frozen and cut.backward:
-        again = 0.0 if strategy.remat == "none" else layers
+        again = 0.0 if remat == "none" else layers
         backward[-1] = again + 3 * tower.end.work.flops(rows)
     return EncoderCosts(tuple(forward), tuple(backward))
 
 
-def _backward(strategy: Strategy, forward: float) -> float:
+def _backward(remat: Remat, forward: float) -> float:
     """FLOPs of a backward: two products for each product of the forward, and any recomputation."""
-    return (2 if strategy.remat == "none" else 3) * forward
+    return (2 if remat == "none" else 3) * forward
 
 
 def _rows(workload: Workload, strategy: Strategy, name: str) -> list[int]:

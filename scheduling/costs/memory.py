@@ -104,9 +104,9 @@ def _batch(tower: Timing) -> float:
 
 def kept(tower: Timing, layers: float) -> float:
     """Bytes that forwards of `layers` layers keep for their backwards, on one device."""
-    if tower.strategy.remat == "none":
+    if tower.remat == "none":
         return layers * everything(tower)
-    if tower.strategy.remat == "full":
+    if tower.remat == "full":
         return 0.0
     return layers * tower.activation / tower.plan.sequence
 
@@ -126,7 +126,7 @@ def everything(tower: Timing) -> float:
 def _layer_work(tower: Timing) -> float:
     """Bytes that a layer's backward works with: tensors it reads and gradients of parameters."""
     gradients = WIDE * tower.of_layer
-    again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.strategy.remat]
+    again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.remat]
     return gradients + again * everything(tower)
 
 
@@ -236,7 +236,7 @@ def _least_slots(tower: Timing) -> EncoderSizes:
         waiting, outputs = count, -(-count * cut.stages // stages)
     of_each = -(-waiting * cut.stages // stages)
     saved = of_each * len(cut.backward_pieces) // cut.stages
-    full = strategy.remat == "full"
+    full = tower.remat == "full"
     # Pieces without a backward get no gradients.
     return EncoderSizes(
         0, 0 if full else saved, outputs, inbox=min(1, cut.backward), piece_gradients=0

@@ -22,6 +22,7 @@ class Strategy:
         microbatches: number of microbatches of a step.
         chunks: number of virtual chunks of a stage.
         remat: values that backwards compute again.
+        remats: the same of encoders that differ in it from the decoder, by name.
         gather: whether parameters are gathered over fsdp once a `step` or `layer` by layer; without
             stages always by layer.
         placement: placement of the encoders' tasks, see `scheduling.schedules.bubbles`.
@@ -47,11 +48,16 @@ class Strategy:
     kind: str = "1f1b"
     fill: tuple[Fill, ...] = get_args(Fill)
     work_ahead: bool = True
+    remats: Mapping[str, Remat] = field(default_factory=dict)
 
     @property
     def decoder(self) -> ParallelPlan:
         """The decoder's plan."""
         return self.plans["decoder"]
+
+    def remat_of(self, name: str) -> Remat:
+        """Values that the backwards of a tower compute again."""
+        return self.remats.get(name, self.remat)
 
     @property
     def tasks(self) -> int:

@@ -128,12 +128,18 @@ class Pipeline:
 
     def towers(self, params: Tree) -> tuple[Tower, dict[str, Tower]]:
         """The decoder and the lanes of encoders on `params`, as of `loss_and_gradients`."""
-        remat, axes = self.frame.remat, self.axes
+        axes, encoders = self.axes, self.frame.encoders
         own, count = self.decoder, self.layers["decoder"]
-        decoder = Tower(own, params["decoder"], count, remat, axes, self.exists, own.traits)
-        return decoder, {
+        sizes = count, self.frame.remat, axes, self.exists, own.traits
+        return Tower(own, params["decoder"], *sizes), {
             name: Tower(
-                f, params["encoders"][f.encoder], self.layers[name], remat, axes, None, f.traits
+                f,
+                params["encoders"][f.encoder],
+                self.layers[name],
+                encoders[name].remat,
+                axes,
+                None,
+                f.traits,
             )
             for name, f in self.encoders.items()
         }

@@ -364,7 +364,7 @@ class Tasks:
         batch = self.encoder_batch(name, row["local"])
         context, start = self._context(tower, batch), self._first_layer(name, row)
         frozen = tower.functions.frozen
-        if self.frame.remat == "full":
+        if self.frame.encoders[name].remat == "full":
             x = self._piece_input(name, state, row, batch)
             again = tower.layers.forward if frozen else tower.layers.recompute
             result = yield again(start, x, context)

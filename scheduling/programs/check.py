@@ -64,8 +64,11 @@ class _Access(NamedTuple):
 class _Moves:
     """Reads and writes of tasks, derived from the schedule alone."""
 
-    def __init__(self, schedule: Schedule, full: bool) -> None:
-        self.stages, self.chunks, self.full = schedule.stages, schedule.chunks, full
+    def __init__(self, program: Program) -> None:
+        schedule = program.schedule
+        self.stages, self.chunks = schedule.stages, schedule.chunks
+        self.full = program.remat == "full"
+        self.full_in = {name: own.remat == "full" for name, own in program.encoders.items()}
         self.cuts = {cut.name: cut for cut in schedule.encoders}
         self.owners = _owners(schedule)
         self.feeds: dict[str, dict[int, list[int]]] = {name: {} for name in self.cuts}
@@ -163,7 +166,7 @@ class _Moves:
 
     def _encoder_forward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
         name, cut = task.module, self.cuts[task.module]
-        if not self.full and task.part in cut.backward_pieces:
+        if not self.full_in[name] and task.part in cut.backward_pieces:
             value = _value("saved", task)
             yield _Access(f"{name} forward.saved", f"{name} saved", stage, value)
         if task.part == cut.pieces - 1:
@@ -179,7 +182,7 @@ class _Moves:
         buffer = "inbox" if task.part == cut.pieces - 1 else "piece_gradients"
         value = _value("gradient", task)
         yield _Access(f"{name} backward.gradient", f"{name} {buffer}", stage, value)
-        if not self.full:
+        if not self.full_in[name]:
             value = _value("saved", task)
             yield _Access(f"{name} backward.saved", f"{name} saved", stage, value)
         elif task.part:
@@ -214,7 +217,7 @@ class _Execution:
 
     def __init__(self, program: Program) -> None:
         self.program, self.schedule = program, program.schedule
-        self.moves = _Moves(self.schedule, program.remat == "full")
+        self.moves = _Moves(program)
         tasks = _task_tables(self.schedule)
         tables = _tables(program)
         for name, expected in tasks.items():

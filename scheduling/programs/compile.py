@@ -39,7 +39,9 @@ from scheduling.schedules.check import check
 from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError
 
 
-def compile_program(schedule: Schedule, remat: Remat) -> Program:
+def compile_program(
+    schedule: Schedule, remat: Remat, encoders: Mapping[str, Remat] | None = None
+) -> Program:
     """Turn a schedule into tables, with a slot for every value that waits.
 
     Takes half a second for 16 stages, 8 chunks and 512 microbatches.
@@ -47,24 +49,29 @@ def compile_program(schedule: Schedule, remat: Remat) -> Program:
     Args:
         schedule: the schedule.
         remat: values that forwards keep for backwards.
+        encoders: the same of encoders that differ in it from the decoder, by name.
 
     Raises:
         ScheduleError: `schedule` breaks a rule (see `scheduling.schedules.check.check`) or holds a
-            kind of task that the executor has no function for, or `remat` is unknown.
+            kind of task that the executor has no function for, or a `remat` is unknown.
     """
-    if remat not in get_args(Remat):
-        valid = ", ".join(get_args(Remat))
-        raise ScheduleError(f"remat: {remat!r} is unknown; valid: {valid}")
+    own = encoders or {}
+    for given in (remat, *own.values()):
+        if given not in get_args(Remat):
+            valid = ", ".join(get_args(Remat))
+            raise ScheduleError(f"remat: {given!r} is unknown; valid: {valid}")
     check(schedule)
     _refuse_without_tables(schedule)
     tasks = gathered(schedule)
     decoder = DecoderTicks.of(schedule, tasks)
     blank = _Blank(len(schedule.ticks), schedule.stages)
-    encoders = {
-        cut.name: _compile_encoder(blank, EncoderTicks.of(schedule, cut, tasks), decoder, remat)
+    made = {
+        cut.name: _compile_encoder(
+            blank, EncoderTicks.of(schedule, cut, tasks), decoder, own.get(cut.name, remat)
+        )
         for cut in schedule.encoders
     }
-    return _compile_decoder(schedule, decoder, remat, encoders)
+    return _compile_decoder(schedule, decoder, remat, made)
 
 
 def _refuse_without_tables(schedule: Schedule) -> None:
@@ -317,6 +324,7 @@ def _compile_encoder(
         pairs=pairs,
         slots=max(local.tolist(), default=-1) + 1,
         ahead_slot=frozen(local[: ticks.cut.ahead]),
+        remat=remat,
         **_pieces_moved(blank, ticks, slots),
         **_pairs_moved(blank, decoder, pairs, ticks.cut),
     )

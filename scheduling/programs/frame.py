@@ -50,6 +50,7 @@ class EncoderFrame:
         sizes: slots of the encoder's buffers, equal on all stages.
         slots: most microbatches that one of the encoder's pipelines runs.
         pairs: most pairs of an encoder and a decoder microbatch on a stage.
+        remat: values that its forwards keep for its backwards.
         carried: slots of `outbox`, the first ones, that are carried from step to step.
     """
 
@@ -58,6 +59,7 @@ class EncoderFrame:
     slots: int
     pairs: int
     carried: int
+    remat: Remat
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Frame:
 
     Attributes:
         stages, chunks, microbatches: P, V and M.
-        remat: values that forwards keep for backwards.
+        remat: values that the decoder's forwards keep for backwards.
         sizes: slots of the decoder's buffers.
         encoders: frames of the encoders by name, in the schedules' order.
         kinds: for each of `PHASES`, the kinds of bundles that are compiled, in the order in which
@@ -132,7 +134,12 @@ class Frame:
             program.sizes,
             {
                 name: EncoderFrame(
-                    replace(own.cut, feeds=None), own.sizes, own.slots, own.pairs.most, own.carried
+                    replace(own.cut, feeds=None),
+                    own.sizes,
+                    own.slots,
+                    own.pairs.most,
+                    own.carried,
+                    own.remat,
                 )
                 for name, own in program.encoders.items()
             },
@@ -170,6 +177,7 @@ class Frame:
         for what in ("stages", "chunks", "microbatches", "remat"):
             _refuse_other(what, getattr(other, what), getattr(self, what))
         _refuse_other("encoders", _cuts(other), _cuts(self))
+        _refuse_other("remat of encoders", _remats(other), _remats(self))
         encoders = {
             name: replace(
                 own,
@@ -347,6 +355,8 @@ class Frame:
         _refuse_other("remat", program.remat, self.remat)
         cuts = [replace(cut, feeds=None) for cut in schedule.encoders]
         _refuse_other("encoders", cuts, list(_cuts(self)))
+        remats = {name: own.remat for name, own in program.encoders.items()}
+        _refuse_other("remat of encoders", remats, _remats(self))
         _refuse_more("ticks", len(schedule.ticks), self.ticks)
         _refuse_larger("decoder", program.sizes, self.sizes)
         for name, own in self.encoders.items():
@@ -359,6 +369,10 @@ class Frame:
 
 def _cuts(frame: Frame) -> tuple[EncoderPieces, ...]:
     return tuple(own.cut for own in frame.encoders.values())
+
+
+def _remats(frame: Frame) -> dict[str, Remat]:
+    return {name: own.remat for name, own in frame.encoders.items()}
 
 
 def _refuse_other(what: str, given: object, valid: object) -> None:

@@ -183,6 +183,7 @@ class EncoderProgram:
         slots: largest number of microbatches that one pipeline runs.
         ahead_slot: slot of `outbox`, reserved for the whole step, in which the output of
             microbatch i waits from the step before and that of `M + i` for the next, `[ahead]`.
+        remat: values that its forwards keep for its backwards, as of `Program`.
     """
 
     cut: EncoderPieces
@@ -202,6 +203,7 @@ class EncoderProgram:
     pairs: Pairs
     slots: int
     ahead_slot: Table
+    remat: Remat
 
     @property
     def carried(self) -> int:
@@ -246,8 +248,8 @@ class Program:
 
     Attributes:
         schedule: the compiled schedule.
-        remat: values that forwards keep for backwards: their inputs only (`full`), the values
-            between layers (`layer`) or everything (`none`).
+        remat: values that the decoder's forwards keep for backwards: their inputs only (`full`),
+            the values between layers (`layer`) or everything (`none`).
         forward, backward: tables of the decoder's tasks.
         receive_input: slot of `inputs` for the value that arrives at a tick's end from the stage
             before, or on stage 0 from the last one.

@@ -142,7 +142,7 @@ def buffer_sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:
     """Slots of the ring buffers of a schedule's program; None without stages."""
     if strategy.decoder.stage == 1:
         return None
-    program = compile_program(schedule, strategy.remat)
+    program = compile_program(schedule, strategy.remat, strategy.remats)
     return program.sizes, {name: own.sizes for name, own in program.encoders.items()}
 
 

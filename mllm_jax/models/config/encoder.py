@@ -69,6 +69,8 @@ class EncoderConfig(Section):
         deepstack: numbers of layers, from 1, whose outputs go to the decoder as well: each through
             a norm and a connector of its own, to be added at the medium's tokens behind the
             decoder's first layer, its second, and so on (arXiv 2406.04334, as in Qwen3-VL).
+        remat: values that the backward of this encoder recomputes, one of `none`, `layer` and
+            `full`; null: as `model.remat` says.
     """
 
     #: Blocks of a layer, each of which gathers a row's positions once and scatters them once.
@@ -88,6 +90,7 @@ class EncoderConfig(Section):
     connector: ConnectorConfig = ConnectorConfig()
     lanes: dict[str, Annotated[int, Field(gt=0)] | None] = Field({})
     deepstack: tuple[Annotated[int, Field(gt=0)], ...] = ()
+    remat: Literal["none", "layer", "full"] | None = None
 
     @model_validator(mode="after")
     def _all_media(self) -> EncoderConfig:

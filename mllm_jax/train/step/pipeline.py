@@ -55,7 +55,7 @@ class PipelineProgram(GradientProgram):
     """The program of a decoder with stages.
 
     Args:
-        model: configuration of the model; its `remat` is the pipeline's policy.
+        model: configuration of the model; its `remat` and `remats` are the pipeline's policies.
         grid: joint grid of the plans.
         frozen: parameters whose gradients are zero.
         plan: schedule and stacks of layers.
@@ -70,11 +70,14 @@ class PipelineProgram(GradientProgram):
     ) -> None:
         self.plan, self.stack = plan, plan.stack(model)
         super().__init__(model, grid, frozen, self.stack)
-        self.standing: Program = compile_program(plan.schedule, model.remat)
+        self.standing: Program = self._compiled(plan.schedule)
         check_program(self.standing)
         self.frame = plan.frame or self._frame()
         self._followed: dict[Any, StepTables | None] = {}
         self._inside = StageViews.build(grid, plan.gather)
+
+    def _compiled(self, schedule: Schedule) -> Program:
+        return compile_program(schedule, self.model.remat, self.model.remats)
 
     def _frame(self) -> Frame:
         """What is compiled: what `standing` needs, and with a follower all that fits its slots."""
@@ -109,7 +112,7 @@ class PipelineProgram(GradientProgram):
         if any(len(own) > self.schedule.encoder(n).units(count) for n, own in feeds.items()):
             return None
         for live in follow.lives():
-            program = compile_program(follow(feeds, live), self.model.remat)
+            program = self._compiled(follow(feeds, live))
             if self.plan.checked:
                 check_program(program)
             if self.frame.excess(program) is None:

@@ -29,11 +29,18 @@ from tests.scheduling import placing
 from tests.timing import within
 
 REMATS = st.sampled_from(get_args(Remat))
+#: Of encoders; those that are not named keep what the decoder keeps.
+OWN = st.dictionaries(st.sampled_from(["vision", "audio"]), REMATS)
 
 
-@given(placing.schedules(), REMATS)
-def test_programs_move_the_right_values(schedule: Schedule, remat: Remat) -> None:
-    check_program(compile_program(schedule, remat))
+@given(placing.schedules(), REMATS, OWN)
+def test_programs_move_the_right_values(
+    schedule: Schedule, remat: Remat, own: dict[str, Remat]
+) -> None:
+    program = compile_program(schedule, remat, own)
+    check_program(program)
+    assert program.remat == remat
+    assert all(made.remat == own.get(name, remat) for name, made in program.encoders.items())
 
 
 # ---- mutants -------------------------------------------------------------------------------------
@@ -76,10 +83,12 @@ def changed(table: NDArray[np.int32], draw: random.Random) -> NDArray[np.int32]:
 
 
 @settings(max_examples=400)
-@given(schedule=placing.schedules(most=3), remat=REMATS, seed=st.integers(0, 2**16))
-def test_every_changed_entry_is_caught(schedule: Schedule, remat: Remat, seed: int) -> None:
+@given(schedule=placing.schedules(most=3), remat=REMATS, own=OWN, seed=st.integers(0, 2**16))
+def test_every_changed_entry_is_caught(
+    schedule: Schedule, remat: Remat, own: dict[str, Remat], seed: int
+) -> None:
     draw = random.Random(seed)
-    program = compile_program(schedule, remat)
+    program = compile_program(schedule, remat, own)
     path = draw.choice(list(paths(program.tables())))
     mutant = put(program, path, changed(get(program, path), draw))
     with pytest.raises(ScheduleError, match=r"tick \d+, stage \d+: "):

@@ -83,7 +83,12 @@ def placed(cuts: Any, live: int = 4) -> Schedule:
 def model() -> ModelConfig:
     values = small_model(remat="layer").model_dump(mode="json")
     values["decoder"] |= {"layers": 4}
-    values["encoders"] = {name: tower | {"layers": 4} for name, tower in values["encoders"].items()}
+    # Encoders that recompute neither as the decoder does nor as each other.
+    remats = {"vision": "full", "audio": "none"}
+    values["encoders"] = {
+        name: tower | {"layers": 4, "remat": remats[name]}
+        for name, tower in values["encoders"].items()
+    }
     return ModelConfig.model_validate(values)
 
 
