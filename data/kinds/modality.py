@@ -42,6 +42,27 @@ class Array:
 
 
 @dataclass(frozen=True)
+class LaneCost:
+    """Seconds of the media of a lane in a step, forward and backward; a `data.planning` `Work`.
+
+    Attributes:
+        groups: number of groups of devices, each of which encodes whole media by itself.
+        fixed: seconds of a step in which the lane has any media, however few.
+        linear: seconds of a group per input position.
+        quadratic: seconds of a group per pair of input positions of one medium.
+    """
+
+    groups: int
+    fixed: float
+    linear: float
+    quadratic: float
+
+    def attention(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Seconds with pairs of positions, of media of `lengths`."""
+        return self.quadratic * lengths * lengths
+
+
+@dataclass(frozen=True)
 class Lane:
     """Which media of an encoder a lane takes, by their input positions.
 
@@ -49,11 +70,14 @@ class Lane:
         encoder: name of the encoder that the lane belongs to.
         above: number of positions that a medium of this lane exceeds.
         up_to: most positions of a medium of this lane; None for any number.
+        cost: seconds of the lane's media, if every step chooses by them where it cuts
+            (`data.planning.cuts`); `above` and `up_to` are then those of the highest cut.
     """
 
     encoder: str
     above: int = 0
     up_to: int | None = None
+    cost: LaneCost | None = None
 
     def takes(self, positions: ArrayLike) -> NDArray[np.bool_]:
         """Whether media with so many input positions go through the lane, an entry for each."""

@@ -9,6 +9,7 @@ from functools import partial
 from data.config import DataConfig
 from data.faults import Fault
 from data.loading.assemble import Assembler, Batch, Rows
+from data.planning.cuts import cut_lanes, has_cuts, relaid
 from data.planning.packing import Capacity, make_capacity, pack
 from data.planning.stream import Placement, Skip, lay_out
 from data.processing.processor import Processor
@@ -156,7 +157,7 @@ def _passed(
     waiting, skipped = _measured(source, config, indices, measure)
     offered = config.on_offer()
     while waiting or skipped:
-        chosen = waiting[:offered]
+        chosen = _cut(waiting[:offered], capacity, config.rows)
         placed = pack([capacity.needs(n) for _, n in chosen], config.rows, capacity.limits)
         placements = lay_out(chosen, placed, capacity.modalities)
         batch, bad = assemble(placements, capacity)
@@ -164,6 +165,17 @@ def _passed(
         yield batch, [p for p in placements if source.name(p.index) not in names], skipped + bad
         kept = [item for item, row in zip(chosen, placed, strict=True) if row is None]
         waiting, skipped = kept + waiting[offered:], ()
+
+
+def _cut(
+    chosen: list[tuple[int, Lengths]], capacity: Capacity, rows: int
+) -> list[tuple[int, Lengths]]:
+    """Samples by the lanes of the cheapest cut, if lanes are cut by cost."""
+    if not has_cuts(capacity):
+        return chosen
+    samples = [lengths for _, lengths in chosen]
+    own = relaid(samples, cut_lanes(samples, capacity, rows))
+    return [(index, lengths) for (index, _), lengths in zip(chosen, own, strict=True)]
 
 
 def _measured(

@@ -25,6 +25,7 @@ import numpy as np
 from data.config import DataConfig
 from data.faults import Fault
 from data.kinds.modality import Modality
+from data.planning.cuts import cut_lanes, has_cuts, relaid
 from data.planning.dealing import Dealer, Dealt, Hosts, Loads
 from data.planning.ladder import Ladder
 from data.planning.microbatches import costs_of, spread_over_time
@@ -288,6 +289,7 @@ class Planner:
         """Plans of the microbatches of a step."""
         began, first = time.perf_counter(), self.state
         position = self._fill()
+        capacity = self._cut()
         packed = self._packer([item.lengths for item in self._pool])
         placed = [self._pool[i] for i in packed.placed]
         waiting = zip(self._pool, packed.rows, strict=True)
@@ -301,11 +303,24 @@ class Planner:
         states = [replace(first, done=m) for m in range(1, len(shares))] + [after]
         skipped, self._skipped = tuple(self._skipped), []
         seconds = (time.perf_counter() - began) / len(shares)
-        capacity = self._capacity.with_limits(limits)
+        capacity = capacity.with_limits(limits)
         return [
             self._plan(part, own, capacity, state, () if m else skipped, seconds)
             for m, (part, own, state) in enumerate(zip(parts, dealt, states, strict=True))
         ]
+
+    def _cut(self) -> Capacity:
+        """The capacity with the lanes of the step, by which the samples of the pool go from now."""
+        if not has_cuts(self._capacity):
+            return self._capacity
+        samples, config = [item.lengths for item in self._pool], self._config
+        rows = config.rows * self._microbatches
+        capacity = cut_lanes(samples, self._capacity, rows, config.rows_apart)
+        self._pool = [
+            replace(item, lengths=lengths)
+            for item, lengths in zip(self._pool, relaid(samples, capacity), strict=True)
+        ]
+        return capacity
 
     def _split(self, placed: Sequence[_Waiting], packed: Packed) -> list[tuple[list[int], Packed]]:
         """The samples of each microbatch among those of a step, and the rows that hold them."""

@@ -13,6 +13,7 @@ from data.planning.balance import check_balancing
 from data.planning.ladder import Ladder
 from data.sample import DataError
 from mllm_jax.config.lower import lower
+from mllm_jax.config.modalities import own_positions
 from mllm_jax.config.pipeline_checks import pipeline_checks
 from mllm_jax.config.plan_checks import (
     elsewhere,
@@ -26,6 +27,7 @@ from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side, advised
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import LIMITS, able_backends
 from mllm_jax.models.config.encoder import ImageEncoderConfig
+from scheduling.costs.hardware import names
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 
@@ -38,7 +40,7 @@ def check(config: ExperimentConfig) -> list[str]:
 def check_sections(config: ExperimentConfig) -> list[Problem]:
     """Disagreements that show without a schedule, which takes seconds for a large pipeline."""
     plans = [*plan_checks(config), *pipeline_checks(config)]
-    return [*plans, *_unplanned(config), *_attention(config)]
+    return [*plans, *_unplanned(config), *_attention(config), *_lanes(config)]
 
 
 def check_unplanned(config: ExperimentConfig) -> list[str]:
@@ -99,6 +101,25 @@ def _no_budget(config: ExperimentConfig, name: str) -> Problem:
         return [(Choice(f"e.g. {own.label}", own.changes) for own in some)]
 
     return Problem(key, f"required, as {lane_path(config, name)} exists", sides, each=1)
+
+
+def _lanes(config: ExperimentConfig) -> Iterator[Problem]:
+    """Lanes by cost have seconds, and a medium of either fits into the one for long media."""
+    for encoder in config.model.encoders.values():
+        short = next((name for name, most in encoder.lanes.items() if most == "auto"), None)
+        if short is None:
+            continue
+        if config.schedule.hardware is None:
+            reason = f"required, as {lane_path(config, short)} is auto and cuts by seconds"
+            yield Problem("schedule.hardware", reason, _values("schedule.hardware", *names()))
+        (long,) = (name for name in encoder.lanes if name != short)
+        if {short, long} <= {*config.data.budgets}:
+            least, most = (own_positions(config, name) for name in (short, long))
+            if most < least:
+                own = long in config.schedule.encoder_budgets
+                key = f"{'schedule.encoder_' if own else 'data.'}budgets.{long}"
+                reason = f"{most} is less than the {least} of {short}, whose media may go there"
+                yield Problem(key, reason, _values(key, least))
 
 
 def _media(config: ExperimentConfig) -> Iterator[Problem]:

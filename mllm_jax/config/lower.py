@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from data.planning.units import units_of
-from mllm_jax.config.modalities import longest
+from mllm_jax.config.modalities import longest, own_positions
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import PREFERRED, Backend, able_backends, causal_share
@@ -167,11 +167,6 @@ def workload(config: ExperimentConfig) -> Workload:
         pairs={"decoder": causal_share(model.attention, positions["decoder"])},
         windowed_pairs=_windowed(model, positions["decoder"]),
     )
-
-
-def own_positions(config: ExperimentConfig, name: str) -> int:
-    """Input positions of a row of an encoder's microbatches."""
-    return config.schedule.encoder_budgets.get(name, config.data.budgets[name])
 
 
 def _units(config: ExperimentConfig, name: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import DTypeLike
 
@@ -19,6 +19,8 @@ from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
 from mllm_jax.models.model_config import ModelConfig
 
+#: More input positions than a medium has.
+ANY = 2**31
 #: Arrays that tell the layers of a tower how its rows are packed.
 PACKING = ("segment_ids", "positions")
 
@@ -33,19 +35,30 @@ def modalities(model: ModelConfig) -> list[Modality]:
 
 
 def _lanes(whole: Modality, encoder: EncoderConfig) -> Iterator[Modality]:
-    """The lanes of an encoder, in their order; the encoder itself if it has none."""
+    """The lanes of an encoder, in their order; the encoder itself if it has none.
+
+    What `auto` means follows from the whole configuration (`config.lanes.planned`); by itself it
+    takes all media.
+    """
     if not encoder.lanes:
         yield whole
-    bounds = sorted(most for most in encoder.lanes.values() if most is not None)
-    for name, most in encoder.lanes.items():
+    bounds = sorted(_most(own) for own in encoder.lanes.values() if own is not None)
+    for name, own in encoder.lanes.items():
+        most = None if own is None else _most(own)
         above = max((bound for bound in bounds if most is None or bound < most), default=0)
         yield replace(whole, name=name, lane=Lane(whole.name, above, most))
+
+
+def _most(lane: int | Literal["auto"]) -> int:
+    return ANY if lane == "auto" else lane
 
 
 def longest(config: ExperimentConfig, name: str) -> int:
     """Most input positions of a medium of a lane, in whole outputs; its budget if none is known."""
     (own,) = (modality for modality in modalities(config.model) if modality.name == name)
     known = [config.data.budgets[name]]
+    if config.model.encoder(name).lanes.get(name) == "auto":
+        known.append(own_positions(config, name))
     if own.lane is not None and own.lane.up_to is not None:
         known.append(own.span(own.lane.up_to))
     if isinstance(own, ImageModality) and own.tiling is None:
@@ -55,6 +68,11 @@ def longest(config: ExperimentConfig, name: str) -> int:
     if isinstance(own, AudioModality) and own.longest is not None:
         known.append(own.span(own.longest))
     return min(known)
+
+
+def own_positions(config: ExperimentConfig, name: str) -> int:
+    """Input positions of a row of an encoder's microbatches."""
+    return config.schedule.encoder_budgets.get(name, config.data.budgets[name])
 
 
 def packing(

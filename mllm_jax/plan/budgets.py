@@ -24,8 +24,8 @@ from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from data.sources.source import Source
 from mllm_jax.config.checks import check_unplanned
+from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.config.modalities import modalities
 from mllm_jax.models.work.flops import tower_works
 from sharding.plan import ParallelPlan
 
@@ -143,7 +143,7 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     source = make_source(config.data, "train")
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
-    processor = make_processor(config.data, modalities(config.model))
+    processor = make_processor(config.data, planned(config))
     lengths = open_lengths(source, processor, config.data)
     encoders = tuple(processor.modalities.values())
     try:

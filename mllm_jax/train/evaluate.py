@@ -35,8 +35,8 @@ from data.loading.evaluation import (
 from data.planning.stream import Skip
 from data.processing.processor import make_processor
 from data.sources.make import make_source
+from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.modalities import modalities
 from mllm_jax.models import multimodal
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import peers
@@ -316,7 +316,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
     peers().note("looking at the held-out samples", limited=False)
-    processor = together(lambda: make_processor(config.data, modalities(config.model)))
+    processor = together(lambda: make_processor(config.data, planned(config)))
     check_heldout_data(config, processor)
     peers().note("restoring the state", limited=False)
     experiment = Experiment.build(config)

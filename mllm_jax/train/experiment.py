@@ -9,8 +9,8 @@ import jax
 from jax.sharding import Mesh
 
 from data.processing.processor import Processor, make_processor
+from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.modalities import modalities
 from mllm_jax.train.step.build import build_step, train_step, with_plan
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.train_step import TrainStep
@@ -47,7 +47,7 @@ class Experiment:
             DataError: tokenizer or processor cannot be made.
         """
         step = train_step(config)
-        processor = make_processor(config.data, modalities(config.model))
+        processor = make_processor(config.data, planned(config))
         return cls(config, step.program.grid, step.mesh, processor, step)
 
     @cached_property

@@ -27,8 +27,8 @@ from data.processing.processor import Processor, make_processor
 from data.sample import DataError, SampleError
 from data.sources.make import make_source
 from data.sources.source import Source
+from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.modalities import modalities
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.runtime.agreement import agree, flat
 from mllm_jax.runtime.collective import everywhere
@@ -84,7 +84,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
     source = shared_source(config.data)
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
-    processor = together(lambda: make_processor(config.data, modalities(config.model)))
+    processor = together(lambda: make_processor(config.data, planned(config)))
     if config.data.on_error == "raise" and config.data.lengths == "cached":
         lengths = shared_lengths(config, processor, source)
         capacity = make_capacity(config.data.budgets, tuple(processor.modalities.values()))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from data.kinds.modality import Lane
+from data.planning.cuts import lane_seconds
+from mllm_jax.config.lanes import lane_cost, planned
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.config.lower import lower, on_platform
+from mllm_jax.config.lower import lower, on_platform, workload
 from mllm_jax.config.modalities import modalities
 from mllm_jax.plan.traced import traced_workload
+from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import named
 from scheduling.costs.memory import step_memory
 from tests.configs import VALUES, config
@@ -58,6 +63,56 @@ def test_parameters_are_counted_once_and_work_by_lane() -> None:
     assert flops[1]["short"] < flops[0]["vision"] == flops[1]["long"]
 
 
+BY_COST = {
+    "model__encoders__vision__lanes": {"short": "auto", "long": None},
+    "schedule__hardware": "h100",
+}
+
+
+def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
+    own = laned(**BY_COST)
+    found = {m.name: m.lane for m in planned(own)}
+    short, long = (lane_cost(own, name) for name in ("short", "long"))
+    assert found == {
+        "short": Lane("vision", 0, 32, short),
+        "long": Lane("vision", 32, None, long),
+        "audio": None,
+    }
+    assert (short.groups, long.groups) == (4, 2)
+    assert [m.lane for m in planned(laned())] == [m.lane for m in modalities(laned().model)]
+
+
+def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
+    """Half the compute, and 4 M (P-1) / P^2 bytes on a link in every pass over a layer."""
+    # Rows whose compute hides the adding up of gradients.
+    values = {"data__budgets": BUDGETS | {"short": 2**15, "long": 2**16}, "model__remat": "none"}
+    own = laned(**BY_COST, **values, model__encoders__vision__d_model=64)
+    hardware, size = named("h100"), 2
+    short, long = (lane_cost(own, name) for name in ("short", "long"))
+    assert long.quadratic == pytest.approx(short.quadratic / 2)
+    link = hardware.link.bandwidth * hardware.efficiency.link
+    sent = 4 * (64 * size) * (2 - 1) / 2**2 / link
+    assert long.linear == pytest.approx(short.linear / 2 + 2 * sent, rel=1e-6)
+    assert long.fixed > short.fixed > 0
+
+
+@pytest.mark.parametrize("lengths", [[8], [8, 8, 24], [1, 5, 9, 30, 30]])
+def test_seconds_of_a_lane_are_those_of_the_cost_model(lengths: list[int]) -> None:
+    """Media one behind the other on one group, each as long as a row of the cost model."""
+    own = laned(**BY_COST)
+    cost = lane_cost(own, "long")
+    settled = on_platform(own, "gpu")
+    each = []
+    for n in lengths:
+        whole = workload(settled)
+        rows = whole.rows // 2  # of one group
+        whole = replace(whole, positions={**whole.positions, "long": n})
+        tasks = Timing(whole, lower(own).strategy, named("h100"), "long").pieces().values()
+        each.append((sum(task.seconds for task in tasks) - cost.fixed) / rows)
+    one = replace(cost, groups=1)
+    assert lane_seconds(np.array(lengths), one) == pytest.approx(cost.fixed + sum(each), rel=1e-6)
+
+
 REFUSED = [
     (
         {"parallel__encoders": {k: v for k, v in PLANS.items() if k != "long"}},
@@ -99,6 +154,19 @@ REFUSED = [
             "data__budgets": {k: v for k, v in BUDGETS.items() if k != "short"},
         },
         r"model\.encoders\.vision\.lanes\.tokens: the name is taken",
+    ),
+    (
+        {"model__encoders__vision__lanes": {"short": "auto", "long": None}},
+        r"schedule\.hardware: required, as model\.encoders\.vision\.lanes\.short is auto and cuts "
+        r"by seconds; valid: a100",
+    ),
+    (
+        {**BY_COST, "data__budgets": BUDGETS | {"long": 16}},
+        r"budgets\.long: 16 is less than the 32 of short, whose media may go there; valid: 32",
+    ),
+    (
+        {"model__encoders__vision__lanes": {"short": "auto", "long": 32}},
+        r"are not two of which one is cut from the other; valid: auto for one of two lanes",
     ),
     (
         {"data__balancing": {"vision": {"cost": "padded"}}},

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
+from data.kinds.modality import LaneCost
 from data.loading.assemble import Assembler
+from data.loading.evaluation import example_batches, heldout_indices
 from data.planning.lengths import open_lengths
 from data.planning.packing import make_capacity, pack
 from data.planning.stream import LoaderState, Planner, lay_out
+from data.sources.make import make_source
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
@@ -46,6 +50,16 @@ def laned(small_config: Any) -> ExperimentConfig:
 
 
 @pytest.fixture(scope="module")
+def by_cost(laned: ExperimentConfig) -> ExperimentConfig:
+    """The same lanes, of which every step chooses where it cuts."""
+    encoder = laned.model.encoders["vision"]
+    lanes = encoder.model_copy(update={"lanes": {"short": "auto", "long": None}})
+    model = laned.model.model_copy(update={"encoders": {**laned.model.encoders, "vision": lanes}})
+    schedule = laned.schedule.model_copy(update={"hardware": "h100"})
+    return laned.model_copy(update={"model": model, "schedule": schedule})
+
+
+@pytest.fixture(scope="module")
 def experiment(laned: ExperimentConfig) -> Experiment:
     return Experiment.build(laned)
 
@@ -76,17 +90,36 @@ def on_one_device(experiment: Experiment, whole: ExperimentConfig) -> tuple[np.n
     return loss_and_gradients(whole.model, one, initial_parameters(whole.model, 0), [batch])
 
 
+def half_dear(experiment: Experiment) -> Experiment:
+    """Whole media are dear above `MOST` patches, so that steps cut there or near."""
+    short, long = LaneCost(4, 0.0, 0.0, 1.0), LaneCost(2, 0.0, MOST / 2, 0.5)
+    costs = {"short": short, "long": long}
+    processor = experiment.processor
+    lanes = [
+        replace(m, lane=replace(m.lane, cost=costs[m.name])) if m.lane else m
+        for m in processor.modalities.values()
+    ]
+    return replace(experiment, processor=type(processor)(experiment.config.data, lanes))
+
+
 @pytest.mark.parametrize("balance", ["per_phase", pytest.param("none", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cut", ["by a threshold", "by cost"])
+@pytest.mark.parametrize("measured", ["cached", pytest.param("on_read", marks=pytest.mark.slow)])
 def test_samples_through_lanes_teach_the_same(
-    laned: ExperimentConfig, small_config: Any, balance: str
+    request: pytest.FixtureRequest, small_config: Any, balance: str, cut: str, measured: str
 ) -> None:
-    data = laned.data.model_copy(update={"balance": balance})
+    name = {"by a threshold": "laned", "by cost": "by_cost"}[cut]
+    laned: ExperimentConfig = request.getfixturevalue(name)
+    data = laned.data.model_copy(update={"balance": balance, "lengths": measured})
     own = Experiment.build(laned.model_copy(update={"data": data}))
+    own = half_dear(own) if cut == "by cost" else own
     with open_loader(own, LoaderState(laned.train.seed)) as loader:
         microbatch = next(loader)
     assert microbatch.stats.used["short"]
     assert microbatch.stats.used["long"]
-    assert microbatch.stats.lengths["short"].max() <= MOST < microbatch.stats.lengths["long"].min()
+    most = microbatch.stats.lengths["short"].max()
+    assert most < microbatch.stats.lengths["long"].min()
+    assert most <= MOST or cut == "by cost"
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
     expected = on_one_device(own, whole)
     params = initial_parameters(whole.model, 0)
@@ -94,6 +127,26 @@ def test_samples_through_lanes_teach_the_same(
     result = compare(loss_and_gradients(laned.model, plans, params, [microbatch.batch]), expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
+
+
+def test_evaluation_cuts_its_batches_by_cost_too(by_cost: ExperimentConfig) -> None:
+    own = half_dear(Experiment.build(by_cost))
+    rows = {name: range(by_cost.data.rows) for name in ("decoder", *by_cost.model.lanes)}
+    source = make_source(by_cost.data, "heldout")
+    indices = heldout_indices(source, None)
+    batches = example_batches(source, own.processor, by_cost.data, rows, indices)
+    ids = [
+        {name: arrays["segment_ids"] for name, arrays in batch.batch["encoders"].items()}
+        for batch in batches
+    ]
+    # At the highest cut all of them would be short.
+    assert any(own_ids["long"].any() for own_ids in ids)
+    for own_ids in ids:
+        short, long = (
+            [n for row in own_ids[name] for n in np.bincount(row)[1:] if n]
+            for name in ("short", "long")
+        )
+        assert max(short, default=0) < min(long, default=99) <= 99
 
 
 @pytest.mark.slow

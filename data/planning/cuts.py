@@ -1,0 +1,191 @@
+"""Where a step cuts between the short and the long media of an encoder: by cost, from lengths.
+
+Of two lanes, the first encodes each medium whole on one rank, where a single long medium may keep
+all other ranks waiting. The second splits a medium over a group of ranks, which then exchange heads
+for positions in every layer. So the second lane takes the long media, and every step cuts where the
+heaviest ranks of both lanes together take the fewest seconds. Two ranks, a second for each position
+and one for the exchange of 30::
+
+    lengths             16 16 90
+    all short           rank 0: 90    rank 1: 16 16                          90 s
+    cut at 16           rank 0: 16    rank 1: 16     both: 90 / 2 + 3        64 s
+    all long            both: 122 / 2 + 122 / 30                             65 s
+
+What a medium costs in each lane says `data.kinds.modality.LaneCost`.
+Every host finds the same cut: sums have one order, and of equal cuts the first in order counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.kinds.modality import LaneCost, Modality
+from data.planning.balance import lpt
+from data.planning.lanes import by_encoder, by_lane
+from data.planning.packing import Capacity
+from data.planning.problem import Ints, Problem
+from data.sample import Lengths
+
+#: Steps that media need, a lower bound of the seconds of both lanes in a step, and the cut.
+Candidate = tuple[float, float, int]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The lanes of an encoder that are cut by cost.
+
+    Attributes:
+        short, long: the lane of short media, and that of long ones.
+        most: the highest cut.
+        costs: costs of both.
+    """
+
+    short: Modality
+    long: Modality
+    most: int
+    costs: tuple[LaneCost, LaneCost]
+
+    def seconds(self, lengths: Ints, most: int) -> float:
+        """Seconds of both lanes, one after the other, under a cut of sorted lengths."""
+        taken = int(np.searchsorted(lengths, most, side="right"))
+        short, long = self.costs
+        return lane_seconds(lengths[:taken], short) + lane_seconds(lengths[taken:], long)
+
+
+def cut_lanes(
+    samples: Sequence[Lengths], capacity: Capacity, rows: int, apart: int = 1
+) -> Capacity:
+    """The capacity whose lanes by cost are cut for a step.
+
+    The cut is made for the oldest samples whose text fills a step. Both lanes' budgets count first:
+    a cut under which more media would wait for another step is not taken.
+
+    Args:
+        samples: lengths by lane of the samples on offer, oldest first.
+        capacity: capacity of a row, with its lanes at the highest cut.
+        rows: number of rows of the step.
+        apart: number of rows over which text and media of a sample may lie.
+    """
+    own = samples[: _filling(samples, capacity, rows)]
+    whole = [by_encoder(lengths, capacity.modalities) for lengths in own]
+
+    def holds(cut: Capacity) -> bool:
+        """Whether no sample is too large for the rows of its lanes."""
+        return not any(cut.misfit(cut.by_lane(lengths), apart) for lengths in whole)
+
+    for pair in _pairs(capacity):
+        encoder = pair.short.encoder
+        media = [n for lengths in whole for n in lengths.media.get(encoder, ())]
+        lengths, best = np.sort(np.array(media, np.int64)), (np.inf, np.inf)
+        for steps, bound, most in _candidates(lengths, capacity, rows, pair):
+            if (steps, bound) >= best:
+                break
+            seconds, cut = pair.seconds(lengths, most), cut_at(capacity, encoder, most)
+            if (steps, seconds) < best and holds(cut):
+                best, capacity = (steps, seconds), cut
+    return capacity
+
+
+def relaid(samples: Sequence[Lengths], capacity: Capacity) -> list[Lengths]:
+    """Lengths by the lanes of another cut, from those of any."""
+    modalities = capacity.modalities
+    return [by_lane(by_encoder(lengths, modalities), modalities) for lengths in samples]
+
+
+def has_cuts(capacity: Capacity) -> bool:
+    """Whether any encoder's lanes are cut by cost."""
+    return any(True for _ in _pairs(capacity))
+
+
+def lane_seconds(lengths: Ints, cost: LaneCost) -> float:
+    """Seconds of the heaviest group of devices of a lane; none without media.
+
+    Args:
+        lengths: `[media]`: input positions of the lane's media, which are dealt longest first.
+    """
+    if not len(lengths):
+        return 0.0
+    group = lpt(Problem(lengths, cost.groups, cost))
+    loads = np.bincount(group, _seconds(lengths, cost), minlength=cost.groups)
+    return cost.fixed + float(loads.max())
+
+
+def cut_at(capacity: Capacity, encoder: str, most: int) -> Capacity:
+    """The capacity with the lanes of an encoder cut above media of `most` positions."""
+
+    def moved(modality: Modality) -> Modality:
+        lane = modality.lane
+        if lane is None or lane.encoder != encoder:
+            return modality
+        cut = replace(lane, above=most) if lane.up_to is None else replace(lane, up_to=most)
+        return replace(modality, lane=cut)
+
+    return replace(capacity, modalities=tuple(map(moved, capacity.modalities)))
+
+
+def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
+    """Number of the oldest samples whose text fills so many rows; at least one."""
+    ends = np.cumsum([lengths.tokens for lengths in samples])
+    room = capacity.limit("tokens") * rows
+    return max(1, int(np.searchsorted(ends, room, side="right")))
+
+
+def _pairs(capacity: Capacity) -> Iterator[_Pair]:
+    """The lanes of every encoder that are cut by cost."""
+    costs = {m.name: m.lane.cost for m in capacity.modalities if m.lane and m.lane.cost}
+    for short in capacity.modalities:
+        if short.name in costs and short.lane and short.lane.up_to is not None:
+            own = (m for m in capacity.modalities if m.encoder == short.encoder)
+            long = next(m for m in own if m is not short)
+            yield _Pair(short, long, short.lane.up_to, (costs[short.name], costs[long.name]))
+
+
+def _candidates(lengths: Ints, capacity: Capacity, rows: int, pair: _Pair) -> list[Candidate]:
+    """All cuts between media of unlike lengths up to the highest; the best by their bounds first.
+
+    Args:
+        lengths: sorted lengths of all media of the encoder.
+    """
+    cuts = np.unique(np.concatenate([[0], lengths[lengths <= pair.most]]))
+    taken = np.searchsorted(lengths, cuts, side="right")
+    steps, bounds = np.ones(len(cuts)), np.zeros(len(cuts))
+    for modality, cost in zip((pair.short, pair.long), pair.costs, strict=True):
+        first, name = modality is pair.short, modality.name
+        spans = np.array([modality.span(n) for n in lengths.tolist()], np.int64)
+        for needs, resource in ((spans, name), (np.ones_like(spans), f"{name} segments")):
+            share = _sums(needs, taken, first) / (rows * capacity.limit(resource))
+            steps = np.maximum(steps, share)
+        bounds += _bounds(lengths, taken, first, cost)
+    return sorted(zip(steps.tolist(), bounds.tolist(), cuts.tolist(), strict=True))
+
+
+def _bounds(lengths: Ints, taken: Ints, first: bool, cost: LaneCost) -> NDArray[np.float64]:
+    """Lower bounds of `lane_seconds` for every cut: the mean of the groups, or the dearest medium.
+
+    Args:
+        lengths: sorted lengths of all media.
+        taken: for every cut, the number of media up to it.
+        first: whether the lane takes the media up to the cut, or those above.
+    """
+    each, others = _seconds(lengths, cost), len(lengths) - taken
+    last = taken - 1 if first else np.where(others > 0, len(lengths) - 1, -1)
+    heaviest = np.maximum(_sums(each, taken, first) / cost.groups, np.append(each, 0.0)[last])
+    # Sums of another order than in `lane_seconds` may be larger by their rounding.
+    some = taken > 0 if first else others > 0
+    return np.where(some, cost.fixed + heaviest * (1 - 1e-9), 0.0)
+
+
+def _sums(values: NDArray[Any], taken: Ints, first: bool) -> NDArray[Any]:
+    """Sums of the first `taken` values, or of all others."""
+    ends = np.concatenate([[0], np.cumsum(values)])
+    return ends[taken] if first else ends[-1] - ends[taken]
+
+
+def _seconds(lengths: Ints, cost: LaneCost) -> NDArray[np.float64]:
+    n = lengths.astype(np.float64)
+    return cost.linear * n + cost.attention(n)

@@ -1,0 +1,80 @@
+"""Lanes that every step cuts by cost: their limits and their seconds, from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from data.kinds.modality import Lane, LaneCost, Modality
+from mllm_jax.config.lower import on_platform, strategy, workload
+from mllm_jax.config.modalities import modalities, own_positions
+from mllm_jax.config.sections import ExperimentConfig
+from scheduling.costs.estimate import Timing
+from scheduling.costs.hardware import Hardware, named
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
+
+
+def planned(config: ExperimentConfig) -> list[Modality]:
+    """The modalities for the planning of batches: those of the model, with lanes by cost priced.
+
+    The highest cut of lanes by cost is the row of the lane of short media, as longer media do not
+    fit into it.
+
+    Raises:
+        HardwareError: `schedule.hardware` lacks the type of the activations.
+    """
+    return [_priced(config, own) for own in modalities(config.model)]
+
+
+def _priced(config: ExperimentConfig, own: Modality) -> Modality:
+    lanes = config.model.encoders[own.encoder].lanes
+    short = next((name for name, most in lanes.items() if most == "auto"), None)
+    if own.lane is None or short is None:
+        return own
+    most, cost = own_positions(config, short), lane_cost(config, own.name)
+    lane = Lane(own.encoder, 0, most, cost) if own.name == short else _above(own.lane, most, cost)
+    return replace(own, lane=lane)
+
+
+def _above(lane: Lane, most: int, cost: LaneCost) -> Lane:
+    return replace(lane, above=most, cost=cost)
+
+
+def lane_cost(config: ExperimentConfig, name: str) -> LaneCost:
+    """Seconds of the media of a lane on `schedule.hardware`, which must be given.
+
+    The cost model gives the seconds of a lane's tasks at three lengths of a medium; they lie on
+    a parabola, as linear layers, collectives and the moving of bytes grow with positions, and
+    attention with pairs. So context ranks' exchange of heads is in the seconds per position: with
+    M bytes of a medium between two layers, an array of them takes M (P-1) / P^2 on each of P links
+    (Jacobs et al., arXiv 2309.14509).
+    """
+    assert config.schedule.hardware is not None
+    hardware = named(config.schedule.hardware)
+    whole, chosen = workload(on_platform(config, hardware.platform)), strategy(config)
+    return cost_of(whole, chosen, hardware, name)
+
+
+def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> LaneCost:
+    """`lane_cost` of a workload under a strategy."""
+    unit, plan = whole.positions[name], chosen.plans[name]
+    one, two, three = _seconds(whole, chosen, hardware, name)
+    rows = Timing(whole, chosen, hardware, name).rows * plan.stage
+    quadratic = (one - 2 * two + three) / (2 * unit**2)
+    linear = (two - one) / unit - 3 * quadratic * unit
+    fixed = one - linear * unit - quadratic * unit**2
+    return LaneCost(
+        groups=plan.batch,
+        fixed=max(0.0, fixed * chosen.microbatches / plan.stage),
+        linear=linear / rows,
+        quadratic=quadratic / rows,
+    )
+
+
+def _seconds(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> Iterator[float]:
+    """Seconds of all tasks of a lane on one microbatch, with rows of one, two and three times."""
+    for factor in (1, 2, 3):
+        positions = {**whole.positions, name: factor * whole.positions[name]}
+        own = Timing(replace(whole, positions=positions), chosen, hardware, name)
+        yield sum(time.seconds for time in own.pieces().values())

@@ -1,0 +1,206 @@
+"""Every step cuts an encoder's lanes where both together take the fewest seconds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.config import Balance
+from data.kinds.modality import Lane, LaneCost
+from data.planning.cuts import cut_at, cut_lanes, has_cuts, lane_seconds, relaid
+from data.planning.lengths import measure
+from data.planning.packing import Capacity, make_capacity
+from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner
+from data.processing.processor import Processor
+from data.sample import Lengths
+from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, mixed_source
+
+ROWS, MOST = 4, 24
+#: Whole media on four ranks; media split over two, with exchanges.
+SHORT, LONG = LaneCost(4, 1.0, 1.0, 0.01), LaneCost(2, 2.0, 0.6, 0.005)
+
+
+def capacity(
+    short: LaneCost = SHORT,
+    long: LaneCost = LONG,
+    room: int = 400,
+    segments: int = 60,
+    most: int = MOST,
+) -> Capacity:
+    """Two lanes of images, cut by cost at up to `most` patches, beside audio."""
+    lanes = (
+        replace(VISION, name="short", lane=Lane("vision", 0, most, short)),
+        replace(VISION, name="long", lane=Lane("vision", most, None, long)),
+        AUDIO,
+    )
+    budgets = {"tokens": 100, "segments": segments, "short": room, "long": room, "audio": 64}
+    return make_capacity(budgets, lanes)
+
+
+def by_lane(samples: Sequence[Lengths], own: Capacity) -> list[Lengths]:
+    return [own.by_lane(lengths) for lengths in samples]
+
+
+def lanes_of(own: Capacity) -> tuple[Lane, Lane]:
+    short, long = (m.lane for m in own.modalities[:2])
+    assert short
+    assert long
+    return short, long
+
+
+def outcome(samples: Sequence[Lengths], own: Capacity, rows: int = ROWS) -> tuple[float, float]:
+    """Steps that the media need, and seconds of both lanes, under the cut of a capacity."""
+    needs = np.array([own.needs(lengths) for lengths in by_lane(samples, own)])
+    shares = needs.sum(0) / rows / own.limits
+    kept = [own.resources.index(n) for n in ("short", "long", "short segments", "long segments")]
+    media = [n for lengths in samples for n in lengths.media.get("vision", ())]
+    seconds = 0.0
+    for modality, lane in zip(own.modalities, lanes_of(own), strict=False):
+        assert lane.cost
+        taken = np.sort([n for n in media if lane.takes(n)]).astype(np.int64)
+        seconds += lane_seconds(taken, lane.cost)
+        assert modality.lane is lane
+    return max(1.0, *shares[kept].tolist()), seconds
+
+
+costs = st.builds(
+    LaneCost,
+    groups=st.integers(1, 6),
+    fixed=st.floats(0, 5),
+    linear=st.floats(0, 2),
+    quadratic=st.floats(0, 0.1),
+)
+samples_of = st.lists(
+    st.lists(st.integers(1, 40), max_size=3).map(
+        lambda media: Lengths(5, {"vision": tuple(media)} if media else {}, {"vision": (0,) * 3})
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+def whole(samples: list[Lengths]) -> list[Lengths]:
+    """Samples whose starts are as many as their media."""
+    return [
+        replace(n, starts={k: tuple(range(len(own))) for k, own in n.media.items()})
+        for n in samples
+    ]
+
+
+@given(samples_of.map(whole), costs, costs, st.sampled_from([30, 60, 400]))
+def test_no_cut_is_better(
+    samples: list[Lengths], short: LaneCost, long: LaneCost, room: int
+) -> None:
+    highest = capacity(short, long, max(room, MOST))
+    usable = [n for n in samples if not highest.misfit(highest.by_lane(n), ROWS)]
+    found = cut_lanes(by_lane(usable, highest), highest, ROWS, ROWS) if usable else highest
+    steps, seconds = outcome(usable, found)
+    for most in range(MOST + 1):
+        other = cut_at(highest, "vision", most)
+        if any(other.misfit(other.by_lane(n), ROWS) for n in usable):
+            continue
+        others = outcome(usable, other)
+        assert (steps, seconds) <= (others[0], others[1] * (1 + 1e-9) + 1e-12), most
+
+
+@given(samples_of.map(whole), st.integers(0, 2**32 - 1))
+def test_what_does_not_fit_is_never_cut_off(samples: list[Lengths], seed: int) -> None:
+    highest = capacity(room=40, segments=4)
+    usable = [n for n in samples if not highest.misfit(highest.by_lane(n))]
+    if not usable:
+        return
+    found = cut_lanes(by_lane(usable, highest), highest, ROWS)
+    laid = relaid(by_lane(usable, highest), found)
+    assert laid == by_lane(usable, found)
+    assert all(found.misfit(lengths) is None for lengths in laid)
+    assert all(n <= MOST for lengths in laid for n in lengths.media.get("short", ()))
+    order = np.random.default_rng(seed).permutation(len(usable))
+    assert cut_lanes([by_lane(usable, highest)[i] for i in order], highest, ROWS) == found
+
+
+def test_a_long_medium_that_keeps_ranks_waiting_is_split() -> None:
+    """The example of the module: 16, 16 and 90 positions on two ranks."""
+    own = capacity(LaneCost(2, 0, 1, 0), LaneCost(1, 0, 0.5 + 1 / 30, 0), most=100)
+    samples = [Lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (16, 16, 90)]
+    seconds = [outcome(samples, cut_at(own, "vision", most))[1] for most in (90, 16, 0)]
+    assert seconds == pytest.approx([90, 64, 61 + 122 / 30])
+    found = cut_lanes(by_lane(samples, own), own, ROWS)
+    assert [lane.up_to or lane.above for lane in lanes_of(found)] == [16, 16]
+
+
+def test_an_empty_lane_takes_no_seconds() -> None:
+    samples = [Lengths(5, {"vision": (8, 8)}, {"vision": (0, 1)})] * 4
+    dear, cheap = LaneCost(4, 9.0, 1.0, 0.0), LaneCost(4, 1.0, 0.5, 0.0)
+    for costs_, lane in (((dear, cheap), "long"), ((cheap, dear), "short")):
+        own = capacity(*costs_)
+        laid = relaid(by_lane(samples, own), cut_lanes(by_lane(samples, own), own, ROWS))
+        assert [{*lengths.media} for lengths in laid] == [{lane}] * 4
+
+
+def test_budgets_come_before_seconds() -> None:
+    """The cheaper lane takes as many media as its rows hold, and no more."""
+    free, dear = LaneCost(4, 0.0, 0.0, 0.0), LaneCost(1, 0.0, 5.0, 0.0)
+    samples = [Lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (4, 8, 12, 16, 20, 24)]
+    own = capacity(free, dear, room=40)
+    assert cut_lanes(by_lane(samples, own), own, 1) == cut_at(own, "vision", 16)
+
+
+def test_lanes_with_thresholds_have_no_cuts() -> None:
+    own = capacity()
+    still = [replace(m, lane=m.lane and replace(m.lane, cost=None)) for m in own.modalities]
+    assert has_cuts(own)
+    assert not has_cuts(replace(own, modalities=tuple(still)))
+    assert not has_cuts(CAPACITY)
+
+
+def plans_of(
+    processor: Processor, make_config: MakeConfig, state: LoaderState, hosts: int, balance: Balance
+) -> list[MicrobatchPlan]:
+    """Six microbatches, from a state on."""
+    source = mixed_source(30)
+    short, long = LaneCost(4, 0.5, 1.0, 0.1), LaneCost(1, 0.5, 0.3, 0.03)
+    lanes = (
+        replace(VISION, name="short", lane=Lane("vision", 0, 40, short)),
+        replace(VISION, name="long", lane=Lane("vision", 40, None, long)),
+        AUDIO,
+    )
+    budgets = {"tokens": 312, "short": 40, "long": 72, "audio": 640, "segments": 24}
+    config = make_config(budgets=budgets, balance=balance)
+    work = {**WORK, "short": WORK["vision"], "long": WORK["vision"]}
+    owners = {name: [row % hosts for row in range(config.rows)] for name in work}
+    consumer = Consumer(work, owners, 2, readers=hosts)
+    lengths, own = measure(source, processor), make_capacity(budgets, lanes)
+    planner = Planner(source, lengths, config, own, state, consumer)
+    return [planner.plan() for _ in range(6)]
+
+
+@pytest.mark.parametrize("balance", get_args(Balance))
+def test_steps_are_cut_alike_wherever_they_are_planned(
+    balance: Balance, processor: Processor, make_config: MakeConfig
+) -> None:
+    plans = plans_of(processor, make_config, LoaderState(3), 2, balance)
+    cuts = [lanes_of(plan.capacity)[0].up_to for plan in plans]
+    assert cuts[::2] == cuts[1::2], "the microbatches of a step have one cut"
+    assert len({*cuts}) > 1
+    for plan, most in zip(plans, cuts, strict=True):
+        for placement in plan.placements:
+            lengths = placement.lengths.media
+            assert all(n <= (most or 0) for n in lengths.get("short", ()))
+            assert all(n > (most or 0) for n in lengths.get("long", ()))
+            assert {name: len(own) for name, own in lengths.items()} == {
+                name: len(own) for name, own in placement.media.items() if own
+            }
+    alone = plans_of(processor, make_config, LoaderState(3), 1, balance)
+    assert [lanes_of(plan.capacity) for plan in alone] == [lanes_of(p.capacity) for p in plans]
+    for done in range(1, 5):
+        saved = LoaderState.from_json(json.loads(json.dumps(plans[done - 1].state.to_json())))
+        again = plans_of(processor, make_config, saved, 2, balance)
+        for first, second in zip(plans[done:], again, strict=False):
+            assert replace(first, loads={}) == replace(second, loads={})
