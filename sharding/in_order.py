@@ -12,26 +12,22 @@ no compiler knows, is passed on from each loop and its collectives to the next o
                                         token --> collectives --> token
 
 The program is traced as it is everywhere, types of varying values included; what is rewritten is
-the traced program (https://docs.jax.dev/en/latest/notebooks/Writing_custom_interpreters_in_Jax.html).
+the traced program (`sharding.traced`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial, reduce
-from itertools import groupby
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 from jax.sharding import Mesh
 
-Values = Sequence[Any]
-#: From an equation and its inputs to its results.
-Evaluate = Callable[[JaxprEqn, Values], Values]
+from sharding.traced import Evaluate, Values, evaluated, holds, programs_in
 
 #: Primitives that make devices meet.
 COLLECTIVES = frozenset(
@@ -77,7 +73,7 @@ def _ordered(mapped: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
         traced, shapes = jax.make_jaxpr(mapped, return_shape=True)(*args)
         special = {"shard_map": _shard_map}
-        made = _evaluated(traced, jax.tree.leaves(args), lambda eqn: special.get(_name(eqn)))
+        made = evaluated(traced, jax.tree.leaves(args), lambda eqn: special.get(_name(eqn)))
         return jax.tree.unflatten(jax.tree.structure(shapes), made)
 
     return run
@@ -118,7 +114,7 @@ class _Order:
 
     def run(self, program: ClosedJaxpr, values: Values) -> Values:
         """The results of `program`; what it calls belongs to the same body."""
-        return _evaluated(program, values, self._special)
+        return evaluated(program, values, self._special)
 
     def _special(self, eqn: JaxprEqn) -> Evaluate | None:
         """What evaluates an equation that has types, or collectives in it; None for others."""
@@ -127,7 +123,7 @@ class _Order:
             return self._collective
         if name in _UNTYPED:
             return _untyped
-        if not any(_typed(own) for own in _inner(eqn)):
+        if not any(_typed(own) for own in programs_in(eqn)):
             return None
         return {"scan": self._scan, "while": self._while, "cond": self._cond}.get(name, self._call)
 
@@ -139,15 +135,15 @@ class _Order:
 
     def _entered(self, eqn: JaxprEqn) -> jax.Array:
         """The token for what is inside an equation."""
-        return self.token() if any(map(_meets, _inner(eqn))) else jnp.int32(1)
+        return self.token() if _meets(eqn) else jnp.int32(1)
 
     def _left(self, eqn: JaxprEqn, token: jax.Array) -> None:
         """What follows the equation waits for the `token` that leaves it."""
-        if any(map(_meets, _inner(eqn))):
+        if _meets(eqn):
             self._token = token
 
     def _scan(self, eqn: JaxprEqn, values: Values) -> Values:
-        params, (inner,) = eqn.params, _inner(eqn)
+        params, (inner,) = eqn.params, programs_in(eqn)
         sliced = _stacked(eqn.invars, inner.jaxpr.invars)
         carried = len(eqn.outvars) - _stacked(eqn.outvars, inner.jaxpr.outvars)
         consts, carry, xs = _split(values, len(values) - sliced - carried, carried)
@@ -170,7 +166,7 @@ class _Order:
 
     def _while(self, eqn: JaxprEqn, values: Values) -> Values:
         params, inner = eqn.params, eqn.params["body_jaxpr"]
-        if _meets(params["cond_jaxpr"]):
+        if holds(params["cond_jaxpr"], COLLECTIVES):
             raise TypeError(
                 "collectives in a loop's condition are not supported on CPUs; valid: in its body"
             )
@@ -204,7 +200,7 @@ class _Order:
 
     def _call(self, eqn: JaxprEqn, values: Values) -> Values:
         """A function that is called as it is, such as one with derivatives of its own."""
-        inner = [own for own in _inner(eqn) if len(own.jaxpr.invars) == len(values)]
+        inner = [own for own in programs_in(eqn) if len(own.jaxpr.invars) == len(values)]
         if len(inner) != 1 or len(inner[0].jaxpr.outvars) != len(eqn.outvars):
             raise TypeError(
                 f"collectives inside {eqn.primitive.name} are not supported on CPUs; valid: inside "
@@ -231,55 +227,11 @@ def _joined(token: jax.Array, x: jax.Array) -> jax.Array:
     return token & ((first != 0).astype(jnp.int32) | 1)
 
 
-def _evaluated(
-    program: ClosedJaxpr, values: Values, special: Callable[[JaxprEqn], Evaluate | None]
-) -> Values:
-    """The results of `program`, its equations evaluated by `special`, or else as they stand."""
-    jaxpr = program.jaxpr
-    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*program.consts, *values], strict=True))
-
-    def read(variables: Sequence[Any]) -> list[Any]:
-        return [own.val if isinstance(own, Literal) else known[own] for own in variables]
-
-    for evaluate, equations in groupby(jaxpr.eqns, special):
-        if evaluate is None:
-            whole = _together(jaxpr, list(equations))
-            known.update(zip(whole.outvars, _unchanged(whole, read(whole.invars)), strict=True))
-            continue
-        for eqn in equations:
-            with _scope(eqn):
-                made = evaluate(eqn, read(eqn.invars))
-            known.update(zip(eqn.outvars, made, strict=True))
-    return read(jaxpr.outvars)
-
-
-def _together(jaxpr: Jaxpr, equations: list[JaxprEqn]) -> Jaxpr:
-    """A program of some equations of `jaxpr`, from all that they read to all that they make."""
-    made = {own: None for eqn in equations for own in eqn.outvars if not isinstance(own, DropVar)}
-    read = {
-        own: None
-        for eqn in equations
-        for own in eqn.invars
-        if not isinstance(own, Literal) and own not in made
-    }
-    return jaxpr.replace(constvars=[], invars=list(read), outvars=list(made), eqns=equations)
-
-
-def _unchanged(program: Jaxpr, values: Values) -> Values:
-    return jaxpr_as_fun(ClosedJaxpr(program, ()))(*values)
-
-
 def _untyped(eqn: JaxprEqn, values: Values) -> Values:
     """The results of an equation of a typed program, in one without types."""
     bind = _UNTYPED.get(_name(eqn), eqn.primitive.bind)
     made = bind(*values, **eqn.params)
     return list(made) if isinstance(made, (list, tuple)) else [made]
-
-
-def _scope(eqn: JaxprEqn) -> AbstractContextManager[Any]:
-    """The named scopes in which an equation stands."""
-    scopes = str(eqn.source_info.name_stack)
-    return jax.named_scope(scopes) if scopes else nullcontext()
 
 
 def _name(eqn: JaxprEqn) -> str:
@@ -302,24 +254,9 @@ def _stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
     return sum(out.aval.ndim > own.aval.ndim for out, own in pairs)
 
 
-def _inner(eqn: JaxprEqn) -> list[ClosedJaxpr]:
-    """The programs inside an equation."""
-    found = []
-    for param in eqn.params.values():
-        for own in param if isinstance(param, (list, tuple)) else (param,):
-            if isinstance(own, ClosedJaxpr):
-                found.append(own)
-            elif isinstance(own, Jaxpr):
-                found.append(ClosedJaxpr(own, ()))
-    return found
-
-
-def _meets(program: ClosedJaxpr) -> bool:
-    """Whether there are collectives in a program, or in the programs inside it."""
-    return any(
-        eqn.primitive.name in COLLECTIVES or any(_meets(own) for own in _inner(eqn))
-        for eqn in program.jaxpr.eqns
-    )
+def _meets(eqn: JaxprEqn) -> bool:
+    """Whether there are collectives inside an equation."""
+    return any(holds(own, COLLECTIVES) for own in programs_in(eqn))
 
 
 def _typed(program: ClosedJaxpr) -> bool:
@@ -331,4 +268,4 @@ def _typed(program: ClosedJaxpr) -> bool:
 
     jaxpr = program.jaxpr
     made = (own for eqn in jaxpr.eqns for own in eqn.outvars)
-    return any(map(varies, [*jaxpr.invars, *made])) or _meets(program)
+    return any(map(varies, [*jaxpr.invars, *made])) or holds(program, COLLECTIVES)

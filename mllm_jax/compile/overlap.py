@@ -425,7 +425,7 @@ def phase_shares(program: Program, frame: Frame, phase: int) -> dict[str, float]
         shares[str(kind)] = float(np.mean(cells))
         for task, name in kind.tasks:
             if task.encoder and cells.any():
-                pieces = row["encoders"][name][task.direction]["piece"][cells]
+                pieces = row["encoders"][name][task.cost]["piece"][cells]
                 last = program.encoders[name].cut.pieces - 1
                 shares[f"{kind}/{task}_first"] = float(np.mean(pieces == 0))
                 shares[f"{kind}/{task}_last"] = float(np.mean(pieces == last))

@@ -10,7 +10,9 @@ from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.config.plan_checks import covering_plans, elsewhere, module_path, near, plans_for
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.models.frozen import FrozenParts
 from scheduling.costs.hardware import HardwareError, named, names
+from scheduling.schedules.kinds import WEIGHTS_APART
 from scheduling.schedules.schedule import MOST_FORWARDS, most_microbatches, valid_pieces
 from sharding.plan import ParallelPlan
 
@@ -21,7 +23,8 @@ def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
         return [*_hardware(config), *_without_stages(config)]
     layers = [*_layers(config), *_length(config), *_cuts(config), *_deepstack(config)]
     placing = [*_first_stage(config), *_live(config), *_of_bubbles_alone(config)]
-    return [*_hardware(config), *_pieces_of(config), *layers, *placing, *_own(config)]
+    own = [*_own(config), *_weights_apart(config)]
+    return [*_hardware(config), *_pieces_of(config), *layers, *placing, *own]
 
 
 def _hardware(config: ExperimentConfig) -> Iterator[Problem]:
@@ -91,6 +94,14 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
         if value != valid:
             because = f"as schedule.encoder_placement is {chosen.encoder_placement}"
             yield _or_default(f"schedule.{key}", valid, f"{value} has no effect, {because}")
+
+
+def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
+    """A decoder whose weight gradients are apart has some."""
+    key, kind = "schedule.kind", config.schedule.kind
+    if kind in WEIGHTS_APART and FrozenParts(config.train.freeze).trunk("decoder"):
+        reason = f"{kind} has no effect, as train.freeze has decoder, which has no weight gradients"
+        yield _or_default(key, "1f1b", reason)
 
 
 def _own(config: ExperimentConfig) -> Iterator[Problem]:

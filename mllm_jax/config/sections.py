@@ -109,7 +109,9 @@ class ScheduleConfig(Section):
     The microbatches of the pipeline are those of `train.accumulate`.
 
     Args:
-        kind: `1f1b` (interleaved with more than one chunk) or `gpipe`.
+        kind: `1f1b` (interleaved with more than one chunk), `gpipe`, or `zero_bubble`: 1f1b whose
+            decoder makes the gradients of weights apart from those of inputs, where a stage would
+            otherwise wait.
         chunks: virtual chunks of layers on every stage.
         encoder_placement: place of the encoders' work: `bubbles` of the decoder's pipeline,
             `prologue` (before and after the pipeline, on all stages alike) or `first_stage`.

@@ -1,8 +1,11 @@
-"""Tensors that a layer keeps for its backward, found by tracing it on ranks that need not exist."""
+"""Tensors that a layer keeps for its backward, and for its weight gradients where they are apart.
+
+They are found by tracing the layer on ranks that need not exist.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -19,6 +22,8 @@ from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 
 Shape = jax.ShapeDtypeStruct
+#: From a run of layers, its input and its context to values.
+Values = Callable[[LayerRun, jax.Array, Any], Any]
 
 
 def kept_bytes(
@@ -44,6 +49,37 @@ def kept_bytes(
         batch: arrays that tell the layer how the row is packed.
         trains: whether the backward makes gradients of parameters, or of the layer's input alone.
     """
+
+    def kept(run: LayerRun, x: jax.Array, context: Any) -> Any:
+        return run.forward(jnp.int32(0), x, context).run()[1]
+
+    return _bytes(config, module, tensor, positions, batch, trains, kept)
+
+
+def pairs_bytes(
+    config: ModelConfig, tensor: int, positions: int, batch: Mapping[str, Shape]
+) -> float:
+    """Bytes that a decoder layer's backward keeps for weight gradients that are apart from it.
+
+    Args: as of `kept_bytes`.
+    """
+
+    def pairs(run: LayerRun, x: jax.Array, context: Any) -> Any:
+        return run.apart_from_weights(run.apart(x)[0], context).pairs(x, context)
+
+    return _bytes(config, "decoder", tensor, positions, batch, True, pairs)
+
+
+def _bytes(
+    config: ModelConfig,
+    module: str,
+    tensor: int,
+    positions: int,
+    batch: Mapping[str, Shape],
+    trains: bool,
+    values: Values,
+) -> float:
+    """Bytes of the `values` of a layer, the mean over a period; other arguments as above."""
     config = config.model_copy(update={"attention": traceable(config.attention)})
     heads = config.decoder.kv_heads if module == "decoder" else None
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
@@ -61,8 +97,8 @@ def kept_bytes(
         run = LayerRun(layer, *own)
         context = vary(tower.context(batch), axes)
         x = vary(jnp.zeros(between(config, module, 1, positions, tensor), tower.dtype), axes)
-        _, kept = run.forward(jnp.int32(0), x, context).run()
-        found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(kept)))
+        leaves = jax.tree.leaves(values(run, x, context))
+        found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
         return jnp.zeros(())
 
     if tensor == 1:

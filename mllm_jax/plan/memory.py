@@ -21,4 +21,5 @@ def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
     plan, chosen = lowered.pipeline, lowered.strategy
     tensors = sorted({own.tensor for own in settled.parallel.plans.values()})
     sizes = None if plan is None else buffer_sizes(plan.schedule, chosen)
-    return step_memory(traced_workload(settled, tensors), chosen, hardware, sizes)
+    workload = traced_workload(settled, tensors, apart=chosen.weights_apart)
+    return step_memory(workload, chosen, hardware, sizes)

@@ -10,17 +10,20 @@ import jax
 from mllm_jax.config.lower import workload
 from mllm_jax.config.modalities import packing
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.kept import kept_bytes
+from mllm_jax.models.kept import kept_bytes, pairs_bytes
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.costs.workload import Workload
 
 
-def traced_workload(config: ExperimentConfig, tensors: Sequence[int]) -> Workload:
+def traced_workload(
+    config: ExperimentConfig, tensors: Sequence[int], *, apart: bool = False
+) -> Workload:
     """`workload(config)` with the bytes that the memory model needs.
 
     Args:
         config: configuration from `on_platform`.
         tensors: degrees of tensor parallelism for which the memory will be asked for.
+        apart: whether schedules with weight gradients apart will be asked for, too.
     """
     whole, model = workload(config), config.model
     asked = [
@@ -33,17 +36,27 @@ def traced_workload(config: ExperimentConfig, tensors: Sequence[int]) -> Workloa
         (n, t): layer_bytes(model, n, t, whole.positions[n], n not in whole.frozen)
         for n, t in sorted(asked)
     }
-    return replace(whole, kept=kept)
+    pairs = {
+        tensor: pairs_bytes(model, tensor, positions, _packed(model, "decoder", positions))
+        for name, tensor in asked
+        if apart and name == "decoder"
+        for positions in [whole.positions[name]]
+    }
+    return replace(whole, kept=kept, apart=pairs)
 
 
 def layer_bytes(
     model: ModelConfig, name: str, tensor: int, positions: int, trains: bool = True
 ) -> float:
     """`kept_bytes` of one row with so many positions, of the decoder or of a lane."""
-    rows = packing(model, name, 1, positions).items()
-    packed = {key: jax.ShapeDtypeStruct(shape, dtype) for key, (shape, dtype) in rows}
     tower = model.lanes.get(name, name)
-    return kept_bytes(model, tower, tensor, positions, packed, trains)
+    return kept_bytes(model, tower, tensor, positions, _packed(model, name, positions), trains)
+
+
+def _packed(model: ModelConfig, name: str, positions: int) -> dict[str, jax.ShapeDtypeStruct]:
+    """The arrays of one packed row."""
+    rows = packing(model, name, 1, positions).items()
+    return {key: jax.ShapeDtypeStruct(shape, dtype) for key, (shape, dtype) in rows}
 
 
 def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:

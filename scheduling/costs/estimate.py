@@ -27,7 +27,7 @@ from scheduling.costs.work import Part, TowerProfile, TowerWork
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import EncoderPieces
-from scheduling.schedules.task_kinds import EB, EF, TaskKind
+from scheduling.schedules.task_kinds import EB, EF, TaskKind, W
 from sharding.numbering import Span, numbering
 from sharding.plan import ParallelPlan
 
@@ -50,6 +50,7 @@ def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> St
         gather=sum(tower.gather() for tower in towers.values()),
         scatter=sum(tower.scatter() for tower in towers.values()),
         update=sum(tower.update() for tower in towers.values()),
+        more=decoder.more(),
     )
 
 
@@ -219,14 +220,20 @@ class Timing:
         """
         length, own, size = self.workload.positions[self.name], self.efficiency, self.workload.size
         peak = self.hardware.peak(self.workload.dtype)
-        linear = part.work.linear * length / (peak * own.matmul)
         whole, near = self.workload.pairs, self.workload.windowed_pairs
         pairs = part.work.quadratic * length**2 * whole.get(self.name, 1.0)
         pairs += part.work.windowed * length**2 * near.get(self.name, 1.0)
         attention = pairs / (peak * own.attention)
         moved = part.moved * size * length / self.tower.stride
         moving = moved / (self.hardware.memory_bandwidth * own.memory)
-        return share * self.rows * (linear + attention + moving) / self.plan.sequence
+        other = share * self.rows * (attention + moving) / self.plan.sequence
+        return self.products(part, share) + other
+
+    def products(self, part: Part, share: float = 1.0) -> float:
+        """Seconds of a part's products with parameters in a forward; arguments as of `compute`."""
+        peak = self.hardware.peak(self.workload.dtype) * self.efficiency.matmul
+        linear = part.work.linear * self.workload.positions[self.name] / peak
+        return share * self.rows * linear / self.plan.sequence
 
     @property
     def efficiency(self) -> Efficiency:
@@ -238,6 +245,17 @@ class Timing:
         """Seconds of compute of one block of a layer, forward."""
         whole = self.compute(self.tower.layer) + self.compute(self._copied)
         return (whole + self.efficiency.layer_seconds) / self.tower.blocks
+
+    @cached_property
+    def weights_block(self) -> float:
+        """Seconds of the products that make a block's weight gradients, apart from its backward."""
+        whole = self.products(self.tower.layer) + self.products(self._copied)
+        return (whole + self.efficiency.layer_seconds) / self.tower.blocks
+
+    @property
+    def apart(self) -> bool:
+        """Whether weight gradients are tasks apart from backwards."""
+        return self.name == "decoder" and self.strategy.weights_apart
 
     @property
     def copies(self) -> int:
@@ -273,6 +291,8 @@ class Timing:
         of a block's parameters are computed beside the scatter of the gradients of its input; the
         rest of the compute hides the gather of parameters.
         """
+        if self.apart:
+            return self._layer_inputs
         half = self.block  # one of the two products for each product of the forward
         products = 2 if self.trains else 1
         scatter = self.hidden(self.gathered_rows, half if self.trains else 0.0)
@@ -282,9 +302,34 @@ class Timing:
         fsdp = self.hidden(gather + self.layer_scatter, self.tower.blocks * beside)
         alone = _collectives(self.exchanged_heads, fsdp)
         whole = TaskTime((*block * self.tower.blocks, *alone))
-        # Accelerators add to the sums in the epilogue of the products that make the gradients.
-        sums = self.summing(self.of_layer if self.trains else 0.0)
-        return (*whole.segments, Segment(self.hidden(sums, whole.seconds)))
+        return self._summed(whole, self.of_layer if self.trains else 0.0)
+
+    def _summed(self, whole: TaskTime, count: float) -> tuple[Segment, ...]:
+        """A task of a layer, with the sums of its `count` gradients over microbatches.
+
+        Accelerators add to the sums in the epilogue of the products that make the gradients.
+        """
+        return (*whole.segments, Segment(self.hidden(self.summing(count), whole.seconds)))
+
+    @cached_property
+    def _layer_inputs(self) -> tuple[Segment, ...]:
+        """The backward of a layer whose weight gradients are apart: no product is beside another.
+
+        A gather of parameters is beside the products.
+        """
+        compute = 2 * self.block - self.weights_block
+        block = (Segment(0.0, self.gathered_rows), Segment(compute, self.gathered_rows))
+        gather = self.layer_gather if self.remat == "none" else 0.0
+        fsdp = self.hidden(gather, self.tower.blocks * compute)
+        return (*block * self.tower.blocks, *_collectives(self.exchanged_heads, fsdp))
+
+    @cached_property
+    def layer_weights(self) -> tuple[Segment, ...]:
+        """A layer's weight gradients apart from its backward, on rows that are gathered again."""
+        block = (Segment(0.0, self.gathered_rows), Segment(self.weights_block))
+        fsdp = self.hidden(self.layer_scatter, self.tower.blocks * self.weights_block)
+        whole = TaskTime((*block * self.tower.blocks, *_collectives(fsdp)))
+        return self._summed(whole, self.of_layer)
 
     def summing(self, count: float) -> float:
         """Seconds in which `count` gradients are added to those of earlier microbatches."""
@@ -311,6 +356,10 @@ class Timing:
     def backward(self, layers: int) -> TaskTime:
         """The backward of a run of layers, with the forward that it computes again."""
         return TaskTime((*self.layer_again, *self.layer_backward) * layers)
+
+    def weights(self, layers: int) -> TaskTime:
+        """The weight gradients of a run of layers, apart from its backward."""
+        return TaskTime(self.layer_weights * layers)
 
     def pieces(self) -> dict[tuple[TaskKind, str, int], TaskTime]:
         """The tasks of an encoder; pieces between the first and the last take equal times."""
@@ -365,7 +414,12 @@ class Timing:
             self.gather(),
             self.scatter(),
             self.update(),
+            self.more(),
         )
+
+    def more(self) -> dict[str, TaskTime]:
+        """Times of the decoder's other kinds of tasks, by the names of their costs."""
+        return {W.cost: self.weights(self.layers_per_task)} if self.apart else {}
 
     # ---- what stages and ranks do together -------------------------------------------------------
 

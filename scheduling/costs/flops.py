@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces
+from scheduling.schedules.task_kinds import W
 
 
 def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
@@ -20,7 +23,12 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
     head = tower.end.work.flops(rows) / strategy.decoder.stage
     cuts = [encoder_pieces(workload, strategy, name) for name in workload.encoders]
     encoders = {cut.name: _encoder(workload, strategy, cut) for cut in cuts}
-    return TaskCosts(forward, _backward(strategy.remat, forward), 3 * head, encoders)
+    backward, more = _backward(strategy.remat, forward), {}
+    if strategy.weights_apart:
+        # Attention has no weights.
+        more = {W.cost: per_chunk * replace(tower.layer.work, quadratic=0, windowed=0).flops(rows)}
+        backward -= more[W.cost]
+    return TaskCosts(forward, backward, 3 * head, encoders, more=more)
 
 
 def _encoder(workload: Workload, strategy: Strategy, cut: EncoderPieces) -> EncoderCosts:

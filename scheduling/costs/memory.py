@@ -30,7 +30,7 @@ class Memory:
         gathered: parameters gathered over fsdp for the whole step.
         gradients: sums of the gradients over the microbatches, whole along fsdp.
         decoder: waiting inputs, outputs and gradients of the decoder's chunks, and tensors kept
-            for their backwards.
+            for their backwards and for weight gradients that are apart from these.
         encoders: the same for all encoders.
         work: tensors of the layer that runs, and the logits.
     """
@@ -111,6 +111,23 @@ def kept(tower: Timing, layers: float) -> float:
     return layers * tower.activation / tower.plan.sequence
 
 
+def pairs(tower: Timing, layers: float) -> float:
+    """Bytes that backwards of `layers` layers keep for weight gradients apart from them.
+
+    Raises:
+        ScheduleError: these bytes of the decoder's layers are not known.
+    """
+    if not tower.apart:
+        return 0.0
+    found = tower.workload.apart.get(tower.plan.tensor)
+    if found is None:
+        raise ScheduleError(
+            f"bytes of weight gradients apart are not known for tensor {tower.plan.tensor}; known "
+            f"for: {', '.join(map(str, tower.workload.apart)) or 'none'}"
+        )
+    return layers * tower.rows * found / tower.plan.context
+
+
 def everything(tower: Timing) -> float:
     """Bytes that the backward of one layer reads of its forward.
 
@@ -132,7 +149,8 @@ def _layer_work(tower: Timing) -> float:
 
 def _task_work(tower: Timing) -> float:
     """Bytes that a task works with, with one copy of a slot to write and one of a slot to read."""
-    return 2 * kept(tower, tower.layers_per_task) + _layer_work(tower)
+    layers = tower.layers_per_task
+    return 2 * (kept(tower, layers) + pairs(tower, layers)) + _layer_work(tower)
 
 
 def logits(tower: Timing) -> float:
@@ -186,6 +204,7 @@ def _pipelined(
 def _decoder_buffers(tower: Timing, sizes: DecoderSizes) -> float:
     activation = tower.activation / tower.plan.sequence
     held = (sizes.inputs * (1 + tower.tower.beside) + sizes.gradients) * activation
+    held += sizes.pairs * pairs(tower, tower.layers_per_task)
     return held + sizes.saved * kept(tower, tower.layers_per_task)
 
 

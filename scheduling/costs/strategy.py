@@ -9,6 +9,7 @@ from typing import get_args
 from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.bubbles import Fill, Placement
+from scheduling.schedules.kinds import WEIGHTS_APART
 from scheduling.schedules.schedule import EncoderPieces
 from sharding.plan import ParallelPlan
 
@@ -63,6 +64,11 @@ class Strategy:
     def tasks(self) -> int:
         """Number of forwards of the decoder's chunks."""
         return self.microbatches * self.chunks * self.decoder.stage
+
+    @property
+    def weights_apart(self) -> bool:
+        """Whether the decoder's weight gradients are tasks apart from its backwards."""
+        return self.kind in WEIGHTS_APART and self.decoder.stage > 1
 
     @property
     def by_layer(self) -> bool:

@@ -33,6 +33,8 @@ class Workload:
         windowed_pairs: the same share of layers with a window.
         kept: by `(tower, tensor)`, the bytes of a layer's forward that its backward reads, for one
             row, on one of `tensor` tensor ranks.
+        apart: by tensor degree, the bytes that the backward of a layer of the decoder keeps for
+            weight gradients that are apart from it, for one row, on one tensor rank.
         lanes: by the name of a lane, its encoder; a tower that is not named shares no parameters.
     """
 
@@ -47,6 +49,7 @@ class Workload:
     pairs: Mapping[str, float] = field(default_factory=dict)
     windowed_pairs: Mapping[str, float] = field(default_factory=dict)
     kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    apart: Mapping[int, float] = field(default_factory=dict)
     lanes: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, int] = field(default_factory=dict)
 

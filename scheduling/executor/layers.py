@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from scheduling.executor.products import CutLayer, Pairs
 from scheduling.executor.residuals import from_residuals, with_residuals
 from sharding.collectives import vary
 
@@ -169,6 +170,8 @@ class LayerRun:
             residuals of its backward depend on the types of its inputs.
         exists: whether the layer with this index is one of the model and not padding.
         traits: how layers differ, and what else they take and give.
+        late: numbers of the leaves of parameters whose gradients `weights` makes, and not
+            `backward` (`scheduling.executor.products`); None if `backward` makes all.
     """
 
     layer: Callable[[Tree, jax.Array, Tree, int], tuple[jax.Array, Aux]]
@@ -178,6 +181,7 @@ class LayerRun:
     axes: Axes
     exists: Callable[[jax.Array], jax.Array] | None = None
     traits: LayerTraits = ALIKE
+    late: frozenset[int] | None = None
 
     def forward(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
         """Carry: the activation, sums of auxiliary losses, and outputs that are handed on.
@@ -260,27 +264,89 @@ class LayerRun:
     ) -> Loop:
         """Carry: gradients as in `of_carry`, and `sums` with the parameters' gradients added.
 
+        Outputs: what `weights` reads of each layer of a period, nothing without late parameters.
+
         Args:
             kept: outputs of `forward`, or of `recompute` where the policy is `full`.
             gradient: gradient of the arrays that `made` returns for the forward's carry.
             aux: gradients of the sums of auxiliary losses.
-            sums: tree like `stack`.
+            sums: tree like `stack`, or the first of `sums_apart`.
         """
         gradient, beside = self._gradients_apart(gradient)
 
-        def body(carry: Tree, number: jax.Array) -> tuple[Tree, tuple[()]]:
-            g, beside, sums = carry
+        def body(carry: Tree, number: jax.Array) -> tuple[Tree, tuple[Any, ...]]:
+            (g, beside, sums), found = carry, []
             # Kept values are read in place: reversing their order would copy all of them.
             own = read(kept, number)
             for place in reversed(range(self.traits.period)):
                 offset = self._index(number, place)
                 i = start + offset
                 g, beside = self._beside_gradients(offset, i, g, beside)
-                d_params, g = self._pull(place, i, own[place], g, context)((g, aux))
+                d_params, g, pairs = self._pulled(place, i, own[place], (g, aux), context)
                 sums = jax.tree.map(partial(_add_at, i), sums, d_params)
-            return (g, beside, sums), ()
+                found.append(pairs)
+            return (g, beside, sums), tuple(found[::-1])
 
         return Loop(body, (gradient, beside, sums), self._periods[::-1])
+
+    def weights(
+        self, start: jax.Array, pairs: tuple[Pairs, ...], like: jax.Array, context: Tree, sums: Tree
+    ) -> Loop:
+        """Carry: `sums` with the gradients of the late parameters added.
+
+        Args:
+            pairs: outputs of `backward`.
+            like: an array of the shape and type of the layers' input.
+            sums: the second of `sums_apart`.
+        """
+
+        def body(sums: Tree, own: tuple[jax.Array, tuple[Pairs, ...]]) -> tuple[Tree, tuple[()]]:
+            number, pairs = own
+            for place in range(self.traits.period):
+                i = start + self._index(number, place)
+                leaves = jax.tree.leaves(self._params(i))
+                found = self._cut(place, like, (i, context)).weights(leaves, pairs[place])
+                sums = jax.tree.map(partial(_add_at, i), sums, found)
+            return sums, ()
+
+        return Loop(body, sums, (self._periods[::-1], pairs))
+
+    def apart_from_weights(self, x: jax.Array, context: Tree) -> LayerRun:
+        """The run with the parameters that products alone read as late ones.
+
+        Args:
+            x, context: as of a layer.
+        """
+        places = range(self.traits.period)
+        late = (self._cut(place, x, (jnp.int32(0), context)).late for place in places)
+        return replace(self, late=frozenset.intersection(*late))
+
+    def pairs(self, x: jax.Array, context: Tree) -> tuple[Pairs, ...]:
+        """What `backward` gives for `weights`, where the first layers of the stack run on `x`."""
+        start, own = jnp.int32(0), replace(self, remat="none")
+        carry, kept = own.forward(start, x, context).run()
+        early, _ = self.sums_apart(jax.tree.map(jnp.zeros_like, self.stack))
+        found: tuple[Pairs, ...] = own.backward(
+            start, kept, own.made(carry)[0], self._no_aux(x), context, early
+        ).run()[1]
+        return found
+
+    def sums_apart(self, sums: Tree) -> tuple[list[jax.Array], list[jax.Array]]:
+        """Of a tree like `stack` the leaves that `backward` adds to, and those of `weights`."""
+        assert self.late is not None  # else there is nothing apart
+        leaves = list(enumerate(jax.tree.leaves(sums)))
+        return [own for n, own in leaves if n not in self.late], [
+            own for n, own in leaves if n in self.late
+        ]
+
+    def sums_whole(self, early: list[jax.Array], late: list[jax.Array]) -> Tree:
+        """Inverse of `sums_apart`."""
+        assert self.late is not None  # as there
+        leaves, structure = jax.tree.flatten(self.stack)
+        rows = iter(early), iter(late)
+        return jax.tree.unflatten(
+            structure, [next(rows[n in self.late]) for n in range(len(leaves))]
+        )
 
     def of_carry(self, carry: Tree) -> tuple[jax.Array, Tree]:
         """The gradient of the forward's `x`, and the sums, of a backward's last carry."""
@@ -317,7 +383,7 @@ class LayerRun:
             for place in reversed(range(self.traits.period)):
                 i = self._index(number, place)
                 g, beside = self._beside_gradients(i, i, g, beside)
-                d_params, g = self._pull(place, i, kept[place], g, context)((g, aux))
+                d_params, g, _ = self._pulled(place, i, kept[place], (g, aux), context)
                 found.append(d_params)
             return (g, beside), found[::-1]
 
@@ -356,19 +422,45 @@ class LayerRun:
     ) -> tuple[tuple[jax.Array, Aux], Any]:
         """Layer `rest[0]` and its backward, from gradients of its outputs to those of its inputs.
 
-        Its inputs are its parameters and `x`; `rest[1]` is the context.
+        Its inputs are its parameters and `x`; `rest[1]` is the context. With late parameters the
+        backward is what `CutLayer.backward` takes.
         """
         i, context = rest
+        if self.late is not None:
+            return self._cut(place, x, rest).linearized(jax.tree.leaves(self._params(i)), x, rest)
         return jax.vjp(lambda p, x: self._apply(place, i, p, x, context), self._params(i), x)
 
-    def _pull(
-        self, place: int, i: jax.Array, kept: list[Any], g: jax.Array, context: Tree
-    ) -> Callable[..., Any]:
-        """The backward of layer `i`, as of `_vjp`."""
+    def _cut(self, place: int, x: jax.Array, rest: tuple[jax.Array, Tree]) -> CutLayer:
+        """The layers of a place, cut at their products, for arguments like these."""
+
+        def layer(params: Tree, x: jax.Array, rest: tuple[jax.Array, Tree]) -> Tree:
+            i, context = rest
+            return self._apply(place, i, params, x, context)
+
+        return CutLayer.of(layer, self._params(rest[0]), x, rest, self.late)
+
+    def _pulled(
+        self,
+        place: int,
+        i: jax.Array,
+        kept: list[Any],
+        gradients: tuple[jax.Array, Aux],
+        context: Tree,
+    ) -> tuple[Tree, jax.Array, Pairs | tuple[()]]:
+        """Gradients of the parameters of layer `i` and of its input, and what `weights` reads.
+
+        Args:
+            gradients: those of its outputs.
+        """
         if self.remat == "layer":
             (x,) = kept
-            return self._vjp(place, x, (i, context))[1]
-        return from_residuals(partial(self._vjp, place), kept, g, (i, context))
+            pull = self._vjp(place, x, (i, context))[1]
+        else:
+            linearized = partial(self._vjp, place)
+            pull = from_residuals(linearized, kept, gradients[0], (i, context))
+        if self.late is not None:
+            return CutLayer.backward(pull, gradients)
+        return (*pull(gradients), ())
 
 
 def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:

@@ -56,7 +56,7 @@ def _tables_of(kind: BundleKind, row: Tree) -> list[tuple[TaskKind, str, Tree, s
     tasks: list[tuple[TaskKind, str, Tree, str]] = []
     for task, module in kind.tasks:
         own, part = (row["encoders"][module], "piece") if task.encoder else (row, "chunk")
-        tasks.append((task, module, own[task.direction], part))
+        tasks.append((task, module, own[task.cost], part))
     return tasks
 
 

@@ -177,7 +177,7 @@ class _Step:
         decoder = state.pop("decoder")
         state = self._phase(epilogue, state)
         gradients = {
-            "decoder": decoder["rest"] | {"layers": decoder["layers"]},
+            "decoder": self.tasks.decoder_gradients(decoder),
             "encoders": {
                 name: tree["rest"] | {"layers": tree["layers"]}
                 for name, tree in state["sums"].items()
@@ -333,7 +333,7 @@ class _Step:
             name = modules[task]
             if not task.encoder:
                 state = state | {"decoder": state["decoder"] | change}
-                sent = sent | {task.name: self.vary(out)}
+                sent = sent | ({task.name: self.vary(out)} if task.passes else {})
                 continue
             state = self.tasks.encoder_changed(name, state, change)
             if name in self._travelling:

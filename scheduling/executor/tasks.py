@@ -31,7 +31,7 @@ from scheduling.executor.layers import (
 )
 from scheduling.programs.frame import Frame
 from scheduling.programs.program import BundleKind
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 from sharding.collectives import vary
 
 
@@ -149,8 +149,9 @@ class Tower:
 class Tasks:
     """The tasks of one traced step, and the state that they change.
 
-    The state is a tree. `decoder`: ring buffers `inputs`, `gradients` and `saved`, gradient sums
-    `layers` and `rest`, the `loss` and sums of auxiliary losses `aux`; `encoders`: for every lane
+    The state is a tree. `decoder`: ring buffers `inputs`, `gradients`, `saved` and `pairs`, sums of
+    gradients `layers`, `late` (of weights apart from backwards) and `rest`, the `loss` and sums of
+    auxiliary losses `aux`; `encoders`: for every lane
     the buffers `pieces`, `saved`, `outbox`, `inbox` and `piece_gradients`; `sums`: for every
     encoder gradient sums `layers` and `rest`, to which all of its lanes add.
 
@@ -175,12 +176,16 @@ class Tasks:
         self.batch, self.axes = batch, axes
         self.vary = partial(vary, axes=axes)
         self.aux = self.vary(dict(aux))
+        if frame.sizes.pairs:
+            context = self._context(decoder, self.decoder_batch(jnp.int32(0)))
+            decoder.layers = decoder.layers.apart_from_weights(self.activation, context)
 
     def of_bundle(self, kind: BundleKind, state: Tree, row: Tree) -> dict[TaskKind, TaskLoops]:
         """The tasks of a bundle by kind; each returns changes of the state and values to send."""
         # Beside the backward proper rather than beside its recomputation.
         wait = any(task is B for task, _ in kind.tasks) and self.frame.remat == "full"
         functions: dict[TaskKind, Callable[[str, Tree, Tree], TaskLoops]] = {
+            W: self._weights,
             B: self._backward,
             F: partial(self._forward, wait=wait),
             EF: self._encoder_forward,
@@ -273,13 +278,25 @@ class Tasks:
         kept = self._zeros_of(
             lambda: self.decoder.layers.forward(jnp.int32(0), x, context).run()[1]
         )
-        return {
+        state = {
             "inputs": self._buffer(sizes.inputs, x),
             "gradients": self._buffer(sizes.gradients, self.activation),
             "saved": self._buffer(sizes.saved, kept),
             "aux": jax.tree.map(jnp.zeros_like, self.aux),
             **self.decoder.zero_sums(),
         }
+        if not sizes.pairs:
+            return state
+        early, late = self.decoder.layers.sums_apart(state["layers"])
+        pairs = self._zeros_of(lambda: self.decoder.layers.pairs(x, context))
+        return state | {"layers": early, "late": late, "pairs": self._buffer(sizes.pairs, pairs)}
+
+    def decoder_gradients(self, state: Tree) -> Tree:
+        """The gradients of the decoder's parameters, from its state at a step's end."""
+        layers = state["layers"]
+        if self.frame.sizes.pairs:
+            layers = self.decoder.layers.sums_whole(layers, state["late"])
+        return state["rest"] | {"layers": layers}
 
     def encoder_state(self, name: str, carried: jax.Array | None) -> Tree:
         """The state of a lane at a step's start; `carried` as of `Pipeline`."""
@@ -335,8 +352,19 @@ class Tasks:
             kept = read(state["saved"], row["saved"])
         gradient = read(state["gradients"], row["gradient"])
         result = yield run.backward(start, kept, gradient, self.aux, context, state["layers"])
-        dx, sums = run.of_carry(given(result)[0])
-        return {"layers": sums}, dx
+        carry, pairs = given(result)
+        dx, sums = run.of_carry(carry)
+        if not self.frame.sizes.pairs:
+            return {"layers": sums}, dx
+        return {"layers": sums, "pairs": write(state["pairs"], rows["weights"]["made"], pairs)}, dx
+
+    def _weights(self, _: str, state: Tree, rows: Tree) -> TaskLoops:
+        row, run = rows["weights"], self.decoder.layers
+        context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
+        pairs = read(state["pairs"], row["pairs"])
+        start = row["chunk"] * run.count
+        result = yield run.weights(start, pairs, self.activation, context, state["late"])
+        return {"late": given(result)[0]}, ()
 
     def _encoder_forward(self, name: str, state: Tree, rows: Tree) -> TaskLoops:
         tower, row = self.encoders[name], rows["encoders"][name]["forward"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scheduling.programs.program import Pairs, Program
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Bundle, Schedule, ScheduleError, Task
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 
 Ints = NDArray[np.intp]
 
@@ -71,6 +71,7 @@ class _Moves:
         self.full_in = {name: own.remat == "full" for name, own in program.encoders.items()}
         self.cuts = {cut.name: cut for cut in schedule.encoders}
         self.owners = _owners(schedule)
+        self.parted = W in schedule.kinds
         self.feeds: dict[str, dict[int, list[int]]] = {name: {} for name in self.cuts}
         for name, cut in self.cuts.items():
             for unit, microbatch in zip(*cut.fed(schedule.microbatches), strict=True):
@@ -105,6 +106,7 @@ class _Moves:
             {
                 F: self._forward_reads,
                 B: self._backward_reads,
+                W: self._weights_reads,
                 EF: self._encoder_forward_reads,
                 EB: self._encoder_backward_reads,
             },
@@ -117,6 +119,7 @@ class _Moves:
             {
                 F: self._forward_writes,
                 B: self._backward_writes,
+                W: lambda stage, task: iter(()),
                 EF: self._encoder_forward_writes,
                 EB: self._encoder_backward_writes,
             },
@@ -151,7 +154,12 @@ class _Moves:
         else:
             yield _Access("backward.saved", "saved", stage, _value("saved", task))
 
+    def _weights_reads(self, stage: int, task: Task) -> Iterator[_Access]:
+        yield _Access("weights.pairs", "pairs", stage, _value("pairs", task))
+
     def _backward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
+        if self.parted:
+            yield _Access("weights.made", "pairs", stage, _value("pairs", task))
         if stage > 0:
             yield _Access("receive_gradient", "gradients", stage - 1, _value("gradient", task))
         elif task.part > 0:
@@ -426,10 +434,11 @@ def _flat(tables: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Ints]]:
 def _task_tables(schedule: Schedule) -> dict[str, Ints]:
     """The contents that the tables which name tasks must have."""
     names = ["embed_microbatch", "head_microbatch", "return_microbatch"]
-    for direction in ("forward", "backward"):
-        names += [f"{direction}.microbatch", f"{direction}.chunk"]
-        for cut in schedule.encoders:
-            names += [f"{cut.name} {direction}.{field}" for field in _ENCODER_FIELDS]
+    for kind in (F, B, W) if W in schedule.kinds else (F, B):
+        names += [f"{kind.cost}.microbatch", f"{kind.cost}.chunk"]
+    for cut in schedule.encoders:
+        for kind in (EF, EB):
+            names += [f"{cut.name} {kind.cost}.{field}" for field in _ENCODER_FIELDS]
     shape = (len(schedule.ticks), schedule.stages)
     tables = {name: np.full(shape, -1) for name in names}
     local = {name: _locals(owners) for name, owners in _owners(schedule).items()}
@@ -444,8 +453,8 @@ def _task_tables(schedule: Schedule) -> dict[str, Ints]:
 
 def _entries(task: Task) -> tuple[tuple[str, int], ...]:
     """Tables and entries that name a decoder task."""
-    direction = task.kind.direction
-    return (f"{direction}.microbatch", task.microbatch), (f"{direction}.chunk", task.part)
+    table = task.kind.cost
+    return (f"{table}.microbatch", task.microbatch), (f"{table}.chunk", task.part)
 
 
 def _encoder_entries(task: Task, local: Mapping[str, list[int]]) -> Iterator[tuple[str, int]]:
@@ -453,7 +462,7 @@ def _encoder_entries(task: Task, local: Mapping[str, list[int]]) -> Iterator[tup
     positions = local[task.module]
     values = (task.microbatch, task.part, positions[task.microbatch % len(positions)])
     for field, value in zip(_ENCODER_FIELDS, values, strict=True):
-        yield f"{task.module} {task.kind.direction}.{field}", value
+        yield f"{task.module} {task.kind.cost}.{field}", value
 
 
 def _events(schedule: Schedule, stage: int, task: Task) -> Iterator[str]:

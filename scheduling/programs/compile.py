@@ -32,6 +32,7 @@ from scheduling.programs.program import (
     Program,
     Remat,
     Table,
+    WeightsTable,
     frozen,
 )
 from scheduling.programs.ticks import DecoderTicks, EncoderTicks, gathered
@@ -188,12 +189,14 @@ def _compile_decoder(
     inputs = _colour(ticks.stage, ticks.inputs_written, read, every)
     saved = _colour(ticks.stage, ticks.forward, ticks.backward, every & (remat != "full"))
     gradients = _colour(ticks.stage, ticks.gradients_written, ticks.backward, every)
+    weights, pairs = _weights(blank, ticks)
     return Program(
         schedule=schedule,
         remat=remat,
         forward=_forward_table(blank, ticks, inputs, saved),
         backward=_backward_table(blank, ticks, inputs, saved, gradients, remat),
-        sizes=DecoderSizes(inputs.size, saved.size, gradients.size),
+        weights=weights,
+        sizes=DecoderSizes(inputs.size, saved.size, gradients.size, pairs),
         encoders=encoders,
         **_decoder_moves(blank, ticks, inputs.slot, gradients.slot),
     )
@@ -223,6 +226,18 @@ def _backward_table(
         place(saved.slot),
         place(gradients.slot),
     )
+
+
+def _weights(blank: _Blank, ticks: DecoderTicks) -> tuple[WeightsTable | None, int]:
+    """The table of weight gradients, and the slots of what backwards keep for them."""
+    if ticks.weights is None:
+        return None, 0
+    every = np.ones(ticks.weights.shape, bool)
+    pairs = _colour(ticks.stage, ticks.backward, ticks.weights, every)
+    place = partial(blank.table, ticks.weights, ticks.stage)
+    microbatch, chunk = (_index(every.shape, axis) for axis in (0, 1))
+    made = blank.table(ticks.backward, ticks.stage, pairs.slot)
+    return WeightsTable(place(microbatch), place(chunk), place(pairs.slot), made), pairs.size
 
 
 def _decoder_moves(

@@ -29,7 +29,7 @@ from scheduling.programs.program import (
     Table,
 )
 from scheduling.schedules.schedule import EncoderPieces, ScheduleError
-from scheduling.schedules.task_kinds import EB, EF, B, F
+from scheduling.schedules.task_kinds import EB, EF, B, F, W
 
 #: Names of the loops over ticks, in their order: before the decoder's ticks, those, and after them.
 PHASES = ("prologue", "middle", "epilogue")
@@ -207,7 +207,7 @@ class Frame:
         single = BundleKind.single
         forwards = [single(EF, name) for name in self.encoders]
         backwards = [single(EB, name) for name, own in self.encoders.items() if own.cut.backward]
-        decoder = [single(B), single(F)]
+        decoder = [*([single(W)] if self.sizes.pairs else []), single(B), single(F)]
         more = forwards, [*decoder, *backwards, *forwards], [*backwards, *forwards]
         return replace(
             self,
@@ -417,9 +417,9 @@ def _joined_kinds(
 def _in_order(singles: Iterable[BundleKind]) -> tuple[BundleKind, ...]:
     """Single tasks of each module: those that read slots before those that write them."""
 
-    def place(single: BundleKind) -> tuple[bool, bool]:
+    def place(single: BundleKind) -> tuple[bool, bool, bool]:
         ((kind, _),) = single.tasks
-        return kind.encoder, kind.forward
+        return kind.encoder, kind.forward, kind.passes
 
     return tuple(sorted(dict.fromkeys(singles), key=place))
 

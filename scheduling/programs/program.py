@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.schedules.schedule import EncoderPieces, Schedule
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 
 #: Values that a forward keeps for its backward: its input only, those between layers, or all.
 Remat = Literal["full", "layer", "none"]
@@ -31,7 +31,7 @@ Table = NDArray[np.int32]
 Ints = NDArray[np.intp]
 
 #: Kinds of tasks that the executor has functions for, and programs have tables for.
-EXECUTED = (F, B, EF, EB)
+EXECUTED = (F, B, W, EF, EB)
 
 _NOT_PER_TICK = ("owners", "local", "ahead_slot", "pairs")
 
@@ -58,6 +58,20 @@ class BackwardTable:
     input: Table
     saved: Table
     gradient: Table
+
+
+@dataclass(frozen=True, eq=False)
+class WeightsTable:
+    """Weight gradients of the decoder, apart from its backwards.
+
+    `pairs` is the slot of what the backward has kept for them, and `made` the slot in which the
+    backward of this tick keeps it.
+    """
+
+    microbatch: Table
+    chunk: Table
+    pairs: Table
+    made: Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +146,13 @@ class DecoderSizes:
         inputs: slots for inputs of chunks, kept for the backward if remat is full.
         saved: slots for values that forwards keep for backwards, 0 if remat is full.
         gradients: slots for gradients of the outputs of chunks.
+        pairs: slots for what backwards keep for weight gradients, 0 if these are not apart.
     """
 
     inputs: int
     saved: int
     gradients: int
+    pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -250,7 +266,8 @@ class Program:
         schedule: the compiled schedule.
         remat: values that the decoder's forwards keep for backwards: their inputs only (`full`),
             the values between layers (`layer`) or everything (`none`).
-        forward, backward: tables of the decoder's tasks.
+        forward, backward, weights: tables of the decoder's tasks; no table of weight gradients if
+            these are not apart.
         receive_input: slot of `inputs` for the value that arrives at a tick's end from the stage
             before, or on stage 0 from the last one.
         receive_gradient: slot of `gradients` for the value that arrives from the stage after, or on
@@ -268,6 +285,7 @@ class Program:
     remat: Remat
     forward: ForwardTable
     backward: BackwardTable
+    weights: WeightsTable | None
     receive_input: Table
     receive_gradient: Table
     embed_microbatch: Table
@@ -312,15 +330,17 @@ class Program:
             self,
             forward=nothing(self.forward),
             backward=nothing(self.backward),
+            weights=None if self.weights is None else nothing(self.weights),
             encoders=encoders,
         )
 
     @cached_property
     def tasks(self) -> dict[tuple[TaskKind, str], NDArray[np.bool_]]:
         """Where tasks of each kind of each module run, `[ticks, stages]`, in the order of kinds."""
-        decoder = {(kind, "decoder"): getattr(self, kind.direction) for kind in (F, B)}
+        own = (F, B) if self.weights is None else (F, B, W)
+        decoder = {(kind, "decoder"): getattr(self, kind.cost) for kind in own}
         encoders = {
-            (kind, name): getattr(encoder, kind.direction)
+            (kind, name): getattr(encoder, kind.cost)
             for kind in (EF, EB)
             for name, encoder in self.encoders.items()
         }

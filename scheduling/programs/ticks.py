@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.programs.program import Ints
 from scheduling.schedules.schedule import EncoderPieces, Schedule
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 
 
 def gathered(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:
@@ -25,11 +25,13 @@ def gathered(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:
 class DecoderTicks:
     """Ticks of the decoder's forwards and backwards, `[microbatches, chunks, stages]`.
 
-    `entry`, `[microbatches]`: the tick at whose end the input of a microbatch is summed up.
+    `weights`: those of its weight gradients, None if these are not apart. `entry`,
+    `[microbatches]`: the tick at whose end the input of a microbatch is summed up.
     """
 
     forward: Ints
     backward: Ints
+    weights: Ints | None
     entry: Ints
 
     @classmethod
@@ -41,7 +43,8 @@ class DecoderTicks:
             return table
 
         forward = ticks(F)
-        return cls(forward, ticks(B), schedule.last_meeting[forward[:, 0, 0]])
+        weights = ticks(W) if ("decoder", W) in tasks else None
+        return cls(forward, ticks(B), weights, schedule.last_meeting[forward[:, 0, 0]])
 
     @property
     def stage(self) -> Ints:

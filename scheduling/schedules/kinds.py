@@ -7,4 +7,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-ScheduleKind = Literal["1f1b", "gpipe"]
+ScheduleKind = Literal["1f1b", "gpipe", "zero_bubble"]
+#: Those in which weight gradients are tasks apart from backwards.
+WEIGHTS_APART: frozenset[str] = frozenset({"zero_bubble"})

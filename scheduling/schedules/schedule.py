@@ -18,6 +18,7 @@ interleaved 1F1B (Narayanan et al., arXiv 2104.04473, section 2.2).
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
@@ -26,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.schedules.task_kinds import EF, KINDS, B, F, TaskKind, kind_named
+from scheduling.schedules.task_kinds import EF, KINDS, B, F, TaskKind, W, kind_named
 from sharding.plan import divisors
 
 #: Most forwards of chunks in a schedule; larger schedules take minutes to make.
@@ -389,10 +390,54 @@ def _interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
     return _lockstep(stages, chunks, microbatches, backward_start=(chunks - 1) * width + stages)
 
 
+def zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
+    """Interleaved 1F1B whose weight gradients run where a stage would wait (arXiv 2401.10241).
+
+    Weight gradients wait while a tick with them would be longer: in the first ticks with backwards
+    stages begin theirs one after the other, and in the last with forwards they end theirs. What
+    waits runs in ticks that another stage makes long anyway, in ticks in which every stage has
+    some, and after the last backward. With P stages and M >= 2 P microbatches the step takes
+    `M (f + b + w) + (P - 1) (f + b - w)` if a forward `f`, a backward for inputs `b` and one for
+    weights `w` cost the same: as long as ZB-H1 of the paper. With 2 stages and 4 microbatches::
+
+        tick      0   1   2      3      4      5   6   7   8   9
+        stage 0   F0  F1  F2     F3+B0  B1+W0  B2  B3  W1  W2  W3
+        stage 1   .   F0  F1+B0  F2+B1  F3+B2  B3  W0  W1  W2  W3
+    """
+    return _zero_bubble(stages, chunks, microbatches)
+
+
+@lru_cache(maxsize=64)
+def _zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
+    schedule = interleaved(stages, chunks, microbatches)
+    waiting: list[deque[Task]] = [deque() for _ in range(stages)]
+    rows = [_with_weights(row, waiting) for row in schedule.ticks]
+    while any(waiting):
+        rows.append(tuple((own.popleft(),) if own else () for own in waiting))
+    return replace(schedule, ticks=tuple(rows))
+
+
+def _with_weights(row: tuple[Bundle, ...], waiting: Sequence[deque[Task]]) -> tuple[Bundle, ...]:
+    """A tick with weight gradients that make it no longer, or that every stage has.
+
+    Args:
+        waiting: weight gradients that wait on each stage, as changed by the tick.
+    """
+    full = all(len(own) > 1 for own in row) and all(waiting)
+    length = max(map(len, row)) + full
+    made = []
+    for own, late in zip(row, waiting, strict=True):
+        more = (late.popleft(),) if late and len(own) < length else ()
+        late.extend(replace(task, kind=W) for task in own if task.kind is B)
+        made.append((*own, *more))
+    return tuple(made)
+
+
 #: Makes the decoder's tasks of `stages`, `chunks` and `microbatches`.
 SCHEDULES: dict[str, Callable[..., Schedule]] = {
     "1f1b": interleaved,
     "gpipe": gpipe,
+    "zero_bubble": zero_bubble,
 }
 
 

@@ -7,14 +7,13 @@ that of another kind begins::
     EF  pieces of an encoder, forwards   ->  F   chunks of the decoder, forwards
                                                  |
     EB  pieces of an encoder, backwards  <-  B   chunks of the decoder, backwards
+                                                 |
+                                             W   their gradients of weights, if these are apart
 
 Checks, costs, simulations and pictures read the attributes below, so that another kind is another
-entry in `KINDS`; the executor also needs a function for it (`scheduling.executor.tasks`). Gradients
-of weights apart from those of inputs (Qi et al., "Zero bubble pipeline parallelism", arXiv
-2401.10241), for which no task waits, would be::
-
-    TaskKind("W", "weight gradients", (("#CC79A7", "#7A3B62"),), encoder=False, forward=False,
-             cost="weights", passes=False, beside=B, reads=F, optional=True)
+entry in `KINDS`; the executor also needs a function for it (`scheduling.executor.tasks`). In
+schedules that hold `W` tasks, `B` makes gradients of inputs alone, and no task waits for `W` (Qi et
+al., "Zero bubble pipeline parallelism", arXiv 2401.10241).
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ class TaskKind:
         encoder: encoders run such tasks; else the decoder does.
         forward: every part of a module has such a task, and they run from the first part to the
             last; else only parts with a backward have one, and they run from the last to the first.
-        cost: name of what it costs in `TaskCosts`, `EncoderCosts` and `StepTimes`.
+        cost: name of what it costs in `TaskCosts`, `EncoderCosts` and `StepTimes`, and of its table
+            in programs.
         letter: letter behind an encoder's name in printed schedules; empty for the decoder.
         passes: the task's result goes on to the next part, which may be on another stage; else
             tasks of this kind do not wait for each other.
@@ -87,11 +87,6 @@ class TaskKind:
         # A copy is the same value.
         return kind_named, (self.name,)
 
-    @property
-    def direction(self) -> str:
-        """`"forward"` or `"backward"`."""
-        return "forward" if self.forward else "backward"
-
     def shades(self, encoder: int = 0) -> Shades:
         """Colours of the boxes, by virtual chunk in turn.
 
@@ -131,6 +126,18 @@ B = TaskKind(
     entry=F,
     reads=F,
 )
+W = TaskKind(
+    "W",
+    "weight gradients",
+    (("#8A8A8A", "#4D4D4D"),),
+    encoder=False,
+    forward=False,
+    cost="weights",
+    passes=False,
+    beside=B,
+    reads=F,
+    optional=True,
+)
 EB = TaskKind(
     "EB",
     "backward",
@@ -144,7 +151,7 @@ EB = TaskKind(
 )
 
 #: All kinds by name, in the order in which a bundle holds its tasks.
-KINDS: dict[str, TaskKind] = {kind.name: kind for kind in (F, B, EF, EB)}
+KINDS: dict[str, TaskKind] = {kind.name: kind for kind in (F, B, W, EF, EB)}
 
 
 def kind_named(name: str) -> TaskKind:

@@ -163,6 +163,18 @@ ENDS = ("", ".connector")
             )
         ),
         (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
+                "model__decoder__layers": 2,
+                "train__freeze": ["decoder"],
+                "schedule": {"kind": "zero_bubble"},
+            },
+            [
+                "schedule.kind: zero_bubble has no effect, as train.freeze has decoder, which has "
+                "no weight gradients; valid: 1f1b"
+            ],
+        ),
+        (
             {"train__check_schedules": True},
             ["train.check_schedules: true has no effect, as parallel.decoder.stage is 1"],
         ),

@@ -8,8 +8,15 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from scheduling.schedules.schedule import EncoderPieces, Schedule, Task, gpipe, interleaved
-from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, TaskKind
+from scheduling.schedules.schedule import (
+    EncoderPieces,
+    Schedule,
+    Task,
+    gpipe,
+    interleaved,
+    zero_bubble,
+)
+from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, TaskKind, W
 
 #: A task and its stage; None for encoder tasks, which are there once.
 Key = tuple[Task, int | None]
@@ -59,8 +66,8 @@ def keys(schedule: Schedule) -> Iterator[Key]:
     for m in range(schedule.microbatches):
         for v in range(schedule.chunks):
             for stage in range(schedule.stages):
-                yield Task(F, m, v), stage
-                yield Task(B, m, v), stage
+                for kind in (F, B, W) if W in schedule.kinds else (F, B):
+                    yield Task(kind, m, v), stage
     for cut in schedule.encoders:
         for m in numbers(schedule, cut):
             for j in range(cut.pieces):
@@ -89,6 +96,8 @@ def needs(schedule: Schedule, task: Task, stage: int | None) -> Iterator[tuple[K
             yield (Task(B, m, part + 1), 0), 1
         case "B":
             yield (Task(F, m, part), last), 1
+        case "W":
+            yield (Task(B, m, part), stage), 1
         case "EF":
             if part:
                 yield (Task(EF, m, part - 1, task.module), None), 1
@@ -207,7 +216,9 @@ def schedules(draw: st.DrawFn, most: int = 4) -> Schedule:
     """Legal schedules: generated ones with encoders placed simply, and random ones."""
     stages, chunks = draw(st.sampled_from([2, 4, 3, 1])), draw(st.integers(1, 3))
     microbatches = draw(st.integers(1, most))
-    decoder = draw(st.sampled_from([interleaved, _gpipe]))(stages, chunks, microbatches)
+    decoder = draw(st.sampled_from([interleaved, _gpipe, zero_bubble]))(
+        stages, chunks, microbatches
+    )
     schedule = naive(decoder, draw(cuts(stages, microbatches)))
     if draw(st.booleans()):
         seed, idle = draw(st.integers(0, 2**16)), draw(st.sampled_from([0.0, 0.4]))

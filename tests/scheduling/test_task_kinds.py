@@ -24,7 +24,7 @@ from scheduling.schedules.schedule import (
     Task,
     interleaved,
 )
-from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, TaskKind, kind_named
+from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, W, kind_named
 from scheduling.search.make import make_schedule, seconds_on
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.orders import Ordered, OrderTimes, simulate_order
@@ -35,26 +35,13 @@ from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
 SHADES = ("#CC79A7", "#7A3B62")
-#: Gradients of weights, apart from those of inputs, of the decoder and of encoders.
-W = TaskKind(
-    "W",
-    "weight gradients",
-    (SHADES,),
-    encoder=False,
-    forward=False,
-    cost="weights",
-    passes=False,
-    beside=B,
-    reads=F,
-    optional=True,
-)
+#: Gradients of an encoder's weights, apart from those of inputs.
 EW = replace(W, name="EW", colours=((SHADES[0],),), encoder=True, letter="w", beside=EB, reads=EF)
 VISION = EncoderPieces("vision")
 
 
 @pytest.fixture(autouse=True)
 def _kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "W", W)
     monkeypatch.setitem(KINDS, "EW", EW)
     monkeypatch.setitem(SCHEDULES, "weights apart", weights_apart)
 
@@ -131,7 +118,7 @@ def test_complete_schedules_with_another_kind_pass(chunks: int) -> None:
     check(schedule)
     check(with_encoder())
     assert schedule.kinds == (F, B, W)
-    assert with_encoder().kinds == (F, B, EF, EB, W, EW)
+    assert with_encoder().kinds == (F, B, W, EF, EB, EW)
 
 
 def test_schedules_without_the_kind_still_pass() -> None:
@@ -160,12 +147,11 @@ def test_a_kind_has_tasks_of_its_module_alone() -> None:
 
 
 def test_a_kind_that_is_not_registered_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    schedule = weights_apart(1, 1, 1)
-    monkeypatch.delitem(KINDS, "W")
+    schedule = with_encoder()
     monkeypatch.delitem(KINDS, "EW")
-    text = "tick 2, stage 0: W(0, 0) has an unknown kind; valid: F, B, EF, EB"
-    assert refusal(schedule) == text
-    with pytest.raises(ScheduleError, match="'W' is unknown; valid: F, B, EF, EB"):
+    text = "tick 8, stage 0: vision EW(0, 0) has an unknown kind; valid: F, B, W, EF, EB"
+    assert text in refusal(schedule)
+    with pytest.raises(ScheduleError, match="'EW' is unknown; valid: F, B, W, EF, EB"):
         Schedule.from_json(schedule.to_json())
 
 
@@ -282,5 +268,7 @@ def test_pictures_and_traces_show_the_kind() -> None:
 
 
 def test_the_executor_names_kinds_that_it_has_no_function_for() -> None:
-    with pytest.raises(ScheduleError, match=r"no function for .* kind W, .* valid: F, B, EF, EB$"):
-        compile_program(weights_apart(2, 1, 2), "full")
+    with pytest.raises(
+        ScheduleError, match=r"no function for .* kind EW, .* valid: F, B, W, EF, EB$"
+    ):
+        compile_program(with_encoder(), "full")

@@ -14,7 +14,7 @@ from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import PHASES, Frame, leaves
 from scheduling.programs.program import BundleKind, Program
 from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError, interleaved
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
+from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 from tests.scheduling import placing
 
 TaskOfModule = tuple[TaskKind, str]
@@ -60,7 +60,7 @@ def test_bundles_run_whole(schedule: Schedule) -> None:
 def test_tasks_apart_read_slots_before_others_write_them(schedule: Schedule) -> None:
     program = compile_program(schedule, "full")
     found = runs(Frame.of(program, apart=True), program)
-    order = {B: 0, F: 1, EB: 2, EF: 3}
+    order = {W: 0, B: 1, F: 2, EB: 3, EF: 4}
     for tick in range(len(schedule.ticks)):
         for stage in range(schedule.stages):
             tasks = sorted(bundles(schedule, tick, stage), key=lambda task: order[task[0]])

@@ -292,7 +292,7 @@ def test_small_program() -> None:
     assert (vision.owners.tolist(), vision.local.tolist(), vision.slots) == ([0, 1], [0, 0], 1)
     assert str(program).splitlines() == [
         "7 ticks x 2 stages, remat full; slots per stage:",
-        "  decoder: inputs 2, saved 0, gradients 1",
+        "  decoder: inputs 2, saved 0, gradients 1, pairs 0",
         "  vision: pieces 0, saved 0, outbox 1, inbox 1, piece_gradients 0",
     ]
 

@@ -16,17 +16,18 @@ from scheduling.schedules.schedule import (
     gpipe,
     interleaved,
     one_forward_one_backward,
+    zero_bubble,
 )
-from scheduling.schedules.task_kinds import EF, B, F
+from scheduling.schedules.task_kinds import EF, B, F, W
 from tests.scheduling import placing
 
 SIZES = {"stages": st.integers(1, 6), "chunks": st.integers(1, 4)}
 MICROBATCHES = st.integers(1, 20)
 
 
-def makespan(schedule: Schedule, forward: float, backward: float) -> float:
+def makespan(schedule: Schedule, forward: float, backward: float, weights: float = 0.0) -> float:
     """Lockstep makespan: a tick lasts as long as its longest bundle."""
-    cost = {F: forward, B: backward}
+    cost = {F: forward, B: backward, W: weights}
     return sum(
         max(sum(cost[task.kind] for task in bundle) for bundle in row) for row in schedule.ticks
     )
@@ -36,6 +37,7 @@ def makespan(schedule: Schedule, forward: float, backward: float) -> float:
 def test_generated_schedules_are_legal(stages: int, chunks: int, microbatches: int) -> None:
     check(interleaved(stages, chunks, microbatches))
     check(gpipe(stages, microbatches, chunks))
+    check(zero_bubble(stages, chunks, microbatches))
 
 
 @given(**SIZES, microbatches=MICROBATCHES)
@@ -74,6 +76,27 @@ def test_1f1b_bounds_live_activations(stages: int, microbatches: int) -> None:
     assert peak_live(gpipe(stages, microbatches)) == (microbatches,) * stages
 
 
+@given(**SIZES, rounds=st.integers(2, 4), backward=st.sampled_from([1.0, 2.0]))
+def test_weight_gradients_fill_the_bubbles(
+    stages: int, chunks: int, rounds: int, backward: float
+) -> None:
+    """A step is as long as that of ZB-H1 (arXiv 2401.10241, table 2), and keeps as much."""
+    microbatches = rounds * stages
+    schedule = zero_bubble(stages, chunks, microbatches)
+    whole = microbatches * chunks * (1.0 + backward + 1.0)
+    assert makespan(schedule, 1.0, backward, 1.0) == whole + (stages - 1) * backward
+    first = peak_live(interleaved(stages, chunks, microbatches))[0]
+    assert max(peak_live(schedule)) <= first + 1
+
+
+@given(**SIZES, microbatches=MICROBATCHES, backward=st.sampled_from([1.0, 2.0]))
+def test_weight_gradients_apart_make_no_step_longer(
+    stages: int, chunks: int, microbatches: int, backward: float
+) -> None:
+    plain = makespan(interleaved(stages, chunks, microbatches), 1.0, backward + 1.0)
+    assert makespan(zero_bubble(stages, chunks, microbatches), 1.0, backward, 1.0) <= plain
+
+
 @given(placing.schedules())
 def test_json_round_trip(schedule: Schedule) -> None:
     text = json.dumps(schedule.to_json())
@@ -103,7 +126,7 @@ def test_span_is_that_of_the_decoder() -> None:
 @pytest.mark.parametrize("name", ["stages", "chunks", "microbatches"])
 def test_sizes_below_one_are_refused(name: str) -> None:
     sizes = {"stages": 2, "chunks": 2, "microbatches": 2} | {name: 0}
-    for make in (interleaved, gpipe):
+    for make in (interleaved, gpipe, zero_bubble):
         with pytest.raises(ScheduleError, match=f"{name}: 0 is refused; valid: 1 or more"):
             make(**sizes)
 
@@ -114,6 +137,8 @@ def test_docstring_drawing_is_what_is_made() -> None:
         ["F0", "F1", "F2", "F3", ".", "B0", "B1", "B2", "B3"],
         [".", "F0", "F1", "F2", "F3+B0", "B1", "B2", "B3", "."],
     ]
+    for line in str(zero_bubble(2, 1, 4)).splitlines()[1:]:
+        assert " ".join(line.split()) in " ".join((zero_bubble.__doc__ or "").split())
 
 
 @pytest.mark.parametrize("change", [{"ticks": 3}, {"encoders": [{"nom": "x"}]}, {"stages": None}])

@@ -22,7 +22,7 @@ from scheduling.schedules.schedule import (
     interleaved,
     one_forward_one_backward,
 )
-from scheduling.schedules.task_kinds import EB, EF, F, TaskKind
+from scheduling.schedules.task_kinds import EB, EF, F, TaskKind, W
 from scheduling.simulate.bundle import bundle_time, scale
 from scheduling.simulate.events import Node, run
 from scheduling.simulate.lockstep import simulate
@@ -56,7 +56,10 @@ def times_of(draw: st.DrawFn, schedule: Schedule, *, collectives: bool = True) -
             pieces.setdefault((task.kind, task.module, task.part), draw(own))
     update = whole if collectives else st.just(0.0)
     ends: dict[str, Any] = {name: draw(link) for name in ("send", "deliver", "gather", "scatter")}
-    return StepTimes(draw(own), draw(own), pieces, draw(own), **ends, update=draw(update))
+    more = {"weights": draw(own)} if W in schedule.kinds else {}
+    return StepTimes(
+        draw(own), draw(own), pieces, draw(own), **ends, update=draw(update), more=more
+    )
 
 
 @st.composite
@@ -151,7 +154,7 @@ def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
             clocks[stage] = add(compute(times.time(task), stage, length), clocks[stage])
         if not meets[tick]:
             continue
-        moves = any(task.module in moving for bundle in row for task in bundle)
+        moves = any(t.kind.passes and t.module in moving for bundle in row for t in bundle)
         clocks = [add(times.send * moves, *clocks)] * len(stages)
         for task in row[-1]:
             if (task.kind, task.part) == (F, schedule.chunks - 1):
@@ -216,6 +219,7 @@ def test_faster_links_never_slow_a_step_whose_tasks_run_one_by_one(
         backward=faster(times.backward),
         head=faster(times.head),
         encoders={key: faster(own) for key, own in times.encoders.items()},
+        more={name: faster(own) for name, own in times.more.items()},
         send=times.send * factor,
         gather=times.gather * factor,
         scatter=times.scatter * factor,

@@ -168,7 +168,7 @@ def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
     schedule = data.draw(schedules())
     own = data.draw(times_of(schedule))
     ends: dict[str, Any] = {"gather": own.gather, "scatter": own.scatter, "update": own.update}
-    times = StepTimes(own.forward, own.backward, own.encoders, TaskTime(), **ends)
+    times = StepTimes(own.forward, own.backward, own.encoders, TaskTime(), **ends, more=own.more)
     orders = OrderTimes(lambda task, _: times.time(task), **ends)
     options = Options(
         data.draw(st.booleans()),

@@ -22,7 +22,14 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from scheduling.costs.times import Segment, StepTimes, TaskTime
-from scheduling.schedules.schedule import Schedule, ScheduleError, Task, gpipe, interleaved
+from scheduling.schedules.schedule import (
+    Schedule,
+    ScheduleError,
+    Task,
+    gpipe,
+    interleaved,
+    zero_bubble,
+)
 from scheduling.schedules.task_kinds import EB, EF, B, F
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.timeline import Timeline, measured, timeline
@@ -400,4 +407,5 @@ def test_the_unit_of_time_follows_the_duration(scale: float, label: str) -> None
 
 def test_the_drawing_in_the_documentation_is_what_is_printed() -> None:
     page = Path(__file__).parents[3] / "docs" / "pipeline.md"
-    assert f"```\n{interleaved(3, 1, 4)}\n```" in page.read_text()
+    for schedule in (interleaved(3, 1, 4), zero_bubble(3, 1, 8)):
+        assert f"```\n{schedule}\n```" in page.read_text()

@@ -28,7 +28,14 @@ from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import Frame
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.schedule import EncoderPieces, Schedule, Task, gpipe, interleaved
+from scheduling.schedules.schedule import (
+    EncoderPieces,
+    Schedule,
+    Task,
+    gpipe,
+    interleaved,
+    zero_bubble,
+)
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from sharding.stages import StageViews
@@ -175,6 +182,7 @@ COSTS = TaskCosts(
     8.0,
     1.0,
     {name: EncoderCosts((1.0,) * 6, (2.0,) * 6) for name in ENCODERS},
+    more={"weights": 4.0},
 )
 
 
@@ -221,7 +229,13 @@ def cases(draw: st.DrawFn) -> Case:
     stages, chunks = draw(st.sampled_from([1, 2, 2, 3, 4])), draw(st.integers(1, 3))
     count = draw(st.integers(1, MOST))
     decoder = draw(
-        st.sampled_from([interleaved(stages, chunks, count), gpipe(stages, count, chunks)])
+        st.sampled_from(
+            [
+                interleaved(stages, chunks, count),
+                gpipe(stages, count, chunks),
+                zero_bubble(stages, chunks, count),
+            ]
+        )
     )
     placement = draw(st.sampled_from(["bubbles", "prologue", "first_stage", "random", "naive"]))
     cuts = draw(encoder_cuts(stages, count, placement))

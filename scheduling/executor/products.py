@@ -1,0 +1,247 @@
+"""A layer that is cut at its products, so that gradients of weights are apart from those of inputs.
+
+After Qi et al., "Zero bubble pipeline parallelism" (arXiv 2401.10241, section 2). A product is an
+equation of the traced layer that multiplies something that depends on the layer's input with
+something that depends on parameters alone. The backward goes through products by their inputs, and
+keeps a pair for each: its input, and the gradient of its output. All gradients of the products'
+parameters are made of these pairs, whenever that suits::
+
+    forward     x ---- a ----> [a k] ---- b ----> [b l] ----> y
+    backward   dx <----------- k^T p <----------- l^T q <---- dy      keeps (a, p) and (b, q)
+    weights                    dk = a^T p         dl = b^T q
+
+Parameters that something else reads, too (the scales of norms, biases), are small: the backward
+makes their gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
+
+from sharding.collectives import vary
+from sharding.traced import (
+    Evaluate,
+    Values,
+    evaluated,
+    is_or_holds,
+    made_by,
+    read_by,
+    together,
+    unchanged,
+)
+
+Tree = Any
+#: A layer: from parameters, input and everything else to outputs.
+Layer = Callable[[Tree, jax.Array, Tree], Tree]
+#: Inputs of the products of a layer, and the gradients of their outputs.
+Pairs = tuple[list[jax.Array], list[jax.Array]]
+
+#: Primitives that multiply matrices.
+MULTIPLY = frozenset({"conv_general_dilated", "dot_general", "ragged_dot_general"})
+
+
+@dataclass(frozen=True, eq=False)
+class CutLayer:
+    """A traced layer, cut at its products.
+
+    Attributes:
+        program: the traced layer; it reads leaves of parameters, of the input, and all others.
+        structure: structure of its outputs.
+        count: number of leaves of parameters.
+        late: numbers of the leaves whose gradients are made of pairs.
+    """
+
+    program: ClosedJaxpr
+    structure: Any
+    count: int
+    late: frozenset[int]
+
+    @classmethod
+    def of(
+        cls, layer: Layer, params: Tree, x: jax.Array, rest: Tree, late: frozenset[int] | None
+    ) -> CutLayer:
+        """`layer`, traced for arguments like these.
+
+        Args:
+            late: see the attribute; None stands for all parameters that products alone read.
+        """
+        program, shapes = jax.make_jaxpr(layer, return_shape=True)(params, x, rest)
+        structure, count = jax.tree.structure(shapes), len(jax.tree.leaves(params))
+        whole = cls(program, structure, count, frozenset(range(count)))
+        return cls(program, structure, count, whole._alone() if late is None else late)
+
+    def linearized(self, leaves: Values, x: jax.Array, rest: Tree) -> tuple[Tree, Tree]:
+        """The outputs, and what `backward` needs.
+
+        Args:
+            leaves: leaves of the parameters.
+        """
+
+        def outputs(early: Values, x: jax.Array, zeros: Values) -> tuple[Tree, list[jax.Array]]:
+            inputs: dict[Any, jax.Array] = {}
+            waiting = iter(zeros)
+            special = partial(self._special, partial(self._product, inputs, waiting))
+            values = [*self._merged(leaves, early), x, *jax.tree.leaves(rest)]
+            made = evaluated(self.program, values, special)
+            return jax.tree.unflatten(self.structure, made), [inputs[own] for own in self._inputs]
+
+        early = [leaf for number, leaf in enumerate(leaves) if number not in self.late]
+        zeros = [_zeros(own.aval) for own in self._outputs]
+        made, pull, inputs = jax.vjp(outputs, early, x, zeros, has_aux=True)
+        return made, (pull, inputs)
+
+    @staticmethod
+    def backward(linearized: Tree, gradients: Tree) -> tuple[list[jax.Array], jax.Array, Pairs]:
+        """Gradients of the parameters that are not late and of the input, and the pairs.
+
+        Args:
+            linearized: from `linearized`.
+            gradients: of the outputs.
+        """
+        pull, inputs = linearized
+        early, dx, of_products = pull(gradients)
+        return early, dx, (inputs, of_products)
+
+    def weights(self, leaves: Values, pairs: Pairs) -> list[jax.Array]:
+        """Gradients of the late parameters.
+
+        Args:
+            leaves: leaves of the parameters.
+            pairs: from `backward`.
+        """
+        inputs, gradients = pairs
+        late = [leaf for number, leaf in enumerate(leaves) if number in self.late]
+
+        def products(late: Values) -> list[jax.Array]:
+            own = iter(late)
+            merged = [next(own) if n in self.late else leaf for n, leaf in enumerate(leaves)]
+            operands = jaxpr_as_fun(self._of_parameters)(*merged)
+            known = dict(zip(self._operands, operands, strict=True))
+            known |= zip(self._inputs, inputs, strict=True)
+            return [own for eqn in self._products for own in self._made(eqn, known)]
+
+        (found,) = jax.vjp(products, late)[1](gradients)
+        return found
+
+    # ---- the traced layer --------------------------------------------------------------------
+
+    @cached_property
+    def _reads(self) -> dict[Any, frozenset[int] | None]:
+        """By variable the leaves of parameters that it depends on; None if on any data."""
+        jaxpr = self.program.jaxpr
+        known: dict[Any, frozenset[int] | None] = dict.fromkeys(jaxpr.constvars, frozenset())
+        for number, own in enumerate(jaxpr.invars):
+            known[own] = frozenset({number}) if number < self.count else None
+        for eqn in jaxpr.eqns:
+            read = [known[own] for own in read_by(eqn)]
+            found = None if None in read else _union(own for own in read if own)
+            constant = eqn.primitive.name == "stop_gradient" and found is not None
+            known.update(dict.fromkeys(eqn.outvars, frozenset() if constant else found))
+        return known
+
+    def _parameters(self, eqn: JaxprEqn) -> frozenset[int]:
+        """Leaves that an equation reads beside data."""
+        read = [self._reads[own] for own in read_by(eqn)]
+        return _union(filter(None, read)) if None in read else frozenset()
+
+    def _alone(self) -> frozenset[int]:
+        """Leaves of parameters that products alone read."""
+        mixed = [(eqn, self._parameters(eqn)) for eqn in self.program.jaxpr.eqns]
+        made = (self._reads[own] for own in self._outvars)
+        elsewhere = _union(filter(None, made)) | _union(
+            own for eqn, own in mixed if not is_or_holds(eqn, MULTIPLY)
+        )
+        late = _union(own for _, own in mixed)
+        while late & elsewhere:
+            late -= elsewhere
+            elsewhere = _union(own for _, own in mixed if not own <= late)
+        return late
+
+    @property
+    def _outvars(self) -> list[Any]:
+        return [own for own in self.program.jaxpr.outvars if not isinstance(own, Literal)]
+
+    @cached_property
+    def _products(self) -> list[JaxprEqn]:
+        """The equations whose pairs are kept."""
+        return [eqn for eqn in self.program.jaxpr.eqns if self._is_product(eqn)]
+
+    def _is_product(self, eqn: JaxprEqn) -> bool:
+        read = self._parameters(eqn)
+        return bool(read) and read <= self.late and is_or_holds(eqn, MULTIPLY)
+
+    @cached_property
+    def _inputs(self) -> list[Any]:
+        """The data that products read."""
+        data = (own for eqn in self._products for own in read_by(eqn))
+        return list(dict.fromkeys(own for own in data if self._reads[own] is None))
+
+    @cached_property
+    def _outputs(self) -> list[Any]:
+        """What products make."""
+        return [own for eqn in self._products for own in made_by(eqn)]
+
+    @cached_property
+    def _operands(self) -> list[Any]:
+        """What products read of parameters."""
+        own = dict.fromkeys(own for eqn in self._products for own in read_by(eqn))
+        return [operand for operand in own if self._reads[operand] is not None]
+
+    @cached_property
+    def _of_parameters(self) -> ClosedJaxpr:
+        """From the leaves of parameters to what products read of them."""
+        jaxpr, reads = self.program.jaxpr, self._reads
+        kept = [e for e in jaxpr.eqns if all(reads[own] is not None for own in read_by(e))]
+        leaves = jaxpr.invars[: self.count]
+        own = jaxpr.replace(invars=leaves, outvars=self._operands, eqns=kept)
+        return ClosedJaxpr(own, self.program.consts)
+
+    def _merged(self, leaves: Values, early: Values) -> list[Any]:
+        """All leaves, `early` among them."""
+        own = iter(early)
+        return [leaf if n in self.late else next(own) for n, leaf in enumerate(leaves)]
+
+    def _special(self, product: Evaluate, eqn: JaxprEqn) -> Evaluate | None:
+        return product if self._is_product(eqn) else None
+
+    def _product(
+        self, inputs: dict[Any, jax.Array], zeros: Iterator[Any], eqn: JaxprEqn, values: Values
+    ) -> Values:
+        """The results of a product; `inputs` gets the data that it reads."""
+        pairs = zip(eqn.invars, values, strict=True)
+        known = {own: value for own, value in pairs if not isinstance(own, Literal)}
+        inputs.update({own: known[own] for own in known if self._reads[own] is None})
+        seen = map(_seen, self._made(eqn, known), zeros)
+        made = dict(zip(made_by(eqn), seen, strict=True))
+        return [made.get(own) for own in eqn.outvars]
+
+    def _made(self, eqn: JaxprEqn, known: Mapping[Any, Any]) -> Values:
+        """What an equation makes of the values of what it reads."""
+        alone = together(self.program.jaxpr, [eqn])
+        return unchanged(alone, [known[own] for own in alone.invars])
+
+
+@jax.custom_vjp
+def _seen(x: jax.Array, zero: jax.Array) -> jax.Array:
+    """`x`; the gradient of `zero`, which nothing reads, is that of `x`."""
+    del zero
+    return x
+
+
+_seen.defvjp(lambda x, zero: (x, None), lambda _, gradient: (gradient, gradient))
+
+
+def _zeros(aval: Any) -> jax.Array:
+    """Zeros of a traced value's type."""
+    return vary(jnp.zeros(aval.shape, aval.dtype), tuple(sorted(aval.mat.varying)))
+
+
+def _union(sets: Iterable[frozenset[int]]) -> frozenset[int]:
+    return frozenset[int]().union(*sets)

@@ -1,0 +1,91 @@
+"""Traced programs (jaxprs): evaluated equation by equation, and looked into.
+
+What is rewritten is the traced program
+(https://docs.jax.dev/en/latest/notebooks/Writing_custom_interpreters_in_Jax.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
+
+Values = Sequence[Any]
+#: From an equation and its inputs to its results.
+Evaluate = Callable[[JaxprEqn, Values], Values]
+
+
+def evaluated(
+    program: ClosedJaxpr, values: Values, special: Callable[[JaxprEqn], Evaluate | None]
+) -> Values:
+    """The results of `program`, its equations evaluated by `special`, or else as they stand."""
+    jaxpr = program.jaxpr
+    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*program.consts, *values], strict=True))
+
+    def read(variables: Sequence[Any]) -> list[Any]:
+        return [own.val if isinstance(own, Literal) else known[own] for own in variables]
+
+    for evaluate, equations in groupby(jaxpr.eqns, special):
+        if evaluate is None:
+            whole = together(jaxpr, list(equations))
+            known.update(zip(whole.outvars, unchanged(whole, read(whole.invars)), strict=True))
+            continue
+        for eqn in equations:
+            with _scope(eqn):
+                made = evaluate(eqn, read(eqn.invars))
+            known.update(zip(eqn.outvars, made, strict=True))
+    return read(jaxpr.outvars)
+
+
+def together(jaxpr: Jaxpr, equations: list[JaxprEqn]) -> Jaxpr:
+    """A program of some equations of `jaxpr`, from all that they read to all that they make."""
+    made = {own: None for eqn in equations for own in made_by(eqn)}
+    read = {own: None for eqn in equations for own in read_by(eqn) if own not in made}
+    return jaxpr.replace(constvars=[], invars=list(read), outvars=list(made), eqns=equations)
+
+
+def unchanged(program: Jaxpr, values: Values) -> Values:
+    """The results of a program without constants."""
+    return jaxpr_as_fun(ClosedJaxpr(program, ()))(*values)
+
+
+def read_by(eqn: JaxprEqn) -> list[Any]:
+    """The variables that an equation reads."""
+    return [own for own in eqn.invars if not isinstance(own, Literal)]
+
+
+def made_by(eqn: JaxprEqn) -> list[Any]:
+    """The variables that an equation makes, but for those that nothing reads."""
+    return [own for own in eqn.outvars if not isinstance(own, DropVar)]
+
+
+def programs_in(eqn: JaxprEqn) -> list[ClosedJaxpr]:
+    """The programs inside an equation."""
+    found = []
+    for param in eqn.params.values():
+        for own in param if isinstance(param, (list, tuple)) else (param,):
+            if isinstance(own, ClosedJaxpr):
+                found.append(own)
+            elif isinstance(own, Jaxpr):
+                found.append(ClosedJaxpr(own, ()))
+    return found
+
+
+def holds(program: ClosedJaxpr, names: frozenset[str]) -> bool:
+    """Whether a primitive of `names` is in a program, or in the programs inside it."""
+    return any(is_or_holds(eqn, names) for eqn in program.jaxpr.eqns)
+
+
+def is_or_holds(eqn: JaxprEqn, names: frozenset[str]) -> bool:
+    """Whether an equation is of a primitive of `names`, or one in the programs inside it is."""
+    return eqn.primitive.name in names or any(holds(own, names) for own in programs_in(eqn))
+
+
+def _scope(eqn: JaxprEqn) -> AbstractContextManager[Any]:
+    """The named scopes in which an equation stands."""
+    scopes = str(eqn.source_info.name_stack)
+    return jax.named_scope(scopes) if scopes else nullcontext()
