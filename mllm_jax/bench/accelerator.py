@@ -27,6 +27,7 @@ from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.attention import LIMIT, Case
 from mllm_jax.check.exchange import Landing
 from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.compile.report import temporary_bytes
 from mllm_jax.config.load import ExperimentConfig, resolve
 from mllm_jax.models.attention.limits import PREFERRED, able_backends
 from mllm_jax.models.multimodal import model_flops
@@ -242,7 +243,8 @@ def _step(setting: Setting, backend: str) -> Iterator[Row]:
         raise FloatingPointError(f"the loss is {loss}")
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for tells
-    taken = float(sizes.argument_size_in_bytes + sizes.temp_size_in_bytes)
+    platform = setting.devices[0].platform
+    taken = sizes.argument_size_in_bytes + temporary_bytes(sizes, platform)
     setting.steps.setdefault("seconds", seconds)
     setting.steps.setdefault("bytes", taken)
     yield from _figures(setting, config, batch, what, seconds)

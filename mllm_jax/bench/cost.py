@@ -18,6 +18,7 @@ from mllm_jax.calibrate.measure import REPETITIONS, Bench, Calibration
 from mllm_jax.calibrate.probes import InPlace
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.compile.report import temporary_bytes
 from mllm_jax.config.checks import check
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.memory import memory
@@ -141,7 +142,7 @@ def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _Compil
     program = step.update.lower(state, batch).compile()
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for tells
-    taken = sizes.argument_size_in_bytes + sizes.temp_size_in_bytes
+    taken = sizes.argument_size_in_bytes + temporary_bytes(sizes, devices[0].platform)
     return _CompiledStep(InPlace(lambda *inputs: program(*inputs)[0], state, (batch,)).run, taken)
 
 

@@ -28,6 +28,8 @@ class Memory:
         optimizer: moments of the optimizer.
         batch: rows of all microbatches.
         gathered: parameters gathered over fsdp for the whole step.
+        cast: parameters in the type of the activations, held for the whole step. The compiler for
+            TPUs makes them once, before the loop over microbatches; others where they are used.
         gradients: sums of the gradients over the microbatches, whole along fsdp.
         decoder: waiting inputs, outputs and gradients of the decoder's chunks, and tensors kept
             for their backwards and for weight gradients that are apart from these.
@@ -39,6 +41,7 @@ class Memory:
     optimizer: float = 0.0
     batch: float = 0.0
     gathered: float = 0.0
+    cast: float = 0.0
     gradients: float = 0.0
     decoder: float = 0.0
     encoders: float = 0.0
@@ -73,6 +76,7 @@ def step_memory(
         "parameters": stored,
         "optimizer": workload.moments * _trained(towers),
         "batch": sum(_batch(tower) for tower in towers.values()),
+        "cast": sum(_cast(tower) for tower in towers.values()),
     }
     if sizes is None:
         return Memory(**common, **_plain(towers))
@@ -100,6 +104,17 @@ def _batch(tower: Timing) -> float:
     pipelines = strategy.decoder.stage // tower.plan.stage
     slots = -(-strategy.microbatches * tower.cut.each // pipelines)
     return slots * tower.rows * positions * values * WIDE
+
+
+def _cast(tower: Timing) -> float:
+    """Bytes of a tower's parameters in the type of the activations, where they are held as such.
+
+    Parameters that are gathered for the whole step have that type already.
+    """
+    size = tower.workload.size
+    held = tower.hardware.platform == "tpu" and size < WIDE
+    whole = tower.plan.fsdp > 1 and not tower.strategy.by_layer
+    return size * tower.stored if held and not whole else 0.0
 
 
 def kept(tower: Timing, layers: float) -> float:
@@ -164,13 +179,16 @@ def logits(tower: Timing) -> float:
 def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
     """Bytes without a pipeline: layer by layer, encoders first; a whole microbatch is kept at once.
 
-    A frozen encoder keeps nothing, and frozen parameters have no gradients.
+    A frozen encoder keeps nothing, and frozen parameters have no gradients. The gradients of a
+    microbatch stand beside their sums. Of a single microbatch the sums are the gradients in
+    programs for TPUs; other compilers were seen to need the bytes of both.
     """
     decoder = towers["decoder"]
     encoders = [tower for name, tower in towers.items() if name != "decoder" and tower.trains]
     work = max(_layer_work(tower) for tower in towers.values()) + logits(decoder)
+    single = decoder.strategy.microbatches == 1 and decoder.hardware.platform == "tpu"
     return {
-        "gradients": 2 * _trained(towers),
+        "gradients": (1 if single else 2) * _trained(towers),
         "decoder": _kept_by_tower(decoder),
         "encoders": sum(_kept_by_tower(tower) for tower in encoders),
         "work": work,

@@ -6,12 +6,13 @@ every program that fits its frame, without another compilation::
     frame   sizes, cuts, slots of buffers, kinds of bundles, room for ticks    compiled
     rows    which bundle runs in which tick, on which slots                    an argument
 
-A bundle whose kind is not compiled as a whole runs in parts, one after the other.
+A bundle whose kind is not compiled as a whole runs in parts, one after the other. Rare kinds are
+not compiled as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -35,6 +36,9 @@ from scheduling.schedules.task_kinds import EB, EF, B, F, W
 PHASES = ("prologue", "middle", "epilogue")
 #: Slots of each buffer of activations that a frame has beyond those of the full load.
 SPARE = 4
+#: Share of a program's bundles below which a kind of several tasks is not compiled as a whole: the
+#: time of compiling grows with the tasks of all kinds, and few bundles gain from it.
+RARE = 0.02
 #: Path of a table in `Program.tables`.
 Path = tuple[str, ...]
 #: Tables of what enters the decoder, which stand in the rows of the meetings before.
@@ -120,6 +124,8 @@ class Frame:
     @classmethod
     def of(cls, program: Program, *, apart: bool = False) -> Frame:
         """The frame of one program, with nothing to spare.
+
+        Bundles of a kind that is rare (`RARE`) run in parts.
 
         Args:
             apart: whether the tasks of a bundle run one after the other, each kind of task in a
@@ -327,9 +333,7 @@ class Frame:
         kinds = self.kinds[phase]
         if whole in kinds:
             return [whole]
-        decoder = whole.decoder
-        together = [decoder] if decoder.tasks and decoder in kinds else []
-        parts = together + [one for one in whole.singles if not (together and one.decoder.tasks)]
+        parts = _parts(whole, kinds)
         for kind in parts:
             if kind not in kinds:
                 valid = ", ".join(map(str, kinds)) or "none"
@@ -399,10 +403,19 @@ def _largest(sizes: Any, others: Any) -> Any:
 def _kinds(program: Program, ticks: range, apart: bool) -> tuple[BundleKind, ...]:
     """The kinds of bundles in `ticks`: as they stand there, or each task as one of its own."""
     codes = np.unique(program.codes[ticks.start : ticks.stop]).tolist()
-    whole = [program.decoded(code) for code in codes]
-    if not apart:
-        return tuple(whole)
-    return _in_order(single for kind in whole for single in kind.singles)
+    shares = {program.decoded(code): np.mean(program.codes == code) for code in codes}
+    if apart:
+        return _in_order(single for kind in shares for single in kind.singles)
+    rare = [kind for kind, share in shares.items() if len(kind.tasks) > 1 and share < RARE]
+    whole = tuple(kind for kind in shares if kind not in rare)
+    return _joined_kinds(whole, tuple(part for kind in rare for part in _parts(kind, whole)))
+
+
+def _parts(whole: BundleKind, kinds: Container[BundleKind]) -> list[BundleKind]:
+    """Parts of a bundle: the decoder's tasks together if `kinds` has them, and single tasks."""
+    decoder = whole.decoder
+    together = [decoder] if decoder.tasks and decoder in kinds else []
+    return together + [one for one in whole.singles if not (together and one.decoder.tasks)]
 
 
 def _joined_kinds(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -15,7 +16,14 @@ import yaml
 import launch
 from data.planning.stream import LoaderState
 from mllm_jax.compile import target as ahead
-from mllm_jax.compile.report import GIB, TEMPORARIES, advice, compile_ahead, exhausted
+from mllm_jax.compile.report import (
+    GIB,
+    TEMPORARIES,
+    advice,
+    compile_ahead,
+    exhausted,
+    temporary_bytes,
+)
 from mllm_jax.compile.target import COMPILERS, Target, check_installed, for_target, training_batch
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.devices import DeviceError
@@ -204,6 +212,18 @@ def test_missing_compilers_are_told_with_their_extras(monkeypatch: pytest.Monkey
 def test_what_a_tpu_lacks_is_read_off_its_compilers_message(text: str) -> None:
     needs, has = exhausted(jax.errors.JaxRuntimeError(f"RESOURCE_EXHAUSTED: {text}"))
     assert (needs, has) == (155.38 * GIB, 95.74 * GIB)
+
+
+def test_a_tpus_temporaries_are_those_of_its_peak() -> None:
+    found = SimpleNamespace(
+        argument_size_in_bytes=1000,
+        output_size_in_bytes=900,
+        alias_size_in_bytes=880,
+        temp_size_in_bytes=700,
+        peak_memory_in_bytes=1500,
+    )
+    assert temporary_bytes(found, "tpu") == 1500 - 1000 - 20
+    assert temporary_bytes(found, "gpu") == 700
 
 
 def test_other_errors_of_the_compiler_are_not_swallowed() -> None:

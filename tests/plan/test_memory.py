@@ -18,6 +18,7 @@ from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.costs.hardware import named
 from scheduling.costs.memory import Memory, step_memory
+from scheduling.programs.program import DecoderSizes, EncoderSizes
 from tests.configs import ROOT, config
 
 STAGES: dict[str, Any] = {
@@ -26,6 +27,12 @@ STAGES: dict[str, Any] = {
     "model__decoder__layers": 2,
     "model__encoders__vision__layers": 2,
     "train__accumulate": 4,
+}
+
+
+BY_LAYER = STAGES | {
+    "parallel__encoders": {"vision": {"data": 2, "stage": 2}, "audio": {"data": 4}},
+    "schedule__fsdp_gather": "layer",
 }
 
 
@@ -91,6 +98,32 @@ def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
     assert encoders.encoders == 0 < whole.encoders == decoder.encoders
     assert 0 < decoder.decoder < whole.decoder == encoders.decoder
     assert encoders.gradients + decoder.gradients == whole.gradients
+
+
+@pytest.mark.parametrize(
+    ("changes", "casts"),
+    [
+        ({"train__accumulate": 2}, True),
+        ({"train__accumulate": 2, "model__dtype": "float32"}, False),
+        ({"train__accumulate": 1}, True),
+        (BY_LAYER, True),
+        (STAGES, "vision"),  # The one that is not gathered for the whole step.
+    ],
+    ids=["plain", "float32", "once", "by_layer", "by_step"],
+)
+def test_tpus_hold_a_cast_copy_of_parameters(changes: dict[str, Any], casts: bool | str) -> None:
+    own = on_platform(config(**{"model__dtype": "bfloat16"} | changes), "cpu")
+    workload, chosen = traced_workload(own, [1, 2]), strategy(own)
+    sizes = (DecoderSizes(1, 1, 1), {name: EncoderSizes(1, 1, 1, 1, 1) for name in own.model.lanes})
+    given = sizes if chosen.decoder.stage > 1 else None
+    tpu, gpu = (step_memory(workload, chosen, named(chip), given) for chip in ("v5p", "h100"))
+    assert gpu.cast == 0
+    assert gpu.gradients == tpu.gradients * (2 if own.train.accumulate == 1 else 1)
+    assert tpu.total - gpu.total == pytest.approx(tpu.cast + tpu.gradients - gpu.gradients)
+    if casts == "vision":
+        assert 0 < tpu.cast < tpu.parameters / 2
+    else:
+        assert tpu.cast == (tpu.parameters / 2 if casts else 0)
 
 
 @pytest.mark.slow

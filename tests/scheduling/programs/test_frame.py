@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.bench.placing import feeds_of
 from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import PHASES, Frame, leaves
+from scheduling.programs.frame import PHASES, RARE, Frame, leaves
 from scheduling.programs.program import BundleKind, Program
 from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError, interleaved
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
@@ -51,8 +51,36 @@ def test_bundles_run_whole(schedule: Schedule) -> None:
     found = runs(Frame.of(program), program)
     for tick in range(len(schedule.ticks)):
         for stage in range(schedule.stages):
-            (kind,) = found[tick, stage]
-            assert list(kind.tasks) == bundles(schedule, tick, stage)
+            kinds = [list(kind.tasks) for kind in found[tick, stage]]
+            tasks = bundles(schedule, tick, stage)
+            if len(tasks) < 2 or share_of(program, tick, stage) >= RARE:
+                assert kinds == [tasks]
+            run = [task for kind in kinds for task in kind]
+            assert sorted(map(str, run)) == sorted(map(str, tasks))
+
+
+def share_of(program: Program, tick: int, stage: int) -> float:
+    """Share of a program's bundles that are of the kind of this one."""
+    return float((program.codes == program.codes[tick, stage]).mean())
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_rare_kinds_run_in_parts(seed: int) -> None:
+    whole = placing.naive(interleaved(4, 1, 48), [EncoderPieces("vision")])
+    program = compile_program(placing.at_random(whole, seed), "full")
+    frame, found = Frame.of(program), runs(Frame.of(program), program)
+    compiled = {kind for kinds in frame.kinds for kind in kinds}
+    rare, several = 0, 0
+    for (tick, stage), kinds in found.items():
+        bundle = program.decoded(int(program.codes[tick, stage]))
+        several += len(bundle.tasks) > 1
+        if share_of(program, tick, stage) < RARE and len(bundle.tasks) > 1:
+            rare += 1
+            assert bundle not in compiled
+            assert len(kinds) > 1
+            parts = [single for kind in kinds for single in kind.singles]
+            assert sorted(map(str, parts)) == sorted(map(str, bundle.singles))
+    assert 0 < rare < several
 
 
 @settings(max_examples=60)
