@@ -255,6 +255,7 @@ class DataConfig(_Section):
     ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # shares of budgets, for `batch: samples`
     balance: Balance = "per_phase"  # items that are balanced: samples, or also all media
     balancing: dict[str, TowerBalancing] = {}  # how `decoder` and every encoder are balanced
+    balance_group: PositiveInt | None = None  # neighbouring hosts that balance alone; null: all
     lookahead: PositiveInt | None = None  # samples on offer for a step; null: 48 for each row
     lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or while reading
     lengths_folder: LocalPath | None = None  # folder for measured lengths; null: beside the data
@@ -308,6 +309,8 @@ class DataConfig(_Section):
                 f"data.balancing.{tower} has no effect, as data.balance is {self.balance}; valid: "
                 "leave it out, or data.balance per_phase"
             )
+        if self.balance_group is not None:
+            self._check_group(self.balance_group)
         if self.processor is not None:
             self._check_idle_text()
         if self.lengths == "on_read" and self.lengths_folder is not None:
@@ -316,6 +319,20 @@ class DataConfig(_Section):
                 "on_read; valid: null, or data.lengths cached"
             )
         return self
+
+    def _check_group(self, group: int) -> None:
+        if self.balance == "none" and self.lengths == "cached":
+            raise ValueError(
+                f"data.balance_group: {group} has no effect, as data.balance is none and "
+                "data.lengths is cached; valid: null, data.balance decoder or per_phase, or "
+                "data.lengths on_read"
+            )
+        if self.batch == "samples" and self.ladder != (1.0,):
+            raise ValueError(
+                f"data.balance_group: {group} is refused with data.ladder {list(self.ladder)}, as "
+                "every group would choose a rung by itself, and all run one program; valid: null, "
+                "data.ladder [1.0], or data.batch tokens"
+            )
 
     def _check_idle_text(self) -> None:
         for key in ("tokenizer", "chat"):

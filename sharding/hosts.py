@@ -2,13 +2,15 @@
 
 One device of each process takes part. A transfer that is begun is only dispatched: it runs after
 the earlier work of its devices, and no process waits before it asks for the answer. All processes
-must begin the same transfers in the same order.
+of a cluster must begin the same transfers in the same order; processes that are in no cluster
+together need not know of each other's transfers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import chain, repeat
 from typing import Any, Protocol
 
 import jax
@@ -31,33 +33,40 @@ class Begin(Protocol):
 
 
 class ProcessCluster:
-    """The processes of a run, see `data.loading.on_read.Cluster`.
+    """The processes of a run, or some of them, see `data.loading.on_read.Cluster`.
 
     Sizes are rounded up to powers of two, so that few programs are compiled.
 
     Args:
-        begin: prepares a program, so that all processes have compiled it before any calls it; a
-            network may allow processes little time to meet.
+        begin: prepares a program, so that all processes of the run have compiled it before any
+            calls it; a network may allow processes little time to meet. Of a cluster of some
+            processes only the first transfer is begun so; the others then have met.
+        members: the processes, this one among them; None for all of the run.
+
+    Attributes:
+        members: the processes, in the order of their numbers in the cluster.
     """
 
-    def __init__(self, begin: Begin) -> None:
-        self._begin = begin
+    def __init__(self, begin: Begin, members: Sequence[int] | None = None) -> None:
+        every = tuple(range(jax.process_count()))
+        self.members = every if members is None else tuple(members)
+        self._begin, self._parted = begin, self.members != every
         self._room = 1024  # words that a process can tell all others at once
 
     @property
     def index(self) -> int:
         """Number of this process."""
-        return jax.process_index()
+        return self.members.index(jax.process_index())
 
     @property
     def count(self) -> int:
         """Number of processes."""
-        return jax.process_count()
+        return len(self.members)
 
     @cached_property
     def _mesh(self) -> Mesh:
         first = {device.process_index: device for device in reversed(jax.devices())}
-        return Mesh(np.array([first[process] for process in range(self.count)]), (AXIS,))
+        return Mesh(np.array([first[process] for process in self.members]), (AXIS,))
 
     def _global(self, words: Words) -> jax.Array:
         """`words`, `[1, ...]` on every process, as `[processes, ...]`."""
@@ -90,7 +99,9 @@ class ProcessCluster:
     def _tell(self) -> Callable[[jax.Array], jax.Array]:
         """A program from `[processes, n]`, dealt over processes, to the same array on all."""
         everywhere = NamedSharding(self._mesh, PartitionSpec())
-        return self._begin("numbers to all", jax.jit(lambda x: x, out_shardings=everywhere))
+        program = jax.jit(lambda x: x, out_shardings=everywhere)
+        begun = self._begin("numbers to all", program)
+        return _then(begun, program) if self._parted else begun
 
     def exchange(
         self, parts: Sequence[Words], sizes: NDArray[np.int64]
@@ -124,7 +135,17 @@ class ProcessCluster:
 
         spec = PartitionSpec(AXIS)
         program = jax.jit(jax.shard_map(body, mesh=self._mesh, in_specs=spec, out_specs=spec))
+        if self._parted:  # its sizes are of this cluster alone, and numbers went before
+            return program
         return self._begin("samples to their hosts", program)
+
+
+def _then(
+    first: Callable[..., jax.Array], rest: Callable[..., jax.Array]
+) -> Callable[..., jax.Array]:
+    """`first` for the first call, `rest` for all others."""
+    calls = chain([first], repeat(rest))
+    return lambda *arguments: next(calls)(*arguments)
 
 
 def _power_of_two(number: int) -> int:

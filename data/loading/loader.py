@@ -22,6 +22,7 @@ from data.config import DataConfig
 from data.loading.assemble import Assembler, Batch, Rows
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.dealing import Loads
+from data.planning.groups import WHOLE, Group
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import (
@@ -42,14 +43,15 @@ from data.sources.source import Source
 
 @dataclass(frozen=True)
 class MicrobatchStats:
-    """Statistics of a global microbatch, the same on all hosts.
+    """Statistics of a microbatch, the same on all hosts; with `data.balance_group` on those of a
+    group, whose part of the microbatch it is.
 
     samples: number of placed samples; used, capacity: positions per modality ("tokens" and each
     lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays; loads: forward
     FLOPs of every row per tower, as packed and as balanced; dearest: per tower, the work of the
     dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
     another host; seconds: duration of planning; sent: bytes that hosts have sent each other, of
-    samples that one has read for another (`data.lengths: on_read`).
+    samples that one has read for another (`data.lengths: on_read`); group: the hosts.
     """
 
     samples: int
@@ -61,6 +63,7 @@ class MicrobatchStats:
     crossing: Mapping[str, int]
     seconds: float
     sent: int = 0
+    group: Group = WHOLE
 
     @property
     def padding(self) -> dict[str, float]:
@@ -140,10 +143,11 @@ class _Rest:
 
 
 def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> MicrobatchStats:
-    """Statistics of the global microbatch of `rows` rows from its plan and the bytes sent."""
+    """Statistics of a microbatch of `rows` rows in all groups from a plan and the bytes sent."""
     lengths = used_lengths(plan.placements, plan.capacity.modalities)
     used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
-    total = {name: rows * plan.capacity.limit(name) for name in used}
+    own = rows // plan.group.count
+    total = {name: own * plan.capacity.limit(name) for name in used}
     return MicrobatchStats(
         len(plan.placements),
         used,
@@ -154,6 +158,7 @@ def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> Microbat
         plan.crossing,
         plan.seconds,
         sent,
+        plan.group,
     )
 
 

@@ -2,7 +2,7 @@
 
 Each host reads every n-th sample of the stream, ahead of its turn. The hosts tell each other the
 lengths of new samples, make the same plan from them, and send each other only the parts in rows of
-others::
+others. With `data.balance_group` all of that is among the hosts of a group, for its own samples::
 
     read (Grain) -> lengths to all hosts -> plan -> parts to the hosts of their rows -> arrays
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import Any, Protocol
 
 import grain
@@ -28,6 +28,7 @@ from data.kinds.rows import WORD, Words, medium_of, medium_words, words_of
 from data.loading.assemble import BatchArrays, Rows, check_rows
 from data.loading.loader import Microbatch, MicrobatchLoader, microbatch_stats, state_of
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
+from data.planning.groups import WHOLE, Group
 from data.planning.lanes import number_of
 from data.planning.packing import make_capacity
 from data.planning.stream import (
@@ -49,7 +50,7 @@ _KINDS = list(FaultKind)
 
 
 class Cluster(Protocol):
-    """The hosts of a run. All of them must call the same methods in the same order."""
+    """The hosts of a run, or of a group. All must call the same methods in the same order."""
 
     @property
     def index(self) -> int:
@@ -111,22 +112,28 @@ class _Places(Sliced):
     """
 
     def __init__(
-        self, source: Source, state: LoaderState, index: int, hosts: int, taken: int = 0
+        self,
+        source: Source,
+        state: LoaderState,
+        index: int,
+        hosts: int,
+        taken: int = 0,
+        group: Group = WHOLE,
     ) -> None:
         super().__init__()
         self._order, self._state, self._taken = stream(source, state.seed), state, taken
-        self._index, self._hosts = index, hosts
+        self._index, self._hosts, self._group = index, hosts, group
 
     def __iter__(self) -> _PlaceIterator:
         first = self._taken + self.offset
         return _PlaceIterator(self._order, islice(self._positions(), first, None, self.stride))
 
     def _positions(self) -> Iterator[int]:
-        for position in self._state.carry:
-            if position % self._hosts == self._index:
+        group = self._group
+        (first,) = group.positions(self._state.position, 1)
+        for position in chain(filter(group.has, self._state.carry), count(first, group.count)):
+            if group.reader(position, self._hosts) == self._index:
                 yield position
-        first = self._state.position
-        yield from count(first + (self._index - first) % self._hosts, self._hosts)
 
 
 @dataclass(frozen=True)
@@ -155,9 +162,14 @@ class _Held:
     """Samples that this host has read and that wait to be placed; tells the others of them."""
 
     def __init__(
-        self, reads: Iterator[_Read], cluster: Cluster, modalities: Sequence[Modality]
+        self,
+        reads: Iterator[_Read],
+        cluster: Cluster,
+        modalities: Sequence[Modality],
+        group: Group,
     ) -> None:
         self._reads, self._cluster, self._modalities = reads, cluster, modalities
+        self._group = group
         self._asked: tuple[list[int], Callable[[], list[Words]]] = ([], list)
         self.examples: dict[int, Example] = {}
 
@@ -173,14 +185,17 @@ class _Held:
         told = (answer if asked == positions else self._begin(positions))()
         words = [iter(own.tolist()) for own in told]
         # Each host has sent the lengths of its samples in their order.
-        return [_decoded(words[p % self._cluster.count], self._modalities) for p in positions]
+        return [_decoded(words[self._reader(p)], self._modalities) for p in positions]
+
+    def _reader(self, position: int) -> int:
+        return self._group.reader(position, self._cluster.count)
 
     def _begin(self, positions: Sequence[int]) -> Callable[[], list[Words]]:
         if not positions:
             return list
         words: list[int] = []
         for position in positions:
-            if position % self._cluster.count != self._cluster.index:
+            if self._reader(position) != self._cluster.index:
                 continue
             read = next(self._reads)
             if read.position != position:
@@ -244,10 +259,11 @@ class _Parts:
     Args:
         rows: rows of every host.
         processor: processor, which knows the shapes of media.
+        group: the hosts among which the samples are read.
     """
 
-    def __init__(self, rows: Sequence[Rows], processor: Processor) -> None:
-        self._processor, self._hosts = processor, len(rows)
+    def __init__(self, rows: Sequence[Rows], processor: Processor, group: Group) -> None:
+        self._processor, self._hosts, self._group = processor, len(rows), group
         self._owners: dict[tuple[str, int], list[int]] = defaultdict(list)
         for host, own in enumerate(rows):
             for tower, numbers in own.items():
@@ -257,7 +273,7 @@ class _Parts:
     def of(self, plan: MicrobatchPlan) -> Iterator[_Part]:
         """All parts of a plan, also those that stay on their host."""
         for p in plan.placements:
-            sender = p.position % self._hosts
+            sender = self._group.reader(p.position, self._hosts)
             for host in self._owners["decoder", p.row]:
                 yield _Part(p, None, 0, sender, host)
             for name, media in p.media.items():
@@ -325,8 +341,8 @@ class ReadingLoader(MicrobatchLoader):
 
     Args:
         source, processor, config, seed, state, consumer: as in `Loader`.
-        rows: rows of every host.
-        cluster: the hosts.
+        rows: rows of every host of `cluster`.
+        cluster: the hosts, or those of `consumer.group`.
 
     Raises:
         DataError, ValueError, SampleError: as `Loader`.
@@ -349,17 +365,18 @@ class ReadingLoader(MicrobatchLoader):
         for own in rows:
             check_rows(own, list(processor.modalities), config.rows)
         self._config, self._processor, self._cluster = config, processor, cluster
-        self._rows, self._parts = rows[cluster.index], _Parts(rows, processor)
+        group = consumer.group
+        self._rows, self._parts = rows[cluster.index], _Parts(rows, processor, group)
 
         def reads(taken: int) -> grain.IterDataset:
-            places = _Places(source, state, cluster.index, cluster.count, taken)
+            places = _Places(source, state, cluster.index, cluster.count, taken, group)
             return places.map(_Reader(source, processor))
 
         # A step holds many samples: `data.prefetch` counts steps, Grain's buffer samples.
-        wanted = config.prefetch * config.pool(consumer.microbatches)
+        wanted = config.prefetch * group.share(config).pool(consumer.microbatches)
         ahead = wanted // (cluster.count * max(1, config.workers)) + 1
         self._reads = Prefetched(reads, config.workers, ahead)
-        self._held = _Held(self._reads, cluster, tuple(processor.encoders.values()))
+        self._held = _Held(self._reads, cluster, tuple(processor.encoders.values()), group)
         capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
         begin = replace(state, done=0)
         self._planner = Planner(source, self._held, config, capacity, begin, consumer)

@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from data.faults import Fault
 from data.kinds.modality import Modality
 from data.planning.cuts import cut_lanes, has_cuts, relaid
 from data.planning.dealing import Dealer, Dealt, Hosts, Loads
+from data.planning.groups import WHOLE, Group
 from data.planning.ladder import Ladder
 from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import Capacity, spans_of
@@ -59,7 +61,8 @@ class Consumer:
     host of every row, so that few encoder outputs go to another host; microbatches: number of
     microbatches of a step, which is packed as a whole; units: by budget, the number of which its
     rungs are multiples, if not 1 or the encoder's reduction; readers: number of hosts that read the
-    samples of the stream in turn, and send them to the hosts of their rows.
+    samples of the stream in turn, and send them to the hosts of their rows; group: the hosts that
+    balance among themselves, of whose rows alone are the plans, and so `hosts` and `readers`.
     """
 
     work: Mapping[str, Work] = field(default_factory=dict)
@@ -67,6 +70,7 @@ class Consumer:
     microbatches: int = 1
     units: Mapping[str, int] = field(default_factory=dict)
     readers: int = 1
+    group: Group = WHOLE
 
 
 NO_CONSUMER = Consumer()
@@ -117,6 +121,22 @@ class LoaderState:
         return cls(seed, step, position, tuple(carried), done)
 
 
+def joined(states: Sequence[LoaderState]) -> LoaderState:
+    """The state from which all groups continue, however many there are then.
+
+    Samples that a group has not reached and another one has passed are carried, as if they had been
+    read before.
+
+    Args:
+        states: state of every group after the same step, in the order of their numbers.
+    """
+    position, count = max(state.position for state in states), len(states)
+    carry = {p for state in states for p in state.carry}
+    for number, state in enumerate(states):
+        carry.update(p for p in range(state.position, position) if p % count == number)
+    return replace(states[0], position=position, carry=tuple(sorted(carry)))
+
+
 @dataclass(frozen=True)
 class Placement:
     """The place of a sample.
@@ -144,7 +164,8 @@ class MicrobatchPlan:
     after it; capacity: capacity of its rows; loads: work of the rows of every phase, before and
     after balancing; dearest: by phase, the work of the dearest item, the name of its sample and its
     row; crossing: by encoder, number of outputs whose tokens are on another host; seconds: duration
-    of planning.
+    of planning; group: the hosts whose plan this is: `loads` and `dearest` are of their rows alone,
+    in the order of `group.rows`.
     """
 
     placements: tuple[Placement, ...]
@@ -155,6 +176,7 @@ class MicrobatchPlan:
     dearest: Mapping[str, tuple[float, str, int]]
     crossing: Mapping[str, int]
     seconds: float = field(compare=False)
+    group: Group = WHOLE
 
 
 def lay_out(
@@ -244,7 +266,9 @@ class Planner:
                 f"the loader state is {state.done} microbatches into a step, which has "
                 f"{consumer.microbatches} now; valid: a state between two steps"
             )
-        self.state = replace(state, done=0)
+        self._group, config = consumer.group, consumer.group.share(config)
+        behind = tuple(filter(self._group.has, state.carry))
+        self.state = replace(state, carry=behind, done=0)
         self._config, self._capacity, self._lengths = config, capacity, lengths
         self._size, self._name = len(source), source.name
         self._microbatches = consumer.microbatches
@@ -261,15 +285,15 @@ class Planner:
         self._pool: list[_Waiting] = []
         self._skipped: list[Skip] = []
         self._planned: deque[MicrobatchPlan] = deque()
-        self._take(state.carry)
+        # Stream positions to take before those from `_position` on.
+        self._behind, self._position = deque(behind), state.position
         for _ in range(state.done):
             self.plan()
 
     @property
-    def missing(self) -> range:
+    def missing(self) -> list[int]:
         """Stream positions whose lengths the next plan needs, if none of the samples is bad."""
-        room = 0 if self._planned else max(0, self._wanted - len(self._pool))
-        return range(self.state.position, self.state.position + room)
+        return [] if self._planned else self._next(max(0, self._wanted - len(self._pool)))
 
     @property
     def waiting(self) -> set[int]:
@@ -288,7 +312,7 @@ class Planner:
     def _plan_step(self) -> list[MicrobatchPlan]:
         """Plans of the microbatches of a step."""
         began, first = time.perf_counter(), self.state
-        position = self._fill()
+        self._fill()
         capacity = self._cut()
         packed = self._packer([item.lengths for item in self._pool])
         placed = [self._pool[i] for i in packed.placed]
@@ -298,8 +322,8 @@ class Planner:
         parts = [[placed[i] for i in own] for own, _ in shares]
         dealt = [self._dealt(part, own) for part, (_, own) in zip(parts, shares, strict=True)]
         limits = {name: max(own.limits[name] for own in dealt) for name in dealt[0].limits}
-        carry = tuple(item.position for item in self._pool)
-        after = LoaderState(first.seed, first.step + 1, position, carry)
+        carry = (*(item.position for item in self._pool), *self._behind)
+        after = LoaderState(first.seed, first.step + 1, self._position, carry)
         states = [replace(first, done=m) for m in range(1, len(shares))] + [after]
         skipped, self._skipped = tuple(self._skipped), []
         seconds = (time.perf_counter() - began) / len(shares)
@@ -341,7 +365,8 @@ class Planner:
             return self._called(part[number])
 
         several = self._readers > 1
-        readers = [item.position % self._readers for item in part] if several else None
+        reader = self._group.reader
+        readers = [reader(item.position, self._readers) for item in part] if several else None
         return self._deal([item.lengths for item in part], packed, name, readers)
 
     def _plan(
@@ -364,24 +389,44 @@ class Planner:
             for phase, load in dealt.loads.items()
         }
         return MicrobatchPlan(
-            placements, skipped, state, capacity, dealt.loads, dearest, dealt.crossing, seconds
+            tuple(_in_batch(p, self._group) for p in placements),
+            skipped,
+            state,
+            capacity,
+            dealt.loads,
+            dearest,
+            dealt.crossing,
+            seconds,
+            self._group,
         )
 
     def _called(self, item: _Waiting) -> str:
         return self._name(item.index)
 
-    def _fill(self) -> int:
-        """Fill the pool with as many samples as a step wants; returns the next position."""
-        position, failed = self.state.position, 0
+    def _fill(self) -> None:
+        """Fill the pool with as many samples as a step wants."""
+        failed = 0
         while len(self._pool) < self._wanted and failed < self._stream.epoch:
-            places = range(position, position + self._wanted - len(self._pool))
-            found = self._take(places)
-            failed = 0 if found else failed + len(places)
-            position += len(places)
+            positions = self._next(self._wanted - len(self._pool))
+            found = self._take(positions)
+            failed = 0 if found else failed + len(positions)
+            self._pass(positions)
         if not self._pool:
             name, fault = self._skipped[-1]
             raise DataError(f"none of {self._size} samples is usable; the last, {name}: {fault}")
-        return position
+
+    def _next(self, count: int) -> list[int]:
+        """The next `count` stream positions, those that are behind first."""
+        behind = list(islice(self._behind, count))
+        return [*behind, *self._group.positions(self._position, count - len(behind))]
+
+    def _pass(self, positions: Sequence[int]) -> None:
+        """Leave the next stream positions behind."""
+        for position in positions:
+            if self._behind:
+                self._behind.popleft()
+            else:
+                self._position = position + 1
 
     def _take(self, positions: Sequence[int]) -> bool:
         """Add samples at stream positions to the pool, or note them as skipped; whether any fit."""
@@ -398,6 +443,17 @@ class Planner:
             else:
                 self._skipped.append((self._name(index), fault))
         return len(self._pool) > before
+
+
+def _in_batch(placement: Placement, group: Group) -> Placement:
+    """A placement in the rows of a group, in those of the whole batch."""
+    if group.count == 1:
+        return placement
+    media = {
+        name: tuple((group.row(name, row), start, segment) for row, start, segment in own)
+        for name, own in placement.media.items()
+    }
+    return replace(placement, row=group.row("decoder", placement.row), media=media)
 
 
 def stream(source: Source, seed: int) -> Order:

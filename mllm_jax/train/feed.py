@@ -19,6 +19,7 @@ from data.loading.identity import (
 )
 from data.loading.loader import Loader, MicrobatchLoader
 from data.loading.on_read import ReadingLoader
+from data.planning.groups import WHOLE, Group
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState
@@ -36,6 +37,7 @@ from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.groups import own_group
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import process_rows, row_hosts
 from sharding.hosts import ProcessCluster
@@ -53,16 +55,16 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     """
     config = experiment.config
     peers().note("indexing and measuring the data", limited=False)
+    rows = process_rows(experiment.step, config.data.rows)
+    own = consumer(experiment, own_group(config.data, rows))
     source = shared_source(config.data)
     common = source, experiment.processor, config.data, config.train.seed
-    rows, own = process_rows(experiment.step, config.data.rows), consumer(experiment)
     if config.data.lengths == "on_read":
-        hosts = ProcessCluster(compiled_together)
-        return together(lambda: ReadingLoader(*common, rows, state, own, hosts))
-    here, lengths = (
-        rows[jax.process_index()],
-        shared_lengths(config, experiment.processor, source),
-    )
+        hosts = ProcessCluster(compiled_together, own.group.hosts or None)
+        held = [rows[host] for host in hosts.members]
+        return together(lambda: ReadingLoader(*common, held, state, own, hosts))
+    here = rows[jax.process_index()]
+    lengths = shared_lengths(config, experiment.processor, source)
     return together(lambda: Loader(*common, here, state, own, lengths))
 
 
@@ -145,15 +147,23 @@ def evaluate_with(config: ExperimentConfig, progress: Progress) -> None:
         logger.warning("evaluating with another one: %s", change)
 
 
-def consumer(experiment: Experiment) -> Consumer:
-    """The training of `experiment`, for the planning of batches."""
+def consumer(experiment: Experiment, group: Group = WHOLE) -> Consumer:
+    """The training of `experiment`, for the planning of a group's batches."""
     config = experiment.config
+    hosts = row_hosts(experiment.step, config.data.rows)
+    if group.count > 1:
+        hosts = {
+            tower: [group.hosts.index(own[row]) for row in group.rows[tower]]
+            for tower, own in hosts.items()
+        }
+    readers = len(group.hosts) or jax.process_count()
     return Consumer(
         tower_works(config.model),
-        row_hosts(experiment.step, config.data.rows),
+        hosts,
         config.train.accumulate,
         config.budget_units,
-        jax.process_count() if config.data.lengths == "on_read" else 1,
+        readers if config.data.lengths == "on_read" else 1,
+        group,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data.loading.loader import Microbatch
+from data.planning.groups import WHOLE
 from mllm_jax.config.lower import lower
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
@@ -14,8 +15,9 @@ from mllm_jax.runtime.devices import peak_flops
 from mllm_jax.train.evaluate import figures_of
 from mllm_jax.train.events import Done, Evaluated, Event, Placed, Read, Saving, Taken, Timed
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.groups import records_of_all
 from mllm_jax.train.notices import Waiting
-from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord
+from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord, over_microbatches
 from mllm_jax.train.records.sinks import Metrics
 from mllm_jax.train.state.progress import Progress
 from scheduling.simulate.timeline import timeline
@@ -39,6 +41,7 @@ class Recording:
         self._spent = defaultdict(float)
         frozen, microbatches = config.train.freeze, taken.microbatches
         stats = [microbatch.stats for microbatch in microbatches]
+        parts = tuple(_loads(self._experiment, microbatch) for microbatch in microbatches)
         return StepRecord(
             step=taken.step,
             loss=taken.loss,
@@ -56,9 +59,11 @@ class Recording:
             aux=taken.aux,
             skips=self._experiment.step.skips,
             skipped=taken.skipped,
-            loads=_loads(self._experiment, microbatches),
+            loads=over_microbatches(parts),
             moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
             planning_seconds=sum(own.seconds for own in stats),
+            parts=parts,
+            group=next((own.group for own in stats), WHOLE),
         )
 
 
@@ -79,7 +84,11 @@ class Figures:
         config, self._progress, self._metrics = experiment.config, progress, metrics
         self._recording, self._waiting = Recording(experiment), Waiting(config.data)
         self._meter = Meter(
-            config.train.steps, _peak(experiment), config.run.log_every, progress.figures
+            config.train.steps,
+            _peak(experiment),
+            config.run.log_every,
+            progress.figures,
+            records_of_all,
         )
         self._pipeline = pipeline_figures(experiment)
         if self._pipeline:
@@ -157,16 +166,15 @@ def _moved_bytes(model: ModelConfig, microbatch: Microbatch) -> float:
     return 2 * outputs * width + microbatch.stats.sent
 
 
-def _loads(experiment: Experiment, microbatches: Sequence[Microbatch]) -> dict[str, PhaseLoad]:
-    """Work of the ranks that each phase is dealt over, microbatch by microbatch."""
+def _loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, PhaseLoad]:
+    """Work of the ranks that each phase is dealt over."""
     loads: dict[str, PhaseLoad] = {}
     for name, view in experiment.step.program.views.items():
-        ranks = view.degree(view.batch)
-        for microbatch in microbatches:
-            own = microbatch.stats.loads[name]
-            packed, balanced = (rows.reshape(ranks, -1).sum(1) for rows in (own.before, own.after))
-            load = PhaseLoad(float(packed.mean()), float(packed.max()), float(balanced.max()))
-            loads[name] = loads.get(name, PhaseLoad()) + load
+        ranks, own = view.degree(view.batch) // microbatch.stats.group.count, microbatch.stats.loads
+        packed, balanced = (
+            rows.reshape(ranks, -1).sum(1) for rows in (own[name].before, own[name].after)
+        )
+        loads[name] = PhaseLoad(float(packed.mean()), float(packed.max()), float(balanced.max()))
     return loads
 
 

@@ -43,6 +43,7 @@ from mllm_jax.train.events import (
 )
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_sources, open_loader
+from mllm_jax.train.groups import state_of_all
 from mllm_jax.train.guard import Guard
 from mllm_jax.train.listeners import Listeners, listeners
 from mllm_jax.train.profile import STEP, check_processes, phase
@@ -257,7 +258,9 @@ class _Between:
         self.tell(Saving(step))
         with phase("save") as saving:
             self.guard.check_state(step, state)
-            self.saves.save(state, self.progress, self.guard.sane, last=last)
+            loader = state_of_all(self.progress.loader, self.progress.group)
+            whole = replace(self.progress, loader=loader)
+            self.saves.save(state, whole, self.guard.sane, last=last)
         self.tell(Saved(step, saving.seconds))
 
     def evaluate(
@@ -384,6 +387,6 @@ def _done(number: int, loss: jax.Array) -> Done:
 
 def _advance(progress: Progress, microbatches: Sequence[Microbatch], seconds: float) -> None:
     progress.step += 1
-    progress.loader = microbatches[-1].state
+    progress.loader, progress.group = microbatches[-1].state, microbatches[-1].stats.group
     progress.seconds += seconds
     progress.skipped.note(progress.step, (skip for m in microbatches for skip in m.skipped))

@@ -92,10 +92,11 @@ class Notices:
     def _giants(self, microbatches: Sequence[Microbatch]) -> None:
         """Name samples that alone are more than the mean work of a rank in some phase."""
         for name, view in self.experiment.step.program.views.items():
-            ranks = view.degree(view.batch)
             for stats in (microbatch.stats for microbatch in microbatches):
+                ranks = view.degree(view.batch) // stats.group.count
                 rows, (work, sample, row) = stats.loads[name].after, stats.dearest[name]
-                mean, rank = rows.sum() / ranks, row * ranks // len(rows)
+                mean = rows.sum() / ranks
+                rank = stats.group.number * ranks + row * ranks // len(rows)
                 # With fewer items than ranks some ranks always wait.
                 if ranks == 1 or len(stats.lengths[name]) < ranks or work <= mean:
                     continue
@@ -119,7 +120,7 @@ class Notices:
 
     def _samples(self, microbatches: Sequence[Microbatch]) -> None:
         """Say that steps hold fewer samples than they should, or than they could."""
-        config = self.experiment.config.data
+        config = microbatches[0].stats.group.share(self.experiment.config.data)
         held = sum(microbatch.stats.samples for microbatch in microbatches)
         if config.samples is not None and held < config.samples and self._once("fewer"):
             logger.warning(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from data.planning.dealing import Loads
+from data.planning.groups import WHOLE, Group
 from data.planning.stream import LoaderState
 from mllm_jax.train import notices
 from mllm_jax.train.notices import Notices, Waiting
@@ -18,9 +19,9 @@ from tests.configs import config
 def experiment(samples: int | None = None) -> Any:
     """Four rows on two ranks."""
     view = View(data=("data",), sizes=(("data", 2),))
-    config = SimpleNamespace(data=SimpleNamespace(samples=samples))
+    own = SimpleNamespace(data=config().data.model_copy(update={"samples": samples}))
     step = SimpleNamespace(program=SimpleNamespace(views={"vision": view}))
-    return SimpleNamespace(step=step, shapes=set(), config=config)
+    return SimpleNamespace(step=step, shapes=set(), config=own)
 
 
 def microbatch(
@@ -29,6 +30,7 @@ def microbatch(
     samples: int = 4,
     items: int = 4,
     tokens: int = 8,
+    group: Group = WHOLE,
 ) -> Any:
     rows = np.array([1.0, 1.0, 9.0, 1.0])
     stats = SimpleNamespace(
@@ -37,6 +39,7 @@ def microbatch(
         lengths={"vision": np.ones(items)},
         capacity={"tokens": tokens},
         samples=samples,
+        group=group,
     )
     return SimpleNamespace(stats=stats, state=LoaderState(0, carry=carry))
 
@@ -54,6 +57,11 @@ def test_a_sample_that_no_balancing_helps_is_named_once(caplog: pytest.LogCaptur
     (message,) = messages(caplog, notice, [giant], [giant])
     assert "big.png alone is 1.50 times the mean work of a rank of vision; rank 1" in message
     assert not messages(caplog, notice, [microbatch((5.9, "small.png", 2))])
+    view = View(data=("data",), sizes=(("data", 4),))  # of which the group has half
+    both, group = experiment(), Group(1, 2, rows={"vision": (4, 5, 6, 7)})
+    both.step.program.views["vision"] = view
+    (message,) = messages(caplog, Notices(both), [microbatch((9.0, "big.png", 2), group=group)])
+    assert "big.png alone is 1.50 times the mean work of a rank of vision; rank 3" in message
     assert not messages(caplog, notice, [microbatch((9.0, "only.png", 2), items=1)])
 
 

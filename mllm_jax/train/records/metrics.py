@@ -10,12 +10,14 @@ rate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Annotated, Any, SupportsFloat
 
 from pydantic import ConfigDict, Field
+
+from data.planning.groups import WHOLE, Group
 
 #: Rules for values read back from checkpoints: known keys, no numbers in quotes, finite numbers.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -29,7 +31,7 @@ WAIT, PADDING, IMBALANCE = 0.05, 0.10, 1.05
 
 @dataclass(frozen=True)
 class StepRecord:
-    """Figures of one step of the whole job.
+    """Figures of one step of the whole job, or of the group of hosts that balances by itself.
 
     Attributes:
         step: steps done, this one included.
@@ -55,6 +57,9 @@ class StepRecord:
             one host has read for another.
         planning_seconds: seconds that a host has spent on planning.
         skips: the step leaves its update out if loss or gradient norm are not finite.
+        parts: `loads` of every microbatch.
+        group: the hosts of whose rows `used`, `capacity`, `flops`, `loads`, `moved_bytes` and
+            `planning_seconds` are; reports join the figures of all.
     """
 
     step: int
@@ -76,6 +81,8 @@ class StepRecord:
     place_seconds: float = 0.0
     device_wait_seconds: float = 0.0
     aux: Mapping[str, SupportsFloat] = field(default_factory=dict)
+    parts: tuple[Mapping[str, PhaseLoad], ...] = ()
+    group: Group = WHOLE
 
     @property
     def left_out(self) -> bool:
@@ -115,6 +122,12 @@ class PhaseLoad:
         if not self.mean:
             return {"before": 1.0, "after": 1.0}
         return {"before": self.packed / self.mean, "after": self.balanced / self.mean}
+
+
+def over_microbatches(parts: Sequence[Mapping[str, PhaseLoad]]) -> dict[str, PhaseLoad]:
+    """Loads of a step by phase, from those of its microbatches."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: sum((part[name] for part in parts), PhaseLoad()) for name in names}
 
 
 @dataclass(frozen=True)
@@ -245,12 +258,14 @@ class Meter:
         peak_flops: peak FLOP/s of all devices together, or None where it is not known.
         every: steps between two reports.
         total: value of `sums` at the last report.
+        whole: gives records of the whole job for those of a group of hosts.
     """
 
     steps: int
     peak_flops: float | None = None
     every: int = 10
     total: Sums = field(default_factory=Sums)
+    whole: Callable[[Sequence[StepRecord]], list[StepRecord]] = list
     _window: list[StepRecord] = field(default_factory=list, init=False)
     _first: int | None = field(default=None, init=False)
 
@@ -266,6 +281,7 @@ class Meter:
         """Report of the steps since the last one, or None if there are none."""
         if not self._window:
             return None
+        self._join()
         everything = reduce(Sums.plus, self._window, Sums())
         timed = reduce(Sums.plus, self._timed, Sums())
         self.total = self.sums
@@ -278,7 +294,13 @@ class Meter:
 
         Waits for the last step.
         """
+        self._join()
         return reduce(Sums.plus, self._timed, self.total)
+
+    def _join(self) -> None:
+        """Make records of the whole job of those that are of a group."""
+        joined = [record for record in self._window if record.group.count == 1]
+        self._window = joined + self.whole(self._window[len(joined) :])
 
     @property
     def _timed(self) -> list[StepRecord]:

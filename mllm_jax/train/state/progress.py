@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from data.loading.identity import Identities, Identity
+from data.planning.groups import WHOLE, Group
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums
@@ -36,6 +37,7 @@ class Progress:
         sources: identities of the data; empty for runs of older versions.
         paused: seconds of this process that went into evaluation or a profile, or that whoever
             takes the steps has spent between them; not saved.
+        group: the hosts whose samples `loader` counts; what is saved counts those of all.
     """
 
     step: int
@@ -49,6 +51,7 @@ class Progress:
     usual_loss: float | None = None
     sources: Identities = field(default_factory=dict)
     paused: float = 0.0
+    group: Group = WHOLE
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""

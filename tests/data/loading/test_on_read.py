@@ -16,8 +16,9 @@ import pytest
 
 from data.config import DataConfig
 from data.kinds.rows import Words
-from data.loading.loader import Microbatch
+from data.loading.loader import Loader, Microbatch
 from data.loading.on_read import Alone, Cluster, ReadingLoader, _Places
+from data.planning.groups import Group, make_groups
 from data.planning.stream import Consumer, LoaderState
 from data.processing.processor import Processor
 from data.sample import SampleError
@@ -232,6 +233,40 @@ def test_rows_go_where_their_samples_have_been_read(
     assert moved[1] < 0.95 * moved[0]
 
 
+def test_groups_read_and_exchange_by_themselves(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    """Four hosts in two groups; a group's hosts know nothing of the others."""
+    config = make_config(lookahead=40, balance="per_phase")
+    rows: list[dict[str, Sequence[int]]] = [{t: [host] for t in all_rows(4)} for host in range(4)]
+    hosts = {tower: [0, 1] for tower in all_rows(4)}
+    taken = []
+    for group in make_groups(config, rows, 2):
+        board = Board(2)
+        consumer = Consumer(WORK, hosts, 2, readers=2, group=group)
+
+        def run(
+            index: int, group: Group = group, board: Board = board, consumer: Consumer = consumer
+        ) -> list[Microbatch]:
+            own, cluster = [rows[host] for host in group.hosts], Thread(index, board)
+            arguments = (mixed_source(60), processor, config, 5, own, None, consumer, cluster)
+            with ReadingLoader(*arguments) as loader:
+                return [next(loader) for _ in range(6)]
+
+        with ThreadPoolExecutor(2) as pool:
+            microbatches = list(pool.map(run, range(2)))
+        for host, own in zip(group.hosts, microbatches, strict=True):
+            arguments = (mixed_source(60), processor, config, 5, rows[host], None, consumer)
+            with Loader(*arguments) as known:
+                for actual in own:
+                    wanted = next(known)
+                    assert_same_microbatch(actual, wanted)
+                    assert actual.stats.samples == wanted.stats.samples
+                    assert actual.stats.capacity["tokens"] == 2 * config.budgets["tokens"]
+        taken.append(microbatches[0][-1].state)
+    assert taken[0] != taken[1]
+
+
 def test_samples_that_fit_in_no_row_are_not_kept(
     processor: Processor, make_config: MakeConfig
 ) -> None:
@@ -263,6 +298,10 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
 
 def test_reading_goes_on_behind_what_has_been_taken() -> None:
     """Two hosts have two workers each; samples that were carried over come first."""
+    group = Group(1, 2)
+    for index, own in enumerate([[5, 21, 25, 29], [3, 7, 23, 27]]):
+        places = _Places(mixed_source(30), LoaderState(3, 0, 20, (3, 4, 5, 7)), index, 2, 0, group)
+        assert [position for position, _ in islice(iter(places), 4)] == own
     state = LoaderState(3, position=20, carry=(3, 6, 11, 15))
     for index in range(2):
         places = _Places(mixed_source(30), state, index, 2)

@@ -1,0 +1,134 @@
+"""Groups of neighbouring hosts that balance by themselves (`data.balance_group`).
+
+Every group has rows of its own of every tower, and its own samples of the stream, in turn::
+
+    position of the stream       0 1 2 3 4 5 6 7 8
+    group, of two                0 1 0 1 0 1 0 1 0
+    its host, of two, that reads 0 0 1 1 0 0 1 1 0     (data.lengths: on_read)
+
+A group plans its rows from the lengths of its own samples, so that only its hosts exchange lengths,
+samples and encoder outputs (grouped reordering of MegaScale-Omni, arXiv 2605.08962). The groups
+together take every position of the stream once. Some take fewer samples for a step than others, so
+that they are at different positions; `data.planning.stream.joined` makes one state of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from data.config import DataConfig
+from data.sample import DataError
+
+#: Rows of a batch by tower.
+Rows = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Hosts that balance among themselves.
+
+    Attributes:
+        number: number of the group, from 0.
+        count: number of groups.
+        hosts: the hosts of the group; empty where there is one group and nobody asks.
+        rows: by tower, the rows of a batch that the group fills, ascending; empty for all rows.
+    """
+
+    number: int = 0
+    count: int = 1
+    hosts: tuple[int, ...] = ()
+    rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def has(self, position: int) -> bool:
+        """Whether the sample at a position of the stream is one of the group's."""
+        return position % self.count == self.number
+
+    def reader(self, position: int, hosts: int) -> int:
+        """The host, among `hosts` of the group, that reads one of the group's samples."""
+        return position // self.count % hosts
+
+    def positions(self, first: int, count: int) -> range:
+        """The group's `count` positions of the stream from `first` on."""
+        begin = first + (self.number - first) % self.count
+        return range(begin, begin + count * self.count, self.count)
+
+    def share(self, config: DataConfig) -> DataConfig:
+        """The configuration of what the group plans: its share of the rows and of the samples."""
+        if self.count == 1:
+            return config
+        offered = None if config.lookahead is None else -(-config.lookahead // self.count)
+        taken = None if config.samples is None else config.samples // self.count
+        shares = {"rows": config.rows // self.count, "samples": taken, "lookahead": offered}
+        return config.model_copy(update=shares)
+
+    def row(self, tower: str, row: int) -> int:
+        """The row of a batch that is the group's row `row`."""
+        return self.rows[tower][row] if self.rows else row
+
+
+#: The one group of all hosts.
+WHOLE = Group()
+
+
+def sizes_of_groups(config: DataConfig, rows: Sequence[Rows]) -> list[int]:
+    """The numbers of hosts that a group may have: ascending, the last is the number of all hosts.
+
+    Args:
+        config: configuration of the data.
+        rows: by host, the rows of a batch that it holds.
+    """
+    hosts = len(rows)
+    divisors = [size for size in range(1, hosts + 1) if hosts % size == 0]
+    return [size for size in divisors if _refusal(config, rows, size) is None]
+
+
+def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[Group]:
+    """The groups of `size` hosts each, in the order of their hosts.
+
+    Args:
+        config: configuration of the data.
+        rows: by host, the rows of a batch that it holds, by tower.
+
+    Raises:
+        DataError: `size` does not divide the hosts, a row lies in several groups, or groups would
+            have unequal shares of rows or of `data.samples`.
+    """
+    reason = _refusal(config, rows, size)
+    if reason is not None:
+        valid = ", ".join(map(str, sizes_of_groups(config, rows)))
+        raise DataError(f"data.balance_group: {size} {reason}; valid: {valid}, or null")
+    count = len(rows) // size
+    return [
+        Group(number, count, (*range(number * size, (number + 1) * size),), own)
+        for number, own in enumerate(_rows_of_groups(rows, size))
+    ]
+
+
+def _refusal(config: DataConfig, rows: Sequence[Rows], size: int) -> str | None:
+    """Why there cannot be groups of `size` hosts, or None."""
+    count, rest = divmod(len(rows), size)
+    if rest or not count:
+        return f"does not divide the {len(rows)} hosts"
+    shares = _rows_of_groups(rows, size)
+    for tower in shares[0]:
+        held = [row for own in shares for row in own[tower]]
+        twice = next((row for row in held if held.count(row) > 1), None)
+        if twice is not None:
+            return f"would cut row {twice} of {tower}, which hosts of several groups hold"
+        if len({len(own[tower]) for own in shares}) > 1 or len(held) % count:
+            return f"would give groups unequal numbers of the rows of {tower}"
+    if config.samples is not None and config.samples % count:
+        return f"makes {count} groups, which do not divide data.samples {config.samples}"
+    return None
+
+
+def _rows_of_groups(rows: Sequence[Rows], size: int) -> list[dict[str, tuple[int, ...]]]:
+    """Rows by tower of every group of `size` hosts."""
+    return [
+        {
+            tower: tuple(sorted({row for own in rows[first : first + size] for row in own[tower]}))
+            for tower in rows[0]
+        }
+        for first in range(0, len(rows), size)
+    ]

@@ -1,0 +1,221 @@
+"""Groups of hosts share out rows and samples; each plans by itself; together they go on exactly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.faults import Fault
+from data.planning.groups import WHOLE, Group, make_groups, sizes_of_groups
+from data.planning.stream import (
+    Consumer,
+    LoaderState,
+    Measurements,
+    MicrobatchPlan,
+    Planner,
+    joined,
+)
+from data.sample import DataError, Lengths
+from tests.data.planning.test_packing import sample_lengths
+from tests.data.samples import CAPACITY, WORK, ListSource, MakeConfig, make_sample
+
+ROWS = 8
+#: More than a step takes.
+OFFERED = 40
+
+
+class Told(Measurements):
+    """Lengths by the index of a sample; notes which stream positions were asked for."""
+
+    def __init__(self, lengths: Sequence[Lengths]) -> None:
+        self.lengths, self.asked = list(lengths), list[int]()
+
+    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | Fault]:
+        self.asked += [position for position, _ in places]
+        return [self.lengths[index] for _, index in places]
+
+
+def held(hosts: int) -> list[dict[str, list[int]]]:
+    """The rows of every host, in their order for text and against it for media."""
+    share = ROWS // hosts
+    texts = [[*range(h * share, (h + 1) * share)] for h in range(hosts)]
+    return [
+        {"decoder": own, "vision": other, "audio": other}
+        for own, other in zip(texts, texts[::-1], strict=True)
+    ]
+
+
+def planners(
+    make_config: MakeConfig,
+    lengths: Sequence[Lengths],
+    count: int,
+    state: LoaderState,
+    **changes: Any,
+) -> list[Planner]:
+    """The planner of every one of `count` groups."""
+    config = make_config(**{"rows": ROWS, "lookahead": OFFERED} | changes)
+    source = ListSource([make_sample(str(i)) for i in range(len(lengths))])
+    groups = make_groups(config, held(4), 4 // count) if count > 1 else [WHOLE]
+    return [
+        Planner(source, Told(lengths), config, CAPACITY, state, Consumer(WORK, group=group))
+        for group in groups
+    ]
+
+
+def positions(plans: Sequence[MicrobatchPlan]) -> list[int]:
+    return [placement.position for plan in plans for placement in plan.placements]
+
+
+COUNTS = st.sampled_from([1, 2, 4])
+SAMPLES = st.lists(
+    sample_lengths.filter(lambda n: CAPACITY.misfit(n) is None), min_size=5, max_size=60
+)
+
+
+@settings(max_examples=15)
+@given(samples=SAMPLES, count=COUNTS, balance=st.sampled_from(["decoder", "per_phase"]))
+def test_groups_fill_their_own_rows_with_every_sample_once(
+    samples: list[Lengths], count: int, balance: str, make_config: MakeConfig
+) -> None:
+    own = planners(make_config, samples, count, LoaderState(3), balance=balance)
+    plans = [[planner.plan() for _ in range(4)] for planner in own]
+    for planner, made in zip(own, plans, strict=True):
+        group = made[0].group
+        for placement in (p for plan in made for p in plan.placements):
+            if count > 1:
+                assert placement.row in group.rows["decoder"]
+                for name, media in placement.media.items():
+                    assert {row for row, _, _ in media} <= {*group.rows[name]}
+        assert all(len(plan.loads["vision"].after) == ROWS // count for plan in made)
+        assert all(p % count == group.number for p in planner._lengths.asked)  # type: ignore[attr-defined]
+    after = joined([planner.state for planner in own])
+    seen = Counter([p for made in plans for p in positions(made)] + [*after.carry])
+    assert seen == Counter(range(after.position))
+
+
+@settings(max_examples=15)
+@given(samples=SAMPLES, other=SAMPLES, count=st.sampled_from([2, 4]), data=st.data())
+def test_a_group_plans_from_its_own_lengths_alone(
+    samples: list[Lengths],
+    other: list[Lengths],
+    count: int,
+    data: st.DataObject,
+    make_config: MakeConfig,
+) -> None:
+    """All samples that the group has not asked for get other lengths."""
+    number = data.draw(st.integers(0, count - 1))
+    first = planners(make_config, samples, count, LoaderState(3))[number]
+    plans = [first.plan() for _ in range(2)]
+    asked = {int(first._stream[p]) for p in first._lengths.asked}  # type: ignore[attr-defined]
+    changed = [n if i in asked else other[i % len(other)] for i, n in enumerate(samples)]
+    second = planners(make_config, changed, count, LoaderState(3))[number]
+    again = [second.plan() for _ in range(2)]
+    assert [p.placements for p in again] == [p.placements for p in plans]
+
+
+@settings(max_examples=15)
+@given(samples=SAMPLES, count=COUNTS, then=COUNTS, steps=st.integers(1, 3))
+def test_a_joined_state_continues_exactly_and_with_any_number_of_groups(
+    samples: list[Lengths], count: int, then: int, steps: int, make_config: MakeConfig
+) -> None:
+    own = planners(make_config, samples, count, LoaderState(3))
+    before = [p for planner in own for p in positions([planner.plan() for _ in range(steps)])]
+    saved = LoaderState.from_json(joined([planner.state for planner in own]).to_json())
+    assert saved.step == steps
+    resumed = planners(make_config, samples, then, saved)
+    rest = [[planner.plan() for _ in range(3)] for planner in resumed]
+    if then == count:
+        for planner, made in zip(own, rest, strict=True):
+            for plan in made:
+                assert replace(plan, loads={}, state=saved) == replace(
+                    planner.plan(), loads={}, state=saved
+                )
+    after = joined([planner.state for planner in resumed])
+    seen = Counter([*before, *(p for made in rest for p in positions(made)), *after.carry])
+    assert seen == Counter(range(after.position))
+    if then == count:
+        assert after == joined([planner.state for planner in own])
+
+
+def test_a_fixed_number_of_samples_is_shared_out(make_config: MakeConfig) -> None:
+    lengths = [Lengths(20 + i % 7, {}) for i in range(50)]
+    how = {"batch": "samples", "samples": 24, "ladder": (1.0,), "lookahead": None}
+    for planner in planners(make_config, lengths, 4, LoaderState(3), **how):
+        assert [len(planner.plan().placements) for _ in range(3)] == [6, 6, 6]
+
+
+def test_hosts_of_a_group_read_its_samples_in_turn() -> None:
+    group = Group(1, 3)
+    own = group.positions(5, 4)
+    assert [*own] == [7, 10, 13, 16]
+    assert all(map(group.has, own))
+    assert [group.reader(p, 2) for p in own] == [0, 1, 0, 1]
+    assert [WHOLE.reader(p, 3) for p in range(6)] == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "changes", "message"),
+    [
+        (3, held(4), {}, "3 does not divide the 4 hosts; valid: 1, 2, 4, or null"),
+        (8, held(4), {}, "8 does not divide the 4 hosts; valid: 1, 2, 4, or null"),
+        (
+            1,
+            [own for own in held(2) for _ in range(2)],
+            {},
+            "1 would cut row 0 of decoder, which hosts of several groups hold; valid: 2, 4, or",
+        ),
+        (
+            1,
+            [{"decoder": [0, 1, 2]}, {"decoder": [3]}],
+            {},
+            "1 would give groups unequal numbers of the rows of decoder; valid: 2, or null",
+        ),
+        (
+            1,
+            held(4),
+            {"batch": "samples", "samples": 6},
+            "1 makes 4 groups, which do not divide data.samples 6; valid: 2, 4, or null",
+        ),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(
+    size: int,
+    rows: list[dict[str, list[int]]],
+    changes: dict[str, Any],
+    message: str,
+    make_config: MakeConfig,
+) -> None:
+    with pytest.raises(DataError, match=f"data.balance_group: {message}"):
+        make_groups(make_config(**changes), rows, size)
+
+
+def test_every_size_that_is_offered_is_accepted(make_config: MakeConfig) -> None:
+    config = make_config()
+    for hosts in (1, 2, 4, 8):
+        for size in sizes_of_groups(config, held(hosts)):
+            groups = make_groups(config, held(hosts), size)
+            assert [h for own in groups for h in own.hosts] == [*range(hosts)]
+            assert sorted(r for own in groups for r in own.rows["vision"]) == [*range(ROWS)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "has no effect, as data.balance is none"),
+        (
+            {"balance": "decoder", "batch": "samples", "samples": 8},
+            r"is refused with data.ladder \[0.25, 0.5, 0.75, 1.0",
+        ),
+    ],
+)
+def test_settings_that_groups_cannot_have_are_refused(
+    changes: dict[str, Any], message: str, make_config: MakeConfig
+) -> None:
+    with pytest.raises(ValueError, match=f"data.balance_group: 2 {message}"):
+        make_config(balance_group=2, **changes)

@@ -1,0 +1,65 @@
+"""Four processes balance in groups of two: every sample once, resumed exactly, figures of all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.train.runs import keep_until
+from tests.train.test_run import finish, free_port, losses, start, write_config
+
+PLAN = {
+    "devices": 4,
+    "decoder": {"data": 4},
+    "encoders": {"vision": {"data": 4}, "audio": {"data": 2, "tensor": 2}},
+}
+
+
+def four(folder: Path, name: str, code: int = 0, **changes: Any) -> list[list[str]]:
+    """What each of four processes has read for the run `name`."""
+    changes = {"data__balance_group": 2, "evaluate": {"enabled": False}, "parallel": PLAN} | changes
+    config, port = write_config(folder, name, **changes), free_port()
+    files = [folder / f"{name}{index}.txt" for index in range(4)]
+    options = ["--coordinator", f"127.0.0.1:{port}", "--processes", "4", "--process"]
+    train = ["train", "--config", str(config), *options]
+    started = [
+        start("-m", "tests.train.reads", str(file), *train, str(index))
+        for index, file in enumerate(files)
+    ]
+    try:
+        said = [finish(process, code) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    return [
+        file.read_text().splitlines() if not code else own[1].splitlines()
+        for file, own in zip(files, said, strict=True)
+    ]
+
+
+@pytest.mark.multihost
+@pytest.mark.slow
+@pytest.mark.parametrize("lengths", ["cached", "on_read"])
+def test_a_run_in_groups_reads_each_sample_once_and_resumes_exactly(lengths, tmp_path):
+    reads = four(tmp_path, "grouped", data__lengths=lengths)
+    assert all(reads)
+    assert max(sum(map(Counter, reads), Counter()).values()) == 1
+    samples = [{line.partition(" ")[0] for line in own} for own in reads]
+    assert not (samples[0] | samples[1]) & (samples[2] | samples[3])
+    (tmp_path / "again").mkdir()
+    keep_until(tmp_path / "grouped/checkpoints", tmp_path / "again/checkpoints", step=2)
+    rest = four(tmp_path, "again", data__lengths=lengths)
+    assert losses(tmp_path / "again") == losses(tmp_path / "grouped")[2:]
+    assert all({*later} < {*own} for later, own in zip(rest, reads, strict=True))
+
+
+@pytest.mark.multihost
+@pytest.mark.slow
+def test_a_group_that_does_not_divide_the_processes_is_refused(tmp_path):
+    for said in four(tmp_path, "three", code=2, data__balance_group=3):
+        text = " ".join(said)
+        assert "data.balance_group: 3 does not divide the 4 hosts; valid: 2, 4, or null" in text
+        assert "Traceback" not in text

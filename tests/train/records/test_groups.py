@@ -1,0 +1,106 @@
+"""What a run reports and saves is of all groups of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from data.planning.groups import Group
+from data.planning.stream import LoaderState
+from mllm_jax.runtime.part import Peers, peers, take_part
+from mllm_jax.train.groups import records_of_all, state_of_all
+from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord
+
+
+class Told(Peers):
+    """Four processes in two groups, which say what they are given in turn."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values, self.asked = list(values), list[str]()
+
+    def gather(self, name: str, value: Any) -> list[Any]:
+        self.asked.append(name)
+        other = self.values.pop(0)
+        return [value, value, [1, other], [1, other]]
+
+
+@pytest.fixture
+def others() -> Iterator[Any]:
+    """Gives this process, which is in group 0, peers that say these values."""
+    alone = peers()
+
+    def say(*values: Any) -> Told:
+        told = Told(*values)
+        take_part(told)
+        return told
+
+    yield say
+    take_part(alone)
+
+
+def record(step: int) -> StepRecord:
+    parts = tuple({"decoder": PhaseLoad(2.0, 4.0, own)} for own in (3.0, 2.0))
+    return StepRecord(
+        step=step,
+        loss=1.0,
+        learning_rate=0.1,
+        gradient_norm=1.0,
+        seconds=2.0,
+        wait_seconds=0.0,
+        used={"tokens": 10},
+        capacity={"tokens": 20},
+        flops=100.0,
+        loads={"decoder": sum((p["decoder"] for p in parts), PhaseLoad())},
+        moved_bytes=5.0,
+        planning_seconds=0.1,
+        parts=parts,
+        group=Group(0, 2, (0, 1)),
+    )
+
+
+#: The figures of the other group.
+OTHER = {
+    "used": {"tokens": 14},
+    "capacity": {"tokens": 20},
+    "flops": 60.0,
+    "moved_bytes": 7.0,
+    "planning_seconds": 0.3,
+    "parts": [{"decoder": {"mean": 4.0, "packed": 5.0, "balanced": own}} for own in (1.0, 6.0)],
+}
+
+
+def test_figures_are_of_all_groups(others):
+    others([OTHER])
+    (joined,) = records_of_all([record(1)])
+    assert joined.used == {"tokens": 24}
+    assert joined.capacity == {"tokens": 40}
+    assert (joined.flops, joined.moved_bytes, joined.planning_seconds) == (160.0, 12.0, 0.3)
+    # The heaviest rank of every microbatch, which may be another group's in each.
+    assert joined.loads == {"decoder": PhaseLoad(6.0, 10.0, 9.0)}
+    assert records_of_all([joined]) == [joined]
+
+
+def test_processes_ask_each_other_once_for_a_step_and_only_when_it_is_reported(others):
+    told = others([OTHER, OTHER], [OTHER])
+    meter = Meter(steps=4, every=4, whole=records_of_all)
+    meter.add(record(1))
+    meter.add(record(2))
+    assert not told.asked
+    assert meter.sums.used == meter.sums.used == {"tokens": 24}  # of all but the first step
+    assert len(told.asked) == 1
+    meter.add(record(3))
+    report = meter.flush()
+    assert len(told.asked) == 2
+    assert report is not None
+    assert report.padding == {"tokens": 1 - 72 / 120}
+    assert report.tokens_per_second == 48 / 4
+
+
+def test_what_is_saved_counts_the_samples_of_all_groups(others):
+    other = LoaderState(3, 7, 13, (3,))
+    others(other.to_json())
+    own = LoaderState(3, 7, 9, (2, 6))
+    assert state_of_all(own, Group(0, 2)) == LoaderState(3, 7, 13, (2, 3, 6, 10, 12))
+    assert state_of_all(own, Group()) == own
