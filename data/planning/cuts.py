@@ -58,7 +58,7 @@ class _Pair:
 
 
 def cut_lanes(
-    samples: Sequence[Lengths], capacity: Capacity, rows: int, apart: int = 1
+    samples: Sequence[Lengths], capacity: Capacity, rows: int, apart: int = 1, hosts: int = 1
 ) -> Capacity:
     """The capacity whose lanes by cost are cut for a step.
 
@@ -70,6 +70,7 @@ def cut_lanes(
         capacity: capacity of a row, with its lanes at the highest cut.
         rows: number of rows of the step.
         apart: number of rows over which text and media of a sample may lie.
+        hosts: number of groups of hosts that balance by themselves, of one of which the rows are.
     """
     own = samples[: _filling(samples, capacity, rows)]
     whole = [by_encoder(lengths, capacity.modalities) for lengths in own]
@@ -78,7 +79,7 @@ def cut_lanes(
         """Whether no sample is too large for the rows of its lanes."""
         return not any(cut.misfit(cut.by_lane(lengths), apart) for lengths in whole)
 
-    for pair in _pairs(capacity):
+    for pair in _pairs(capacity, hosts):
         encoder = pair.short.encoder
         media = [n for lengths in whole for n in lengths.media.get(encoder, ())]
         lengths, best = np.sort(np.array(media, np.int64)), (np.inf, np.inf)
@@ -135,9 +136,10 @@ def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
     return max(1, int(np.searchsorted(ends, room, side="right")))
 
 
-def _pairs(capacity: Capacity) -> Iterator[_Pair]:
-    """The lanes of every encoder that are cut by cost."""
-    costs = {m.name: m.lane.cost for m in capacity.modalities if m.lane and m.lane.cost}
+def _pairs(capacity: Capacity, hosts: int = 1) -> Iterator[_Pair]:
+    """The lanes of every encoder that are cut by cost, on one of so many groups of hosts."""
+    whole = {m.name: m.lane.cost for m in capacity.modalities if m.lane and m.lane.cost}
+    costs = {name: replace(cost, groups=cost.groups // hosts) for name, cost in whole.items()}
     for short in capacity.modalities:
         if short.name in costs and short.lane and short.lane.up_to is not None:
             own = (m for m in capacity.modalities if m.encoder == short.encoder)

@@ -339,7 +339,8 @@ class Planner:
             return self._capacity
         samples, config = [item.lengths for item in self._pool], self._config
         rows = config.rows * self._microbatches
-        capacity = cut_lanes(samples, self._capacity, rows, config.rows_apart)
+        hosts = self._group.count
+        capacity = cut_lanes(samples, self._capacity, rows, config.rows_apart, hosts)
         self._pool = [
             replace(item, lengths=lengths)
             for item, lengths in zip(self._pool, relaid(samples, capacity), strict=True)

@@ -94,6 +94,19 @@ def whole(samples: list[Lengths]) -> list[Lengths]:
     ]
 
 
+@given(samples_of.map(whole))
+def test_a_group_of_hosts_cuts_for_its_own_devices(samples: list[Lengths]) -> None:
+    """Half of the rows on half of the devices: as if there were no others."""
+    every, half = capacity(), capacity(replace(SHORT, groups=2), replace(LONG, groups=1))
+    own = by_lane(samples, every)
+    found = cut_lanes(own, every, ROWS // 2, hosts=2)
+    assert lanes_limits(found) == lanes_limits(cut_lanes(own, half, ROWS // 2))
+
+
+def lanes_limits(own: Capacity) -> list[tuple[int, int | None]]:
+    return [(lane.above, lane.up_to) for lane in lanes_of(own)]
+
+
 @given(samples_of.map(whole), costs, costs, st.sampled_from([30, 60, 400]))
 def test_no_cut_is_better(
     samples: list[Lengths], short: LaneCost, long: LaneCost, room: int
