@@ -469,18 +469,21 @@ def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array,
     Derivatives are those of `run`: of the forward is kept what `run.remat` says, and in no case
     what depends on parameters alone. There are none with respect to `context`.
     """
-    start = jnp.int32(0)
+
+    def start() -> jax.Array:
+        # Made where it is used: the backward is traced outside a branch that holds the forward.
+        return jnp.int32(0)
 
     @jax.custom_vjp
     def apply(stack: Tree, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
         own = replace(run, stack=stack, remat="full")
-        return own.made(own.forward(start, x, context).run()[0])
+        return own.made(own.forward(start(), x, context).run()[0])
 
     def forward(
         stack: Tree, x: jax.Array, context: Tree
     ) -> tuple[tuple[jax.Array, Aux], tuple[Tree, ...]]:
         own = replace(run, stack=stack)
-        carry, kept = own.forward(start, x, context).run()
+        carry, kept = own.forward(start(), x, context).run()
         return own.made(carry), (stack, x if run.remat == "full" else kept, context)
 
     def backward(
@@ -489,7 +492,7 @@ def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array,
         stack, kept, context = residuals
         own = replace(run, stack=stack)
         if run.remat == "full":
-            _, kept = own.recompute(start, kept, context).run()
+            _, kept = own.recompute(start(), kept, context).run()
         return (*own.gradients(kept, *gradients, context), None)
 
     apply.defvjp(forward, backward)

@@ -8,16 +8,19 @@ decoder's rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax import lax
 
 from mllm_jax.models import multimodal
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.media import Views, land
 from scheduling.executor.layers import Aux
-from sharding.collectives import psum
+from sharding.collectives import Axes, psum, vary
 from sharding.grid import View
 
 
@@ -95,11 +98,26 @@ class EncoderLane(multimodal.Encoder):
             return landed.astype(self.dtype)
 
     def landed(self, params: Any, batch: Any, routes: Any, decoder_batch: Any) -> jax.Array:
-        """All parts one after the other."""
+        """All parts one after the other.
+
+        Of an encoder with several lanes a row without media is not computed, and a lane without
+        media sends nothing. Ranks that meet in a row's collectives agree on that.
+        """
         params = self._stop(params)
-        with jax.named_scope(f"encode_{self._lane}"):
-            outputs = multimodal.encode(params, self.encoder, batch, self._model, self.view)
-        return self.land(outputs, routes, decoder_batch)
+
+        def encode(rows: Any) -> jax.Array:
+            with jax.named_scope(f"encode_{self._lane}"):
+                return multimodal.encode(params, self.encoder, rows, self._model, self.view)
+
+        def row(rows: Any) -> jax.Array:
+            return _unless_empty(lambda: encode(rows), rows, self.view.fsdp)
+
+        def whole() -> jax.Array:
+            return self.land(_one_by_one(row, batch), routes, decoder_batch)
+
+        if self._lane == self.encoder:
+            return self.land(encode(batch), routes, decoder_batch)
+        return _unless_empty(whole, batch, self.view.batch)
 
     def _stop(self, params: Any) -> Any:
         return self._constant.stop_encoder(self.encoder, params)
@@ -144,3 +162,22 @@ class Towers:
         total, aux = self.decoder.loss(params["decoder"], batch["decoder"], media)
         view = self.decoder.view
         return psum(total, view.tokens), psum(aux, view.positions)
+
+
+def _one_by_one(make: Callable[[Any], jax.Array], rows: Any) -> jax.Array:
+    """`make` of every row `[1, ...]` by itself, one after the other."""
+    apart = jax.tree.map(lambda x: x[:, None], rows)
+    _, made = lax.scan(lambda _, row: (None, make(row)), None, apart)
+    return made.reshape(-1, *made.shape[2:])
+
+
+def _unless_empty(make: Callable[[], jax.Array], rows: Any, axes: Axes) -> jax.Array:
+    """`make()`, or zeros if these rows hold no media on any rank of `axes`."""
+    expected = jax.eval_shape(make)
+    count = psum(jnp.count_nonzero(rows["segment_ids"]), axes)
+
+    def nothing() -> jax.Array:
+        zeros = jnp.zeros(expected.shape, expected.dtype)
+        return vary(zeros, tuple(sorted(jax.typeof(expected).mat.varying)))
+
+    return lax.cond(count > 0, make, nothing)

@@ -68,9 +68,25 @@ def merged(batch: Any) -> Any:
 @cache
 def reference() -> tuple[np.ndarray, Any]:
     """The result on one device, with the encoder without lanes."""
+    return on_one_device(microbatches())
+
+
+def on_one_device(batches: list[Any]) -> tuple[np.ndarray, Any]:
     plans = {name: ParallelPlan() for name in ("decoder", "vision")}
-    batches = [merged(batch) for batch in microbatches()]
-    return loss_and_gradients(model(lanes=False), plans, parameters(), batches)
+    whole = [merged(batch) for batch in batches]
+    return loss_and_gradients(model(lanes=False), plans, parameters(), whole)
+
+
+def emptied(batch: Any, lane: str, rows: list[int], blank: float = 0.0) -> Any:
+    """The batch without the media in some rows of a lane, whose inputs are `blank`."""
+    arrays, landed = dict(batch["encoders"][lane]), batch["decoder"]["media"][lane]
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    arrays["segment_ids"][rows], arrays["inputs"][rows] = 0, blank
+    outputs = BUDGETS[lane] // model(lanes=True).encoders["vision"].reduction
+    gone = np.isin(landed // outputs, rows) & (landed >= 0)
+    media = batch["decoder"]["media"] | {lane: np.where(gone, -1, landed).astype(np.int32)}
+    encoders = batch["encoders"] | {lane: arrays}
+    return batch | {"decoder": batch["decoder"] | {"media": media}, "encoders": encoders}
 
 
 def schedule(frozen: bool = False) -> Schedule:
@@ -132,6 +148,18 @@ def test_both_lanes_have_work() -> None:
 )
 def test_without_stages(plans: dict[str, ParallelPlan], order: int | None) -> None:
     check(plans, order)
+
+
+def test_rows_without_media_are_not_computed() -> None:
+    """What is not a number in them would be in the gradients, whose factors are zeros."""
+    empty = [("long", [0, 1, 2, 3]), ("long", [1, 2]), ("short", [0, 3])]
+    own, plans = model(lanes=True), {"decoder": ParallelPlan(data=4), "short": SHORT, "long": LONG}
+    batches = [emptied(b, *what) for b, what in zip(microbatches(), empty, strict=True)]
+    blank = [emptied(b, *what, np.nan) for b, what in zip(microbatches(), empty, strict=True)]
+    got = loss_and_gradients(own, plans, parameters(), blank)
+    result = compare(got, on_one_device(batches))
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
 
 
 @pytest.mark.parametrize(
