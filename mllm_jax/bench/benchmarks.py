@@ -18,6 +18,7 @@ from mllm_jax.bench.peers import bench_peers
 from mllm_jax.bench.pipeline import Row, bench_microbatches, bench_pipeline
 from mllm_jax.bench.placing import bench_placing
 from mllm_jax.bench.published import bench_published
+from mllm_jax.bench.schedules import bench_schedules
 from mllm_jax.bench.startup import bench_startup
 from mllm_jax.bench.step import bench_step
 
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row] | Findings]] = 
     "sharding": bench_sharding,
     "pipeline": bench_pipeline,
     "microbatches": bench_microbatches,
+    "schedules": bench_schedules,
     "mixture": bench_mixture,
     "placing": bench_placing,
     "overlap": bench_overlap,

@@ -30,7 +30,7 @@ from mllm_jax.train.step.train_step import TrainStep
 from scheduling.programs.program import IDLE, BundleKind
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule
-from scheduling.schedules.task_kinds import EB, EF, B, F
+from scheduling.schedules.task_kinds import EB, EF, B, F, W
 from scheduling.simulate.timeline import timeline
 from sharding.plan import ParallelPlan
 
@@ -140,7 +140,8 @@ def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float
         )
         for cut in schedule.encoders
     }
-    tasks = TaskCosts(own[F], own[B], own["shared"], encoders)
+    more = {W.cost: own[W]} if W in own else {}
+    tasks = TaskCosts(own[F], own[B], own["shared"], encoders, more=more)
     return timeline(schedule, tasks).makespan + idle * int(schedule.meetings.sum())
 
 
@@ -168,6 +169,8 @@ def single_tasks(
                 F: rehearse(BundleKind.single(F), 0, False),
                 B: rehearse(BundleKind.single(B), 0, False),
             }
+            if W in _schedule(program.step).kinds:
+                rehearsals[W] = rehearse(BundleKind.single(W), 0, False)
         for cut in _schedule(program.step).encoders:
             if (cut, EF, 0) in rehearsals:
                 continue

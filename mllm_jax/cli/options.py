@@ -32,6 +32,7 @@ BENCHMARK_CONFIGS = {
     "step": "configs/bench/step.yaml",
     "pipeline": "configs/bench/pipeline.yaml",
     "microbatches": "configs/bench/pipeline.yaml",
+    "schedules": "configs/bench/schedules.yaml",
     "mixture": "configs/bench/mixture.yaml",
     "placing": "configs/optimus/dual_22b_5b_gpt175b_512.yaml",
     "overlap": "configs/bench/overlap.yaml",

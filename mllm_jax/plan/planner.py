@@ -8,11 +8,13 @@ from functools import cached_property
 
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import on_platform
+from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
+from scheduling.schedules.kinds import WEIGHTS_APART
 from scheduling.search.bounds import Bounds
 from scheduling.search.branch_and_bound import Lean, Outcome, Progress, Search, leanest, search
 from scheduling.search.make import Scheduler
@@ -72,6 +74,7 @@ class Planner:
             contexts=rows,
             tensors=split("tensor", rows),
             domain=most,
+            kinds=tuple(sorted(WEIGHTS_APART)) if self._trains else (),
             pad=self.settled.schedule.pad_layers,
             evaluates=config.evaluate.enabled,
         )
@@ -89,7 +92,13 @@ class Planner:
     @cached_property
     def workload(self) -> Workload:
         """The work of a step."""
-        return traced_workload(self.settled, self.space.tensors or ())
+        apart = not WEIGHTS_APART.isdisjoint(self.space.kinds)
+        return traced_workload(self.settled, self.space.tensors or (), apart=apart)
+
+    @property
+    def _trains(self) -> bool:
+        """Whether the decoder has gradients of weights."""
+        return not FrozenParts(self.settled.train.freeze).trunk("decoder")
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -142,6 +151,7 @@ class Planner:
             return default
         return default.model_copy(
             update={
+                "kind": strategy.kind,
                 "chunks": strategy.chunks,
                 "encoder_placement": strategy.placement,
                 "live": strategy.live,

@@ -118,6 +118,7 @@ def describe(strategy: Strategy) -> str:
         cuts = strategy.pieces.items()
         pieces = ", ".join(f"{name} in {counted(n, 'piece', 'pieces')}" for name, n in cuts)
         parts += [counted(strategy.chunks, "chunk", "chunks")]
+        parts += [strategy.kind.replace("_", " ")] if strategy.kind != "1f1b" else []
         parts += [f"encoders in {strategy.placement}", pieces] if pieces else []
     if strategy.decoder.stage > 1 and strategy.decoder.fsdp > 1:
         parts.append(f"gathered by {strategy.gather}")

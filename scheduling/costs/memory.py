@@ -246,11 +246,12 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
         return step_memory(workload, strategy, hardware).total
     stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
     # Activations that wait on the first stage in lockstep (docs/pipeline.md), at least the first.
-    slots = min(count, stages) * chunks
+    slots, pairs = min(count, stages) * chunks, min(count, stages)
     if count % stages == 0 and count >= 2 * stages:
-        slots = (chunks + 1) * stages - 1
+        slots = pairs = (chunks + 1) * stages - 1
     full = strategy.remat == "full"
-    decoder = DecoderSizes(inputs=slots if full else 1, saved=0 if full else slots, gradients=1)
+    inputs, saved = (slots, 0) if full else (1, slots)
+    decoder = DecoderSizes(inputs, saved, 1, pairs if strategy.weights_apart else 0)
     encoders = {
         name: _least_slots(Timing(workload, strategy, hardware, name))
         for name in strategy.plans

@@ -224,7 +224,7 @@ class _Step:
             row = self.frame.row([jnp.int32(0)] * own, [jnp.int32(0)] * joint)
             for name in ("embed_microbatch", "head_microbatch", "return_microbatch"):
                 row[name] = jnp.int32(0 if together else -1)
-            for name, own in row["encoders"].items():
+            for name, own in row.get("encoders", {}).items():
                 for task in (own["forward"], own["backward"]):
                     task["piece"] = jnp.int32(piece)
                     # A new input every time, lest the work be done once for all ticks.

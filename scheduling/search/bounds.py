@@ -12,9 +12,10 @@ from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import least_memory
 from scheduling.costs.strategy import Strategy
+from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.programs.program import Remat
-from scheduling.schedules.schedule import interleaved
+from scheduling.schedules.schedule import SCHEDULES
 from scheduling.schedules.task_kinds import EB, EF
 from scheduling.simulate.lockstep import makespan
 from scheduling.simulate.simulation import Options
@@ -48,7 +49,7 @@ class Bounds:
         own = strategy
         plans = [plan.degrees for plan in own.plans.values()]
         sizes = own.microbatches, own.chunks, own.remat, own.gather, own.placement, own.co_issue
-        key = bound.__name__, *plans, *sizes
+        key = bound.__name__, *plans, *sizes, own.kind
         if key not in self._known:
             self._known[key] = bound(self.workload, strategy, self.hardware)
         return self._known[key]
@@ -67,7 +68,8 @@ def lower_bound(
     """A lower bound of the seconds of a step of `strategy`, wherever encoder tasks are placed.
 
     The decoder alone in lockstep, with F-only, mixed and B-only ticks
-    (`scheduling.schedules.schedule`); and all compute of a device, its idle slots filled.
+    (`scheduling.schedules.schedule`), or as of `_path_apart`; and all compute of a device, its idle
+    slots filled.
 
     Args:
         strategy: with the decoder's plan only, or with all plans.
@@ -76,22 +78,40 @@ def lower_bound(
     decoder = Timing(workload, strategy, hardware, "decoder")
     layers, chunks = decoder.layers_per_task, strategy.chunks
     forward, backward = decoder.forward(layers), decoder.backward(layers)
+    work = forward.compute + backward.compute + sum(o.compute for o in decoder.more().values())
     stages, count = strategy.decoder.stage, strategy.microbatches
     ends = count * (decoder.head().seconds + decoder.deliver()) + decoder.update()
     slots = count * chunks
     if stages == 1:
         path = slots * (forward.seconds + backward.seconds)
+    elif decoder.apart:
+        path = _path_apart(decoder, forward, backward)
     else:
         alone, mixed = _ticks(stages, chunks, count)
         both = max(forward.seconds, backward.seconds, forward.compute + backward.compute)
         path = alone * (forward.seconds + backward.seconds) + mixed * both
         path += (2 * alone + mixed) * decoder.send()
     path += ends + gathers_and_scatters(workload, strategy, hardware, strategy.plans)
-    compute = slots * (forward.compute + backward.compute) + ends
+    compute = slots * work + ends
     if encoders is None:
         encoders = encoder_compute(workload, strategy, hardware)
     # Without stages all tasks run one after the other, and nothing beside the collectives.
     return path + encoders if stages == 1 else max(path, compute + encoders)
+
+
+def _path_apart(decoder: Timing, forward: TaskTime, backward: TaskTime) -> float:
+    """Seconds of a decoder whose weight gradients are apart from its backwards.
+
+    The last stage does all its work behind the first forward; or its forwards and backwards, behind
+    which the last backward reaches the first stage.
+    """
+    stages = decoder.plan.stage
+    slots = decoder.strategy.microbatches * decoder.strategy.chunks
+    weights = sum(own.compute for own in decoder.more().values())
+    both, send = slots * (forward.compute + backward.compute), decoder.send()
+    reached = (stages - 1) * (forward.seconds + send)
+    left = (stages - 1) * (backward.seconds + send) + weights
+    return reached + both + max(slots * weights, left)
 
 
 def _ticks(stages: int, chunks: int, microbatches: int) -> tuple[int, int]:
@@ -128,7 +148,9 @@ def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) 
     decoder = Timing(workload, strategy, hardware, "decoder")
     alone = decoder.only()
     plan = strategy.decoder
-    schedule = interleaved(plan.stage, strategy.chunks, strategy.microbatches)
+    schedule = SCHEDULES[strategy.kind](
+        stages=plan.stage, chunks=strategy.chunks, microbatches=strategy.microbatches
+    )
     co_issue = plan.stage > 1 and (plan.sequence > 1 or strategy.gather == "layer")
     return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
 

@@ -6,9 +6,11 @@ devices, and a family, a decoder with all that its encoders may do, have lower b
 schedule (`scheduling.search.bounds`, `least_memory`). Both are looked at in the order of their
 bounds; a strategy is simulated only if its bound is below the best time found, and the search ends
 when no bound is. So the result is the fastest strategy of the space under the cost model, but for
-two shortcuts: a schedule of many tasks that is made in one way, and is slower than the best by more
-than `GAIN`, is not made in all ways; and of plans of several encoders with equal degrees, which
-differ in how ranks share parameters, only the first that has room is simulated (`SHARED`).
+three shortcuts: other kinds of schedules than 1F1B are tried for the families alone that the search
+has looked at (`APART`); a schedule of many tasks that is made in one way, and is slower than the
+best by more than `GAIN`, is not made in all ways; and of plans of several encoders with equal
+degrees, which differ in how ranks share parameters, only the first that has room is simulated
+(`SHARED`).
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ FEW_LARGE = "numbers of devices: more memory than there is, by the parameters of
 FEW_SLOW = "numbers of devices: slower, by what each would compute"
 #: Reason for which plans of several encoders with equal degrees are refused, but for the first.
 SHARED = "plans of several encoders: parameters shared among ranks in another way"
+#: Number of families that are tried with further kinds of schedules: the most promising.
+APART = 8
 #: Number of families whose most promising members come before all others.
 PROBED = 16
 #: Number of decoder forwards of a step from which a fast schedule is made before a thorough one.
@@ -233,7 +237,12 @@ Entry = tuple[float, int, "Strategy | _Family | list[ParallelPlan]"]
 
 @dataclass
 class _Search:
-    """The state of a search; `best` holds the outcomes found, the fastest first."""
+    """The state of a search.
+
+    Attributes:
+        best: the outcomes found, the fastest first.
+        looked_at: families in the order in which the search has opened them.
+    """
 
     space: Space
     bounds: Bounds
@@ -245,6 +254,7 @@ class _Search:
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
     families: int = 0
+    looked_at: list[Strategy] = field(default_factory=list)
 
     @property
     def workload(self) -> Workload:
@@ -267,6 +277,7 @@ class _Search:
         for entry in self._pass(queue, PROBED):
             heapq.heappush(queue, entry)
         self._pass(queue)
+        self._pass(self._of_other_kinds())
         left = Counter(FEW_SLOW if isinstance(own, list) else SLOW for *_, own in queue)
         refused = dict(self.refused + left)
         return Search(tuple(self.best), self.simulated, self.families, refused)
@@ -291,6 +302,26 @@ class _Search:
             self._visit(family, bound, probed is not None)
             seen.append((bound, number, family))
         return seen
+
+    def _of_other_kinds(self) -> list[Entry]:
+        """Entries of the families that have been looked at, with the space's further kinds.
+
+        Where encoders have more work than the bubbles of 1F1B hold, a further kind lowers no bound.
+        """
+        ways = [
+            replace(family, kind=kind)
+            for family in self.looked_at
+            for kind in self.space.kinds
+            if family.decoder.stage > 1
+        ]
+        bounded = [(self.bounds.seconds(own), number, own) for number, own in enumerate(ways)]
+        promising: list[Entry] = [
+            (bound, number, own)
+            for bound, number, own in sorted(bounded)
+            if bound < min(self.limit, self.bounds.seconds(replace(own, kind="1f1b")))
+            and self._has_room(own)
+        ]
+        return promising[:APART]
 
     @property
     def limit(self) -> float:
@@ -368,6 +399,7 @@ class _Search:
 
     def _opened(self, family: Strategy) -> _Family:
         """The members of a family that have room, if the decoder alone is fast enough."""
+        self.looked_at.append(family)
         alone = self.bounds.alone(family)
         if alone >= self.limit:
             self.refused["slower, by the decoder's step alone"] += 1

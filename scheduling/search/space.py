@@ -16,6 +16,7 @@ from scheduling.costs.strategy import Strategy, communicates
 from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.bubbles import Placement
+from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError, most_microbatches
 from sharding.grid import JointGrid
 from sharding.lanes import tower_views
@@ -40,6 +41,8 @@ class Space:
         remats: rematerialisation policies that are tried.
         gathers: ways of gathering parameters over fsdp that are tried.
         placements: placements of encoders that are tried.
+        kinds: further kinds of the decoder's schedule that are tried where it has stages, besides
+            1F1B.
         pad: whether stages x chunks need not divide the layers.
         evaluates: whether fsdp must divide widths once stages are part of it, too.
     """
@@ -56,6 +59,7 @@ class Space:
     remats: tuple[Remat, ...] = get_args(Remat)
     gathers: tuple[str, ...] = ("step", "layer")
     placements: tuple[Placement, ...] = PLACEMENTS
+    kinds: tuple[ScheduleKind, ...] = ()
     pad: bool = False
     evaluates: bool = False
 

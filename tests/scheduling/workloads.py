@@ -73,7 +73,10 @@ def workload(
         for name, one in towers.items()
         for tensor in TENSORS
     }
-    return Workload(towers, positions, rows, **{"loss_chunk": 16, "kept": kept, **changes})
+    width = towers["decoder"].width
+    apart = {tensor: 2.0 * positions["decoder"] * width * (4 + 12 / tensor) for tensor in TENSORS}
+    known: dict[str, Any] = {"loss_chunk": 16, "kept": kept, "apart": apart}
+    return Workload(towers, positions, rows, **known | changes)
 
 
 def hardware(**changes: Any) -> Hardware:

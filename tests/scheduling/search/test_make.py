@@ -12,7 +12,7 @@ from scheduling.costs.flops import task_flops
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.check import check
 from scheduling.schedules.kinds import ScheduleKind
-from scheduling.schedules.schedule import SCHEDULES, Schedule, gpipe, interleaved
+from scheduling.schedules.schedule import SCHEDULES, Schedule, gpipe, interleaved, zero_bubble
 from scheduling.search import make
 from scheduling.search.make import cut_encoders, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
@@ -35,6 +35,7 @@ def decoder_of(schedule: Schedule) -> list[Any]:
 def test_every_kind_of_schedule_takes_encoders(times: Any) -> None:
     workload = small.workload()
     alone = {"1f1b": interleaved(2, 1, 4), "gpipe": gpipe(2, 4)}
+    alone["zero_bubble"] = zero_bubble(2, 1, 4)
     assert set(alone) == set(SCHEDULES) == {*get_args(ScheduleKind)}
     for kind in SCHEDULES:
         strategy = cut_encoders(workload, Strategy(STAGES, 4, kind=kind), times)
