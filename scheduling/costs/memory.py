@@ -163,9 +163,13 @@ def _layer_work(tower: Timing) -> float:
 
 
 def _task_work(tower: Timing) -> float:
-    """Bytes that a task works with, with one copy of a slot to write and one of a slot to read."""
-    layers = tower.layers_per_task
-    return 2 * (kept(tower, layers) + pairs(tower, layers)) + _layer_work(tower)
+    """Bytes that a task works with, with one copy of a slot to write and one of a slot to read.
+
+    Tasks that run one after the other have copies of slots of one kind at a time.
+    """
+    slots = [own(tower, tower.layers_per_task) for own in (kept, pairs)]
+    copies = sum(slots) if tower.strategy.co_issue else max(slots)
+    return 2 * copies + _layer_work(tower)
 
 
 def logits(tower: Timing) -> float:

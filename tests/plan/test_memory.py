@@ -9,12 +9,15 @@ from typing import Any
 import jax
 import pytest
 
+from mllm_jax.bench.pipeline import changed, compile_gradients
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.lower import on_platform, strategy
+from mllm_jax.plan.memory import memory
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import gradient_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.costs.hardware import named
 from scheduling.costs.memory import Memory, step_memory
@@ -138,3 +141,13 @@ def test_the_demo_takes_the_memory_that_is_predicted() -> None:
     # Muon has one moment, but tables and vectors are AdamW's, which has two.
     assert given == pytest.approx(arguments, rel=0.02)
     assert memory.total == pytest.approx(arguments + real.temp_size_in_bytes, rel=0.1)
+
+
+@pytest.mark.slow
+def test_weight_gradients_apart_take_what_is_predicted() -> None:
+    """The bytes that a compiled step takes more than that of 1F1B."""
+    own = load(ROOT / "configs" / "bench" / "schedules.yaml")
+    kinds = [changed(own, "schedule", kind=kind) for kind in ("1f1b", "zero_bubble")]
+    plain, apart = (memory(kind, named("h100")).total for kind in kinds)
+    first, second = (compile_gradients(k, gradient_step(k)).temporary_bytes for k in kinds)
+    assert apart - plain == pytest.approx(second - first, rel=0.1)

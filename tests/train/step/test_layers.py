@@ -21,7 +21,7 @@ from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from scheduling.executor.layers import LayerRun, LayerTraits
-from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved
+from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved, zero_bubble
 from sharding.grid import View
 from sharding.plan import ParallelPlan
 from tests.scheduling.placing import naive
@@ -65,8 +65,9 @@ def on_one_device() -> tuple[np.ndarray, Any]:
             "full",
             {"gather": "layer", "co_issue": False},
         ),
+        (ParallelPlan(stage=2, tensor=2), zero_bubble(2, 2, MICROBATCHES), "none", {}),
     ],
-    ids=["without stages", "chunks", "gathered by layer"],
+    ids=["without stages", "chunks", "gathered by layer", "zero bubble"],
 )
 def test_unlike_layers_and_their_losses_are_those_of_one_device(
     plan: ParallelPlan, schedule: Schedule | None, remat: str, options: dict[str, Any]
