@@ -229,6 +229,7 @@ class ChatConfig(_Section):
 LOOKAHEAD = 48
 
 Balance = Literal["none", "decoder", "per_phase"]
+BalanceGroup = PositiveInt | Literal["auto"] | None
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -255,7 +256,7 @@ class DataConfig(_Section):
     ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # shares of budgets, for `batch: samples`
     balance: Balance = "per_phase"  # items that are balanced: samples, or also all media
     balancing: dict[str, TowerBalancing] = {}  # how `decoder` and every encoder are balanced
-    balance_group: PositiveInt | None = None  # neighbouring hosts that balance alone; null: all
+    balance_group: BalanceGroup = None  # neighbouring hosts that balance alone; null: all
     lookahead: PositiveInt | None = None  # samples on offer for a step; null: 48 for each row
     lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or while reading
     lengths_folder: LocalPath | None = None  # folder for measured lengths; null: beside the data
@@ -320,7 +321,7 @@ class DataConfig(_Section):
             )
         return self
 
-    def _check_group(self, group: int) -> None:
+    def _check_group(self, group: int | str) -> None:
         if self.balance == "none" and self.lengths == "cached":
             raise ValueError(
                 f"data.balance_group: {group} has no effect, as data.balance is none and "

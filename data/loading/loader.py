@@ -22,7 +22,7 @@ from data.config import DataConfig
 from data.loading.assemble import Assembler, Batch, Rows
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.dealing import Loads
-from data.planning.groups import WHOLE, Group
+from data.planning.groups.group import WHOLE, Group
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import (

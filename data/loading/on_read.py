@@ -28,7 +28,7 @@ from data.kinds.rows import WORD, Words, medium_of, medium_words, words_of
 from data.loading.assemble import BatchArrays, Rows, check_rows
 from data.loading.loader import Microbatch, MicrobatchLoader, microbatch_stats, state_of
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
-from data.planning.groups import WHOLE, Group
+from data.planning.groups.group import WHOLE, Group
 from data.planning.lanes import number_of
 from data.planning.packing import make_capacity
 from data.planning.stream import (
@@ -207,13 +207,17 @@ class _Held:
 
 
 def _encoded(found: Example | Fault, modalities: Sequence[Modality]) -> list[int]:
-    """Lengths as numbers: tokens, and for every encoder a count, lengths, starts and, if its media
-    have them, grids; or a reason.
-    """
+    """Lengths as numbers, or a reason."""
     if isinstance(found, Fault):
         text = found.text.encode()
         return [-1, _KINDS.index(found.kind), len(text), *text]
-    lengths = found.lengths
+    return numbers_of(found.lengths, modalities)
+
+
+def numbers_of(lengths: Lengths, modalities: Sequence[Modality]) -> list[int]:
+    """The numbers that tell lengths to other hosts: tokens, and for every encoder a count, lengths,
+    starts and, if its media have them, grids.
+    """
     words = [lengths.tokens]
     for name in (modality.name for modality in modalities):
         media = lengths.media.get(name, ())

@@ -28,7 +28,7 @@ from data.faults import Fault
 from data.kinds.modality import Modality
 from data.planning.cuts import cut_lanes, has_cuts, relaid
 from data.planning.dealing import Dealer, Dealt, Hosts, Loads
-from data.planning.groups import WHOLE, Group
+from data.planning.groups.group import WHOLE, Group
 from data.planning.ladder import Ladder
 from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import Capacity, spans_of

@@ -9,6 +9,7 @@ from mllm_jax.bench.balance import bench_balance
 from mllm_jax.bench.checkpoint import bench_checkpoint
 from mllm_jax.bench.cost import bench_cost
 from mllm_jax.bench.findings import Findings
+from mllm_jax.bench.groups import bench_groups
 from mllm_jax.bench.imports import bench_import
 from mllm_jax.bench.loader import bench_loader
 from mllm_jax.bench.loop import bench_data, bench_sharding
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row] | Findings]] = 
     "placing": bench_placing,
     "overlap": bench_overlap,
     "balance": bench_balance,
+    "groups": bench_groups,
     "cost": bench_cost,
     "published": bench_published,
     "loader": bench_loader,

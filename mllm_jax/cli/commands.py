@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # which --help does not need
     from mllm_jax.config.sections import ExperimentConfig
 
 #: Benchmarks of the host alone, or of processes that they start.
-WITHOUT_DEVICES = ("balance", "loader", "peers", "placing", "published", "startup")
+WITHOUT_DEVICES = ("balance", "groups", "loader", "peers", "placing", "published", "startup")
 #: Benchmarks of whatever device JAX finds, and how many CPU devices are emulated if it is that.
 ANY_DEVICE = {"accelerator": 2}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.

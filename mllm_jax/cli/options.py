@@ -37,6 +37,7 @@ BENCHMARK_CONFIGS = {
     "placing": "configs/optimus/dual_22b_5b_gpt175b_512.yaml",
     "overlap": "configs/bench/overlap.yaml",
     "balance": "configs/bench/balance.yaml",
+    "groups": "configs/bench/balance.yaml",
     "cost": "configs/bench/cost.yaml",
     "published": "configs/optimus/vit22b_gpt175b_3072.yaml",
     "loader": "configs/bench/loader.yaml",
@@ -49,6 +50,7 @@ BENCHMARK_CONFIGS = {
 #: Options that only one benchmark has.
 BENCHMARK_OPTIONS = {
     "balance": ("ranks", "samples", "distribution"),
+    "groups": ("picture",),
     "cost": ("hardware",),
 }
 #: Requirements of commands besides a configuration.
@@ -197,6 +199,9 @@ def _bench(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--samples", type=_positive, metavar="N", help="samples of a rank")
     help_text = "shipped lengths by name (web), or a file with a JSON object a line"
     group.add_argument("--distribution", type=_path, metavar="FILE|NAME", help=help_text)
+    group = sub.add_argument_group("bench groups")
+    help_text = "picture of the result (.png, .svg)"
+    group.add_argument("--picture", type=_path, metavar="FILE", help=help_text)
     group = sub.add_argument_group("bench cost (default: it calibrates, too)")
     help_text = "description that `calibrate` has written on this machine"
     group.add_argument("--hardware", type=_path, metavar="NAME", help=help_text)

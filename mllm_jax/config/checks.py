@@ -271,7 +271,10 @@ def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int]]:
 
 
 def _balancing(config: ExperimentConfig) -> Iterator[Problem]:
-    """The balancing algorithms of all towers are known."""
+    """The balancing algorithms of all towers are known, and so are seconds that a group costs."""
+    if config.data.balance_group == "auto" and config.schedule.hardware is None:
+        reason = "required, as data.balance_group is auto and chosen by seconds"
+        yield Problem("schedule.hardware", reason, _values("schedule.hardware", *names()))
     try:
         check_balancing(config.data, ["decoder", *config.model.lanes])
     except DataError as error:

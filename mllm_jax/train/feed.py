@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import jax
@@ -19,13 +20,13 @@ from data.loading.identity import (
 )
 from data.loading.loader import Loader, MicrobatchLoader
 from data.loading.on_read import ReadingLoader
-from data.planning.groups import WHOLE, Group
+from data.planning.groups.group import WHOLE, Group, Rows, sizes_of_groups
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState
 from data.planning.unusable import refuse, unusable_samples
 from data.processing.processor import Processor, make_processor
-from data.sample import DataError, SampleError
+from data.sample import DataError, Lengths, SampleError
 from data.sources.make import make_source
 from data.sources.source import Source
 from mllm_jax.config.lanes import planned
@@ -37,6 +38,7 @@ from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.group_size import choose
 from mllm_jax.train.groups import own_group
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import process_rows, row_hosts
@@ -45,6 +47,9 @@ from sharding.hosts import ProcessCluster
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: Samples by which the size of groups is chosen: of those that are measured, and of others.
+DRAWN_FROM, READ = 4096, 128
 
 
 def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
@@ -56,16 +61,60 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     config = experiment.config
     peers().note("indexing and measuring the data", limited=False)
     rows = process_rows(experiment.step, config.data.rows)
-    own = consumer(experiment, own_group(config.data, rows))
+    if isinstance(config.data.balance_group, int):
+        own_group(config.data, rows, config.data.balance_group)  # refused before data are measured
     source = shared_source(config.data)
     common = source, experiment.processor, config.data, config.train.seed
     if config.data.lengths == "on_read":
+        own = consumer(experiment, _group(experiment, rows, lambda: _first_lengths(*common[:2])))
         hosts = ProcessCluster(compiled_together, own.group.hosts or None)
         held = [rows[host] for host in hosts.members]
         return together(lambda: ReadingLoader(*common, held, state, own, hosts))
     here = rows[jax.process_index()]
     lengths = shared_lengths(config, experiment.processor, source)
+    own = consumer(experiment, _group(experiment, rows, lambda: _some(lengths)))
     return together(lambda: Loader(*common, here, state, own, lengths))
+
+
+def _group(
+    experiment: Experiment, rows: Sequence[Rows], samples: Callable[[], list[Lengths]]
+) -> Group:
+    """The group of this process; process 0 chooses how large groups are, if that is `auto`.
+
+    Args:
+        rows: by process, the rows of a batch that it holds, by tower.
+        samples: gives lengths of some samples, by encoder.
+    """
+    config = experiment.config
+    if config.data.balance_group != "auto":
+        return own_group(config.data, rows, config.data.balance_group)
+    sizes = sizes_of_groups(config.data, rows)
+
+    def chosen() -> int:
+        capacity = make_capacity(
+            config.data.budgets, tuple(experiment.processor.modalities.values())
+        )
+        views = experiment.step.program.views.items()
+        ranks = {name: view.degree(view.batch) for name, view in views}
+        return choose(config, capacity, samples(), ranks, len(rows), sizes).hosts
+
+    size = together(lambda: chosen() if is_primary() else None)
+    return own_group(config.data, rows, peers().gather("hosts that balance together", size)[0])
+
+
+def _some(lengths: LengthTable) -> list[Lengths]:
+    """Lengths of samples from all parts of the data."""
+    every = range(0, len(lengths), -(-len(lengths) // DRAWN_FROM))
+    return [own for i in every if isinstance(own := lengths[i], Lengths)]
+
+
+def _first_lengths(source: Source, processor: Processor) -> list[Lengths]:
+    """Lengths of a few samples from all parts of the data, which are read for that."""
+    found = []
+    for index in range(0, len(source), -(-len(source) // READ)):
+        with suppress(SampleError):  # whoever reads it in its turn tells of it
+            found.append(processor.read(source[index]).lengths)
+    return found
 
 
 def check_sources(config: ExperimentConfig) -> Identities:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data.loading.loader import Microbatch
-from data.planning.groups import WHOLE
+from data.planning.groups.group import WHOLE
 from mllm_jax.config.lower import lower
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops

@@ -13,25 +13,25 @@ from typing import Any
 import jax
 
 from data.config import DataConfig
-from data.planning.groups import WHOLE, Group, Rows, make_groups
+from data.planning.groups.group import WHOLE, Group, Rows, make_groups
 from data.planning.stream import LoaderState, joined
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.records.metrics import PhaseLoad, StepRecord, over_microbatches
 
 
-def own_group(config: DataConfig, rows: Sequence[Rows]) -> Group:
+def own_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Group:
     """The group of this process.
 
     Args:
         rows: by process, the rows of a batch that it holds, by tower.
+        size: number of processes of a group; None for one group of all.
 
     Raises:
-        DataError: there cannot be groups of `data.balance_group` processes.
+        DataError: there cannot be groups of so many processes.
     """
-    if config.balance_group is None:
+    if size is None:
         return WHOLE
-    groups = make_groups(config, rows, config.balance_group)
-    return groups[jax.process_index() // config.balance_group]
+    return make_groups(config, rows, size)[jax.process_index() // size]
 
 
 def state_of_all(state: LoaderState, group: Group) -> LoaderState:

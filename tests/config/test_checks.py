@@ -134,6 +134,10 @@ ENDS = ("", ".connector")
             ],
         ),
         (
+            {"data__balance_group": "auto", "data__balance": "per_phase"},
+            ["schedule.hardware: required, as data.balance_group is auto and chosen by seconds; "],
+        ),
+        (
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,

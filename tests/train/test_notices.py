@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from data.planning.dealing import Loads
-from data.planning.groups import WHOLE, Group
+from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
 from mllm_jax.train import notices
 from mllm_jax.train.notices import Notices, Waiting

@@ -17,7 +17,7 @@ from typing import Annotated, Any, SupportsFloat
 
 from pydantic import ConfigDict, Field
 
-from data.planning.groups import WHOLE, Group
+from data.planning.groups.group import WHOLE, Group
 
 #: Rules for values read back from checkpoints: known keys, no numbers in quotes, finite numbers.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)

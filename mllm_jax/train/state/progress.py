@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from data.loading.identity import Identities, Identity
-from data.planning.groups import WHOLE, Group
+from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums

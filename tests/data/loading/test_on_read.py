@@ -18,7 +18,7 @@ from data.config import DataConfig
 from data.kinds.rows import Words
 from data.loading.loader import Loader, Microbatch
 from data.loading.on_read import Alone, Cluster, ReadingLoader, _Places
-from data.planning.groups import Group, make_groups
+from data.planning.groups.group import Group, make_groups
 from data.planning.stream import Consumer, LoaderState
 from data.processing.processor import Processor
 from data.sample import SampleError

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.faults import Fault
-from data.planning.groups import WHOLE, Group, make_groups, sizes_of_groups
+from data.planning.groups.group import WHOLE, Group, make_groups, sizes_of_groups
 from data.planning.stream import (
     Consumer,
     LoaderState,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from data.planning.groups import Group
+from data.planning.groups.group import Group
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.part import Peers, peers, take_part
 from mllm_jax.train.groups import records_of_all, state_of_all

@@ -1,0 +1,116 @@
+"""How uneven a step is if groups of hosts balance by themselves, before anything is balanced.
+
+Within a group a deal is nearly as even as can be: no rank of the group has less than the mean, or
+than the dearest item (`data.planning.problem.Problem.bound`). What a group lacks is the luck of the
+others: the work of its samples is not that of theirs. So steps are drawn from samples of the data,
+each group takes what its rows hold, and the heaviest group counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.planning.microbatches import costs_of
+from data.planning.packing import Capacity
+from data.planning.problem import Work
+from data.sample import DataError, Lengths
+
+#: Steps that are drawn.
+STEPS = 8
+#: Samples that are drawn for a group, over those that fill it in the mean.
+SPARE = 2
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What one of several groups has of a step.
+
+    Attributes:
+        groups: number of groups.
+        rows: rows of the group in a step, those of all microbatches together.
+        ranks: by phase, parts of the step that ranks of the group do at the same time, those of all
+            microbatches together: rows are dealt over them.
+        samples: samples of the group in a step; None where its rows are filled.
+    """
+
+    groups: int
+    rows: int
+    ranks: Mapping[str, int]
+    samples: int | None = None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Steps that have been drawn.
+
+    Attributes:
+        heaviest, mean: by phase, forward FLOPs of the heaviest rank and of ranks in the mean.
+        samples: samples of a group in the mean.
+    """
+
+    heaviest: Mapping[str, float]
+    mean: Mapping[str, float]
+    samples: float
+
+
+def draw_steps(
+    samples: Sequence[Lengths], capacity: Capacity, work: Mapping[str, Work], shares: Shares
+) -> Drawn:
+    """Steps of groups that are filled with samples, which are drawn with replacement.
+
+    Args:
+        samples: lengths of samples by lane, each of which fits a row.
+        capacity: capacity of a row.
+        work: work of the phases.
+        shares: the groups.
+
+    Raises:
+        DataError: there are no samples.
+    """
+    if not samples:
+        raise DataError("no sample can be used to draw steps from; valid: at least one")
+    phases = list(work)
+    costs = costs_of(samples, work)
+    dearest = _dearest(samples, work)
+    needs = np.array([capacity.needs(own) for own in samples], np.int64)
+    rng, limits = np.random.default_rng(0), shares.rows * np.array(capacity.limits)
+    count = shares.samples or _filling(needs, limits)
+    heaviest, mean, placed = np.zeros(len(phases)), np.zeros(len(phases)), 0.0
+    ranks = np.array([shares.ranks[name] for name in phases])
+    for _ in range(STEPS):
+        chosen = rng.integers(0, len(samples), (shares.groups, count))
+        over = (needs[chosen].cumsum(1) > limits).any(2) & (shares.samples is None)
+        here = np.where(over, 0, 1)[..., None]
+        loads = (costs[chosen] * here).sum(1) / ranks
+        single = (dearest[chosen] * here).max(1)
+        heaviest += np.maximum(loads, single).max(0) / STEPS
+        mean += loads.mean(0) / STEPS
+        placed += here.sum() / shares.groups / STEPS
+    return Drawn(
+        dict(zip(phases, heaviest.tolist(), strict=True)),
+        dict(zip(phases, mean.tolist(), strict=True)),
+        placed,
+    )
+
+
+def _filling(needs: NDArray[np.int64], limits: NDArray[np.int64]) -> int:
+    """Samples of which some are left when the rows of a group are full."""
+    mean = needs.mean(0)
+    return SPARE * int((limits[mean > 0] / mean[mean > 0]).min()) + 1
+
+
+def _dearest(samples: Sequence[Lengths], work: Mapping[str, Work]) -> Floats:
+    """FLOPs of the dearest item of every sample by phase, `[samples, phases]`."""
+    found = np.zeros((len(samples), len(work)))
+    for number, lengths in enumerate(samples):
+        for phase, (name, own) in enumerate(work.items()):
+            items = (lengths.tokens,) if name == "decoder" else lengths.media.get(name, ())
+            n = np.array(items, np.float64)
+            found[number, phase] = (own.linear * n + own.attention(n)).max(initial=0.0)
+    return found

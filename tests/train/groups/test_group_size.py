@@ -1,0 +1,67 @@
+"""The size of groups is that of the fewest predicted seconds."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import pytest
+
+from data.planning.packing import make_capacity
+from data.sample import Lengths
+from data.sources.distributions import draw
+from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.modalities import modalities
+from mllm_jax.train import group_size
+from mllm_jax.train.group_size import GroupCost, choose
+from tests.configs import ROOT
+
+PLAN = "{data: 40, fsdp: 8}"
+SIZES = [1, 2, 4, 8, 20, 40]
+
+
+def at_scale(lengths: str = "cached") -> ExperimentConfig:
+    """A 7B on 40 hosts of 8 H100."""
+    changes = [
+        "schedule.hardware=h100",
+        "data.balance_group=auto",
+        "data.rows=320",
+        f"data.lengths={lengths}",
+        "parallel.devices=320",
+        f"parallel.decoder={PLAN}",
+        f"parallel.encoders={{vision: {PLAN}, audio: {PLAN}}}",
+        "model.dtype=bfloat16",
+    ]
+    return load(ROOT / "configs" / "bench" / "balance.yaml", changes)
+
+
+def chosen(
+    config: ExperimentConfig, samples: list[Lengths], sizes: Sequence[int] = SIZES
+) -> GroupCost:
+    capacity = make_capacity(config.data.budgets, modalities(config.model))
+    ranks = dict.fromkeys(["decoder", "vision", "audio"], 320)
+    return choose(config, capacity, samples, ranks, 40, sizes)
+
+
+def test_unlike_samples_are_balanced_by_many_hosts_and_like_ones_by_few(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "mllm_jax"):
+        many = chosen(at_scale(), draw("web", 300, seed=1))
+    assert many.hosts == 40
+    assert "auto takes groups of 40 of 40 hosts; predicted by size" in caplog.text
+    few = chosen(at_scale(), draw("web", 300, seed=1), sizes=[1, 2])
+    assert few.hosts == 2
+    assert few.uneven > many.uneven
+    assert few.seconds > many.seconds
+    alike = chosen(at_scale(), [Lengths(1000, {"vision": (256,)}, {"vision": (3,)})])
+    assert alike.hosts == 1
+    assert alike.uneven == pytest.approx(1)
+
+
+def test_what_is_sent_and_planned_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = [Lengths(1000, {"vision": (256,)}, {"vision": (3,)})]
+    read, known = (chosen(at_scale(own), samples, sizes=[8]) for own in ("on_read", "cached"))
+    assert read.seconds > known.seconds
+    monkeypatch.setattr(group_size, "PLANNING", 1.0)
+    assert chosen(at_scale(), draw("web", 300, seed=1)).hosts == 1
