@@ -131,11 +131,33 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     from mllm_jax.plan.simulate import simulate as run
     from scheduling.costs.hardware import named
 
+    if args.mixture:
+        return _mixture(args, config, console)
     seed = config.train.seed if args.seed is None else args.seed
     variation = Variation(dict(args.slow), args.vary, seed)
     hardware = named(_hardware(args, config))
     result = run(config, hardware, Path(args.output or config.run.path), variation)
     return Answer(result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes)
+
+
+def _mixture(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Predict the step under several mixtures of media and text, beside other systems."""
+    from mllm_jax.config.sections import ConfigError
+    from mllm_jax.plan.mixture.compare import compare
+    from mllm_jax.plan.mixture.files import write
+    from mllm_jax.runtime.devices import use_host
+    from scheduling.costs.hardware import named
+
+    if args.slow or args.vary:
+        problems = ["--slow and --vary change one step; valid: --mixture without them"]
+        raise ConfigError("simulate --mixture", problems)
+    use_host()
+    name = _hardware(args, config)
+    result = compare(config, named(name), name, args.mixture, _teller(console))
+    files = write(result, Path(args.output or config.run.path))
+    notes = [*result.notes, *(f"written: {file}" for file in files)]
+    value = result.to_json() | {"files": [str(file) for file in files]}
+    return Answer(value, [(result.columns, result.rows)], notes)
 
 
 def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:

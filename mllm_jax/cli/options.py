@@ -12,6 +12,7 @@ from typing import Any
 
 from data.places import local
 from mllm_jax.cli.answer import Answer
+from mllm_jax.plan.mixture.shares import Mixture, mixtures
 from mllm_jax.runtime.exits import table
 
 EPILOG = """\
@@ -175,6 +176,14 @@ def _slow(text: str) -> tuple[int, float]:
         raise argparse.ArgumentTypeError(f"{text} is not STAGE=FACTOR, e.g. 0=1.5") from None
 
 
+def _mixtures(text: str) -> tuple[Mixture, ...]:
+    """Mixtures of media and text, for argparse."""
+    try:
+        return mixtures(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 # ---- commands ------------------------------------------------------------------------------------
 
 
@@ -233,6 +242,11 @@ def _simulate(sub: argparse.ArgumentParser) -> None:
     help_text = "lengths of microbatches vary: log-normal factors with this spread and mean 1"
     sub.add_argument("--vary", default=0.0, type=_spread, metavar="SIGMA", help=help_text)
     sub.add_argument("--seed", type=_whole, metavar="N", help="of --vary (default: train.seed)")
+    help_text = (
+        "instead of one step: media tokens to text tokens, e.g. 1:9,5:5,9:1; one program that "
+        "follows them beside other systems, each planned once for their mean"
+    )
+    sub.add_argument("--mixture", type=_mixtures, metavar="MIXTURES", help=help_text)
 
 
 def _calibrate(sub: argparse.ArgumentParser) -> None:

@@ -173,20 +173,81 @@ class Chain:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A step of a chain.
+    """A step of a chain; it is simulated once it is asked for.
 
     Attributes:
-        step: the simulated step.
-        memory: bytes of the device that needs most.
+        chain: the chain.
+        cuts: ends of its virtual stages.
+        alone: whether the decoder's layers are its only ones.
     """
 
-    step: Step
-    memory: float
+    chain: Chain
+    cuts: tuple[int, ...]
+    alone: bool = False
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """The layers that are cut."""
+        return [*([] if self.alone else self.chain.encoders), *self.chain.decoder]
+
+    @cached_property
+    def memory(self) -> float:
+        """Bytes of the device that needs most."""
+        ends = zip([0, *self.cuts], self.cuts, strict=False)
+        parts = [[layer.tower for layer in self.layers[a:b]] for a, b in ends]
+        return chain_memory(self.chain.timings, parts)
+
+    @cached_property
+    def order(self) -> Ordered:
+        """Interleaved 1F1B as the chain exchanges."""
+        strategy = self.chain.strategy
+        orders = megatron_orders(strategy.decoder.stage, strategy.chunks, strategy.microbatches)
+        pairs = strategy.chunks > 1 and not self.chain.overlapped
+        return exchanged_in_pairs(orders) if pairs else Ordered(orders)
+
+    @cached_property
+    def step(self) -> Step:
+        """The simulated step."""
+        options = Options(co_issue=False, replicas=self.chain.strategy.decoder.batch)
+        return run_order(self.order, self.chain.times(self.cuts, self.layers), options)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the step."""
+        return self.step.makespan
+
+    @property
+    def computing(self) -> float:
+        """Share of the devices' time in which they compute."""
+        return self.simulation.compute / self.seconds
+
+    def under(self, workload: Workload) -> Baseline:
+        """The same cuts for another workload of the same model."""
+        return replace(self, chain=replace(self.chain, workload=workload))
 
     @cached_property
     def simulation(self) -> Simulation:
         """The step in all its parts."""
         return self.step.simulation()
+
+
+def even_seconds(chain: Chain, layers: Iterable[Layer]) -> float:
+    """Seconds of interleaved 1F1B whose virtual stages all take the same time, without its ends.
+
+    (M / P + (P - 1) / (P V)) times all layers of a microbatch (Narayanan et al., arXiv 2104.04473,
+    section 2.2).
+    """
+    stages, chunks = chain.strategy.decoder.stage, chain.strategy.chunks
+    rounds = chain.strategy.microbatches / stages + (stages - 1) / (stages * chunks)
+    return rounds * sum(layer.seconds for layer in layers)
+
+
+def stopped_seconds(chain: Chain) -> float:
+    """Seconds in which every stage stops to exchange, after each of its tasks."""
+    strategy = chain.strategy
+    if chain.overlapped or strategy.decoder.stage == 1:
+        return 0.0
+    return 2 * strategy.microbatches * strategy.chunks * TRANSFERS * chain.timings["decoder"].send()
 
 
 def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
@@ -227,13 +288,17 @@ def _evenest(squares: np.ndarray, parts: int) -> list[int]:
 
 
 def megatron(chain: Chain) -> Baseline:
+    """The fastest of `megatron_ways`."""
+    return min(megatron_ways(chain), key=lambda made: made.step.makespan)
+
+
+def megatron_ways(chain: Chain) -> list[Baseline]:
     """Encoders at the start of the first virtual stage; the decoder over all stages or the others.
 
-    The faster of the two is taken, with the best number of virtual chunks up to the strategy's:
-    where the first virtual stage is long, more chunks only make its round longer.
+    Both are tried with every number of virtual chunks up to the strategy's: where the first virtual
+    stage is long, more chunks only make its round longer.
     """
     stages, encoders = chain.strategy.decoder.stage, chain.encoders
-    layers = [*encoders, *chain.decoder]
     tried = []
     for chunks in divisors(chain.strategy.chunks):
         own = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
@@ -241,8 +306,8 @@ def megatron(chain: Chain) -> Baseline:
         for first in (True, False) if encoders and parts > 1 else (True,):
             rest = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
             cuts = [len(encoders) + end for end in ([] if first else [0]) + rest]
-            tried.append(_simulated(own, cuts, layers))
-    return min(tried, key=lambda made: made.step.makespan)
+            tried.append(Baseline(own, tuple(cuts)))
+    return tried
 
 
 def balanced(chain: Chain) -> Baseline:
@@ -252,23 +317,11 @@ def balanced(chain: Chain) -> Baseline:
     cuts = balanced_cuts(
         [layer.seconds for layer in layers], strategy.decoder.stage * strategy.chunks
     )
-    return _simulated(chain, cuts, layers)
-
-
-def _simulated(chain: Chain, cuts: Sequence[int], layers: Sequence[Layer]) -> Baseline:
-    strategy = chain.strategy
-    orders = megatron_orders(strategy.decoder.stage, strategy.chunks, strategy.microbatches)
-    options = Options(co_issue=False, replicas=strategy.decoder.batch)
-    pairs = strategy.chunks > 1 and not chain.overlapped
-    step = exchanged_in_pairs(orders) if pairs else Ordered(orders)
-    made = run_order(step, chain.times(cuts, layers), options)
-    ends = zip([0, *cuts], cuts, strict=False)
-    parts = [[layer.tower for layer in layers[a:b]] for a, b in ends]
-    return Baseline(made, chain_memory(chain.timings, parts))
+    return Baseline(chain, tuple(cuts))
 
 
 def decoder_alone(chain: Chain) -> Baseline:
     """The decoder's layers over all virtual stages, with no work and no parameters of encoders."""
     parts = chain.strategy.decoder.stage * chain.strategy.chunks
     cuts = balanced_cuts([1.0] * len(chain.decoder), parts)
-    return _simulated(chain, cuts, chain.decoder)
+    return Baseline(chain, tuple(cuts), alone=True)

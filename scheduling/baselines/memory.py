@@ -64,13 +64,13 @@ def _state(timing: Timing, layers: int) -> float:
 def _left(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
     """Bytes that the forward of a virtual stage leaves for its backward."""
     towers = [timings[name] for name in chunk]
-    if towers and towers[0].strategy.remat == "full":
+    if towers and towers[0].remat == "full":
         return towers[0].activation / towers[0].plan.sequence
     return sum(kept(tower, 1) for tower in towers)
 
 
 def _work(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
     """Bytes that the backward of a virtual stage makes again before it uses them."""
-    made = [everything(timings[name]) for name in chunk]
-    remat = timings["decoder"].strategy.remat
-    return {"none": 0.0, "layer": max(made, default=0.0), "full": sum(made)}[remat]
+    made = [everything(timings[name]) for name in chunk if timings[name].remat != "none"]
+    full = timings["decoder"].remat == "full"
+    return sum(made) if full else max(made, default=0.0)

@@ -12,7 +12,7 @@ times, sorted, keep the decoder's deadlines, sorted. Backwards are the same in r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -31,6 +31,8 @@ from sharding.plan import ParallelPlan, divisors
 #: exactly, and wait for their own collectives. Calibrated (docs/cost.md): with it Optimus hides
 #: 57.5 % of ViT-22B's work on 1536 devices, as published.
 FILLED = 0.095
+#: Seconds behind a step that no encoder needs.
+FAR = 1e6
 #: Share of the time of the decoder's gather and scatter in which encoders compute, as their own
 #: parameters use the same links. Calibrated (docs/cost.md): with it 68.7 % of the encoders' work is
 #: hidden before and after the decoder's run on 3072 devices, as published.
@@ -52,6 +54,14 @@ class Side:
     points: tuple[np.ndarray, ...]
     free: tuple[np.ndarray, ...]
     deadlines: np.ndarray
+
+    @cached_property
+    def open(self) -> Side:
+        """The side with room without end behind the last bubble of every stage."""
+        far = float(self.deadlines.max(initial=0.0)) + FAR
+        points = tuple(np.append(own, own[-1] + far) for own in self.points)
+        free = tuple(np.append(own, own[-1] + far) for own in self.free)
+        return replace(self, points=points, free=free)
 
     def packed(self, stage: int, start: float, seconds: float) -> float:
         """The time at which `seconds` of bubbles from `start` on have gone by on a stage."""
@@ -144,6 +154,17 @@ class Packing:
         ends = np.sort([*outside, *self._inside()])
         return bool((ends <= self.side.deadlines * (1 + ROUNDING) + ROUNDING).all())
 
+    @property
+    def late(self) -> float:
+        """Seconds by which the decoder's run takes longer, with all microbatches where they are.
+
+        Work inside that has outgrown its bubbles keeps the decoder waiting.
+        """
+        own = replace(self, side=self.side.open)
+        outside = [end - self.longest for end in self._outside()]
+        ends = np.sort([*outside, *own._inside()])
+        return self.longest + float((ends - self.side.deadlines).max(initial=0.0))
+
     def moved(self, pipeline: int) -> Packing:
         """The packing with one more microbatch of `pipeline` inside."""
         outside, inside = list(self.outside), list(self.inside)
@@ -173,6 +194,7 @@ class Optimus:
         coarse, hidden: share of the encoders' time in bubbles, without and with packing inside.
         memory: bytes of a device for the encoders: their state, and the tensors that all forwards
             of a pipeline, which come before its first backward, keep.
+        packings: places of the forwards, and of the backwards.
     """
 
     stages: int
@@ -181,6 +203,7 @@ class Optimus:
     coarse: float
     hidden: float
     memory: float
+    packings: tuple[Packing, ...] = field(compare=False)
 
 
 def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
@@ -189,27 +212,63 @@ def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
     Args:
         chain: chain of the decoder's strategy.
         alone: the decoder's step with no encoder work in it.
+        memory: as of `fitting_degrees`.
+
+    Raises:
+        ScheduleError: as of `fitting_degrees`.
+    """
+    return planned_optimus(chain, alone, fitting_degrees(chain, memory))
+
+
+def planned_optimus(chain: Chain, alone: Simulation, degrees: Sequence[tuple[int, int]]) -> Optimus:
+    """The step with the fastest of the given stages and tensor degrees of the encoders."""
+    tried = [_with_plan(chain, alone, *own) for own in degrees]
+    return min(tried, key=lambda own: own.seconds)
+
+
+def fitting_degrees(
+    chain: Chain, memory: float, largest: Chain | None = None
+) -> list[tuple[int, int]]:
+    """Stages and tensor degrees of the encoders' plans that can be had, at least one.
+
+    Args:
+        chain: chain of the decoder's strategy.
         memory: bytes of a device for the encoders' own plans, which hold more parameters than the
             decoder's plan: 6 bytes for each additional one (section 4 of the paper).
+        largest: the chain with the workload for which the encoders must have room, too: their
+            state and all that waits take at most `memory`.
 
     Raises:
         ScheduleError: no plan of the encoders has equal stages and the memory it needs.
     """
     decoder = chain.strategy.decoder
     encoders = chain.workload.encoders.values()
-    tried = [
-        _with_plan(chain, alone, stages, tensor)
+    found = [
+        (stages, tensor)
         for stages in divisors(decoder.stage)
         for tensor in divisors(decoder.tensor)
         if 6 * _more_parameters(chain, stages * tensor) <= memory
         and all(tower.layers % stages == 0 for tower in encoders)
+        and (largest is None or _largest(largest, stages, tensor) <= memory)
     ]
-    if not tried:
+    if not found:
         raise ScheduleError(
             "encoders: no plan has equal stages, degrees that divide those of the decoder's plan "
             f"{decoder}, and parameters of at most {memory / 2**30:.3g} GiB above those of that one"
         )
-    return min(tried, key=lambda own: own.seconds)
+    return found
+
+
+def _largest(chain: Chain, stages: int, tensor: int) -> float:
+    """Bytes of a device for all that encoders need."""
+    return _memory(chain, stages, tensor, max(_dealt(chain, stages, tensor)))
+
+
+def _dealt(chain: Chain, stages: int, tensor: int) -> tuple[int, ...]:
+    """Microbatches of each encoder pipeline."""
+    decoder, count = chain.strategy.decoder, chain.strategy.microbatches
+    pipelines = decoder.stage // stages * (decoder.sequence // tensor)
+    return tuple(count // pipelines + (q < count % pipelines) for q in range(pipelines))
 
 
 def _more_parameters(chain: Chain, ways: int) -> float:
@@ -221,22 +280,54 @@ def _more_parameters(chain: Chain, ways: int) -> float:
 
 
 def _with_plan(chain: Chain, alone: Simulation, stages: int, tensor: int) -> Optimus:
-    decoder, count = chain.strategy.decoder, chain.strategy.microbatches
-    pipelines = decoder.stage // stages * (decoder.sequence // tensor)
-    dealt = tuple(count // pipelines + (q < count % pipelines) for q in range(pipelines))
+    dealt = _dealt(chain, stages, tensor)
     works = [_work(chain, kind, stages, tensor) for kind in ("forward", "backward")]
     packings = [
-        Packing(side, work, stages, dealt, (0,) * pipelines)
+        Packing(side, work, stages, dealt, (0,) * len(dealt))
         for side, work in zip(_sides(chain, alone), works, strict=True)
     ]
     coarse = sum(packing.longest for packing in packings)
-    fine = sum(packing.finest().longest for packing in packings)
-    whole = count / pipelines * sum(work.seconds for work in works)
-    shares = _share(coarse, whole), _share(fine, whole)
-    memory = _memory(chain, stages, tensor, max(dealt))
+    finest = tuple(packing.finest() for packing in packings)
+    fine = sum(packing.longest for packing in finest)
+    return _made(chain, alone, (stages, tensor), finest, coarse, fine)
+
+
+def _made(
+    chain: Chain,
+    alone: Simulation,
+    degrees: tuple[int, int],
+    packings: tuple[Packing, ...],
+    coarse: float,
+    fine: float,
+) -> Optimus:
+    """The step whose encoders expose so many seconds, without and with packing inside."""
+    dealt = [sum(pair) for pair in zip(packings[0].outside, packings[0].inside, strict=True)]
+    whole = sum(dealt) / len(dealt) * sum(own.work.seconds for own in packings)
     # Gathers and scatters of all modules use the same links, one after the other.
-    ends = sum(chain.ends(_timings(chain, stages, tensor)))
-    return Optimus(stages, tensor, alone.makespan + fine + ends, *shares, memory)
+    ends = sum(chain.ends(_timings(chain, *degrees)))
+    return Optimus(
+        *degrees,
+        seconds=alone.makespan + fine + ends,
+        coarse=_share(coarse, whole),
+        hidden=_share(fine, whole),
+        memory=_memory(chain, *degrees, max(dealt)),
+        packings=packings,
+    )
+
+
+def held(chain: Chain, alone: Simulation, made: Optimus) -> Optimus:
+    """The step of `chain` whose encoders keep the plan of another workload, and all places.
+
+    Args:
+        chain: as that of `made`, with another workload of the same model and rows.
+        alone: as of `optimus`.
+        made: the step that was planned.
+    """
+    degrees = made.stages, made.tensor
+    works = (_work(chain, kind, *degrees) for kind in ("forward", "backward"))
+    packings = tuple(replace(p, work=w) for p, w in zip(made.packings, works, strict=True))
+    late = sum(own.late for own in packings)
+    return _made(chain, alone, degrees, packings, late, late)
 
 
 def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
@@ -247,9 +338,9 @@ def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
         held = timing.tower.parameters if timing.holds else 0
         total += state_bytes(timing) * held / (stages * tensor)
         layers = timing.tower.layers / stages
-        full = chain.strategy.remat == "full"
+        full = timing.remat == "full"
         each = timing.activation / tensor if full else kept(timing, layers)
-        again = {"none": 0.0, "layer": 1.0, "full": layers}[chain.strategy.remat]
+        again = {"none": 0.0, "layer": 1.0, "full": layers}[timing.remat]
         total += scale * (waiting * each + again * everything(timing))
     return total
 

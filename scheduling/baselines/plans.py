@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from scheduling.baselines.chain import Chain
+from scheduling.baselines.chain import Chain, even_seconds
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
+from scheduling.programs.program import Remat
 from scheduling.search.space import Space, decoder_plans, families
+from sharding.plan import ParallelPlan
 
 
-def chains(space: Space, workload: Workload, hardware: Hardware) -> list[Chain]:
+def chains(
+    space: Space, workload: Workload, hardware: Hardware, *, apart: bool = False
+) -> list[Chain]:
     """Chains on as many devices as can be used, the most promising first.
 
     Their ranks have data and tensor parallelism and stages; microbatches, virtual chunks and
     rematerialisation are free. The order is that of `ideal_seconds`.
+
+    Args:
+        apart: whether encoders may keep all where the decoder keeps inputs of layers, or the other
+            way round.
     """
-    plain = Space(**(vars(space) | {"contexts": (1,), "gathers": ("step",)}))
-    found = [Chain(workload, own, hardware) for own in _strategies(plain, workload)]
+    plain = plain_space(space)
+    plans = next(iter(decoder_plans(plain, workload).values()), [])
+    found = [Chain(workload, own, hardware) for own in strategies(plain, workload, plans)]
+    if apart:
+        found += [other for own in found for other in _recomputing_apart(own)]
     return sorted(found, key=ideal_seconds)
 
 
-def _strategies(space: Space, workload: Workload) -> Iterator[Strategy]:
-    plans = next(iter(decoder_plans(space, workload).values()), [])
+def plain_space(space: Space) -> Space:
+    """The space of plans that these systems have: data, tensor and stages."""
+    return replace(space, contexts=(1,), gathers=("step",))
+
+
+def _recomputing_apart(chain: Chain) -> Iterator[Chain]:
+    """The chain whose encoders recompute otherwise than its decoder."""
+    others: dict[str, Remat] = {"none": "layer", "layer": "none"}
+    strategy, encoders = chain.strategy, chain.workload.encoders
+    if encoders and strategy.remat in others:
+        remats = dict.fromkeys(encoders, others[strategy.remat])
+        yield replace(chain, strategy=replace(strategy, remats=remats))
+
+
+def strategies(
+    space: Space, workload: Workload, plans: Iterable[ParallelPlan]
+) -> Iterator[Strategy]:
+    """Strategies of some plans of the decoder that a chain can run."""
     for own in families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
         interleaves = own.chunks == 1 or own.microbatches % own.decoder.stage == 0
         if interleaves and own.chunks * own.decoder.stage <= workload.towers["decoder"].periods:
@@ -33,14 +61,10 @@ def _strategies(space: Space, workload: Workload) -> Iterator[Strategy]:
 def ideal_seconds(chain: Chain) -> float:
     """Seconds of a step of interleaved 1F1B whose virtual stages all take the same time.
 
-    (M / P + (P - 1) / (P V)) times all layers of a microbatch (Narayanan et al., arXiv 2104.04473,
-    section 2.2), with gather, scatter and optimizer.
+    `even_seconds` of all layers, with gather, scatter and optimizer.
     """
-    stages, chunks = chain.strategy.decoder.stage, chain.strategy.chunks
-    layers = sum(layer.seconds for layer in (*chain.encoders, *chain.decoder))
-    rounds = chain.strategy.microbatches / stages + (stages - 1) / (stages * chunks)
     ends = sum(
         chain.gather(timing) + chain.scatter(timing) + chain.update(timing)
         for timing in chain.timings.values()
     )
-    return rounds * layers + ends
+    return even_seconds(chain, (*chain.encoders, *chain.decoder)) + ends

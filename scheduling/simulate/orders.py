@@ -157,11 +157,19 @@ class Ordered:
             before; an encoder's first backward for the decoder's last.
         feeds: by encoder, what its own microbatches feed, see `EncoderPieces.feeds`; microbatch for
             microbatch of those that are not named.
+        apart: number of the last orders that are no stages of the decoder: devices that run
+            encoders alone.
     """
 
     orders: Orders
     after: Mapping[Placed, tuple[Placed, ...]] = field(default_factory=dict)
     feeds: Mapping[str, Feeds] = field(default_factory=dict)
+    apart: int = 0
+
+    @property
+    def stages(self) -> int:
+        """Stages of the decoder."""
+        return len(self.orders) - self.apart
 
     @cached_property
     def stages_of(self) -> Mapping[Task, tuple[int, ...]]:
@@ -214,7 +222,7 @@ class Ordered:
             for task, others in self.after.items()
             if task in own
         }
-        return Ordered(orders, after, self.feeds)
+        return Ordered(orders, after, self.feeds, self.apart)
 
     def needs(self, stage: int, task: Task) -> Iterator[Placed]:
         """The tasks that `task` on `stage` waits for."""
@@ -224,7 +232,7 @@ class Ordered:
             yield stage, Task(kind.beside, task.microbatch, task.part, task.module)
         towards = -1 if kind.forward else 1
         if task.module == "decoder":
-            yield from self._decoder_needs(task, task.part * len(self.orders) + stage + towards)
+            yield from self._decoder_needs(task, task.part * self.stages + stage + towards)
         elif not 0 <= task.part + towards < self.modules[task.module]:
             yield from self._entered(task)
         elif kind.passes:
@@ -232,7 +240,7 @@ class Ordered:
 
     def _decoder_needs(self, task: Task, place: int) -> Iterator[Placed]:
         """The tasks that a task waits for, which follows `place` among all chunks and stages."""
-        stages = len(self.orders)
+        stages = self.stages
         if not 0 <= place < self.chunks * stages:
             yield from self._entered(task)
         elif task.kind.passes:
@@ -244,8 +252,8 @@ class Ordered:
         if kind is None:
             return
         if not kind.encoder:
-            place = self.chunks * len(self.orders) - 1 if kind.forward else 0
-            part, stage = divmod(place, len(self.orders))
+            place = self.chunks * self.stages - 1 if kind.forward else 0
+            part, stage = divmod(place, self.stages)
             first, last = task.microbatch, task.microbatch
             if task.module in self.feeds:
                 first, last = self.feeds[task.module][task.microbatch]

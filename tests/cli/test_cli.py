@@ -78,7 +78,7 @@ def test_every_option_in_the_help_is_accepted(
     options = re.findall(r"^ +(--[a-z-]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
     values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0", "DIR": "out"}
     values |= {"NAME": "h100", "STAGE": "0=1.5", "SIGMA": "0.2", "TOPOLOGY": "gpu:h100:1x8"}
-    values |= {"GIB": "60", "K": "2", "SHARE": "0.1", "SECONDS": "5"}
+    values |= {"GIB": "60", "K": "2", "SHARE": "0.1", "SECONDS": "5", "MIXTURES": "1:9,9:1"}
     for option, value in options:
         given = [values.get(value, value.strip("{}").split(",")[0])] if value else []
         line = [name, *NEEDS.get(name, []), "--config", str(small), option, *given]
@@ -107,6 +107,7 @@ def test_the_example_in_the_help_loads(capsys: pytest.CaptureFixture[str]) -> No
         ["simulate", "--config", "small.yaml", "--slow", "1:2"],
         ["simulate", "--config", "small.yaml", "--vary", "-0.1"],
         ["simulate", "--config", "small.yaml", "--vary", "inf"],
+        ["simulate", "--config", "small.yaml", "--mixture", "1:9,nine"],
     ],
 )
 def test_a_wrong_command_line_is_refused(

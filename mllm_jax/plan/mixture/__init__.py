@@ -1,0 +1,1 @@
+"""A moving mixture of media and text: one program that follows it beside held plans."""

@@ -1,0 +1,279 @@
+"""One program that follows a moving mixture, beside systems whose plans were made for the mean one.
+
+The decoder's rows are full in every mixture, so that its work stays; the tokens of media, and with
+them the work of the encoders, grow with their share. Every system is planned once: for the mean
+mixture, with room for the one with most media. Then only the load moves. All loads are even.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, log
+from typing import Any
+
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.plan.mixture.shares import Mixture
+from mllm_jax.plan.planner import Planner
+from mllm_jax.plan.prediction import describe, gib
+from scheduling.baselines.apart import Apart
+from scheduling.baselines.chain import Baseline
+from scheduling.baselines.held import PlannedOptimus, Question, System, planned
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.loads import Load, loaded
+from scheduling.costs.strategy import Strategy
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.search.following import Following, search_following
+
+#: The system of this framework among the others.
+OURS = "ours"
+#: Strategies of the search between two lines of progress.
+LINES = 100
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One system under one mixture.
+
+    Attributes:
+        seconds: seconds of a step.
+        memory: bytes of a device.
+        idle: share of the devices' time in which they do not compute; None where it is not known.
+        collectives: the part of it that waits for collectives within tasks; None likewise.
+    """
+
+    seconds: float
+    memory: float
+    idle: float | None = None
+    collectives: float | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """All systems under all mixtures.
+
+    Attributes:
+        name: name of the run.
+        hardware: hardware of the devices.
+        tokens: tokens of a step.
+        limit: bytes of a device that a step may take.
+        mixtures: the mixtures.
+        plans: plan of every system in words, ours first; or why it has none.
+        cells: by mixture, the systems that have a plan.
+    """
+
+    name: str
+    hardware: Hardware
+    tokens: int
+    limit: float
+    mixtures: tuple[Mixture, ...]
+    plans: Mapping[str, str]
+    cells: tuple[Mapping[str, Cell], ...]
+
+    def gain(self, cells: Mapping[str, Cell]) -> float | None:
+        """Seconds of the fastest other system that has room, over ours."""
+        others = [
+            own.seconds for name, own in cells.items() if name != OURS and own.memory <= self.limit
+        ]
+        return min(others) / cells[OURS].seconds if others else None
+
+    @property
+    def mean_gain(self) -> float | None:
+        """Geometric mean of the gains over the mixtures in which another system has room."""
+        gains = [gain for own in self.cells if (gain := self.gain(own)) is not None]
+        return exp(sum(map(log, gains)) / len(gains)) if gains else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Head of the table."""
+        return ("media:text", *self.plans, "gain", "idle", "collectives")
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Seconds by mixture and system, our gain over the best other, and our idle time."""
+        return [
+            (
+                str(mixture),
+                *(self._seconds(own.get(name)) for name in self.plans),
+                "-" if (gain := self.gain(own)) is None else f"{gain:.2f}x",
+                _percent(own[OURS].idle),
+                _percent(own[OURS].collectives),
+            )
+            for mixture, own in zip(self.mixtures, self.cells, strict=True)
+        ]
+
+    def _seconds(self, own: Cell | None) -> str:
+        if own is None:
+            return "-"
+        return f"{own.seconds:.4g}" + ("" if own.memory <= self.limit else " no room")
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines below the table: every plan with its memory, and the mean gain."""
+        last = self.cells[-1]
+        lines = [
+            f"{name}: {plan}" + (f"; {gib(last[name].memory)} GiB at most" if name in last else "")
+            for name, plan in self.plans.items()
+        ]
+        mean = self.mean_gain
+        told = "no other system has room" if mean is None else f"{mean:.3f}x in the geometric mean"
+        return [*lines, f"over the best other system: {told}"]
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"name", "hardware", "tokens", "limit_bytes", "plans", "gain", "mixtures": [{"mixture",
+        "share", "gain", "systems": {name: {"step_seconds", "tokens_per_second", "memory_bytes",
+        "fits", "idle_share", "collectives_share"}}}]}`."""
+        return {
+            "name": self.name,
+            "hardware": self.hardware.name,
+            "tokens": self.tokens,
+            "limit_bytes": self.limit,
+            "plans": dict(self.plans),
+            "gain": self.mean_gain,
+            "mixtures": [
+                {
+                    "mixture": str(mixture),
+                    "share": mixture.share,
+                    "gain": self.gain(own),
+                    "systems": {name: self._cell(cell) for name, cell in own.items()},
+                }
+                for mixture, own in zip(self.mixtures, self.cells, strict=True)
+            ],
+        }
+
+    def _cell(self, own: Cell) -> dict[str, Any]:
+        return {
+            "step_seconds": own.seconds,
+            "tokens_per_second": self.tokens / own.seconds,
+            "memory_bytes": own.memory,
+            "fits": own.memory <= self.limit,
+            "idle_share": own.idle,
+            "collectives_share": own.collectives,
+        }
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def compare(
+    config: ExperimentConfig,
+    hardware: Hardware,
+    name: str,
+    mixtures: Sequence[Mixture],
+    tell: Tell,
+) -> Compared:
+    """Plan all systems for the mean of the mixtures, and run them under each.
+
+    The plans and `model.remat` of `config` are not used: every system finds its own.
+
+    Args:
+        name: how `schedule.hardware` calls `hardware`.
+        mixtures: in any order; the one with most media must have room.
+
+    Raises:
+        ConfigError: the encoders have no microbatches of their own, or a mixture brings more than
+            `data.budgets` of an encoder.
+        ScheduleError: no plan of ours has room.
+    """
+    ordered = tuple(sorted(mixtures, key=lambda own: own.share))
+    loads = [_load(config, own.share) for own in ordered]
+    _check(config, ordered[-1], loads[-1])
+    tell("tracing what layers keep for their backwards")
+    planner = Planner(config, hardware, name)
+    space = replace(planner.space, counts=(config.parallel.devices,))
+    usual = _load(config, sum(own.share for own in ordered) / len(ordered))
+    workload = planner.workload
+    tell(f"searching the plan of {OURS}")
+    told = _teller(tell)
+    ours = search_following(space, workload, hardware, usual, loads[-1], told)
+    plans = {OURS: _described(ours.strategy)}
+    cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads)]
+    question = Question(space, loaded(workload, usual), loaded(workload, loads[-1]), hardware)
+    for system, search in planned(question).items():
+        tell(f"searching the plan of {system}")
+        try:
+            made = search()
+        except ScheduleError as error:
+            plans[system] = f"none: {error}"
+            continue
+        plans[system] = _plan(made)
+        for own, load in zip(cells, loads, strict=True):
+            own[system] = _cell(made.under(loaded(workload, load)))
+    tokens = workload.rows * workload.positions["decoder"]
+    return Compared(config.run.name, hardware, tokens, space.memory, ordered, plans, tuple(cells))
+
+
+def _load(config: ExperimentConfig, share: float) -> Load:
+    """Input positions for each row of the decoder; all lanes have equally many tokens."""
+    model, tokens = config.model, config.data.budgets["tokens"]
+    outputs = max(1, round(share * tokens / max(1, len(model.lanes))))
+    return {name: outputs * model.encoder(name).reduction for name in model.lanes}
+
+
+def _check(config: ExperimentConfig, most: Mixture, load: Load) -> None:
+    """Raise ConfigError for a configuration whose step cannot follow the mixtures."""
+    problems = []
+    if config.schedule.encoder_microbatches != "own":
+        problems.append(
+            f"schedule.encoder_microbatches: {config.schedule.encoder_microbatches} does not "
+            "follow a mixture; valid: own"
+        )
+    if not load:
+        problems.append("model.encoders: a model of text alone has no mixture; valid: an encoder")
+    problems += [
+        f"data.budgets.{name}: {config.data.budgets[name]} holds no row of mixture {most}, which "
+        f"brings {positions} positions; valid: {positions} or more, or mixtures with less media"
+        for name, positions in load.items()
+        if positions > config.data.budgets[name]
+    ]
+    if problems:
+        raise ConfigError("simulate --mixture", problems)
+
+
+def _teller(tell: Tell) -> Callable[[int, float], None]:
+    """Tells every so many strategies."""
+
+    def told(scheduled: int, limit: float) -> None:
+        if scheduled % LINES == 0:
+            tell(f"{scheduled} strategies scheduled, the fastest with room takes {limit:.4g} s")
+
+    return told
+
+
+def _followed(ours: Following, loads: Sequence[Load]) -> list[Cell]:
+    """Our step under every load, with the program of the largest."""
+    frame = ours.frame(loads[-1])
+    memory, cells = ours.memory(frame).total, []
+    for load in loads:
+        made = ours.simulation(ours.fitted(load, frame))
+        idle = 1 - made.compute / made.makespan
+        cells.append(Cell(made.makespan, memory, idle, made.idle["tensor"] / made.makespan))
+    return cells
+
+
+def _cell(own: System) -> Cell:
+    computing = own.computing
+    return Cell(own.seconds, own.memory, None if computing is None else 1 - computing)
+
+
+def _described(strategy: Strategy) -> str:
+    """A strategy in one line, with encoders that recompute otherwise."""
+    others = {n: r for n, r in strategy.remats.items() if r != strategy.remat}
+    apart = "".join(f", {name} remat {remat}" for name, remat in others.items())
+    return describe(strategy) + apart
+
+
+def _plan(made: System) -> str:
+    """The plan of a system in words."""
+    if isinstance(made, Apart):
+        encoders = f"encoders {made.plan} on devices of their own, {made.ahead} forwards ahead"
+        return f"{_described(made.chain.strategy)}; {encoders}"
+    if isinstance(made, PlannedOptimus):
+        own = made.made
+        encoders = f"encoders in stages {own.stages} x tensor {own.tensor}"
+        return f"{_described(made.chain.strategy)}; {encoders}"
+    assert isinstance(made, Baseline)
+    return _described(made.chain.strategy)

@@ -1,0 +1,54 @@
+"""Loads of encoders that move from step to step, while the decoder's rows stay full.
+
+A load is a number of input positions for each encoder: what one row of a decoder's microbatch
+brings. Every position costs what it costs in the rows of the workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from math import ceil
+
+from scheduling.costs.workload import Workload
+from scheduling.schedules.schedule import Feeds
+
+#: Input positions that a row of a decoder's microbatch brings, by encoder.
+Load = Mapping[str, int]
+
+
+def loaded(workload: Workload, load: Load) -> Workload:
+    """The workload whose encoders have the decoder's microbatches, with rows of a load.
+
+    Attention costs as much for a position as in the rows of `workload`, and so do all other parts.
+
+    Raises:
+        ValueError: an encoder has no load, or none at all.
+    """
+    short = [name for name in workload.encoders if load.get(name, 0) < 1]
+    if short:
+        raise ValueError(f"no load for {', '.join(short)}; valid: 1 position of a row or more")
+    ratio = {name: load[name] / workload.positions[name] for name in workload.encoders}
+    pairs = {name: workload.pairs.get(name, 1.0) / own for name, own in ratio.items()}
+    kept = {
+        (name, tensor): size * ratio.get(name, 1.0)
+        for (name, tensor), size in workload.kept.items()
+    }
+    positions = {name: load.get(name, own) for name, own in workload.positions.items()}
+    return replace(
+        workload, positions=positions, pairs={**workload.pairs, **pairs}, kept=kept, units={}
+    )
+
+
+def even_feeds(load: int, positions: int, microbatches: int) -> Feeds:
+    """What an encoder's own microbatches feed if all of the decoder's bring the same.
+
+    Args:
+        load: positions that a row of each of the decoder's brings.
+        positions: positions of a row of the encoder's own.
+        microbatches: number of the decoder's.
+    """
+    units = ceil(microbatches * load / positions)
+    ends = [min(unit * positions, microbatches * load) for unit in range(units + 1)]
+    return tuple((start // load, (end - 1) // load) for start, end in pairwise(ends))

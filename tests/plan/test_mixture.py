@@ -1,0 +1,99 @@
+"""Mixtures of media and text: what they are, and one program beside held plans."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load
+from mllm_jax.plan.mixture.compare import OURS, Compared, compare
+from mllm_jax.plan.mixture.files import write
+from mllm_jax.plan.mixture.shares import mixtures
+from scheduling.costs.hardware import named
+from tests.configs import ROOT
+
+#: A small model on four devices, whose media fill up to half of a row's tokens.
+SMALL = (
+    *("parallel.devices=4", "parallel.decoder={stage: 2, data: 2}", "data.rows=2"),
+    *("parallel.encoders={vision: {data: 4}}", "model.decoder.layers=4", "train.accumulate=4"),
+    *("data.budgets={tokens: 512, segments: 128, vision: 4096}", "model.dtype=bfloat16"),
+)
+
+
+@cache
+def config(*more: str) -> ExperimentConfig:
+    return load(ROOT / "configs" / "bench" / "mixture.yaml", [*SMALL, *more], planned=False)
+
+
+@cache
+def compared() -> Compared:
+    own = mixtures("1:9,1:1,1:3")
+    return compare(config(), named("h100"), "h100", own, lambda line: None)
+
+
+@pytest.mark.parametrize("text", ["", "1", "1:", "0:1", "1:-1", "1:9,", "a:b", "1:2:3", "1.5:2"])
+def test_what_is_no_mixture_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not I:T, .*; valid: two whole numbers above 0"):
+        mixtures(text)
+
+
+def test_mixtures_are_shares_of_tokens() -> None:
+    assert [own.share for own in mixtures("1:9,1:1")] == [0.1, 0.5]
+
+
+def test_every_system_is_predicted_under_every_mixture_in_order() -> None:
+    result = compared()
+    assert [str(own) for own in result.mixtures] == ["1:9", "1:3", "1:1"]
+    assert [*result.plans] == [OURS, "megatron", "apart", "balanced", "optimus"]
+    for cells in result.cells:
+        assert set(cells) == set(result.plans)
+        assert 0 <= (cells[OURS].collectives or 0) <= (cells[OURS].idle or 0) < 1
+        assert cells[OURS].memory <= result.limit
+    steps = [cells[OURS].seconds for cells in result.cells]
+    assert steps == sorted(steps)
+    # One program: the memory of its slots is that of every mixture.
+    assert len({cells[OURS].memory for cells in result.cells}) == 1
+
+
+def test_the_gain_is_over_the_fastest_other_system_that_has_room() -> None:
+    result = compared()
+    cells = result.cells[0]
+    others = [own.seconds for name, own in cells.items() if name != OURS]
+    assert result.gain(cells) == pytest.approx(min(others) / cells[OURS].seconds)
+    least = min(own.memory for name, own in cells.items() if name != OURS)
+    crowded = Compared(**(vars(result) | {"limit": least - 1}))
+    assert crowded.gain(cells) is None
+    assert "no room" in "".join(crowded.rows[0])
+
+
+def test_figures_and_picture_are_written(tmp_path: Path) -> None:
+    import json
+
+    figures, image = write(compared(), tmp_path / "new")
+    value: dict[str, Any] = json.loads(figures.read_text())
+    assert value == compared().to_json()
+    assert value["mixtures"][0]["systems"][OURS]["tokens_per_second"] > 0
+    assert image.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (
+            ("data.budgets={tokens: 512, segments: 128, vision: 1024}",),
+            "data.budgets.vision: 1024 holds no row of mixture 9:1, which brings 7376 positions",
+        ),
+        (
+            ("schedule.encoder_microbatches=decoder", "schedule.encoder_budgets={}"),
+            "schedule.encoder_microbatches: decoder does not follow a mixture; valid: own",
+        ),
+    ],
+)
+def test_configurations_that_follow_no_mixture_are_refused(
+    more: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=reason.replace(".", r"\.")):
+        compare(config(*more), named("h100"), "h100", mixtures("9:1"), lambda line: None)

@@ -1,0 +1,44 @@
+"""Loads of encoders: what they cost, and what an encoder's own microbatches feed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduling.costs.estimate import Timing
+from scheduling.costs.loads import even_feeds, loaded
+from scheduling.costs.memory import everything
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
+from sharding.plan import ParallelPlan
+from tests.scheduling import workloads as small
+
+
+def timing(workload: Workload, name: str = "vision") -> Timing:
+    plans = dict.fromkeys(workload.towers, ParallelPlan(data=2))
+    return Timing(workload, Strategy(plans, 4), small.hardware(), name)
+
+
+@given(st.integers(1, 20))
+def test_so_many_times_the_positions_take_so_many_times_the_time_and_memory(times: int) -> None:
+    once = small.workload()
+    more = loaded(once, {"vision": times * once.positions["vision"]})
+    layers = [timing(own).compute(timing(own).tower.layer) for own in (once, more)]
+    assert layers[1] == pytest.approx(times * layers[0])
+    assert everything(timing(more)) == pytest.approx(times * everything(timing(once)))
+    assert timing(more, "decoder").block == timing(once, "decoder").block
+
+
+def test_an_encoder_without_a_load_is_named() -> None:
+    with pytest.raises(ValueError, match="no load for vision; valid: 1 position"):
+        loaded(small.workload(), {"vision": 0})
+
+
+@given(load=st.integers(1, 50), positions=st.integers(1, 60), count=st.integers(1, 12))
+def test_own_microbatches_feed_all_that_they_hold_a_part_of(
+    load: int, positions: int, count: int
+) -> None:
+    owners = [m for m in range(count) for _ in range(load)]
+    held = [owners[start : start + positions] for start in range(0, len(owners), positions)]
+    assert even_feeds(load, positions, count) == tuple((own[0], own[-1]) for own in held)

@@ -1,0 +1,75 @@
+"""A strategy that follows its load: one program for all, within its memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduling.programs.compile import compile_program
+from scheduling.programs.frame import Frame
+from scheduling.programs.program import Remat
+from scheduling.schedules.bubbles import lower_bound
+from scheduling.schedules.check import check
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.search.following import Following, search_following
+from tests.scheduling import workloads as small
+
+#: Positions of a row of an encoder's own microbatches are 64.
+USUAL, FULL = {"vision": 96}, {"vision": 256}
+MEMORY = 1e9
+
+
+@cache
+def found(memory: float = MEMORY) -> Following:
+    workload = small.workload(16, units={"vision": 4})
+    space = small.space(4, workload, memory=memory, stages=(2, 4), counts=(4,))
+    return search_following(space, workload, small.hardware(), USUAL, FULL, lambda *_: None)
+
+
+@cache
+def frame() -> Frame:
+    return found().frame(FULL)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(4, 256))
+def test_one_program_runs_every_load_up_to_the_full_one(load: int) -> None:
+    own = found()
+    made = own.fitted({"vision": load}, frame())
+    check(made)
+    program = compile_program(made, own.strategy.remat, own.strategy.remats)
+    assert frame().excess(program) is None
+    seconds = own.simulation(made).makespan
+    assert seconds >= lower_bound(made, own.times.costs) * (1 - 1e-9)
+
+
+def test_a_load_beyond_the_full_one_does_not_fit() -> None:
+    with pytest.raises(ScheduleError, match="fits the compiled step"):
+        found().fitted({"vision": 64 * 16}, frame())
+
+
+def test_less_memory_makes_another_program() -> None:
+    whole = found()
+    needed = whole.memory(frame()).total
+    assert needed <= MEMORY
+    less = found(needed - 1)
+    assert less.memory(less.frame(FULL)).total < needed
+    assert less.seconds(USUAL) >= whole.seconds(USUAL) * (1 - 1e-9)
+
+
+def test_without_room_the_reason_is_told() -> None:
+    with pytest.raises(ScheduleError, match="no strategy with stages has room"):
+        found(1.0)
+
+
+def test_no_rematerialisation_of_the_encoders_alone_is_faster() -> None:
+    """The search has tried the others; with room for all, nothing is computed again."""
+    own = found()
+    remats: dict[str, Remat] = dict.fromkeys(own.strategy.remats, "full")
+    again = Following(own.workload, replace(own.strategy, remats=remats), own.hardware)
+    assert own.strategy.remats == {"vision": "none"}
+    assert own.seconds(USUAL) <= again.seconds(USUAL)
