@@ -15,7 +15,7 @@ import numpy as np
 
 from data.config import DataConfig, TowerBalancing
 from data.kinds.modality import Modality
-from data.planning.balance import SHIPPED, check_balancing, deal, refine
+from data.planning.balance import SHIPPED, check_balancing, deal, lpt, refine
 from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
 from data.planning.packing import Capacity, FreeSpans, pack, spans_of
@@ -204,7 +204,11 @@ class Dealer:
             if len(targets):
                 wanted = targets[rows[np.array(items.owners, np.int64)]]
                 flows.append((wanted, items.needs[:, 0] // modality.reduction))
-            dealt = self._placed(modality.name, self._balanced(items, offer.name), flows)
+            grouped = self._in_groups(modality, items)
+            if grouped is None:
+                dealt = self._placed(modality.name, self._balanced(items, offer.name), flows)
+            else:
+                dealt = grouped
             for owner, row in zip(items.owners, dealt.tolist(), strict=True):
                 media[owner][modality.name] = (*media[owner].get(modality.name, ()), row)
         return rows.tolist(), media
@@ -224,6 +228,29 @@ class Dealer:
         first = [row for own in packed for row in own.get(name, ())]
         limits = self._part_limits(name)
         return _Items(name, owners, lengths, needs, limits, first)
+
+    def _in_groups(self, modality: Modality, items: _Items) -> Ints | None:
+        """Rows of the media of a lane by cost, each group of whose devices has several rows.
+
+        The groups are even, and a group's media fill as few of its rows as they can, as a row
+        without media is not computed. None for other lanes, or if media find no room that way.
+        """
+        cost = modality.lane.cost if modality.lane else None
+        if cost is None or self._rows <= cost.groups or self._how(items.phase).algorithm:
+            return None
+        each = self._rows // cost.groups
+        limits = tuple(each * limit for limit in items.limits)
+        needs, lengths = items.needs.reshape(-1, len(limits)), np.array(items.lengths, np.int64)
+        kind = self._how(items.phase).cost
+        group = lpt(Problem(lengths, cost.groups, cost, kind, needs, limits))
+        free = [FreeSpans(each, *self._part_limits(modality.name)) for _ in range(cost.groups)]
+        rows = group.copy()
+        for item in np.argsort(-needs[:, 0], kind="stable").tolist():
+            row = free[group[item]].take(int(needs[item, 0])) if group[item] >= 0 else None
+            if row is None:
+                return None
+            rows[item] = group[item] * each + row
+        return rows
 
     # ---- rooms -----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from mllm_jax.bench.accelerator import bench_accelerator
 from mllm_jax.bench.balance import bench_balance
@@ -11,6 +12,7 @@ from mllm_jax.bench.cost import bench_cost
 from mllm_jax.bench.findings import Findings
 from mllm_jax.bench.groups import bench_groups
 from mllm_jax.bench.imports import bench_import
+from mllm_jax.bench.lanes import bench_lanes
 from mllm_jax.bench.loader import bench_loader
 from mllm_jax.bench.loop import bench_data, bench_sharding
 from mllm_jax.bench.mixture import bench_mixture
@@ -26,7 +28,7 @@ from mllm_jax.bench.step import bench_step
 #: Name to benchmark; the result is one value by name, rows of a table, or findings, which may have
 #: failed.
 #: Benchmarks with options of their own take them by name.
-BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row] | Findings]] = {
+BENCHMARKS: dict[str, Callable[..., dict[str, Any] | list[Row] | Findings]] = {
     "data": bench_data,
     "step": bench_step,
     "sharding": bench_sharding,
@@ -34,6 +36,7 @@ BENCHMARKS: dict[str, Callable[..., dict[str, float] | list[Row] | Findings]] = 
     "microbatches": bench_microbatches,
     "schedules": bench_schedules,
     "mixture": bench_mixture,
+    "lanes": bench_lanes,
     "placing": bench_placing,
     "overlap": bench_overlap,
     "balance": bench_balance,

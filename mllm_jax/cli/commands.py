@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mllm_jax.cli.answer import Answer
 from mllm_jax.cli.options import BENCHMARK_OPTIONS
@@ -28,7 +28,7 @@ WITHOUT_DEVICES = ("balance", "groups", "loader", "peers", "placing", "published
 #: Benchmarks of whatever device JAX finds, and how many CPU devices are emulated if it is that.
 ANY_DEVICE = {"accelerator": 2}
 #: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
-ONE_THREAD = ("pipeline", "mixture", "step", "cost")
+ONE_THREAD = ("pipeline", "mixture", "lanes", "step", "cost")
 
 
 def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
@@ -101,8 +101,17 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     if isinstance(result, Findings):
         return Answer(result.rows, lines=[result.markdown], code=_code(result.ok))
     if isinstance(result, dict):
-        return Answer(result, [((args.benchmark, "value"), list(result.items()))])
+        return Answer(result, [((args.benchmark, "value"), list(_flat(result)))])
     return Answer(result, [_table(result)])
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Values by name; those within others have the names of both."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name} ")
+        else:
+            yield before + name, value
 
 
 def _check_options(args: argparse.Namespace) -> None:

@@ -35,6 +35,7 @@ BENCHMARK_CONFIGS = {
     "microbatches": "configs/bench/pipeline.yaml",
     "schedules": "configs/bench/schedules.yaml",
     "mixture": "configs/bench/mixture.yaml",
+    "lanes": "configs/bench/lanes.yaml",
     "placing": "configs/optimus/dual_22b_5b_gpt175b_512.yaml",
     "overlap": "configs/bench/overlap.yaml",
     "balance": "configs/bench/balance.yaml",

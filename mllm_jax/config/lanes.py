@@ -12,6 +12,7 @@ from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware, named
 from scheduling.costs.strategy import Strategy
+from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import Workload
 
 
@@ -57,7 +58,7 @@ def lane_cost(config: ExperimentConfig, name: str) -> LaneCost:
 
 
 def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> LaneCost:
-    """`lane_cost` of a workload under a strategy."""
+    """`lane_cost` of a workload under a strategy; also for the texts of a decoder in one stage."""
     unit, plan = whole.positions[name], chosen.plans[name]
     one, two, three = _seconds(whole, chosen, hardware, name)
     rows = Timing(whole, chosen, hardware, name).rows * plan.stage
@@ -77,4 +78,10 @@ def _seconds(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -
     for factor in (1, 2, 3):
         positions = {**whole.positions, name: factor * whole.positions[name]}
         own = Timing(replace(whole, positions=positions), chosen, hardware, name)
-        yield sum(time.seconds for time in own.pieces().values())
+        tasks = _of_decoder(own) if name == "decoder" else own.pieces().values()
+        yield sum(time.seconds for time in tasks)
+
+
+def _of_decoder(own: Timing) -> list[TaskTime]:
+    layers = own.layers_per_task
+    return [own.forward(layers), own.backward(layers), own.head()]

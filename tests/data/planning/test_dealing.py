@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from data.config import Balance
 from data.faults import FaultKind
-from data.kinds.modality import Lane
+from data.kinds.modality import Lane, LaneCost
 from data.loading.assemble import Assembler, Batch
+from data.planning.balance import lpt
 from data.planning.lengths import measure
 from data.planning.packing import make_capacity, spans_of
 from data.planning.problem import Problem
@@ -127,6 +128,31 @@ def test_media_are_encoded_on_the_host_that_needs_them(lane: Lane | None) -> Non
         )
     assert crossing[0] > 0
     assert crossing[1] == 0
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(1, 72), max_size=8), st.sampled_from([1, 2, 4, 8]))
+def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
+    lengths: list[int], groups: int
+) -> None:
+    cost = LaneCost(groups, 0.0, 1.0, 0.01)
+    budgets = {"tokens": 312, "long": 72, "audio": 640, "segments": 24}
+    capacity = make_capacity(
+        budgets, (replace(VISION, name="long", lane=Lane("vision", cost=cost)), AUDIO)
+    )
+    samples = [Lengths(10, {"long": (n,)}) for n in lengths]
+    _, dealt = deal(samples, "per_phase", 8, WORK | {"long": WORK["vision"]}, capacity=capacity)
+    rows = np.array([own["long"][0] for own in dealt.media], np.int64)
+    spans = np.array(spans_of(VISION, lengths), np.int64)
+    filled = np.bincount(rows, spans, minlength=8)
+    assert filled.max(initial=0) <= 72
+    each = 8 // groups
+    even = np.bincount(lpt(Problem(np.array(lengths, np.int64), groups, cost)), minlength=groups)
+    assert sorted(np.bincount(rows // each, minlength=groups)) == sorted(even) or each == 1
+    for own in filled.reshape(groups, each):
+        used = own[own > 0]
+        # No two rows of a group would fit into one.
+        assert all(a + b > 72 for i, a in enumerate(used) for b in used[:i])
 
 
 def test_the_work_of_all_balanced_phases_must_be_known() -> None:
