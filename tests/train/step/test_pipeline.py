@@ -391,7 +391,10 @@ def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
 
 
 def test_the_executor_runs_exactly_the_table() -> None:
-    """Every device reports every bundle of its stage, at its tick, and nothing else."""
+    """Every device reports every bundle of its stage, at its tick, and nothing else.
+
+    A bundle of a rare kind is reported in parts.
+    """
     schedule = at_random(naive(interleaved(2, 3, 2), (VISION, AUDIO)), seed=3)
     seen: dict[tuple[bool, int, int], list[tuple[Task, ...]]] = defaultdict(list)
 
@@ -400,14 +403,16 @@ def test_the_executor_runs_exactly_the_table() -> None:
 
     # Four layers over six runs, with residuals in buffers: observing changes neither.
     run(Case(schedule, remat="none", tensor=2), observe)
+    tasks = {key: [task for part in parts for task in part] for key, parts in seen.items()}
+    assert sum(map(len, seen.values())) < 1.1 * len(seen), "the parts are many: bundles are not run"
     expected = {
-        (end, 2 * stage + rank, tick): [bundle]
+        (end, 2 * stage + rank, tick): list(bundle)
         for end in (False, True)
         for rank in range(2)
         for tick, row in enumerate(schedule.ticks)
         for stage, bundle in enumerate(row)
     }
-    assert dict(seen) == expected
+    assert tasks == expected
 
 
 def test_buffers_are_not_copied_between_tasks() -> None:
