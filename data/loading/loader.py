@@ -43,8 +43,8 @@ from data.sources.source import Source
 
 @dataclass(frozen=True)
 class MicrobatchStats:
-    """Statistics of a microbatch, the same on all hosts; with `data.balance_group` on those of a
-    group, whose part of the microbatch it is.
+    """Statistics of a microbatch, the same on all hosts. With `data.balance_group` they are of the
+    part of the microbatch that a group of hosts has, and the same on the hosts of that group.
 
     samples: number of placed samples; used, capacity: positions per modality ("tokens" and each
     lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays; loads: forward

@@ -11,7 +11,7 @@ and one for the exchange of 30::
     cut at 16           rank 0: 16    rank 1: 16     both: 90 / 2 + 3        64 s
     all long            both: 122 / 2 + 122 / 30                             65 s
 
-What a medium costs in each lane says `data.kinds.modality.LaneCost`.
+`data.kinds.modality.LaneCost` says what a medium costs in each lane.
 Every host finds the same cut: sums have one order, and of equal cuts the first in order counts.
 """
 

@@ -62,7 +62,7 @@ class Consumer:
     microbatches of a step, which is packed as a whole; units: by budget, the number of which its
     rungs are multiples, if not 1 or the encoder's reduction; readers: number of hosts that read the
     samples of the stream in turn, and send them to the hosts of their rows; group: the hosts that
-    balance among themselves, of whose rows alone are the plans, and so `hosts` and `readers`.
+    balance among themselves; plans, `hosts` and `readers` are of these hosts alone.
     """
 
     work: Mapping[str, Work] = field(default_factory=dict)

@@ -48,7 +48,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Samples by which the size of groups is chosen: of those that are measured, and of others.
+#: Number of samples by which the size of groups is chosen: most that are drawn from samples with
+#: measured lengths, and those that are read where lengths are not measured.
 DRAWN_FROM, READ = 4096, 128
 
 

@@ -1,7 +1,7 @@
 """How many hosts balance together (`data.balance_group: auto`), by the seconds of a step.
 
 More hosts are more even (`data.planning.groups.evenness`); they tell each other more lengths, send
-more to each other, and each of them plans more. What the devices do not do together is added up:
+more to each other, and each of them plans more. The seconds of these are added up:
 
     work        3 x forward FLOPs of the heaviest rank, by phase, at the speed of products
     outputs     of encoders and their gradients to other hosts, by the network of the devices

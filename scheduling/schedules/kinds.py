@@ -8,5 +8,5 @@ from __future__ import annotations
 from typing import Literal
 
 ScheduleKind = Literal["1f1b", "gpipe", "zero_bubble"]
-#: Those in which weight gradients are tasks apart from backwards.
+#: Kinds of schedules in which weight gradients are tasks apart from backwards.
 WEIGHTS_APART: frozenset[ScheduleKind] = frozenset({"zero_bubble"})

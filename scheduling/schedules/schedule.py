@@ -394,7 +394,7 @@ def zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
     """Interleaved 1F1B whose weight gradients run where a stage would wait (arXiv 2401.10241).
 
     Weight gradients wait while a tick with them would be longer: in the first ticks with backwards
-    stages begin theirs one after the other, and in the last with forwards they end theirs. What
+    stages begin with backwards one after the other, and in the last with forwards they end. What
     waits runs in ticks that another stage makes long anyway, in ticks in which every stage has
     some, and after the last backward. With P stages and M >= 2 P microbatches the step takes
     `M (f + b + w) + (P - 1) (f + b - w)` if a forward `f`, a backward for inputs `b` and one for

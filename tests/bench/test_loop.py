@@ -130,6 +130,7 @@ def test_balancing_reaches_the_bound():
         assert 0 < row["seconds"] < 1
 
 
+@pytest.mark.slow
 def test_loading_weights_takes_little_of_the_host(small_config, capsys) -> None:
     """A checkpoint of two files; a process of its own, whose memory nothing else fills."""
     sizes = ["model.decoder.layers=3", "model.decoder.vocab=16000"]

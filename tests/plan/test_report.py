@@ -227,6 +227,7 @@ def schedule_of(config: ExperimentConfig) -> Any:
     return lower(config).schedule
 
 
+@pytest.mark.slow
 def test_a_written_plan_trains(tmp_path: Path) -> None:
     """Training runs in a process of its own, with two stages."""
     planner, best = found()
@@ -459,6 +460,7 @@ def test_too_little_memory_names_what_would_do(
     assert all(own["memory_bytes"] <= float(enough) * 2**30 for own in result["top"])
 
 
+@pytest.mark.slow
 def test_devices_too_few_for_the_model_are_refused_with_more_that_would_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

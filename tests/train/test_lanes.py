@@ -103,7 +103,7 @@ def half_dear(experiment: Experiment) -> Experiment:
 
 
 @pytest.mark.parametrize("balance", ["per_phase", pytest.param("none", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("cut", ["by a threshold", "by cost"])
+@pytest.mark.parametrize("cut", [pytest.param("by a threshold", marks=pytest.mark.slow), "by cost"])
 @pytest.mark.parametrize("measured", ["cached", pytest.param("on_read", marks=pytest.mark.slow)])
 def test_samples_through_lanes_teach_the_same(
     request: pytest.FixtureRequest, small_config: Any, balance: str, cut: str, measured: str

@@ -91,6 +91,7 @@ def losses(config: ExperimentConfig) -> list[float]:
     return [float(own.scalars["loss"]) for _, own in taken]
 
 
+@pytest.mark.slow
 def test_encoder_microbatches_of_their_own_teach_the_same(
     small_config: Make, tmp_path: Path
 ) -> None:

@@ -1,9 +1,9 @@
 """How uneven a step is if groups of hosts balance by themselves, before anything is balanced.
 
 Within a group a deal is nearly as even as can be: no rank of the group has less than the mean, or
-than the dearest item (`data.planning.problem.Problem.bound`). What a group lacks is the luck of the
-others: the work of its samples is not that of theirs. So steps are drawn from samples of the data,
-each group takes what its rows hold, and the heaviest group counts.
+than the dearest item (`data.planning.problem.Problem.bound`). Between groups nothing is dealt, and
+one group's samples may be heavier than another's. So steps are drawn from samples of the data, each
+group takes what its rows hold, and the heaviest group counts.
 """
 
 from __future__ import annotations

@@ -126,6 +126,7 @@ def test_what_other_searches_have_found_counts() -> None:
     assert again.simulated <= fastest.simulated
 
 
+@pytest.mark.slow
 def test_plans_of_several_encoders_that_are_shared_alike_are_simulated_once() -> None:
     """The found plan is at most a hundredth slower than the best of all plans."""
     encoders = [("vision", 64, 4), ("audio", 32, 4)]

@@ -318,9 +318,10 @@ QUIET: dict[str, Any] = {
             all_before(placed(gpipe(2, 3), (VISION, AUDIO), "random")),
             {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False, "order": 1},
         ),
-        (
+        pytest.param(
             placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles"),
             {"context": 2, "order": 2, "family": "clip"},
+            marks=pytest.mark.slow,
         ),
         (
             all_before(placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles")),
@@ -333,7 +334,7 @@ QUIET: dict[str, Any] = {
                 },
             },
         ),
-        (
+        pytest.param(
             placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles"),
             {
                 "fsdp": 2,
@@ -345,6 +346,7 @@ QUIET: dict[str, Any] = {
                     "audio": ParallelPlan(stage=2, context=2, tensor=2),
                 },
             },
+            marks=pytest.mark.slow,
         ),
     ],
     ids=("bubbles", "frozen", "random", "released", "inside", "around"),
@@ -361,7 +363,7 @@ def test_many_pipelines_equal_one_device(case: Case) -> None:
     check(case)
 
 
-@pytest.mark.parametrize("co_issue", [True, False])
+@pytest.mark.parametrize("co_issue", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
     """Encoder work anywhere, on other stages and slots, without another compilation."""
     decoder, cuts = interleaved(2, 2, 3), (VISION, AUDIO)

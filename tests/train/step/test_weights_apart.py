@@ -24,7 +24,11 @@ VISION = EncoderPieces("vision", 2, 1, 2)
 @pytest.mark.parametrize(
     ("schedule", "options"),
     [
-        (placed(zero_bubble(2, 1, 5), (VISION,), "bubbles"), {"remat": "none", "tensor": 2}),
+        pytest.param(
+            placed(zero_bubble(2, 1, 5), (VISION,), "bubbles"),
+            {"remat": "none", "tensor": 2},
+            marks=pytest.mark.slow,
+        ),
         (zero_bubble(2, 2, 3), {"remat": "layer", "context": 2, "co_issue": False}),
         (zero_bubble(2, 1, 3), {"remat": "full", "fsdp": 2, "co_issue": False}),
     ],
