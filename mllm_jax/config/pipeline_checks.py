@@ -132,7 +132,7 @@ def _own(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
-    """A row of an encoder's own microbatches has whole shards, and room for every medium."""
+    """A row of an encoder's own microbatches has room for every medium, and is no larger."""
     for name, positions in config.schedule.encoder_budgets.items():
         if name not in config.model.lanes or name not in config.data.budgets:
             continue
@@ -140,14 +140,12 @@ def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
         least, most = longest(config, name), config.data.budgets[name]
         key, room = f"schedule.encoder_budgets.{name}", range(-(-least // unit), most // unit + 1)
         reasons = {
-            f"is not a multiple of {unit}, the unit of data.budgets.{name}": positions % unit != 0,
             f"is less than {least}, the longest medium": positions < least,
             f"is more than data.budgets.{name} {most}": positions > most,
         }
         for reason, holds in reasons.items():
             if holds:
                 yield Problem(key, f"{positions} {reason}", partial(_some, key, unit, room))
-                break
 
 
 def _some(key: str, unit: int, room: range) -> list[Side]:

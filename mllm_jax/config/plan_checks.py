@@ -308,16 +308,15 @@ def _axis_name(plan: ParallelPlan, axis: str) -> str:
 def _positions(config: ExperimentConfig) -> Iterator[Problem]:
     """Rows split into whole shards (sequence parallelism) and whole encoder outputs."""
     for module, plan in covering_plans(config).items():
-        key = "tokens" if module == "decoder" else module
-        unit = config.budget_unit(key, plan)
-        budget = config.data.budgets.get(key, unit)
-        if budget % unit:
-            shards = f"{module_path(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
-            outputs = unit // plan.sequence
-            parts = shards if module == "decoder" else f"reduction {outputs} x {shards}"
-            reason = f"{budget} is not a multiple of {unit} ({parts})"
-            path = f"data.budgets.{key}"
-            yield Problem(path, reason, partial(near, path, budget, unit), 1, "nearest valid")
+        unit = config.budget_unit("tokens" if module == "decoder" else module, plan)
+        shards = f"{module_path(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
+        outputs = unit // plan.sequence
+        parts = shards if module == "decoder" else f"reduction {outputs} x {shards}"
+        for path, positions in config.row_positions(module).items():
+            if positions % unit:
+                reason = f"{positions} is not a multiple of {unit} ({parts})"
+                sides = partial(near, path, positions, unit)
+                yield Problem(path, reason, sides, 1, "nearest valid")
 
 
 def near(key: str, value: int, unit: int) -> list[Side]:

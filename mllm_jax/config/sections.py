@@ -335,3 +335,16 @@ class ExperimentConfig(Section):
         """The unit of the budget `key` under `plan`: every rank has whole outputs of its shard."""
         outputs = 1 if key == "tokens" else self.model.encoder(key).reduction
         return outputs * plan.sequence
+
+    def row_positions(self, module: str) -> dict[str, int]:
+        """Positions of the rows of a module by their keys: its plan splits each in whole units.
+
+        An encoder with microbatches of its own has rows of two sizes. A budget that is missing has
+        no entry.
+        """
+        key = "tokens" if module == "decoder" else module
+        every = {
+            "data.budgets": self.data.budgets,
+            "schedule.encoder_budgets": self.schedule.encoder_budgets,
+        }
+        return {f"{path}.{key}": sizes[key] for path, sizes in every.items() if key in sizes}

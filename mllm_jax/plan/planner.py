@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import on_platform
@@ -80,13 +81,13 @@ class Planner:
         )
 
     def _requirements(self) -> dict[str, tuple[Requirement, ...]]:
-        model, budgets = self.settled.model, self.settled.data.budgets
+        config, model = self.settled, self.settled.model
         found = {}
         for name in ("decoder", *model.lanes):
-            encoder = None if name == "decoder" else model.encoder(name)
-            outputs = budgets["tokens"] if encoder is None else budgets[name] // encoder.reduction
-            row = Requirement("positions of a row", outputs, "sequence")
-            found[name] = (*model.requirements(name), row)
+            each = 1 if name == "decoder" else model.encoder(name).reduction
+            rows = config.row_positions(name).items()
+            outputs = (Requirement(key, size // each, "sequence") for key, size in rows)
+            found[name] = (*model.requirements(name), *outputs)
         return found
 
     @cached_property
@@ -124,6 +125,8 @@ class Planner:
         rows = self.workload.rows // strategy.microbatches
         # Without stages there is no pipeline whose step could be traced.
         traced = config.run.trace_step if strategy.decoder.stage > 1 else None
+        checked = config.train.check_schedules and bool(self._own_microbatches(strategy))
+        train = {"accumulate": strategy.microbatches, "check_schedules": checked}
         return config.model_copy(
             update={
                 "run": config.run.model_copy(update={"trace_step": traced}),
@@ -131,7 +134,7 @@ class Planner:
                 "schedule": self._schedule(strategy),
                 "model": self._model(strategy),
                 "data": config.data.model_copy(update={"rows": rows}),
-                "train": config.train.model_copy(update={"accumulate": strategy.microbatches}),
+                "train": config.train.model_copy(update=train),
             }
         )
 
@@ -151,6 +154,7 @@ class Planner:
             return default
         return default.model_copy(
             update={
+                **self._own_microbatches(strategy),
                 "kind": strategy.kind,
                 "chunks": strategy.chunks,
                 "encoder_placement": strategy.placement,
@@ -160,6 +164,13 @@ class Planner:
                 "pad_layers": chosen.pad_layers,
             }
         )
+
+    def _own_microbatches(self, strategy: Strategy) -> dict[str, Any]:
+        """The keys of encoder microbatches of their own, which only encoders in bubbles have."""
+        if strategy.decoder.stage == 1 or strategy.placement != "bubbles":
+            return {}
+        keys = ("encoder_microbatches", "encoder_budgets")
+        return {key: getattr(self.config.schedule, key) for key in keys}
 
     def search(
         self,

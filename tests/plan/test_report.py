@@ -383,6 +383,25 @@ def test_tensor_groups_need_not_divide_the_devices() -> None:
     assert planner.with_devices(16).space.tensors == (1, 2, 3, 6)  # a domain has eight
 
 
+def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
+    schedule: dict[str, Any] = {"hardware": "h100", "encoder_microbatches": "own"}
+    schedule["encoder_budgets"] = {"vision": 24}
+    own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
+    config = resolve(small(**own, train__check_schedules=True), source="test")
+    planner = Planner(config, named("h100"), "h100")
+    # Rows of 24 patches have 6 outputs, those of the budget of 64 have 16.
+    assert planner.space.fits("vision", ParallelPlan(tensor=2))
+    assert not planner.space.fits("vision", ParallelPlan(tensor=4))
+    vision = ParallelPlan(data=4)
+    staged = Strategy({"decoder": ParallelPlan(data=2, stage=2), "vision": vision}, microbatches=4)
+    whole = Strategy({"decoder": ParallelPlan(data=4), "vision": vision}, microbatches=2)
+    before = replace(staged, placement="prologue")
+    for strategy, budgets in ((staged, {"vision": 24}), (before, {}), (whole, {})):
+        made = planner.configured(strategy)
+        resolve(made.model_dump(mode="json"), source="test")
+        assert made.schedule.encoder_budgets == budgets
+
+
 def test_encoders_are_cut_alike_whatever_was_cut_before() -> None:
     layer = {"d_model": 512, "heads": 8, "d_ff": 2048}
     changes: dict[str, Any] = {
