@@ -1,52 +1,122 @@
-"""The benchmarks of `launch.py bench`, each a function of the configuration."""
+"""The benchmarks of `launch.py bench`, an entry each; what computes is loaded when one runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
 
-from mllm_jax.bench.accelerator import bench_accelerator
-from mllm_jax.bench.balance import bench_balance
-from mllm_jax.bench.checkpoint import bench_checkpoint
-from mllm_jax.bench.cost import bench_cost
-from mllm_jax.bench.findings import Findings
-from mllm_jax.bench.groups import bench_groups
-from mllm_jax.bench.imports import bench_import
-from mllm_jax.bench.lanes import bench_lanes
-from mllm_jax.bench.loader import bench_loader
-from mllm_jax.bench.loop import bench_data, bench_sharding
-from mllm_jax.bench.mixture import bench_mixture
-from mllm_jax.bench.overlap import bench_overlap
-from mllm_jax.bench.peers import bench_peers
-from mllm_jax.bench.pipeline import Row, bench_microbatches, bench_pipeline
-from mllm_jax.bench.placing import bench_placing
-from mllm_jax.bench.published import bench_published
-from mllm_jax.bench.schedules import bench_schedules
-from mllm_jax.bench.startup import bench_startup
-from mllm_jax.bench.step import bench_step
 
-#: Name to benchmark; the result is one value by name, rows of a table, or findings, which may have
-#: failed.
-#: Benchmarks with options of their own take them by name.
-BENCHMARKS: dict[str, Callable[..., dict[str, Any] | list[Row] | Findings]] = {
-    "data": bench_data,
-    "step": bench_step,
-    "sharding": bench_sharding,
-    "pipeline": bench_pipeline,
-    "microbatches": bench_microbatches,
-    "schedules": bench_schedules,
-    "mixture": bench_mixture,
-    "lanes": bench_lanes,
-    "placing": bench_placing,
-    "overlap": bench_overlap,
-    "balance": bench_balance,
-    "groups": bench_groups,
-    "cost": bench_cost,
-    "published": bench_published,
-    "loader": bench_loader,
-    "import": bench_import,
-    "peers": bench_peers,
-    "startup": bench_startup,
-    "checkpoint": bench_checkpoint,
-    "accelerator": bench_accelerator,
-}
+class Option(NamedTuple):
+    """An option of one benchmark alone, which its function takes by name.
+
+    Attributes:
+        kind: `count`, a whole number of at least 1, or `path`, which may be a shipped name.
+        value: what the help calls the value.
+    """
+
+    name: str
+    kind: Literal["count", "path"]
+    value: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark: the function `bench_NAME` of a file of this folder.
+
+    The function takes a configuration, a function that tells of progress, and options. Its result
+    is one value by name, rows of a table, or `Findings`, which may have failed.
+
+    Attributes:
+        name: name of the benchmark.
+        config: configuration that the benchmark brings, in the repository; None: it brings none.
+        file: name of the file of the function; None: the name of the benchmark.
+        devices: devices of the `configured` kind and number; `any` that JAX finds, `EMULATED` of
+            them where it finds the CPU alone; or the `host` alone, of benchmarks that start
+            processes themselves, too.
+        one_thread: whether every emulated device has one thread: two cores are two devices.
+        options: options that only this benchmark has.
+        without: what it does without these options, for the help.
+    """
+
+    name: str
+    config: str | None = None
+    file: str | None = None
+    devices: Literal["configured", "any", "host"] = "configured"
+    one_thread: bool = False
+    options: tuple[Option, ...] = ()
+    without: str | None = None
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function of the benchmark, loaded with all that it needs."""
+        module = import_module(f"mllm_jax.bench.{self.file or self.name}")
+        function: Callable[..., Any] = getattr(module, f"bench_{self.name}")
+        return function
+
+
+#: CPU devices that are emulated for a benchmark of any devices.
+EMULATED = 2
+
+_BALANCE = "configs/bench/balance.yaml"
+_PIPELINE = "configs/bench/pipeline.yaml"
+
+_ALL = (
+    Benchmark("data", file="loop"),
+    Benchmark("sharding", file="loop"),
+    Benchmark("step", "configs/bench/step.yaml", one_thread=True),
+    Benchmark("pipeline", _PIPELINE, one_thread=True),
+    Benchmark("microbatches", _PIPELINE, file="pipeline"),
+    Benchmark("schedules", "configs/bench/schedules.yaml"),
+    Benchmark("mixture", "configs/bench/mixture.yaml", one_thread=True),
+    Benchmark("lanes", "configs/bench/lanes.yaml", one_thread=True),
+    Benchmark("placing", "configs/optimus/dual_22b_5b_gpt175b_512.yaml", devices="host"),
+    Benchmark("overlap", "configs/bench/overlap.yaml"),
+    Benchmark(
+        "balance",
+        _BALANCE,
+        devices="host",
+        options=(
+            Option("ranks", "count", "N", "data-parallel ranks"),
+            Option("samples", "count", "N", "samples of a rank"),
+            Option(
+                "distribution",
+                "path",
+                "FILE|NAME",
+                "shipped lengths by name (web), or a file with a JSON object a line",
+            ),
+        ),
+        without="the three settings of LOG.md",
+    ),
+    Benchmark(
+        "groups",
+        _BALANCE,
+        devices="host",
+        options=(Option("picture", "path", "FILE", "picture of the result (.png, .svg)"),),
+    ),
+    Benchmark(
+        "cost",
+        "configs/bench/cost.yaml",
+        one_thread=True,
+        options=(
+            Option(
+                "hardware",
+                "path",
+                "NAME",
+                "description that `calibrate` has written on this machine",
+            ),
+        ),
+        without="it calibrates, too",
+    ),
+    Benchmark("published", "configs/optimus/vit22b_gpt175b_3072.yaml", devices="host"),
+    Benchmark("loader", "configs/bench/loader.yaml", devices="host"),
+    Benchmark("import", "configs/bench/import.yaml", file="imports"),
+    Benchmark("peers", "configs/bench/peers.yaml", devices="host"),
+    Benchmark("startup", "configs/demo.yaml", devices="host"),
+    Benchmark("checkpoint", "configs/bench/checkpoint.yaml"),
+    Benchmark("accelerator", "configs/bench/accelerator.yaml", devices="any"),
+)
+#: Every benchmark by its name.
+BENCHMARKS = {own.name: own for own in _ALL}

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mllm_jax.bench.benchmarks import BENCHMARKS, EMULATED
 from mllm_jax.cli.answer import Answer
-from mllm_jax.cli.options import BENCHMARK_OPTIONS
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import peers
 
@@ -22,13 +22,6 @@ if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
 
     from mllm_jax.config.sections import ExperimentConfig
-
-#: Benchmarks of the host alone, or of processes that they start.
-WITHOUT_DEVICES = ("balance", "groups", "loader", "peers", "placing", "published", "startup")
-#: Benchmarks of whatever device JAX finds, and how many CPU devices are emulated if it is that.
-ANY_DEVICE = {"accelerator": 2}
-#: Benchmarks that ask XLA for one thread for every emulated device: two cores are two devices.
-ONE_THREAD = ("pipeline", "mixture", "lanes", "step", "cost")
 
 
 def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
@@ -84,20 +77,20 @@ def keys() -> Answer:
 def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Measure parts of a step one by one."""
     _check_options(args)
-    if args.benchmark in WITHOUT_DEVICES:
+    own = BENCHMARKS[args.benchmark]
+    if own.devices == "host":
         from mllm_jax.runtime.devices import use_host
 
         use_host()
-    elif args.benchmark in ANY_DEVICE:
+    elif own.devices == "any":
         _start_any(args)
     else:
-        _start(args, config, one_thread=args.benchmark in ONE_THREAD)
-    from mllm_jax.bench.benchmarks import BENCHMARKS
+        _start(args, config, one_thread=own.one_thread)
     from mllm_jax.bench.findings import Findings
 
-    own = BENCHMARK_OPTIONS.get(args.benchmark, ())
-    options = {name: value for name in own if (value := getattr(args, name)) is not None}
-    result = BENCHMARKS[args.benchmark](config, _teller(console), **options)
+    names = [option.name for option in own.options]
+    options = {name: value for name in names if (value := getattr(args, name)) is not None}
+    result = own.function(config, _teller(console), **options)
     if isinstance(result, Findings):
         return Answer(result.rows, lines=[result.markdown], code=_code(result.ok))
     if isinstance(result, dict):
@@ -118,8 +111,9 @@ def _check_options(args: argparse.Namespace) -> None:
     """Raise ConfigError for an option of another benchmark."""
     from mllm_jax.config.sections import ConfigError
 
-    for name, options in BENCHMARK_OPTIONS.items():
-        given = [f"--{option}" for option in options if getattr(args, option) is not None]
+    for name, own in BENCHMARKS.items():
+        names = [option.name for option in own.options]
+        given = [f"--{option}" for option in names if getattr(args, option) is not None]
         if given and args.benchmark != name:
             problems = [f"{option} is an option of bench {name}" for option in given]
             raise ConfigError(f"bench {args.benchmark}", problems)
@@ -311,7 +305,7 @@ def _start_any(args: argparse.Namespace) -> None:
             f"--processes {args.processes}: bench {args.benchmark} measures the devices of one "
             "process; valid: 1"
         )
-    start_any(ANY_DEVICE[args.benchmark])
+    start_any(EMULATED)
 
 
 def _start(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from data.places import local
+from mllm_jax.bench.benchmarks import BENCHMARKS
 from mllm_jax.cli.answer import Answer
 from mllm_jax.plan.mixture.shares import Mixture, mixtures
 from mllm_jax.runtime.exits import table
@@ -26,38 +27,9 @@ Exit codes:
 {table()}
 """
 
-#: Benchmarks, and the configuration of those that bring their own.
-BENCHMARK_CONFIGS = {
-    "data": None,
-    "sharding": None,
-    "step": "configs/bench/step.yaml",
-    "pipeline": "configs/bench/pipeline.yaml",
-    "microbatches": "configs/bench/pipeline.yaml",
-    "schedules": "configs/bench/schedules.yaml",
-    "mixture": "configs/bench/mixture.yaml",
-    "lanes": "configs/bench/lanes.yaml",
-    "placing": "configs/optimus/dual_22b_5b_gpt175b_512.yaml",
-    "overlap": "configs/bench/overlap.yaml",
-    "balance": "configs/bench/balance.yaml",
-    "groups": "configs/bench/balance.yaml",
-    "cost": "configs/bench/cost.yaml",
-    "published": "configs/optimus/vit22b_gpt175b_3072.yaml",
-    "loader": "configs/bench/loader.yaml",
-    "import": "configs/bench/import.yaml",
-    "peers": "configs/bench/peers.yaml",
-    "startup": "configs/demo.yaml",
-    "checkpoint": "configs/bench/checkpoint.yaml",
-    "accelerator": "configs/bench/accelerator.yaml",
-}
-#: Options that only one benchmark has.
-BENCHMARK_OPTIONS = {
-    "balance": ("ranks", "samples", "distribution"),
-    "groups": ("picture",),
-    "cost": ("hardware",),
-}
 #: Requirements of commands besides a configuration.
 INPUTS = {
-    "bench": "{" + ",".join(BENCHMARK_CONFIGS) + "} [--config FILE]",
+    "bench": "{" + ",".join(BENCHMARKS) + "} [--config FILE]",
     "compile": "--config FILE --topology TOPOLOGY",
     "import": "--from FOLDER|HUB_ID --out DIR",
     "export": "--run DIR --out DIR",
@@ -77,9 +49,9 @@ def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespac
         if rest:
             parser.error(f"{rest[0]!r} is no option of {args.name}")
         return args
-    own = BENCHMARK_CONFIGS.get(getattr(args, "benchmark", ""))
-    if args.config is None and own:
-        args.config = Path(__file__).parents[2] / own
+    own = BENCHMARKS.get(getattr(args, "benchmark", ""))
+    if args.config is None and own and own.config:
+        args.config = Path(__file__).parents[2] / own.config
     for text in rest:
         if text.startswith("-") or "=" not in text:
             parser.error(f"{text!r} is neither an option nor section.key=value")
@@ -198,23 +170,19 @@ def _budgets(sub: argparse.ArgumentParser) -> None:
 
 
 def _bench(sub: argparse.ArgumentParser) -> None:
-    names = ", ".join(name for name, own in BENCHMARK_CONFIGS.items() if own)
+    names = ", ".join(name for name, own in BENCHMARKS.items() if own.config)
     sub.add_argument(
         "benchmark",
-        choices=tuple(BENCHMARK_CONFIGS),
+        choices=tuple(BENCHMARKS),
         help=f"what to measure; {names} bring their own configuration",
     )
-    group = sub.add_argument_group("bench balance (default: the three settings of LOG.md)")
-    group.add_argument("--ranks", type=_positive, metavar="N", help="data-parallel ranks")
-    group.add_argument("--samples", type=_positive, metavar="N", help="samples of a rank")
-    help_text = "shipped lengths by name (web), or a file with a JSON object a line"
-    group.add_argument("--distribution", type=_path, metavar="FILE|NAME", help=help_text)
-    group = sub.add_argument_group("bench groups")
-    help_text = "picture of the result (.png, .svg)"
-    group.add_argument("--picture", type=_path, metavar="FILE", help=help_text)
-    group = sub.add_argument_group("bench cost (default: it calibrates, too)")
-    help_text = "description that `calibrate` has written on this machine"
-    group.add_argument("--hardware", type=_path, metavar="NAME", help=help_text)
+    reads = {"count": _positive, "path": _path}
+    for own in BENCHMARKS.values():
+        if own.options:
+            without = f" (default: {own.without})" if own.without else ""
+            group = sub.add_argument_group(f"bench {own.name}{without}")
+        for name, kind, value, told in own.options:
+            group.add_argument(f"--{name}", type=reads[kind], metavar=value, help=told)
 
 
 def _trace(sub: argparse.ArgumentParser) -> None:

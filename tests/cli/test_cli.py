@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shlex
@@ -14,6 +15,7 @@ import pytest
 import yaml
 
 import launch
+from mllm_jax.bench.benchmarks import BENCHMARKS, Benchmark
 from mllm_jax.cli import main as cli
 from mllm_jax.cli.answer import Answer
 from mllm_jax.config.load import ConfigError, load
@@ -475,3 +477,10 @@ def test_what_is_simulated_is_printed_as_a_table(
     assert re.search(r"^idle: cool-down +\S+ +\d+\.\d%$", text, flags=re.MULTILINE)
     assert re.search(r"^step +\S+ +100\.0%$", text, flags=re.MULTILINE)
     assert re.search(r"^encoder compute hidden: \d+\.\d%$", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("own", BENCHMARKS.values(), ids=BENCHMARKS)
+def test_every_benchmark_has_a_function_that_takes_its_options(own: Benchmark) -> None:
+    taken = list(inspect.signature(own.function).parameters)
+    assert {option.name for option in own.options} <= {*taken[1:]}
+    assert own.config is None or (ROOT / own.config).is_file()

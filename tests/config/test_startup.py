@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from mllm_jax.bench.benchmarks import BENCHMARKS
 from mllm_jax.bench.startup import bench_startup
-from mllm_jax.cli.commands import WITHOUT_DEVICES
 from mllm_jax.runtime.exits import CODES, code_of
 from tests.configs import ROOT, config
 
@@ -89,4 +89,4 @@ def test_the_start_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = bench_startup(config())
     assert [row["command"] for row in rows] == ["help", "a misspelt key", "config"]
     assert all(0 < float(row["cached"]) < float(row["uncached"]) for row in rows)
-    assert "startup" in WITHOUT_DEVICES
+    assert BENCHMARKS["startup"].devices == "host"
