@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from data.kinds.modality import Lane, LaneCost, Modality
-from mllm_jax.config.lower import on_platform, strategy, workload
+from mllm_jax.config.lower import lower
 from mllm_jax.config.modalities import modalities, own_positions
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.estimate import Timing
@@ -25,15 +26,26 @@ def planned(config: ExperimentConfig) -> list[Modality]:
     Raises:
         HardwareError: `schedule.hardware` lacks the type of the activations.
     """
-    return [_priced(config, own) for own in modalities(config.model)]
+    found = modalities(config.model)
+    shorts = {
+        encoder: name
+        for encoder, own in config.model.encoders.items()
+        for name, most in own.lanes.items()
+        if most == "auto"
+    }
+    if not shorts:
+        return found
+    price = _pricing(config)
+    return [
+        _priced(config, own, shorts[own.encoder], price(own.name)) if own.encoder in shorts else own
+        for own in found
+    ]
 
 
-def _priced(config: ExperimentConfig, own: Modality) -> Modality:
-    lanes = config.model.encoders[own.encoder].lanes
-    short = next((name for name, most in lanes.items() if most == "auto"), None)
-    if own.lane is None or short is None:
-        return own
-    most, cost = own_positions(config, short), lane_cost(config, own.name)
+def _priced(config: ExperimentConfig, own: Modality, short: str, cost: LaneCost) -> Modality:
+    """A lane with its cost, of an encoder whose lane of short media is `short`."""
+    assert own.lane is not None
+    most = own_positions(config, short)
     lane = Lane(own.encoder, 0, most, cost) if own.name == short else _above(own.lane, most, cost)
     return replace(own, lane=lane)
 
@@ -51,10 +63,15 @@ def lane_cost(config: ExperimentConfig, name: str) -> LaneCost:
     M bytes of a medium between two layers, an array of them takes M (P-1) / P^2 on each of P links
     (Jacobs et al., arXiv 2309.14509).
     """
+    return _pricing(config)(name)
+
+
+def _pricing(config: ExperimentConfig) -> Callable[[str], LaneCost]:
+    """The cost of each lane by its name, of a configuration that is lowered once for all."""
     assert config.schedule.hardware is not None
     hardware = named(config.schedule.hardware)
-    whole, chosen = workload(on_platform(config, hardware.platform)), strategy(config)
-    return cost_of(whole, chosen, hardware, name)
+    own = lower(config, hardware.platform)
+    return partial(cost_of, own.workload, own.chosen, hardware)
 
 
 def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> LaneCost:

@@ -91,14 +91,18 @@ class Lowered:
 _kept: dict[str, Lowered] = {}
 
 
-def lower(config: ExperimentConfig) -> Lowered:
+def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
     """Workload, strategy and schedule of `config`, which equal configurations share.
+
+    Args:
+        platform: platform for which `auto` is settled; None: that of the hardware whose seconds
+            place the encoders, or else that of the configuration.
 
     Raises:
         ScheduleError: there is no such hardware as the schedule's.
     """
     hardware = _hardware(config)
-    platform = hardware.platform if hardware else config.parallel.platform
+    platform = platform or (hardware.platform if hardware else config.parallel.platform)
     whole, chosen = workload(on_platform(config, platform)), strategy(config)
     asked = config.schedule
     beside = asked.pad_layers, asked.encoder_microbatches, config.train.check_schedules

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import lower, on_platform, workload
+from mllm_jax.config.lower import lower
 from mllm_jax.runtime.folder import prepare_folder
 from scheduling.costs import estimate
 from scheduling.costs.hardware import Hardware
@@ -131,5 +131,5 @@ def step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
     Raises:
         HardwareError: `hardware` has no speed for the type of the activations.
     """
-    settled = on_platform(config, hardware.platform)
-    return estimate.step_times(workload(settled), lower(config).strategy, hardware)
+    there = lower(config, hardware.platform)
+    return estimate.step_times(there.workload, lower(config).strategy, hardware)

@@ -80,6 +80,8 @@ def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
     }
     assert (short.groups, long.groups) == (4, 2)
     assert [m.lane for m in planned(laned())] == [m.lane for m in modalities(laned().model)]
+    # The lowered configuration is that of the hardware, not of the emulated devices.
+    assert [lower(own, place).workload.dtype for place in (None, "gpu")] == ["float32", "bfloat16"]
 
 
 def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
