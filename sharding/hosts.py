@@ -9,6 +9,7 @@ together need not know of each other's transfers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Any, Protocol
@@ -32,6 +33,18 @@ class Begin(Protocol):
         """The function to call instead of `program`."""
 
 
+class Wait(Protocol):
+    """The context of a wait for the other processes."""
+
+    def __call__(self, what: str) -> AbstractContextManager[Any]:
+        """The context of a wait for `what`, which may end the process if it takes too long."""
+
+
+def _endless(what: str) -> AbstractContextManager[Any]:
+    """A wait that may take any time."""
+    return nullcontext(what)
+
+
 class ProcessCluster:
     """The processes of a run, or some of them, see `data.loading.on_read.Cluster`.
 
@@ -42,15 +55,18 @@ class ProcessCluster:
             calls it; a network may allow processes little time to meet. Of a cluster of some
             processes only the first transfer is begun so; the others then have met.
         members: the processes, this one among them; None for all of the run.
+        wait: context of every wait for an answer.
 
     Attributes:
         members: the processes, in the order of their numbers in the cluster.
     """
 
-    def __init__(self, begin: Begin, members: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, begin: Begin, members: Sequence[int] | None = None, wait: Wait = _endless
+    ) -> None:
         every = tuple(range(jax.process_count()))
         self.members = every if members is None else tuple(members)
-        self._begin, self._parted = begin, self.members != every
+        self._begin, self._parted, self._wait = begin, self.members != every, wait
         self._room = 1024  # words that a process can tell all others at once
 
     @property
@@ -78,7 +94,8 @@ class ProcessCluster:
         sent = self._told(numbers, self._room)
 
         def answer() -> list[Words]:
-            told = np.asarray(sent.addressable_data(0))
+            with self._wait("numbers of all"):
+                told = np.asarray(sent.addressable_data(0))
             longest = int(told[:, 0].max())
             if longest > self._room:
                 # All processes see the same number here and make the same room.
@@ -121,7 +138,8 @@ class ProcessCluster:
         received = self._swap(self._global(message))
 
         def answer() -> list[Words]:
-            own = np.asarray(received.addressable_data(0))[0]
+            with self._wait("samples from other hosts"):
+                own = np.asarray(received.addressable_data(0))[0]
             return [words[:size] for words, size in zip(own, sizes[:, self.index], strict=True)]
 
         return answer

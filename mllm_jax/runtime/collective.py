@@ -5,7 +5,7 @@ machine, which a collective tells the others, and from then on they watch each o
 (`mllm_jax.runtime.peers`). Where the machines cannot reach that address, collectives are all that
 they have (`Collective`), and nobody watches them but JAX: a process that is lost ends the others by
 JAX's own means (`heartbeat_timeout_seconds`, 100 s), and one that is stuck by a deadline of whoever
-waits, which cannot name it.
+waits (`Collective.waiting`), which cannot name it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,30 @@ class Collective(Peers):
     """A process among several of a TPU pod, of SLURM or of Open MPI.
 
     Args:
-        limits: `longest` is how long one waits for the others.
+        limits: `stalled` is how long one waits for others that should not be at anything long, and
+            `longest` how long for others that may be.
     """
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.index, self.count = jax.process_index(), jax.process_count()
-        self._limits = limits
+        self._limits, self._event = limits, "start"
+
+    def note(self, event: str, *, limited: bool = True) -> None:
+        """See `Peers.note`; the others do not hear it, but a message of this process has it."""
+        del limited
+        self._event = event
+
+    @contextmanager
+    def doing(self, event: str, *, limited: bool) -> Iterator[None]:
+        """See `Peers.doing`."""
+        before = self._event
+        self.note(event, limited=limited)
+        yield
+        self._event = before
 
     def gather(self, name: str, value: Any) -> list[Any]:
         """See `Peers.gather`; its programs are the same even on processes that differ."""
-        with deadline(self._limits.longest, self._too_long(name)):
+        with self.waiting(name, limited=False):
             text = np.frombuffer(json.dumps(value).encode(), np.uint8)
             sizes = _all(np.array([len(text)], np.int32))[:, 0]
             padded = np.zeros(sizes.max(), np.uint8)
@@ -53,16 +67,22 @@ class Collective(Peers):
     @contextmanager
     def meeting(self, what: str) -> Iterator[None]:
         """See `Peers.meeting`."""
-        with deadline(self._limits.longest, self._too_long(what)):
+        with self.waiting(what, limited=False):
             yield
 
-    def _too_long(self, name: str) -> str:
-        """The message of a process that has waited for the others too long."""
-        return (
-            f"process {self.index} of {self.count} has waited {self._limits.longest} s "
-            f"(run.phase_seconds) for the others ({name}): one of them is gone or stuck. JAX does "
-            "not say which: see the last lines of each"
+    @contextmanager
+    def waiting(self, what: str, *, limited: bool = True) -> Iterator[None]:
+        """See `Peers.waiting`; the message cannot name the process that is missing."""
+        key, seconds = "run.phase_seconds", self._limits.longest
+        if limited:
+            key, seconds = "run.stall_seconds", self._limits.stalled
+        why = (
+            f"process {self.index} of {self.count} has waited {seconds} s ({key}) for the others "
+            f"({what}), after: {self._event}. One of them is gone or stuck; JAX does not say "
+            "which: see the last lines of each"
         )
+        with deadline(seconds, why):
+            yield
 
 
 def join_found(limits: Limits, seconds: float) -> None:
@@ -74,9 +94,11 @@ def join_found(limits: Limits, seconds: float) -> None:
     """
     found = Collective(limits)
     take_part(found)
-    hosts = found.gather("their machines", socket.gethostname())
+    with found.waiting("their machines"):
+        hosts = found.gather("their machines", socket.gethostname())
     here = _listen_address(alone=len({*hosts}) == 1) if found.index == 0 else None
-    address = Address(*found.gather("where process 0 listens", here)[0])
+    with found.waiting("where process 0 listens"):
+        address = Address(*found.gather("where process 0 listens", here)[0])
     why = ""
     try:
         together = join(found.index, found.count, address, limits, seconds)

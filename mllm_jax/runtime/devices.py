@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
@@ -114,7 +115,8 @@ def start(
     _choose_platform(parallel, processes.count)
     if processes.count > 1 or (parallel.distributed and not jax.distributed.is_initialized()):
         _join(processes, limits, check)
-    devices = _found(parallel)
+    with _looking(parallel, limits):
+        devices = _found(parallel)
     if jax.process_count() > 1 and peers().count == 1:
         join_found(limits, processes.join_seconds)
         check()
@@ -215,15 +217,27 @@ def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> No
     check()
     # The handler of SIGTERM of JAX's service would replace the framework's.
     jax.config.update("jax_enable_preemption_service", False)
-    try:
-        jax.distributed.initialize(
-            str(met.coordinator),
-            met.count,
-            met.index,
-            coordinator_bind_address=str(met.bind) if met.bind else None,
-            heartbeat_timeout_seconds=NEVER,
-            initialization_timeout=max(1, round(processes.join_seconds)),
+    seconds = processes.join_seconds
+
+    def why() -> str:
+        return (
+            f"process {met.index} of {met.count} has waited {seconds:g} s (--join-seconds) for JAX "
+            f"to connect all processes by its own coordinator, which it finds at {met.coordinator} "
+            f"(--coordinator {address}). Process {met.index} hears of the others: {met.each()}"
         )
+
+    try:
+        # JAX's own deadline aborts the process, before anybody could say what has happened.
+        with met.doing("joining JAX's coordinator", limited=True), deadline(seconds, why):
+            jax.distributed.initialize(
+                str(met.coordinator),
+                met.count,
+                met.index,
+                coordinator_bind_address=str(met.bind) if met.bind else None,
+                heartbeat_timeout_seconds=NEVER,
+                initialization_timeout=round(seconds) + MARGIN,
+            )
+        met.note("JAX's coordinator is joined", limited=False)
     except (RuntimeError, ValueError, OSError) as error:
         raise DeviceError(
             f"--coordinator {address}: process {met.index} of {met.count} could not join JAX's own "
@@ -247,6 +261,20 @@ def _join_found(seconds: float) -> None:
         raise DeviceError(
             f"parallel.distributed: JAX cannot join the processes that it looks for: {error}"
         ) from error
+
+
+@contextmanager
+def _looking(parallel: ParallelConfig, limits: Limits) -> Iterator[None]:
+    """Context of looking for devices: each of several processes waits for those of all others."""
+    why = (
+        f"parallel.distributed: JAX has looked for the devices of all processes for "
+        f"{limits.stalled} s (run.stall_seconds). It does not say which process has not told of "
+        "its own: see the last lines of each"
+    )
+    alone = peers().count == 1
+    seconds = limits.stalled if alone and parallel.distributed else None
+    with peers().doing("looking for devices", limited=True), deadline(seconds, why):
+        yield
 
 
 def _shake_hands() -> None:

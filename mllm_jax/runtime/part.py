@@ -6,8 +6,8 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from mllm_jax.runtime.exits import Exit
@@ -53,6 +53,16 @@ class Peers:
         """
         yield
 
+    @contextmanager
+    def waiting(self, what: str, *, limited: bool = True) -> Iterator[None]:
+        """Context of a wait for work of all processes: a wait that is too long ends the process.
+
+        Args:
+            what: is waited for, for the message.
+            limited: whether no process should then be at what may take long, such as compiling.
+        """
+        yield
+
     def leave(self, code: int, reason: str = "") -> None:
         """Tell the others that this process ends, and with `code` other than 0, why."""
 
@@ -71,18 +81,28 @@ def take_part(part: Peers) -> None:
     _current = part
 
 
+def waiting(what: str, *, limited: bool = True) -> AbstractContextManager[None]:
+    """`Peers.waiting` of the processes of this run."""
+    return peers().waiting(what, limited=limited)
+
+
 @contextmanager
-def deadline(seconds: float | None, why: str) -> Iterator[None]:
+def deadline(seconds: float | None, why: str | Callable[[], str]) -> Iterator[None]:
     """Context for a wait that heeds no signal: the process ends if the wait takes too long.
 
     Args:
         seconds: the longest wait; None: any.
-        why: message of the process's end, whose code is that of a lost process.
+        why: message of the process's end, whose code is that of a lost process; or what makes it
+            once the time is over.
     """
     if seconds is None:
         yield
         return
-    timer = threading.Timer(seconds, end_process, (Exit.LOST_PEER, why))
+
+    def end() -> None:
+        end_process(Exit.LOST_PEER, why if isinstance(why, str) else why())
+
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
     try:

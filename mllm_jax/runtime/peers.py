@@ -80,8 +80,7 @@ class Together(Peers):
 
     def gather(self, name: str, value: Any) -> list[Any]:
         """See `Peers.gather`; the watch ends this process if another one never comes."""
-        with self.doing(f"waiting for the others ({name})", limited=True):
-            self._own.waiting = True
+        with self.waiting(name):
             return self._call(self._gather(name, value))
 
     def note(self, event: str, *, limited: bool = True) -> None:
@@ -103,6 +102,20 @@ class Together(Peers):
         self.gather(what, None)
         with self.doing(what, limited=True):
             yield
+
+    @contextmanager
+    def waiting(self, what: str, *, limited: bool = True) -> Iterator[None]:
+        """See `Peers.waiting`; the watch names the process that is missing."""
+        event = f"waiting for the others ({what}), after: {self._own.event}"
+        with self.doing(event, limited=limited):
+            self._own.waiting = True
+            yield
+
+    def each(self) -> str:
+        """All processes that this one hears, with the last event of each."""
+        now = time.monotonic()
+        heard = self._peers.values()
+        return "; ".join(f"{peer}: {peer.last(now)}" for peer in sorted(heard, key=_number))
 
     def leave(self, code: int, reason: str = "") -> None:
         """See `Peers.leave`."""
@@ -406,6 +419,10 @@ class First(Together):
 
     async def _finish(self) -> None:
         await asyncio.gather(*(line.finish() for line in self._lines.values()))
+
+
+def _number(peer: Peer) -> int:
+    return peer.index
 
 
 def _hint(address: Address) -> str:

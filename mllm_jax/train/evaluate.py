@@ -39,7 +39,7 @@ from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models import multimodal
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_heldout_data, evaluate_with, together
@@ -168,7 +168,9 @@ class Evaluator:
         ):
             self._begin(examples.skipped)
             batch = place([examples.batch], self._step)
-            total += [float(own) for own in self._sum_losses(params, batch)]
+            sums = self._sum_losses(params, batch)
+            with waiting("held-out losses", limited=False):
+                total += [float(own) for own in sums]
         return total
 
     def matches(self, params: Any) -> dict[str, Any]:

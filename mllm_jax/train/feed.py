@@ -35,7 +35,7 @@ from mllm_jax.models.work.flops import tower_works
 from mllm_jax.runtime.agreement import agree, flat
 from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.group_size import choose
@@ -68,7 +68,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     common = source, experiment.processor, config.data, config.train.seed
     if config.data.lengths == "on_read":
         own = consumer(experiment, _group(experiment, rows, lambda: _first_lengths(*common[:2])))
-        hosts = ProcessCluster(compiled_together, own.group.hosts or None)
+        hosts = ProcessCluster(compiled_together, own.group.hosts or None, waiting)
         held = [rows[host] for host in hosts.members]
         return together(lambda: ReadingLoader(*common, held, state, own, hosts))
     here = rows[jax.process_index()]

@@ -21,6 +21,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.part import waiting
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
@@ -107,7 +108,8 @@ class Guard:
             raise DivergedError(f"{what}. {self._advice(self.sane)}")
 
     def _look(self, record: Figures) -> None:
-        loss, norm = float(record.loss), float(record.gradient_norm)
+        with waiting(f"step {record.step}"):
+            loss, norm = float(record.loss), float(record.gradient_norm)
         if math.isfinite(loss) and math.isfinite(norm):
             self._row = 0
             self._compare(record.step, loss)
@@ -159,7 +161,9 @@ def _finite(leaves: Sequence[jax.Array]) -> np.ndarray:
     layout = leaves[0].sharding
     assert isinstance(layout, NamedSharding)  # as all of a run's state
     everywhere = NamedSharding(layout.mesh, PartitionSpec())
-    return np.asarray(_program(everywhere)(list(leaves)).addressable_data(0))
+    flags = _program(everywhere)(list(leaves))
+    with waiting("the look at a state"):
+        return np.asarray(flags.addressable_data(0))
 
 
 @cache

@@ -20,7 +20,7 @@ from data.loading.loader import Microbatch
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import check_room
 from mllm_jax.runtime.interrupt import stands
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.runtime.standing import finished, saved, unsaved
 from mllm_jax.runtime.stop import StopSignal
 from mllm_jax.runtime.together import compiled_together
@@ -380,9 +380,9 @@ def steps(
 
 def _done(number: int, loss: jax.Array) -> Done:
     """Wait for a step."""
-    with phase("wait") as waiting:
+    with phase("wait") as awaited, waiting(f"step {number}"):
         loss.block_until_ready()
-    return Done(number, waiting.seconds)
+    return Done(number, awaited.seconds)
 
 
 def _advance(progress: Progress, microbatches: Sequence[Microbatch], seconds: float) -> None:

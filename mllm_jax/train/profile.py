@@ -16,7 +16,7 @@ import jax
 
 from mllm_jax.config.sections import RunConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.train.events import Event, Reading, Stopwatch, Taken
 from mllm_jax.train.state.progress import Progress
 
@@ -91,7 +91,8 @@ class Profile:
         if isinstance(event, Reading) and first <= event.step <= last and not self._running:
             self._apart(self._begin)
         if isinstance(event, Taken) and event.step == last:
-            jax.block_until_ready(dict(event.scalars))
+            with waiting(f"step {event.step}"):
+                jax.block_until_ready(dict(event.scalars))
             self._apart(self.close)
 
     def close(self) -> None:

@@ -52,6 +52,9 @@ def act(peers, action: str) -> None:
     if action == "hang":
         peers.note("step 1")
         time.sleep(60)
+    if action == "wait":
+        with peers.waiting("step 1"):
+            time.sleep(60)
     if action == "late":
         time.sleep(1)
         act(peers, "hang")

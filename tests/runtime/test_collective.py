@@ -48,7 +48,7 @@ def test_values_of_different_lengths_arrive_as_they_were_sent(monkeypatch: pytes
     assert Collective().gather("facts", values[1]) == values
 
 
-def test_who_waits_longer_than_anything_may_ends(monkeypatch: pytest.MonkeyPatch):
+def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPatch):
     ended = threading.Event()
     told: list[tuple[int, str]] = []
 
@@ -66,6 +66,21 @@ def test_who_waits_longer_than_anything_may_ends(monkeypatch: pytest.MonkeyPatch
     ((code, why),) = told
     assert code == Exit.LOST_PEER
     assert "process 0 of 1 has waited 0.01 s (run.phase_seconds) for the others (facts)" in why
+    # In a step nobody is at what may take long.
+    ended.clear()
+    own = Collective(Limits(stalled=0.01, longest=None))
+    own.note("step 8")
+    with own.doing("profiling", limited=True), own.waiting("step 7"):
+        assert ended.wait(10)
+    with own.waiting("step 8", limited=False):
+        pass
+    (_, (code, why)) = told
+    assert code == Exit.LOST_PEER
+    assert "has waited 0.01 s (run.stall_seconds) for the others (step 7), after: profiling" in why
+    ended.clear()
+    with own.waiting("step 8"):
+        assert ended.wait(10)
+    assert "for the others (step 8), after: step 8. " in told[-1][1]
 
 
 def test_who_waits_no_longer_than_that_goes_on(monkeypatch: pytest.MonkeyPatch):
@@ -85,6 +100,67 @@ def test_processes_that_jax_has_found_have_the_limits_of_the_run(monkeypatch: py
     found = Processes(join_seconds=9)
     devices.start(ParallelConfig(distributed=True), found, limits=Limits(longest=7))
     assert taken == [(Limits(longest=7), 9)]
+
+
+@pytest.mark.parametrize("distributed", [True, False])
+def test_devices_of_others_are_waited_for_no_longer_than_a_stall(
+    distributed: bool, monkeypatch: pytest.MonkeyPatch
+):
+    told: list[tuple[int, str]] = []
+    ended = threading.Event()
+
+    def end(code: int, why: str) -> None:
+        told.append((code, why))
+        ended.set()
+
+    def looked(parallel: ParallelConfig) -> list[jax.Device]:
+        assert ended.wait(10) if distributed else not ended.wait(0.1)
+        return []
+
+    monkeypatch.setattr(part, "end_process", end)
+    for name in ("_choose_platform", "_join"):
+        monkeypatch.setattr(devices, name, lambda *_: None)
+    monkeypatch.setattr(devices, "_found", looked)
+    config = ParallelConfig(distributed=distributed)
+    assert devices.start(config, limits=Limits(stalled=0.01)) == []
+    assert [code for code, _ in told] == [Exit.LOST_PEER] * distributed
+    assert all("devices of all processes for 0.01 s (run.stall_seconds)" in why for _, why in told)
+
+
+class Met(Peers):
+    """Process 1 of three, which have met, and of which JAX connects none."""
+
+    index, count, coordinator, bind = 1, 3, Address("127.0.0.1", 9), None
+
+    def each(self) -> str:
+        return "process 0 (host a, pid 7): its last event: start, 3 s ago"
+
+
+def test_a_process_that_jax_does_not_connect_says_what_it_hears_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    told: list[tuple[int, str]] = []
+    ended = threading.Event()
+
+    def end(code: int, why: str) -> None:
+        told.append((code, why))
+        ended.set()
+
+    def connect(*_: object, initialization_timeout: int, **__: object) -> None:
+        assert initialization_timeout > 1  # JAX would abort the process before it says anything
+        assert ended.wait(10)
+
+    monkeypatch.setattr(part, "end_process", end)
+    monkeypatch.setattr(devices, "join", lambda *_: Met())
+    monkeypatch.setattr(jax.distributed, "initialize", connect)
+    monkeypatch.setattr(jax.config, "update", lambda *_: None)
+    processes = Processes(3, 1, "10.0.0.1:9000", join_seconds=0.01)
+    devices._join(processes, Limits(), lambda: None)
+    ((code, why),) = told
+    assert code == Exit.LOST_PEER
+    assert "process 1 of 3 has waited 0.01 s (--join-seconds) for JAX" in why
+    assert "127.0.0.1:9 (--coordinator 10.0.0.1:9000)" in why
+    assert "process 0 (host a, pid 7): its last event: start" in why
 
 
 def found_by_jax(monkeypatch: pytest.MonkeyPatch, told: dict[str, list[Any]]) -> Peers:

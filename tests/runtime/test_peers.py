@@ -117,8 +117,10 @@ def test_the_others_name_a_process_that_is_stopped(victim, processes, address):
     ends(processes[victim], Exit.LOST_PEER)
 
 
-def test_a_process_that_lives_and_goes_on_no_more_is_named(processes, address):
-    start(processes, address, ["none", "late"])  # process 0 waits for it at the end, since before
+@pytest.mark.parametrize("before", ["none", "wait"])
+def test_a_process_that_lives_and_goes_on_no_more_is_named(before, processes, address):
+    # Process 0 waits for it since before: at the end, by a gather, or for a step, by JAX.
+    start(processes, address, [before, "late"])
     for process in processes:
         ends(process, Exit.LOST_PEER, "process 1 (host ", "is stuck", "its last event: step 1")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,11 @@ class Two(Peers):
         if self._other and isinstance(value, dict):
             return [value, dict.fromkeys(value, self._other)]
         return [value, self._other or value]
+
+    @contextmanager
+    def waiting(self, what, *, limited=True):
+        self._events.append(f"wait: {what}")
+        yield
 
 
 @pytest.fixture

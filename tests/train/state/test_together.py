@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -11,9 +12,11 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.runtime.part import take_part
+from mllm_jax.config.sections import GuardConfig
+from mllm_jax.runtime.part import take_part, waiting
 from mllm_jax.runtime.together import compiled_together
-from mllm_jax.train.guard import not_finite
+from mllm_jax.train import loop
+from mllm_jax.train.guard import Guard, not_finite
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.step.train_step import TrainStep
 from sharding.hosts import ProcessCluster
@@ -41,24 +44,37 @@ def look(program: str) -> object:
         step.mesh, step.state_specs = LAYOUT.mesh, PartitionSpec()
         step._init = lambda key: jax.random.key_data(key)
         return step.init(jax.random.key(5)).tolist()
-    cluster, words = ProcessCluster(compiled_together), np.arange(3, dtype=np.int32)
+    cluster = ProcessCluster(compiled_together, wait=waiting)
+    words = np.arange(3, dtype=np.int32)
     if program == "numbers to all":
         return [own.tolist() for own in cluster.gather(words)()]
     return [own.tolist() for own in cluster.exchange([words], np.array([[3]]))()]
 
 
 @pytest.mark.parametrize(
-    ("program", "result"),
+    ("program", "result", "waits"),
     [
-        ("the look at a state", ["params.a"]),
-        ("the change of the checkpoint's plan", [[0, 1], [2, 0]]),
-        ("the initial state", [0, 5]),
-        ("numbers to all", [[0, 1, 2]]),
-        ("samples to their hosts", [[0, 1, 2]]),
+        ("the look at a state", ["params.a"], ["the look at a state"]),
+        ("the change of the checkpoint's plan", [[0, 1], [2, 0]], []),
+        ("the initial state", [0, 5], []),
+        ("numbers to all", [[0, 1, 2]], ["numbers of all"]),
+        ("samples to their hosts", [[0, 1, 2]], ["samples from other hosts"]),
     ],
 )
-def test_all_meet_between_compiling_and_running(program, result, events):
+def test_all_meet_between_compiling_and_running(program, result, waits, events):
     alone = look(program)
     take_part(Two(events))
     assert look(program) == alone == result
     assert f"{program} is compiled" in events
+    # The host waits for the results in a context that ends the process if others never come.
+    assert [own for own in events if own.startswith("wait")] == [f"wait: {own}" for own in waits]
+
+
+def test_steps_and_their_figures_are_waited_for_by_their_numbers(events):
+    take_part(Two(events))
+    loop._done(7, jnp.ones(()))
+    progress: Any = SimpleNamespace(usual_loss=None)
+    guard = Guard(GuardConfig(), progress, str)
+    guard.watch(SimpleNamespace(step=6, loss=1.0, gradient_norm=1.0))
+    guard.settle()
+    assert events[-2:] == ["wait: step 7", "wait: step 6"]
