@@ -1,20 +1,26 @@
-"""Encoder outputs from the encoder's ranks to the decoder's.
+"""Encoder outputs from the encoder's ranks to the decoder's, by one of three exchanges.
 
 Rows of a batch are dealt over the leading axes of the grid by every plan, so one plan's share of
 rows lies inside the other's. The *block* is the larger share: all rows that a decoder rank needs
-are held by the ranks of its block. The exchange gathers the outputs within the block and picks,
-for every multimodal position, the output that lands there::
+are held by the ranks of its block, as long as media are in the rows of their samples::
 
     encoder data 4        row 0 | row 1 | row 2 | row 3
     decoder data 2             block 0  |    block 1
 
-The backward is its transpose: the gradient of an output is picked where it went, and
-reduce-scattered.
+If balancing has dealt encoder rows and decoder rows independently, all ranks are one block. Each
+exchange takes the outputs of this rank to the tokens of this rank, and zero where none lands:
 
-If balancing has dealt encoder rows and decoder rows independently there are no such blocks:
-`exchange_by_routes` moves every output from the device that made it straight to the one that needs
-it, in one all-to-all. It is ragged, so that only outputs are sent; on CPUs, which lack the ragged
-collective, every pair of devices has slots for the most outputs that it can move.
+- `gather`: the ranks of a block gather all of their outputs, and each picks those that land on its
+  tokens. Bytes grow with the rows of the encoder.
+- `reduce_scatter`: each rank puts its outputs into an array of all tokens of the block, which is
+  zero elsewhere, and the arrays are summed and scattered. Bytes grow with the rows of the decoder.
+- `all_to_all`: every output goes straight from the device that made it to the one that needs it, by
+  routes from the host (`sharding.routes`). The all-to-all is ragged, so that only outputs are sent;
+  on CPUs, which lack the ragged collective, every pair of devices has slots for the most outputs
+  that it can move.
+
+The backward of each is its transpose: the gradient of an output is picked where the output went;
+gathers become reduce-scatters, and reduce-scatters gathers.
 """
 
 from __future__ import annotations
@@ -26,19 +32,21 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from sharding.collectives import (
-    all_gather,
-    all_to_all,
-    axis_index,
-    axis_size,
-    ragged_all_to_all,
-    shard_slice,
-)
+from sharding import collectives
+from sharding.collectives import all_gather, axis_index, axis_size, shard_slice
 from sharding.grid import Axes, View
 
 
-def exchange(outputs: jax.Array, index: jax.Array, source: View, target: View) -> jax.Array:
-    """Move encoder outputs to the decoder positions where they belong.
+def shared_axes(source: View, target: View) -> Axes:
+    """Axes that number the blocks: the leading axes over which both modules deal their rows."""
+    a, b = source.batch, target.batch
+    return a if len(a) < len(b) else b  # one is a prefix of the other by construction
+
+
+def gather(
+    outputs: jax.Array, index: jax.Array, source: View, target: View, shared: Axes
+) -> jax.Array:
+    """Move encoder outputs to their decoder positions by a gather of all outputs of a block.
 
     Args:
         outputs: `[encoder rows, outputs / source shards, d_model]`, local to this rank and
@@ -47,18 +55,37 @@ def exchange(outputs: jax.Array, index: jax.Array, source: View, target: View) -
             whole batch, none of them twice, or -1 where no encoder output lands.
         source: view of the encoder.
         target: view of the decoder.
+        shared: `shared_axes` where outputs stay within blocks; none where all ranks are one block.
 
     Returns:
         `[decoder rows, tokens / target shards, d_model]`; zero where `index` is -1.
     """
     whole = all_gather(outputs, source.sequence, dim=1)
-    block = all_gather(whole, _extra(source.batch, target.batch), dim=0)
+    block = all_gather(whole, source.batch[len(shared) :], dim=0)
     rows, length, width = block.shape
-    shared = _common(source.batch, target.batch)
     offset = axis_index(shared) * rows * length
     local = shard_slice(index, target.sequence, dim=1)
     lands = jnp.where(local >= 0, local - offset, rows * length)
     return _picked(block.reshape(rows * length, width), lands)
+
+
+def reduce_scatter(
+    outputs: jax.Array, index: jax.Array, source: View, target: View, shared: Axes
+) -> jax.Array:
+    """Move encoder outputs to their decoder positions by sums over a block; see `gather`.
+
+    At most one rank has an output for a token, so that the sums are exact.
+    """
+    rows, length, width = outputs.shape
+    block = all_gather(index, target.batch[len(shared) :], dim=0)
+    row, offset = jnp.divmod(block, length * axis_size(source.sequence))
+    row = row - axis_index(source.batch) * rows
+    offset = offset - axis_index(source.sequence) * length
+    own = (block >= 0) & (row >= 0) & (row < rows) & (offset >= 0) & (offset < length)
+    lands = jnp.where(own, row * length + offset, rows * length)
+    sparse = _picked(outputs.reshape(rows * length, width), lands)
+    sums = collectives.reduce_scatter(sparse, target.sequence, dim=1)
+    return collectives.reduce_scatter(sums, target.batch[len(shared) :], dim=0)
 
 
 def is_ragged(mesh: Mesh, axes: Axes) -> bool:
@@ -70,7 +97,7 @@ def is_ragged(mesh: Mesh, axes: Axes) -> bool:
     return devices > 1 and mesh.devices.flat[0].platform != "cpu"
 
 
-def exchange_by_routes(
+def all_to_all(
     outputs: jax.Array, send: Mapping[str, jax.Array], receive: jax.Array, axes: Axes
 ) -> jax.Array:
     """Move encoder outputs from any device to any other; see `sharding.routes`.
@@ -90,9 +117,9 @@ def exchange_by_routes(
     sent = _picked(own, send["picks"])
     if "slices" in send:
         entries = min(receive.size, axis_size(axes) * len(own))
-        received = ragged_all_to_all(sent, send["slices"], entries, axes)
+        received = collectives.ragged_all_to_all(sent, send["slices"], entries, axes)
     else:
-        received = all_to_all(sent, axes)
+        received = collectives.all_to_all(sent, axes)
     return _picked(received, receive)
 
 
@@ -118,13 +145,3 @@ def _picked_backward(inverse: jax.Array, gradient: jax.Array) -> tuple[jax.Array
 
 
 _picked.defvjp(_picked_forward, _picked_backward)
-
-
-def _common(a: Axes, b: Axes) -> Axes:
-    """Leading axes shared by `a` and `b`; one is a prefix of the other by construction."""
-    return a if len(a) < len(b) else b
-
-
-def _extra(source: Axes, target: Axes) -> Axes:
-    """Axes that split the encoder's rows but not the decoder's."""
-    return source[len(target) :]

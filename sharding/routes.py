@@ -198,6 +198,20 @@ class Routes:
         )
         return receive
 
+    def index(self, first: int, last: int) -> NDArray[np.int32]:
+        """Outputs that land at the tokens of the decoder's rows from `first` to before `last`.
+
+        `[rows, tokens]`; `row * outputs + offset` of the output, or -1 where none lands.
+        """
+        runs = self.runs[(self.runs[:, 2] >= first) & (self.runs[:, 2] < last)]
+        index = np.full((last - first, self.target.positions), -1, np.int32)
+        outputs = runs[:, 0] * self.source.positions + runs[:, 1]
+        columns = (outputs, runs[:, 2] - first, runs[:, 3])
+        output, row, token = (np.repeat(column, runs[:, 4]) for column in columns)
+        inside = _expanded(runs[:, 4])
+        index[row, token + inside] = output + inside
+        return index
+
     def slices(self, device: int) -> NDArray[np.int32]:
         """Slices of the buffers of `device` where they are ragged, `[4, devices]`.
 

@@ -14,7 +14,7 @@ from jax.sharding import Mesh, PartitionSpec
 from numpy.typing import NDArray
 
 from sharding.collectives import psum
-from sharding.exchange import exchange_by_routes
+from sharding.exchange import all_to_all
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, shardings
 from sharding.plan import ParallelPlan
@@ -63,7 +63,7 @@ class Landing:
             own = {key: array[0] for key, array in send.items()}
 
             def loss(outputs: jax.Array) -> tuple[jax.Array, jax.Array]:
-                moved = exchange_by_routes(outputs, own, receive, axes)
+                moved = all_to_all(outputs, own, receive, axes)
                 total = jnp.sum(moved.astype(jnp.float32) * weights.astype(jnp.float32))
                 return psum(total, axes), moved
 

@@ -27,6 +27,7 @@ from mllm_jax.models.multimodal import init_parameters
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.batch import local_rows, place, select_rows, whole
 from mllm_jax.train.step.build import build_step
+from sharding.exchanges import AS_USUAL, Exchanges
 from sharding.plan import ParallelPlan
 
 Plans = Mapping[str, ParallelPlan]
@@ -82,7 +83,7 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     dealt = microbatches
     if small.data.balance == "per_phase":
         dealt = [scattered(batch, model, seed + i) for i, batch in enumerate(microbatches)]
-    got = run(plans, params, dealt, lower(small).pipeline)
+    got = run(plans, params, dealt, lower(small).pipeline, exchanges=lower(config).exchanges)
     return compare(got, run(single, params, microbatches))
 
 
@@ -100,6 +101,7 @@ def loss_and_gradients(
     microbatches: Sequence[Any],
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
+    exchanges: Exchanges = AS_USUAL,
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients of packed microbatches under `plans`, as numpy arrays on every process.
 
@@ -107,7 +109,7 @@ def loss_and_gradients(
     """
     alone = plans["decoder"].devices == 1
     own = jax.local_devices()[:1] if alone else None
-    step = build_step(model, plans, pipeline, frozen, devices=own)
+    step = build_step(model, plans, pipeline, frozen, devices=own, exchanges=exchanges)
     rows = microbatches[0]["decoder"]["tokens"].shape[0]
     chosen = local_rows(step, rows)
     local = [batch if alone else select_rows(batch, chosen) for batch in microbatches]

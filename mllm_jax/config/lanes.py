@@ -13,7 +13,6 @@ from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware, named
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import Workload
 
 
@@ -91,14 +90,22 @@ def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) ->
 
 
 def _seconds(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> Iterator[float]:
-    """Seconds of all tasks of a lane on one microbatch, with rows of one, two and three times."""
+    """Seconds of all tasks of a lane on one microbatch, with rows of one, two and three times.
+
+    The exchange is that of the lane's rows as they are: its buffers do not depend on media.
+    """
+    exchanges = 0.0 if name == "decoder" else Timing(whole, chosen, hardware, name).exchanges
     for factor in (1, 2, 3):
         positions = {**whole.positions, name: factor * whole.positions[name]}
         own = Timing(replace(whole, positions=positions), chosen, hardware, name)
-        tasks = _of_decoder(own) if name == "decoder" else own.pieces().values()
-        yield sum(time.seconds for time in tasks)
+        yield exchanges + (_of_decoder(own) if name == "decoder" else _of_media(own))
 
 
-def _of_decoder(own: Timing) -> list[TaskTime]:
+def _of_media(own: Timing) -> float:
+    return sum(time.seconds for time in own.pieces().values()) - own.exchanges
+
+
+def _of_decoder(own: Timing) -> float:
     layers = own.layers_per_task
-    return [own.forward(layers), own.backward(layers), own.head()]
+    tasks = own.forward(layers), own.backward(layers), own.head()
+    return sum(time.seconds for time in tasks)

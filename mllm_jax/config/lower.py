@@ -13,6 +13,7 @@ from mllm_jax.models.attention.limits import PREFERRED, Backend, able_backends, 
 from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.profile import tower_profiles
+from scheduling.costs.exchange import exchange_of
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware, HardwareError, named
 from scheduling.costs.strategy import Strategy, communicates
@@ -21,6 +22,7 @@ from scheduling.schedules.check import check
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.make import Follower, Times, cut_encoders, make_schedule, seconds_on
+from sharding.exchanges import Exchanges
 
 #: Number of lowered configurations that are kept for later calls.
 KEPT = 16
@@ -35,12 +37,14 @@ class Lowered:
         workload: the work of a step.
         chosen: how it runs, as the configuration says.
         times: task times by which encoders are placed.
+        hardware: hardware by whose seconds exchanges are chosen; None: by their bytes.
     """
 
     config: ExperimentConfig
     workload: Workload
     chosen: Strategy
     times: Times
+    hardware: Hardware | None = None
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -59,6 +63,13 @@ class Lowered:
             ScheduleError: the sizes do not fit together.
         """
         return make_schedule(self.workload, self.strategy, self.times)
+
+    @cached_property
+    def exchanges(self) -> Exchanges:
+        """By lane, the exchange by which its outputs reach the decoder."""
+        own = self.hardware, self.config.parallel.platform
+        names = self.workload.encoders
+        return {name: exchange_of(self.workload, self.chosen, name, *own) for name in names}
 
     @property
     def costs(self) -> TaskCosts:
@@ -102,23 +113,24 @@ def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
         ScheduleError: there is no such hardware as the schedule's.
     """
     hardware = _hardware(config)
-    platform = platform or (hardware.platform if hardware else config.parallel.platform)
+    # A step without stages has no bubbles to place anything in.
+    placed = hardware if config.parallel.decoder.stage > 1 else None
+    platform = platform or (placed.platform if placed else config.parallel.platform)
     whole, chosen = workload(on_platform(config, platform)), strategy(config)
     asked = config.schedule
     beside = asked.pad_layers, asked.encoder_microbatches, config.train.check_schedules
-    key = repr((whole, chosen, hardware, beside))
+    key = repr((whole, chosen, hardware, config.parallel.platform, beside))
     if key not in _kept:
-        times = seconds_on(hardware) if hardware else task_flops
+        times = seconds_on(placed) if placed else task_flops
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
-        _kept[key] = Lowered(config, whole, chosen, times)
+        _kept[key] = Lowered(config, whole, chosen, times, hardware)
     return _kept[key]
 
 
 def _hardware(config: ExperimentConfig) -> Hardware | None:
-    """Hardware whose seconds place the encoders; None: FLOPs place them."""
-    # A step without stages has no bubbles to place anything in.
-    if config.schedule.hardware is None or config.parallel.decoder.stage == 1:
+    """Hardware whose seconds place the encoders and choose exchanges; None: FLOPs and bytes do."""
+    if config.schedule.hardware is None:
         return None
     try:
         return named(config.schedule.hardware)
@@ -170,6 +182,8 @@ def workload(config: ExperimentConfig) -> Workload:
         loss_chunk=model.loss_chunk,
         pairs={"decoder": causal_share(model.attention, positions["decoder"])},
         windowed_pairs=_windowed(model, positions["decoder"]),
+        media_apart=data.balance == "per_phase",
+        exchange=config.parallel.exchange,
     )
 
 

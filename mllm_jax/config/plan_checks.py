@@ -9,6 +9,7 @@ from math import lcm, log2
 
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
+from sharding.exchanges import possible
 from sharding.grid import JointGrid
 from sharding.lanes import check_lane
 from sharding.plan import AXES, ParallelPlan, PlanError, Requirement, factorizations
@@ -53,6 +54,22 @@ def _plan_names(config: ExperimentConfig) -> Iterator[Problem]:
             yield Problem(key, reason, partial(_leave_out, key))
 
 
+def _exchange(config: ExperimentConfig) -> Iterator[Problem]:
+    """The exchange of encoder outputs that is asked for is possible, and there are outputs."""
+    asked, key = config.parallel.exchange, "parallel.exchange"
+    if asked == "auto":
+        return
+    able, usual = possible(config.data.balance == "per_phase"), Choice.of(key, "auto")
+    if not config.model.lanes:
+        reason = f"{asked} has no effect, as the model has no encoders"
+        yield Problem(key, reason, lambda: [[usual]])
+    elif asked not in able:
+        reason = f"{asked} needs routes, which are of media in rows of their own, and data.balance"
+        others = [usual, *(Choice.of(key, name) for name in able)]
+        apart = elsewhere("data.balance", "per_phase")
+        yield Problem(key, f"{reason} is {config.data.balance}", lambda: [others, [apart]])
+
+
 def _leave_out(key: str) -> list[Side]:
     return [[Choice.of(key, LEFT_OUT)]]
 
@@ -60,7 +77,7 @@ def _leave_out(key: str) -> list[Side]:
 def plan_checks(config: ExperimentConfig) -> list[Problem]:
     """Plans, each by itself and together; those that are missing are not looked at."""
     plans = [*_counts(config), *_single(config), *_plan_names(config), *_grid(config)]
-    plans += _alike(config)
+    plans += [*_alike(config), *_exchange(config)]
     splits = [*_sizes(config), *_positions(config), *_rows(config)]
     return [*plans, *splits, *_stages_as_fsdp(config)]
 

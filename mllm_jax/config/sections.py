@@ -89,6 +89,10 @@ class ParallelConfig(Section):
         decoder: degrees of the decoder.
         encoders: degrees of each encoder, on the same devices; an encoder needs an entry here, or
             each of its lanes one.
+        exchange: how encoder outputs reach the decoder's tokens: `all_to_all` (by routes; needs
+            `data.balance: per_phase`), `gather` of all outputs, or `reduce_scatter` of arrays of
+            all tokens; `auto`: for every lane the one of the fewest predicted seconds on
+            `schedule.hardware`, without it the one that moves the fewest bytes.
     """
 
     platform: Literal["cpu", "gpu", "tpu"] = "cpu"
@@ -96,6 +100,7 @@ class ParallelConfig(Section):
     distributed: bool = False
     decoder: ParallelPlan = ParallelPlan()
     encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
+    exchange: Literal["auto", "all_to_all", "gather", "reduce_scatter"] = "auto"
 
     @property
     def plans(self) -> dict[str, ParallelPlan]:

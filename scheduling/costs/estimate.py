@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 
+from scheduling.costs.exchange import Exchanged, exchange_of
 from scheduling.costs.hardware import Efficiency, Hardware
 from scheduling.costs.shares import elements, entries
 from scheduling.costs.strategy import Strategy, encoder_pieces
@@ -133,29 +134,22 @@ class Timing:
         """Output positions of an encoder's microbatch, on all ranks of a row together."""
         return self.rows * self.workload.positions[self.name] / self.tower.reduction
 
-    @property
-    def output(self) -> float:
-        """Bytes of a microbatch in the decoder, on all ranks of a row together."""
-        decoder = self.workload.towers["decoder"]
-        rows = self.workload.rows / self.strategy.microbatches / self.strategy.decoder.batch
-        width = decoder.width * (1 + decoder.beside)
-        return rows * self.workload.positions["decoder"] * width * self.workload.size
+    @cached_property
+    def exchanged(self) -> Exchanged:
+        """What an encoder exchanges with the decoder for a microbatch."""
+        return Exchanged.of(self.workload, self.strategy, self.name)
+
+    @cached_property
+    def exchange(self) -> float:
+        """Seconds of the exchange of a microbatch's outputs, and of that of their gradients."""
+        own = self.workload, self.strategy, self.name, self.hardware, self.hardware.platform
+        return self.exchanged.seconds(exchange_of(*own), self.hardware)
 
     @property
-    def _brought(self) -> float:
-        """Bytes of `output` that one of the encoder's microbatches brings.
-
-        Several for one of the decoder's bring their own outputs, and one a row as large as its own.
-        """
-        if self.cut.each == 1:
-            return self.output
-        return self.output * min(1.0, self.outputs / self._places)
-
-    @property
-    def _places(self) -> float:
-        """Positions of a microbatch of the decoder on one group of context and tensor ranks."""
-        rows = self.workload.rows / self.strategy.microbatches / self.strategy.decoder.batch
-        return rows * self.workload.positions["decoder"]
+    def exchanges(self) -> float:
+        """Seconds of the exchanges in all tasks of an encoder on a microbatch."""
+        last = self.cut.pieces - 1
+        return self.exchange * sum(last in self.cut.parts(kind) for kind in (EF, EB))
 
     # ---- collectives -----------------------------------------------------------------------------
 
@@ -394,13 +388,10 @@ class Timing:
         return (Segment(times * self.compute(self.tower.start)),) if piece == 0 else ()
 
     def _end(self, piece: int, times: int = 1) -> tuple[Segment, ...]:
-        """Connector and exchange of the last piece: each device sends its outputs to another."""
+        """Connector and exchange of the last piece."""
         if piece < self.cut.pieces - 1:
             return ()
-        devices = self.strategy.decoder.devices // self.strategy.decoder.stage
-        each = self._brought / self.strategy.decoder.sequence
-        moved = self.hardware.group_seconds(each, devices, devices) if devices > 1 else 0.0
-        return (Segment(times * self.compute(self.tower.end), moved),)
+        return (Segment(times * self.compute(self.tower.end), self.exchange),)
 
     def only(self) -> StepTimes:
         """Times of a step of the decoder alone."""

@@ -36,6 +36,9 @@ class Workload:
         apart: by tensor degree, the bytes that the backward of a layer of the decoder keeps for
             weight gradients that are apart from it, for one row, on one tensor rank.
         lanes: by the name of a lane, its encoder; a tower that is not named shares no parameters.
+        media_apart: whether media are in rows of their own, and not in those of their samples.
+        exchange: the exchange of encoder outputs that is asked for, one of
+            `sharding.exchanges.EXCHANGES`; `auto`: of every lane the cheapest.
     """
 
     towers: Mapping[str, TowerProfile]
@@ -52,6 +55,8 @@ class Workload:
     apart: Mapping[int, float] = field(default_factory=dict)
     lanes: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, int] = field(default_factory=dict)
+    media_apart: bool = True
+    exchange: str = "auto"
 
     def holds(self, name: str) -> bool:
         """Whether the parameters of an encoder are counted with this lane of it: with its first."""

@@ -12,7 +12,6 @@ from mllm_jax.check.verify import Verification, leaf_errors, relative_error, shr
 from mllm_jax.config.load import ScheduleConfig
 from mllm_jax.config.lower import lower
 from mllm_jax.train.step import media
-from sharding.collectives import axis_size
 from sharding.plan import ParallelPlan
 from tests.configs import VALUES
 from tests.train.models import small_model
@@ -36,20 +35,19 @@ def test_a_right_plan_passes(small_config):
     assert [row[0] for row in result.rows] == ["loss", *result.worst]
 
 
-@pytest.mark.parametrize("balance", ["none", "per_phase"])
-def test_a_wrong_exchange_fails(small_config, monkeypatch, balance):
-    in_blocks, by_routes = media.exchange, media.exchange_by_routes
+@pytest.mark.parametrize(
+    ("exchange", "balance"),
+    [("reduce_scatter", "none"), ("reduce_scatter", "per_phase"), ("all_to_all", "per_phase")],
+)
+def test_a_wrong_exchange_fails(small_config, monkeypatch, exchange, balance):
+    right = getattr(media, exchange)
 
-    def wrong_in_blocks(outputs, index, source, target):
-        # Every rank picks as if it held the first block: right on a single device.
-        return in_blocks(outputs, index, source, target) * (1 + 0.01 * len(source.batch))
+    def wrong(outputs, *where):
+        # Right on a single device, whose exchange is another.
+        return right(outputs, *where) * 1.01
 
-    def wrong_by_routes(outputs, send, receive, axes):
-        return by_routes(outputs, send, receive, axes) * (0.99 + 0.01 * axis_size(axes))
-
-    monkeypatch.setattr(media, "exchange", wrong_in_blocks)
-    monkeypatch.setattr(media, "exchange_by_routes", wrong_by_routes)
-    result = verify.verify(small_config(data__balance=balance))
+    monkeypatch.setattr(media, exchange, wrong)
+    result = verify.verify(small_config(data__balance=balance, parallel__exchange=exchange))
     assert not result.ok
     assert result.to_json()["ok"] is False
 

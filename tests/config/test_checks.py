@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.config.load import ConfigError, resolve
+from mllm_jax.config.lower import lower
 from sharding.plan import divisors
 from tests.config.test_load import holds_all, refused
 from tests.configs import VALUES, config, values
@@ -22,6 +23,16 @@ ENDS = ("", ".connector")
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
+        # exchanges
+        (
+            {"parallel__exchange": "all_to_all", "data__balance": "decoder"},
+            [
+                "parallel.exchange: all_to_all needs routes, which are of media in rows of their "
+                "own, and data.balance is decoder; valid: auto, gather, reduce_scatter, "
+                "data.balance per_phase"
+            ],
+        ),
+        ({"parallel__exchange": "broadcast"}, ["parallel.exchange", "auto", "reduce_scatter"]),
         # plans and devices
         (
             {"parallel__decoder": {"data": 3}},
@@ -521,3 +532,21 @@ def test_two_encoders_of_one_kind_of_media_are_accepted() -> None:
         "data__budgets__video": 64,
     }
     assert [*config(**both).model.encoders] == ["vision", "audio", "video"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "chosen"),
+    [
+        # On CPUs rows have fewer outputs than tokens.
+        ({}, "gather"),
+        ({"parallel__exchange": "reduce_scatter"}, "reduce_scatter"),
+        ({"schedule__hardware": "h100"}, "all_to_all"),
+        ({"schedule__hardware": "h100", "data__balance": "none"}, "gather"),
+        (
+            {"data__budgets": {"tokens": 64, "segments": 8, "vision": 128, "audio": 1024}},
+            "reduce_scatter",
+        ),
+    ],
+)
+def test_the_exchange_of_every_lane_is_chosen(changes: dict[str, Any], chosen: str) -> None:
+    assert lower(config(**changes)).exchanges == dict.fromkeys(("vision", "audio"), chosen)

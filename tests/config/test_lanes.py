@@ -104,13 +104,16 @@ def test_seconds_of_a_lane_are_those_of_the_cost_model(lengths: list[int]) -> No
     own = laned(**BY_COST)
     cost = lane_cost(own, "long")
     settled = on_platform(own, "gpu")
+    parts = lower(own).strategy, named("h100"), "long"
+    exchanges = Timing(workload(settled), *parts).exchanges
     each = []
     for n in lengths:
         whole = workload(settled)
         rows = whole.rows // 2  # of one group
         whole = replace(whole, positions={**whole.positions, "long": n})
-        tasks = Timing(whole, lower(own).strategy, named("h100"), "long").pieces().values()
-        each.append((sum(task.seconds for task in tasks) - cost.fixed) / rows)
+        timing = Timing(whole, *parts)
+        tasks = sum(task.seconds for task in timing.pieces().values()) - timing.exchanges
+        each.append((tasks + exchanges - cost.fixed) / rows)
     one = replace(cost, groups=1)
     assert lane_seconds(np.array(lengths), one) == pytest.approx(cost.fixed + sum(each), rel=1e-6)
 

@@ -7,7 +7,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from sharding.collectives import psum
-from sharding.exchange import exchange
+from sharding.exchange import gather, reduce_scatter, shared_axes
+from sharding.exchanges import EXCHANGES, possible
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
@@ -50,29 +51,42 @@ def lookup(outputs: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("decoder", "encoder"), PAIRS, ids=lambda plan: str(plan))
 def test_equals_a_lookup_with_its_gradient(decoder, encoder):
+    """Gathers and reduce-scatters, within blocks and over all ranks, in one program."""
     grid = JointGrid.build({"decoder": decoder, "vision": encoder})
     source, target = grid.views["vision"], grid.decoder
-    mesh = make_mesh(grid, jax.devices()[: grid.devices])
+    outputs, within, weights = make_case(decoder, encoder)
+    anywhere = np.random.default_rng(1).permutation(within.reshape(-1)).reshape(within.shape)
+    cases = [(within, shared_axes(source, target)), (anywhere, ())]
 
-    def body(outputs, index, weights):
-        def loss(outputs):
-            moved = exchange(outputs, index, source, target)
+    def body(outputs, indices, weights):
+        def loss(outputs, move, index, shared):
+            moved = move(outputs, index, source, target, shared)
             return psum(jnp.sum(moved * weights), target.all), moved
 
-        return jax.grad(loss, has_aux=True)(outputs)
+        return [
+            jax.grad(loss, has_aux=True)(outputs, move, index, shared)
+            for index, (_, shared) in zip(indices, cases, strict=True)
+            for move in (gather, reduce_scatter)
+        ]
 
     sent = P(source.batch or None, source.sequence or None)
     got = P(target.batch or None, target.sequence or None)
     run = jax.shard_map(
         body,
-        mesh=mesh,
+        mesh=make_mesh(grid, jax.devices()[: grid.devices]),
         in_specs=(sent, P(target.batch or None), got),
-        out_specs=(sent, got),
+        out_specs=[(sent, got)] * 4,
     )
-    outputs, index, weights = make_case(decoder, encoder)
-    gradient, moved = jax.jit(run)(outputs, index, weights)
+    found = jax.jit(run)(outputs, [index for index, _ in cases], weights)
 
-    np.testing.assert_array_equal(moved, lookup(outputs, index))
-    expected = np.zeros((ROWS * OUTPUTS, WIDTH), np.float32)
-    np.add.at(expected, index[index >= 0], weights[index >= 0])
-    np.testing.assert_allclose(gradient.reshape(-1, WIDTH), expected, rtol=1e-6, atol=1e-6)
+    for number, (gradient, moved) in enumerate(found):
+        index = cases[number // 2][0]
+        np.testing.assert_array_equal(moved, lookup(outputs, index))
+        expected = np.zeros((ROWS * OUTPUTS, WIDTH), np.float32)
+        np.add.at(expected, index[index >= 0], weights[index >= 0])
+        np.testing.assert_allclose(gradient.reshape(-1, WIDTH), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_an_all_to_all_needs_media_in_rows_of_their_own():
+    assert possible(apart=True) == EXCHANGES
+    assert possible(apart=False) == ("gather", "reduce_scatter")

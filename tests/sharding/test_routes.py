@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from mllm_jax.bench.overlap import TARGETS
 from mllm_jax.compile.target import Target
 from sharding.collectives import psum
-from sharding.exchange import exchange_by_routes, is_ragged
+from sharding.exchange import all_to_all, is_ragged
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan, PlanError
@@ -59,6 +59,9 @@ def test_runs_say_what_the_index_says(seed: int) -> None:
     for (row, first, to, token, length), after in merged:
         assert after[:4] != [row, first + length, to, token + length]
     assert runs_of(np.full((2, 3), -1), 4).shape == (0, 5)
+    routes = build(JointGrid.build({"decoder": PAIRS[0][0], "vision": PAIRS[0][1]}), index)
+    for first, last in ((0, ROWS), (2, 5), (3, 3)):
+        np.testing.assert_array_equal(routes.index(first, last), index[first:last])
 
 
 @settings(max_examples=80)
@@ -151,7 +154,7 @@ def exchanged(grid: JointGrid, devices: Sequence[Any]) -> Any:
         send = jax.tree.map(lambda x: x[0], send)
 
         def loss(outputs: Any) -> Any:
-            moved = exchange_by_routes(outputs, send, receive, target.positions)
+            moved = all_to_all(outputs, send, receive, target.positions)
             return psum(jnp.sum(moved * weights), target.all), moved
 
         return jax.grad(loss, has_aux=True)(outputs)

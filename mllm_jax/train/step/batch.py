@@ -58,7 +58,7 @@ def place(
     arrays = {"decoder": _stacked([batch["decoder"] for batch in every])}
     arrays["encoders"] = encoders or _stacked([batch["encoders"] for batch in every])
     outputs = _outputs(step, arrays["encoders"])
-    routes = lane_routes(microbatches, pairs, outputs, views, total, ragged)
+    routes = lane_routes(microbatches, pairs, outputs, views, total, ragged, program.exchanges)
     shapes = {name: lane.shapes for name, lane in routes.items()}
     layout = _layouts(step, arrays | {"carried": {}, "schedule": {}, "routes": shapes})
     placed = _placed(step, own.dealings, layout, arrays)
@@ -149,7 +149,7 @@ def abstract_batch(
         pairs |= {name: [None] * len(own) for name, own in program.tables.pairs.items()}
         empty = [microbatch | {"runs": nothing}]
         outputs = _outputs(step, batch["encoders"])
-        routes = lane_routes(empty, pairs, outputs, program.views, rows, ragged)
+        routes = lane_routes(empty, pairs, outputs, program.views, rows, ragged, program.exchanges)
         batch["routes"] = {name: own.shapes for name, own in routes.items()}
     return step.abstract_primed(laid_out(batch, step.mesh, program.batch_specs(batch)))
 

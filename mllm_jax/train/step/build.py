@@ -19,6 +19,7 @@ from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.program import GradientProgram
 from mllm_jax.train.step.train_step import TrainStep
+from sharding.exchanges import AS_USUAL, Exchanges
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, mesh_like
 from sharding.plan import ParallelPlan
@@ -54,6 +55,7 @@ def build_step(
     *,
     train: TrainConfig | None = None,
     devices: Devices | None = None,
+    exchanges: Exchanges = AS_USUAL,
 ) -> TrainStep:
     """A step from its parts.
 
@@ -64,12 +66,13 @@ def build_step(
         frozen: parameters whose gradients are zero.
         train: how parameters are updated; by default not at all.
         devices: devices, as many as the plans need; by default the first that are present.
+        exchanges: by lane, the exchange of its outputs, see `train.step.media`.
 
     Raises:
         PlanError: the plans do not fit each other or the devices.
     """
     grid = JointGrid.build(plans, model.decoder.kv_heads)
-    program = gradient_program(model, grid, pipeline, frozen)
+    program = gradient_program(model, grid, pipeline, frozen, exchanges)
     mesh = _mesh(grid, devices)
     if train is None:
         return TrainStep(program, mesh, optax.identity())
@@ -82,11 +85,12 @@ def gradient_program(
     grid: JointGrid,
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
+    exchanges: Exchanges = AS_USUAL,
 ) -> GradientProgram:
     """The gradient program on `grid`; arguments are those of `build_step`."""
     if pipeline is None:
-        return PlainProgram(model, grid, frozen)
-    return PipelineProgram(model, grid, frozen, pipeline)
+        return PlainProgram(model, grid, frozen, exchanges=exchanges)
+    return PipelineProgram(model, grid, frozen, pipeline, exchanges)
 
 
 def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
@@ -102,9 +106,9 @@ def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
 
 
 def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None) -> TrainStep:
-    frozen, pipeline = Frozen(config.train.freeze), lower(config).pipeline
-    plans = config.parallel.plans
-    return build_step(config.model, plans, pipeline, frozen, train=train, devices=devices)
+    frozen, lowered = Frozen(config.train.freeze), lower(config)
+    parts = config.model, config.parallel.plans, lowered.pipeline, frozen
+    return build_step(*parts, train=train, devices=devices, exchanges=lowered.exchanges)
 
 
 def _mesh(grid: JointGrid, devices: Devices | None) -> Mesh:

@@ -1,9 +1,10 @@
-"""Encoder outputs on their way to the decoder: within blocks of rows, or by routes from the host.
+"""Encoder outputs on their way to the decoder: within blocks of rows, or between any devices.
 
 A microbatch whose encoder rows are dealt by themselves lists `runs`: by lane, what lands where
 (`sharding.routes`). On the devices that becomes the batch's `routes`: by lane, of every pair of an
-encoder microbatch and a decoder microbatch that it feeds, `picks` (with ragged routes `slices` too)
-of the device that sends and `receive` of the one that receives.
+encoder microbatch and a decoder microbatch that it feeds, what the lane's exchange needs. That is
+for an all-to-all `picks` (with ragged routes `slices` too) of the device that sends and `receive`
+of the one that receives; for the other exchanges the `index` of the outputs that land.
 """
 
 from __future__ import annotations
@@ -17,31 +18,45 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from sharding.exchange import exchange, exchange_by_routes
+from sharding.exchange import all_to_all, gather, reduce_scatter, shared_axes
+from sharding.exchanges import USUAL, Exchange, Exchanges
 from sharding.grid import Axes, View
 from sharding.routes import Routes, Side
 
 Views = Mapping[str, View]
 
 
-def land(outputs: jax.Array, name: str, routes: Any, decoder_rows: Any, views: Views) -> jax.Array:
+def land(
+    outputs: jax.Array,
+    name: str,
+    routes: Any,
+    decoder_rows: Any,
+    views: Views,
+    exchange: Exchange = USUAL,
+) -> jax.Array:
     """Outputs of a lane of an encoder where they land in the decoder's rows, else zero.
 
     Args:
         outputs: `[encoder rows, outputs / shards, d_model]`, local to this rank.
         name: name of the lane.
-        routes: routes of this device; None moves within the blocks of `sharding.exchange`.
+        routes: routes of this device; None if media are in the rows of their samples.
         decoder_rows: local rows of the decoder.
         views: views of all modules.
+        exchange: the lane's exchange. Outputs without routes are gathered within blocks in the
+            place of an all-to-all.
 
     Returns:
         `[decoder rows, tokens / shards, d_model]`.
     """
     source, target = views[name], views["decoder"]
+    move = reduce_scatter if exchange == "reduce_scatter" else gather
     if routes is None:
-        return exchange(outputs, decoder_rows["media"][name], source, target)
+        index = decoder_rows["media"][name]
+        return move(outputs, index, source, target, shared_axes(source, target))
+    if "index" in routes:
+        return move(outputs, routes["index"], source, target, ())
     send = {key: array[0] for key, array in routes.items() if key != "receive"}  # of one device
-    return exchange_by_routes(outputs, send, routes["receive"], target.positions)
+    return all_to_all(outputs, send, routes["receive"], target.positions)
 
 
 #: Numbers of an encoder microbatch and of a decoder microbatch that it feeds; None: an empty slot.
@@ -50,9 +65,10 @@ Pair = tuple[int, int] | None
 
 @dataclass(frozen=True)
 class LaneRoutes:
-    """Routes of the outputs of one lane, one of each pair of microbatches."""
+    """Routes of the outputs of one lane, one of each pair of microbatches, for its exchange."""
 
     routes: Sequence[Routes]
+    exchange: Exchange = USUAL
 
     @classmethod
     def build(
@@ -64,6 +80,7 @@ class LaneRoutes:
         views: Views,
         rows: int,
         ragged: bool,
+        exchange: Exchange = USUAL,
     ) -> LaneRoutes:
         """Routes of the decoder's `microbatches`, batches of `rows` rows of which some are here.
 
@@ -74,7 +91,7 @@ class LaneRoutes:
         source = Side(views[name], rows, outputs)
         target = Side(views["decoder"], rows, tokens)
         runs = [_runs(microbatches, name, pair) for pair in pairs]
-        return cls([Routes.build(source, target, own, ragged) for own in runs])
+        return cls([Routes.build(source, target, own, ragged) for own in runs], exchange)
 
     @property
     def arrays(self) -> dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]]:
@@ -82,13 +99,17 @@ class LaneRoutes:
 
         `picks`, `[pairs, devices, entries]`, see `Routes.send`; ragged ones with `slices`, `[pairs,
         devices, 4, devices]`, see `Routes.slices`; `receive`, `[pairs, rows, tokens]`, see
-        `Routes.receive`.
+        `Routes.receive`. Of other exchanges than an all-to-all `index` alone, `[pairs, rows,
+        tokens]`, see `Routes.index`.
         """
         first, count = self.routes[0], len(self.routes)
         devices, target = first.count, first.target
+        whole = count, target.rows, target.positions
+        if self.exchange != "all_to_all":
+            return {"index": (whole, self._index)}
         made: dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]] = {
             "picks": ((count, devices, first.entries[0]), partial(self._by_device, Routes.send)),
-            "receive": ((count, target.rows, target.positions), self._receive),
+            "receive": (whole, self._receive),
         }
         if first.ragged:
             slices = partial(self._by_device, Routes.slices)
@@ -112,6 +133,10 @@ class LaneRoutes:
     ) -> np.ndarray:
         devices = range(*index[1].indices(self.routes[0].count))
         return np.stack([[part(own, d) for d in devices] for own in self.routes[index[0]]])
+
+    def _index(self, index: tuple[slice, ...]) -> np.ndarray:
+        first, last, _ = index[1].indices(self.routes[0].target.rows)
+        return np.stack([own.index(first, last) for own in self.routes[index[0]]])
 
     def _receive(self, index: tuple[slice, ...]) -> np.ndarray:
         first = self.routes[0]
@@ -140,12 +165,14 @@ def lane_routes(
     views: Views,
     rows: int,
     ragged: bool,
+    exchanges: Exchanges,
 ) -> dict[str, LaneRoutes]:
     """Routes by lane, for microbatches that list runs; nothing if none does.
 
     Args:
         outputs: by lane, outputs of a row of its microbatches.
         ragged: see `sharding.exchange.is_ragged`.
+        exchanges: the exchanges of lanes, `USUAL` if not named.
 
     Raises:
         ValueError: some microbatches list runs and others do not.
@@ -156,7 +183,16 @@ def lane_routes(
     if not any(lists):
         return {}
     return {
-        name: LaneRoutes.build(name, microbatches, pairs[name], count, views, rows, ragged)
+        name: LaneRoutes.build(
+            name,
+            microbatches,
+            pairs[name],
+            count,
+            views,
+            rows,
+            ragged,
+            exchanges.get(name, USUAL),
+        )
         for name, count in outputs.items()
     }
 
@@ -169,4 +205,5 @@ def route_specs(view: View, pairs: Axes | None) -> dict[str, PartitionSpec]:
     """
     send = PartitionSpec(pairs or None, view.positions or None)
     receive = PartitionSpec(pairs or None, view.batch or None, view.sequence or None)
-    return {"picks": send, "slices": send, "receive": receive}
+    index = PartitionSpec(pairs or None, view.batch or None)
+    return {"picks": send, "slices": send, "receive": receive, "index": index}

@@ -42,6 +42,7 @@ from scheduling.schedules.schedule import Feeds, Schedule
 from scheduling.search.make import Follower
 from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
+from sharding.exchanges import AS_USUAL, Exchanges
 from sharding.grid import JointGrid, View
 from sharding.lanes import tower_views
 from sharding.rules import Layout, gather_parameters
@@ -59,6 +60,7 @@ class PipelineProgram(GradientProgram):
         grid: joint grid of the plans.
         frozen: parameters whose gradients are zero.
         plan: schedule and stacks of layers.
+        exchanges: as of `GradientProgram`.
 
     Attributes:
         standing: program of all steps that have no schedule of their own.
@@ -66,10 +68,15 @@ class PipelineProgram(GradientProgram):
     """
 
     def __init__(
-        self, model: ModelConfig, grid: JointGrid, frozen: Frozen, plan: PipelinePlan
+        self,
+        model: ModelConfig,
+        grid: JointGrid,
+        frozen: Frozen,
+        plan: PipelinePlan,
+        exchanges: Exchanges = AS_USUAL,
     ) -> None:
         self.plan, self.stack = plan, plan.stack(model)
-        super().__init__(model, grid, frozen, self.stack)
+        super().__init__(model, grid, frozen, self.stack, exchanges)
         self.standing: Program = self._compiled(plan.schedule)
         check_program(self.standing)
         self.frame = plan.frame or self._frame()
@@ -121,7 +128,8 @@ class PipelineProgram(GradientProgram):
 
     def with_plan(self, **changes: Any) -> PipelineProgram:
         """The same program with other values in its `PipelinePlan`."""
-        return PipelineProgram(self.model, self.grid, self.frozen, replace(self.plan, **changes))
+        plan = replace(self.plan, **changes)
+        return PipelineProgram(self.model, self.grid, self.frozen, plan, self.exchanges)
 
     @property
     def views(self) -> Views:

@@ -33,6 +33,7 @@ from mllm_jax.train.step.towers import Towers
 from scheduling.executor.layers import Aux
 from scheduling.schedules.schedule import Feeds, Schedule
 from sharding.collectives import psum
+from sharding.exchanges import AS_USUAL, Exchanges
 from sharding.grid import Axes, JointGrid, View
 
 
@@ -131,15 +132,22 @@ class GradientProgram(ABC):
         grid: joint grid of the plans.
         frozen: parameters whose gradients are zero.
         stack: how the decoder's layers are grouped; None if they are stacked as in the model.
+        exchanges: by lane, the exchange of its outputs, see `train.step.media`.
 
     Attributes:
         form: how parameters are stored.
     """
 
     def __init__(
-        self, model: ModelConfig, grid: JointGrid, frozen: Frozen, stack: LayerStack | None = None
+        self,
+        model: ModelConfig,
+        grid: JointGrid,
+        frozen: Frozen,
+        stack: LayerStack | None = None,
+        exchanges: Exchanges = AS_USUAL,
     ) -> None:
         self.model, self.grid, self.frozen = model, grid, frozen
+        self.exchanges = exchanges
         self.form = StoredForm(model, grid, stack)
 
     def __call__(self, params: Any, batch: Any) -> Gradients:
@@ -210,7 +218,7 @@ class GradientProgram(ABC):
     @cached_property
     def towers(self) -> Towers:
         """The model's towers under these views."""
-        return Towers(self.model, self.views, self.frozen)
+        return Towers(self.model, self.views, self.frozen, self.exchanges)
 
     @property
     def schedule(self) -> Schedule | None:

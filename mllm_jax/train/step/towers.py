@@ -21,6 +21,7 @@ from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.media import Views, land
 from scheduling.executor.layers import Aux
 from sharding.collectives import Axes, psum, vary
+from sharding.exchanges import AS_USUAL, USUAL, Exchange, Exchanges
 from sharding.grid import View
 
 
@@ -71,16 +72,25 @@ class EncoderLane(multimodal.Encoder):
         lane: name of the lane.
         views: views of all modules, under which encoder outputs meet the decoder.
         frozen: parameters whose gradients are zero.
+        exchange: the exchange of the lane's outputs.
 
     Attributes:
         encoder: the tower whose parameters the lane uses.
         frozen: whether the encoder is, its connector aside.
     """
 
-    def __init__(self, model: ModelConfig, lane: str, views: Views, frozen: Frozen) -> None:
+    def __init__(
+        self,
+        model: ModelConfig,
+        lane: str,
+        views: Views,
+        frozen: Frozen,
+        exchange: Exchange = USUAL,
+    ) -> None:
         self.encoder = model.lanes[lane]
         super().__init__(model, self.encoder, views[lane])
         self._model, self._lane, self._views, self._constant = model, lane, views, frozen
+        self._exchange = exchange
         self.frozen = frozen.trunk(self.encoder)
 
     def connect(self, params: Any, x: jax.Array, batch: Any) -> jax.Array:
@@ -94,7 +104,8 @@ class EncoderLane(multimodal.Encoder):
             routes: this device's of these outputs, if the batch has routes.
         """
         with jax.named_scope(f"exchange_{self._lane}"):
-            landed = land(outputs, self._lane, routes, decoder_batch, self._views)
+            own = self._views, self._exchange
+            landed = land(outputs, self._lane, routes, decoder_batch, *own)
             return landed.astype(self.dtype)
 
     def landed(self, params: Any, batch: Any, routes: Any, decoder_batch: Any) -> jax.Array:
@@ -130,11 +141,21 @@ class Towers:
         model: resolved model configuration.
         views: views of all modules, under which encoder outputs meet the decoder.
         frozen: parameters whose gradients are zero.
+        exchanges: the exchanges of lanes, `USUAL` if not named.
     """
 
-    def __init__(self, model: ModelConfig, views: Views, frozen: Frozen = NOTHING_FROZEN) -> None:
+    def __init__(
+        self,
+        model: ModelConfig,
+        views: Views,
+        frozen: Frozen = NOTHING_FROZEN,
+        exchanges: Exchanges = AS_USUAL,
+    ) -> None:
         self.decoder = DecoderTower(model, views["decoder"], frozen)
-        self.lanes = {name: EncoderLane(model, name, views, frozen) for name in model.lanes}
+        self.lanes = {
+            name: EncoderLane(model, name, views, frozen, exchanges.get(name, USUAL))
+            for name in model.lanes
+        }
 
     def media(self, params: Any, batch: Any) -> jax.Array | None:
         """Outputs of all lanes where they land: `[rows, tokens / shards, d_model]`, else zero.

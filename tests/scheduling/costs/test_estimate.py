@@ -68,18 +68,6 @@ def test_an_encoder_may_compute_again_what_the_decoder_keeps() -> None:
     assert timing(**own).backward(1).seconds == timing(remat="none").backward(1).seconds
 
 
-def test_several_microbatches_of_an_encoder_bring_their_own_outputs() -> None:
-    """One of the decoder's is exchanged as a whole; of four, each brings 16 of 32 tokens a row."""
-    plans: Any = {"decoder": ParallelPlan(data=2), "vision": ParallelPlan(data=2)}
-    moved = []
-    for units in ({}, {"vision": 4}):
-        own = Timing(replace(WORKLOAD, units=units), Strategy(plans), HARDWARE, "vision")
-        (last,) = own._end(0)
-        moved.append(last.collective)
-    latency = HARDWARE.group_seconds(1e-9, 2, 2)
-    assert moved[1] - latency == pytest.approx((moved[0] - latency) / 2)
-
-
 def test_what_a_layer_takes_besides_counts_once_forward_and_twice_backward() -> None:
     usual = HARDWARE.efficiency.model_copy(update={"layer_seconds": 0.25})
     slow = timing(hardware=HARDWARE.model_copy(update={"efficiency": usual}), remat="none")

@@ -36,6 +36,7 @@ from scheduling.schedules.schedule import (
     interleaved,
     zero_bubble,
 )
+from sharding.exchanges import EXCHANGES, Exchanges
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from sharding.stages import StageViews
@@ -62,6 +63,7 @@ class Case:
         still: the decoder is frozen.
         family: of the images' encoder.
         own: plans of encoders that have others.
+        exchanges: of the encoders' outputs.
     """
 
     schedule: Schedule = field(repr=False)
@@ -79,6 +81,7 @@ class Case:
     still: bool = False
     family: str = "siglip"
     own: Mapping[str, ParallelPlan] = field(default_factory=dict)
+    exchanges: Exchanges = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -165,6 +168,7 @@ def run(case: Case, observe: Any = None) -> tuple[np.ndarray, Any]:
         batches,
         plan,
         case.frozen,
+        case.exchanges,
     )
 
 
@@ -261,6 +265,7 @@ def cases(draw: st.DrawFn) -> Case:
         order=draw(st.none() | st.integers(0, 9)),
         still=draw(st.booleans()),
         family=draw(st.sampled_from(["siglip", "clip"])),
+        exchanges={name: draw(st.sampled_from(EXCHANGES)) for name in ENCODERS},
     )
     names = draw(st.sets(st.sampled_from(case.names)))
     others = [cut for cut in case.schedule.encoders if cut.name in names]
@@ -296,6 +301,7 @@ def all_before(schedule: Schedule) -> Schedule:
 
 VISION, AUDIO = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
 AHEAD = replace(AUDIO, backward=0, ahead=3)
+SUMMED: Exchanges = dict.fromkeys(ENCODERS, "reduce_scatter")
 #: Every example takes half a minute: no time for shrinking.
 QUIET: dict[str, Any] = {
     "suppress_health_check": list(HealthCheck),
@@ -316,17 +322,19 @@ QUIET: dict[str, Any] = {
         ),
         (
             all_before(placed(gpipe(2, 3), (VISION, AUDIO), "random")),
-            {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False, "order": 1},
+            {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False, "order": 1}
+            | {"exchanges": {"vision": "gather", "audio": "all_to_all"}},
         ),
         pytest.param(
             placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles"),
-            {"context": 2, "order": 2, "family": "clip"},
+            {"context": 2, "order": 2, "family": "clip", "exchanges": SUMMED},
             marks=pytest.mark.slow,
         ),
         (
             all_before(placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles")),
             {
                 "tensor": 2,
+                "exchanges": SUMMED,
                 "own": {
                     "vision": ParallelPlan(data=2, context=2),
                     # Stages of its own, and rows where the decoder has tensor ranks.

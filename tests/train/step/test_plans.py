@@ -13,6 +13,7 @@ from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, leaf_errors, loss_and_gradients
 from mllm_jax.train.step.batch import place, select_rows
 from mllm_jax.train.step.build import build_step
+from sharding.exchanges import AS_USUAL, EXCHANGES, Exchanges
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from tests.train.models import small_model
@@ -37,12 +38,17 @@ def reference(decoder: str, vision: str) -> tuple[np.ndarray, Any]:
 
 
 def run(
-    plans: dict[str, ParallelPlan], decoder: str, vision: str, seed: int | None = None
+    plans: dict[str, ParallelPlan],
+    decoder: str,
+    vision: str,
+    seed: int | None = None,
+    exchanges: Exchanges = AS_USUAL,
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients, with encoder rows in an order of their own if it has a seed."""
     model = small_model(decoder, vision)
     whole = batch(model) if seed is None else scattered(batch(model), model, seed)
-    return loss_and_gradients(model, plans, parameters(decoder, vision), [whole])
+    own = parameters(decoder, vision), [whole]
+    return loss_and_gradients(model, plans, *own, exchanges=exchanges)
 
 
 def batch(model: Any) -> dict[str, Any]:
@@ -68,19 +74,23 @@ FAMILIES = st.sampled_from(
 
 #: Of the order of encoder rows; none for rows where their samples are.
 SEEDS = st.none() | st.integers(0, 9)
+#: Where rows are those of samples, an all-to-all is a gather within blocks.
+WAYS = st.fixed_dictionaries(dict.fromkeys(("vision", "audio"), st.sampled_from(EXCHANGES)))
 
 
 @settings(phases=[Phase.explicit])
-@given(plans=plan_sets(), families=FAMILIES, seed=SEEDS)
+@given(plans=plan_sets(), families=FAMILIES, seed=SEEDS, exchanges=WAYS)
 @example(
     plans={"decoder": plan(1, 2, 2), "vision": plan(1, 1, 4), "audio": plan(2, 2, 1)},
     families=("gpt", "vit22b"),
     seed=1,
+    exchanges={"vision": "reduce_scatter", "audio": "gather"},
 )
 @example(
     plans={"decoder": plan(2, 1, 1, 4), "vision": plan(8), "audio": plan(2, 1, 2, 2)},
     families=("llama", "siglip"),
     seed=None,
+    exchanges={"vision": "gather", "audio": "reduce_scatter"},
 )
 @example(
     plans={
@@ -90,35 +100,44 @@ SEEDS = st.none() | st.integers(0, 9)
     },
     families=("qwen3", "clip"),
     seed=4,
+    exchanges={"vision": "all_to_all", "audio": "reduce_scatter"},
 )
-def test_loss_and_gradients_equal_one_device(plans, families, seed):
-    check(plans, families, seed)
+def test_loss_and_gradients_equal_one_device(plans, families, seed, exchanges):
+    check(plans, families, seed, exchanges)
 
 
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(plans=plan_sets(), families=FAMILIES, seed=SEEDS)
+@given(plans=plan_sets(), families=FAMILIES, seed=SEEDS, exchanges=WAYS)
 @example(
     plans={"decoder": plan(2, 1, 2), "vision": plan(4), "audio": plan(2, 1, 2)},
     families=("llama", "siglip"),
     seed=None,
+    exchanges={"vision": "gather", "audio": "reduce_scatter"},
 )
 @example(
     plans={"decoder": plan(2, 2, 2), "vision": plan(1, 8, 1), "audio": plan(1, 1, 8)},
     families=("gpt", "vit22b"),
     seed=2,
+    exchanges={"vision": "all_to_all", "audio": "all_to_all"},
 )
 @example(
     plans={"decoder": plan(1, 1, 2, 2), "vision": plan(2, 1, 1, 2), "audio": plan(2, 2, 1)},
     families=("qwen3", "clip"),
     seed=3,
+    exchanges={"vision": "gather", "audio": "reduce_scatter"},
 )
-def test_many_plans_equal_one_device(plans, families, seed):
-    check(plans, families, seed)
+def test_many_plans_equal_one_device(plans, families, seed, exchanges):
+    check(plans, families, seed, exchanges)
 
 
-def check(plans: dict[str, ParallelPlan], families: tuple[str, str], seed: int | None) -> None:
-    result = compare(run(plans, *families, seed), reference(*families))
+def check(
+    plans: dict[str, ParallelPlan],
+    families: tuple[str, str],
+    seed: int | None,
+    exchanges: Exchanges,
+) -> None:
+    result = compare(run(plans, *families, seed, exchanges), reference(*families))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

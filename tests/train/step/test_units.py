@@ -24,6 +24,7 @@ from scheduling.programs.frame import Frame
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces, Feeds, Schedule, interleaved
+from sharding.exchanges import Exchanges
 from sharding.mesh import shardings
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
@@ -70,6 +71,11 @@ class Following:
         return list(self.most)
 
 
+#: Exchanges of outputs, by the number of an encoder's own microbatches for one of the decoder.
+WAYS: dict[int, Exchanges] = {
+    1: {"vision": "gather", "audio": "reduce_scatter"},
+    2: {"vision": "reduce_scatter", "audio": "all_to_all"},
+}
 #: Several of an encoder's own microbatches for a microbatch of the decoder.
 SMALL = Following(room=1, each=2)
 
@@ -95,7 +101,7 @@ def model() -> ModelConfig:
 @cache
 def step(follow: Any = Following()) -> TrainStep:
     plan = PipelinePlan(placed(follow.cuts), co_issue=False, follow=follow)
-    return build_step(model(), PLANS, plan)
+    return build_step(model(), PLANS, plan, exchanges=WAYS[follow.each])
 
 
 @cache

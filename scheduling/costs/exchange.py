@@ -1,0 +1,142 @@
+"""Bytes and seconds of the exchanges of encoder outputs, and which of them is the cheapest.
+
+The ranks of a block take part in an exchange (`sharding.exchange`): n of them, each with outputs of
+o bytes, and tokens of the decoder that take t bytes. At most m = min(o, t) bytes of one land. In
+the ring that stands for every collective (`Hardware.digits_seconds`) they move as much as a gather
+of
+
+| exchange | bytes |
+|---|---|
+| `gather` | n o |
+| `reduce_scatter` | n t |
+| `all_to_all`, ragged | m |
+| `all_to_all`, padded as on CPUs | n m |
+
+and beside that each rank reads what it writes into buffers, at the memory's speed. Forward and
+backward move the same bytes and write others: seconds are the mean of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
+from sharding.exchanges import EXCHANGES, Exchange, possible
+from sharding.numbering import Span, numbering
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """What the ranks of a block exchange for one microbatch of a lane.
+
+    Attributes:
+        devices: number of ranks of the block.
+        spans: digits of the ranks' numbers, see `Hardware.digits_seconds`.
+        outputs: bytes of the outputs of one rank.
+        tokens: bytes of the decoder's positions on one rank.
+        apart: whether media are in rows of their own.
+    """
+
+    devices: int
+    spans: tuple[Span, ...]
+    outputs: float
+    tokens: float
+    apart: bool
+
+    @classmethod
+    def of(cls, workload: Workload, strategy: Strategy, name: str) -> Exchanged:
+        """What is exchanged for lane `name`."""
+        decoder, plan = workload.towers["decoder"], strategy.plans[name]
+        rows = workload.rows / strategy.microbatches
+        inside = strategy.decoder.devices // strategy.decoder.stage
+        width = decoder.width * (1 + decoder.beside) * workload.size
+        reduction = workload.towers[name].reduction
+        spans = _all(strategy) if workload.media_apart else _block(strategy, name)
+        devices = inside
+        if not workload.media_apart:
+            devices = max(plan.sequence, strategy.decoder.sequence)
+        return cls(
+            devices,
+            spans,
+            rows * workload.positions[name] / reduction / inside * width,
+            rows * workload.positions["decoder"] / inside * width,
+            workload.media_apart,
+        )
+
+    def moved(self, exchange: Exchange, ragged: bool) -> float:
+        """Bytes of the array whose gather takes as long.
+
+        Args:
+            ragged: whether an all-to-all is ragged, as it is on all platforms but CPUs.
+        """
+        lands, count = min(self.outputs, self.tokens), self.devices
+        return {
+            "all_to_all": lands if ragged else count * lands,
+            "gather": count * self.outputs,
+            "reduce_scatter": count * self.tokens,
+        }[exchange]
+
+    def written(self, exchange: Exchange, ragged: bool) -> float:
+        """Bytes that a rank writes into buffers, the mean of forward and backward."""
+        outputs, tokens, count = self.outputs, self.tokens, self.devices
+        received = outputs + min(tokens, count * outputs) / 2 + tokens / 2
+        padded = count * min(outputs, tokens) + (outputs + tokens) / 2
+        return {
+            "all_to_all": received if ragged else padded,
+            "gather": (tokens + count * outputs) / 2,
+            "reduce_scatter": (count * tokens + outputs) / 2,
+        }[exchange]
+
+    def seconds(self, exchange: Exchange, hardware: Hardware) -> float:
+        """Seconds of an exchange, or of its backward; a rank alone has nothing to exchange."""
+        if self.devices == 1:
+            return 0.0
+        ragged = hardware.platform != "cpu"
+        speed = hardware.memory_bandwidth * hardware.efficiency.memory
+        moving = hardware.digits_seconds(self.moved(exchange, ragged), self.spans)
+        return moving + 2 * self.written(exchange, ragged) / speed
+
+    def predictions(self, hardware: Hardware) -> dict[Exchange, float]:
+        """Seconds of all exchanges that are possible."""
+        return {name: self.seconds(name, hardware) for name in possible(self.apart)}
+
+    def cheapest(self, hardware: Hardware) -> Exchange:
+        """The exchange of the fewest seconds."""
+        found = self.predictions(hardware)
+        return min(found, key=lambda name: found[name])
+
+    def leanest(self, ragged: bool) -> Exchange:
+        """The exchange that moves, and then writes, the fewest bytes, for unknown hardware."""
+        own = possible(self.apart)
+        return min(own, key=lambda name: (self.moved(name, ragged), self.written(name, ragged)))
+
+
+def exchange_of(
+    workload: Workload, strategy: Strategy, name: str, hardware: Hardware | None, platform: str
+) -> Exchange:
+    """The exchange of lane `name`: the one that is asked for, or else the cheapest.
+
+    Args:
+        hardware: hardware whose seconds count; None: bytes count.
+        platform: platform of the devices, if `hardware` is None.
+    """
+    for asked in EXCHANGES:
+        if asked == workload.exchange:
+            return asked
+    moved = Exchanged.of(workload, strategy, name)
+    return moved.leanest(platform != "cpu") if hardware is None else moved.cheapest(hardware)
+
+
+def _all(strategy: Strategy) -> tuple[Span, ...]:
+    """Digits of all ranks of a stage."""
+    own = numbering(strategy.decoder, strategy.decoder)
+    return tuple(span for axis, spans in own.items() if axis != "stage" for span in spans)
+
+
+def _block(strategy: Strategy, name: str) -> tuple[Span, ...]:
+    """Digits of the ranks that share the larger share of rows."""
+    plans = strategy.plans[name], strategy.decoder
+    own = numbering(max(plans, key=lambda plan: plan.sequence), strategy.decoder)
+    return (*own["context"], *own["tensor"])
