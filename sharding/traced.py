@@ -63,6 +63,15 @@ def made_by(eqn: JaxprEqn) -> list[Any]:
     return [own for own in eqn.outvars if not isinstance(own, DropVar)]
 
 
+def made_from(program: Jaxpr, inputs: Sequence[Any]) -> list[bool]:
+    """Which results of a program are computed from some of its `inputs`."""
+    found = {*inputs}
+    for eqn in program.eqns:
+        if not found.isdisjoint(read_by(eqn)):
+            found.update(made_by(eqn))
+    return [not isinstance(own, Literal) and own in found for own in program.outvars]
+
+
 def programs_in(eqn: JaxprEqn) -> list[ClosedJaxpr]:
     """The programs inside an equation."""
     found = []

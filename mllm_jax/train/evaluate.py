@@ -3,7 +3,7 @@
 Both run under the plans of training, a pipeline's stages as fsdp. The loss is that of training, on
 whole samples, packed: the mean over all tokens that have one. For greedy decoding
 prompts are packed with room for the answer behind each. The encoders run once; then the decoder
-runs over the whole row for every new token, all samples of a batch in step::
+runs over the whole row for every new token, all samples of a batch at once::
 
     row   | what is <image> _ _ _ _ | transcribe <audio> _ _ _ _ | padding
     pass 1                  3                            7

@@ -1,4 +1,4 @@
-"""Building blocks of the executor: runs of layers, traced alone or side by side, and ring buffers.
+"""Runs of layers, as loops of their forward and their backward.
 
 A layer's backward is written out as a call of `jax.vjp`, from what the rematerialisation policy has
 kept of its forward (`residuals.py`). `apply_layers` is the same without a pipeline.
@@ -13,121 +13,22 @@ is a whole period, so that every kind of layer is compiled once and nothing is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from scheduling.executor.loops import Loop, Tree, read
 from scheduling.executor.products import CutLayer, Pairs
 from scheduling.executor.residuals import from_residuals, with_residuals
-from sharding.collectives import vary
+from sharding.collectives import Axes, vary
 
-Tree = Any
 #: Auxiliary losses of layers by name, float32 scalars: this rank's shares of sums over all ranks.
 Aux = Mapping[str, jax.Array]
-Axes = tuple[str, ...]
-
-
-# ---- layer loops, alone and side by side ---------------------------------------------------------
-
-
-class Loop(NamedTuple):
-    """`lax.scan(body, carry, xs)`, not yet run."""
-
-    body: Callable[[Tree, Tree], tuple[Tree, Tree]]
-    carry: Tree
-    xs: Tree
-
-    @property
-    def length(self) -> int:
-        """Number of iterations."""
-        return jax.tree.leaves(self.xs)[0].shape[0]
-
-    def run(self) -> tuple[Tree, Tree]:
-        """Last carry and stacked outputs."""
-        return lax.scan(self.body, self.carry, self.xs)
-
-
-#: A task: yields the loops it needs one after the other, takes their results, returns its own.
-TaskLoops = Generator[Loop | None, tuple[Tree, Tree] | None, Tree]
-
-
-def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
-    """Run independent loops in one scan, iteration by iteration, and then the rest of longer ones.
-
-    Collectives of one then have the arithmetic of the others to hide behind. A loop of twice the
-    length takes two iterations at a time.
-    """
-    if len(loops) < 2:
-        return [loop.run() for loop in loops]
-    count = min(loop.length for loop in loops)
-    each = [loop.length // count for loop in loops]
-    blocks = [_blocks(loop.xs, count, n) for loop, n in zip(loops, each, strict=True)]
-
-    def body(carries: Tree, xs: Tree) -> tuple[Tree, Tree]:
-        done = [
-            _unrolled(loop.body, carry, x, n)
-            for loop, carry, x, n in zip(loops, carries, xs, each, strict=True)
-        ]
-        return tuple(c for c, _ in done), tuple(y for _, y in done)
-
-    carries, outputs = lax.scan(body, tuple(loop.carry for loop in loops), tuple(blocks))
-    return [
-        _finish_alone(loop, carry, ys, count * n)
-        for loop, carry, ys, n in zip(loops, carries, outputs, each, strict=True)
-    ]
-
-
-def _blocks(xs: Tree, count: int, each: int) -> Tree:
-    """The first `count * each` iterations as `[count, each, ...]`."""
-    return jax.tree.map(lambda x: x[: count * each].reshape(count, each, *x.shape[1:]), xs)
-
-
-def _unrolled(body: Callable[..., Any], carry: Tree, xs: Tree, count: int) -> tuple[Tree, Tree]:
-    outputs = []
-    for i in range(count):
-        carry, y = body(carry, jax.tree.map(lambda x: x[i], xs))  # noqa: B023 - used at once
-        outputs.append(y)
-    return carry, jax.tree.map(lambda *ys: jnp.stack(ys), *outputs)
-
-
-def _finish_alone(loop: Loop, carry: Tree, ys: Tree, done: int) -> tuple[Tree, Tree]:
-    ys = jax.tree.map(lambda y: y.reshape(done, *y.shape[2:]), ys)
-    if done == loop.length:
-        return carry, ys
-    carry, rest = lax.scan(loop.body, carry, jax.tree.map(lambda x: x[done:], loop.xs))
-    return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, rest)
-
-
-def run_tasks(tasks: Sequence[TaskLoops], co_issue: bool) -> list[Tree]:
-    """Run the tasks of a bundle to their ends and return their results.
-
-    Args:
-        co_issue: trace the loops that the tasks ask for at the same time side by side.
-    """
-    results: list[Tree] = [None] * len(tasks)
-    answers: dict[int, Any] = dict.fromkeys(range(len(tasks)))
-    while answers:
-        asked: dict[int, Loop | None] = {}
-        for i, answer in answers.items():
-            try:
-                asked[i] = tasks[i].send(answer)
-            except StopIteration as end:
-                results[i] = end.value
-        loops = {i: loop for i, loop in asked.items() if loop is not None}
-        batches = [list(loops)] if co_issue else [[i] for i in loops]
-        answers = dict.fromkeys(asked)
-        for batch in batches:
-            done = side_by_side([loops[i] for i in batch])
-            answers.update(zip(batch, done, strict=True))
-    return results
-
-
-# ---- a run of layers under a rematerialisation policy --------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -198,7 +99,7 @@ class LayerRun:
             (x, aux, taps), kept = carry, []
             for place in range(self.traits.period):
                 i = first + place if place else first
-                (x, aux), own = self._step(place, i, (x, aux), context)
+                (x, aux), own = self._layer(place, i, (x, aux), context)
                 x, taps = self._add_input(i - start, x, beside), self._tap(i, x, taps)
                 kept.append(own)
             return (x, aux, taps), tuple(kept)
@@ -234,7 +135,7 @@ class LayerRun:
         pairs = zip(self.traits.taps, taps, strict=True) if taps else ()
         return tuple(jnp.where(i + 1 == number, x, tap) for number, tap in pairs)
 
-    def _step(
+    def _layer(
         self, place: int, i: jax.Array, carry: tuple[jax.Array, Aux], context: Tree
     ) -> tuple[tuple[jax.Array, Aux], list[Any]]:
         """Layer `i` of the forward: the new carry, and the kept values."""
@@ -514,78 +415,3 @@ def _like(value: jax.Array, x: jax.Array) -> jax.Array:
 def _add_at(i: jax.Array, total: jax.Array, value: jax.Array) -> jax.Array:
     new = lax.dynamic_index_in_dim(total, i) + value[None].astype(total.dtype)
     return lax.dynamic_update_index_in_dim(total, new, i, 0)
-
-
-def add(total: jax.Array, value: jax.Array) -> jax.Array:
-    """The sum of both in the type of `total`."""
-    return total + value.astype(total.dtype)
-
-
-def once_if(
-    name: str, chosen: jax.Array | bool, function: Callable[[Tree], Tree], state: Tree
-) -> Tree:
-    """`function(state)` where `chosen` holds, else `state`.
-
-    A loop of at most one iteration: XLA updates what a loop carries in place, whereas it copies
-    what passes through a branch of `lax.cond` or `lax.switch`, and the state is large.
-
-    Args:
-        name: name of the loop's scope in profiles and compiled programs.
-        chosen: True, if known beforehand, takes no loop.
-    """
-    if chosen is True:
-        return function(state)
-
-    def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
-        todo, state = carry
-        return jnp.zeros_like(todo), function(state)
-
-    with jax.named_scope(name):
-        return lax.while_loop(lambda carry: carry[0], body, (jnp.asarray(chosen), state))[1]
-
-
-def each_of(
-    name: str,
-    first: jax.Array,
-    count: jax.Array,
-    function: Callable[[jax.Array, Tree], Tree],
-    state: Tree,
-) -> Tree:
-    """`function(number, state)` for `count` numbers from `first` on, none if that is below 1.
-
-    Args:
-        name: name of the loop's scope in profiles and compiled programs.
-    """
-    with jax.named_scope(name):
-        return lax.while_loop(
-            lambda carry: carry[0] < first + count,
-            lambda carry: (carry[0] + 1, function(*carry)),
-            (first, state),
-        )[1]
-
-
-# ---- slots of ring buffers -----------------------------------------------------------------------
-
-
-def read(buffer: Tree, slot: jax.Array) -> Tree:
-    """Slot `slot` of every leaf `[slots, ...]`."""
-    return jax.tree.map(
-        lambda b: lax.dynamic_index_in_dim(b, jnp.maximum(slot, 0), keepdims=False), buffer
-    )
-
-
-def write(buffer: Tree, slot: jax.Array, value: Tree) -> Tree:
-    """`buffer` with `value` in slot `slot`; unchanged if that is negative."""
-
-    def leaf(b: jax.Array, v: jax.Array) -> jax.Array:
-        old = lax.dynamic_index_in_dim(b, jnp.maximum(slot, 0), keepdims=False)
-        new = jnp.where(slot >= 0, v.astype(b.dtype), old)
-        return lax.dynamic_update_index_in_dim(b, new, jnp.maximum(slot, 0), 0)
-
-    return buffer if jax.tree.leaves(buffer)[:1] == [] else jax.tree.map(leaf, buffer, value)
-
-
-def given(result: tuple[Tree, Tree] | None) -> tuple[Tree, Tree]:
-    """The result of a loop that a task has asked for."""
-    assert result is not None  # a task that asked for a loop is answered with its result
-    return result

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from scheduling.executor.layers import Axes, Tree
+from scheduling.executor.loops import Tree
 from scheduling.programs.program import BundleKind
 from scheduling.schedules.schedule import Observer, Task
 from scheduling.schedules.task_kinds import TaskKind
-from sharding.collectives import axis_index, vary
+from sharding.collectives import Axes, axis_index, vary
 
 
 def stamp(

@@ -24,14 +24,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scheduling.executor.layers import Aux, Axes, Tree, add, once_if, run_tasks, write
+from scheduling.executor.layers import Aux
+from scheduling.executor.loops import Tree, add, once_if, run_tasks, write
 from scheduling.executor.observe import probes, stamp
 from scheduling.executor.tasks import DecoderFunctions, EncoderFunctions, Tasks, Tower
 from scheduling.programs.frame import PHASES, Frame
 from scheduling.programs.program import IDLE, BundleKind
 from scheduling.schedules.schedule import Observer
 from scheduling.schedules.task_kinds import EB, EF, B, F
-from sharding.collectives import axis_index, ppermute, psum, vary
+from sharding.collectives import Axes, axis_index, ppermute, psum, vary
 
 
 def ticks_scope(phase: int) -> str:

@@ -31,6 +31,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from sharding.traced import made_from
+
 Tree = Any
 
 #: `(x, rest)` to an output and its backward, as `jax.vjp` gives them.
@@ -68,14 +70,5 @@ def from_residuals(
 
 def _depends(linearized: Linearized, x: jax.Array, rest: Tree) -> list[bool]:
     """Which residuals depend on `x`."""
-    return depends_on_first(lambda x, rest: jax.tree.leaves(linearized(x, rest)[1]), x, rest)
-
-
-def depends_on_first(function: Callable[..., Any], first: jax.Array, rest: Tree) -> list[bool]:
-    """Which of the outputs of `function(first, rest)` are computed from `first`."""
-    jaxpr = jax.make_jaxpr(function)(first, rest).jaxpr
-    tainted = {jaxpr.invars[0]}
-    for equation in jaxpr.eqns:
-        if any(isinstance(v, type(jaxpr.invars[0])) and v in tainted for v in equation.invars):
-            tainted.update(equation.outvars)
-    return [isinstance(v, type(jaxpr.invars[0])) and v in tainted for v in jaxpr.outvars]
+    program = jax.make_jaxpr(lambda x, rest: jax.tree.leaves(linearized(x, rest)[1]))(x, rest)
+    return made_from(program.jaxpr, program.jaxpr.invars[:1])

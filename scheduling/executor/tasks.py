@@ -14,25 +14,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scheduling.executor.layers import (
-    ALIKE,
-    Aux,
-    Axes,
-    LayerRun,
-    LayerTraits,
-    TaskLoops,
-    Tree,
-    add,
-    each_of,
-    given,
-    once_if,
-    read,
-    write,
-)
+from scheduling.executor.layers import ALIKE, Aux, LayerRun, LayerTraits
+from scheduling.executor.loops import TaskLoops, Tree, add, each_of, given, once_if, read, write
 from scheduling.programs.frame import Frame
 from scheduling.programs.program import BundleKind
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
-from sharding.collectives import vary
+from sharding.collectives import Axes, vary
 
 
 class DecoderFunctions(Protocol):

@@ -18,7 +18,7 @@ from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import describe, gib
 from scheduling.baselines.apart import Apart
 from scheduling.baselines.chain import Baseline
-from scheduling.baselines.held import PlannedOptimus, Question, System, planned
+from scheduling.baselines.planned import PlannedOptimus, Question, System, planned
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import Load, loaded
 from scheduling.costs.strategy import Strategy

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from scheduling.baselines.chain import Baseline
-from scheduling.baselines.held import PlannedOptimus, Question, System, planned
+from scheduling.baselines.planned import PlannedOptimus, Question, System, planned
 from scheduling.costs.loads import loaded
 from scheduling.schedules.schedule import ScheduleError
 from tests.scheduling import workloads as small
