@@ -42,9 +42,9 @@ def test_a_right_plan_passes(small_config):
 def test_a_wrong_exchange_fails(small_config, monkeypatch, exchange, balance):
     right = getattr(media, exchange)
 
-    def wrong(outputs, *where):
+    def wrong(outputs, **how):
         # Right on a single device, whose exchange is another.
-        return right(outputs, *where) * 1.01
+        return right(outputs, **how) * 1.01
 
     monkeypatch.setattr(media, exchange, wrong)
     result = verify.verify(small_config(data__balance=balance, parallel__exchange=exchange))

@@ -4,7 +4,11 @@ A microbatch whose encoder rows are dealt by themselves lists `runs`: by lane, w
 (`sharding.routes`). On the devices that becomes the batch's `routes`: by lane, of every pair of an
 encoder microbatch and a decoder microbatch that it feeds, what the lane's exchange needs. That is
 for an all-to-all `picks` (with ragged routes `slices` too) of the device that sends and `receive`
-of the one that receives; for the other exchanges the `index` of the outputs that land.
+of the one that receives; for the other exchanges the `index` of the outputs that land; and for all
+of them their `count`.
+
+Where nothing lands, nothing is exchanged. All ranks of a block agree on that: the host has counted
+what is in routes, and ranks whose media are in the rows of their samples add up what they have.
 """
 
 from __future__ import annotations
@@ -15,9 +19,12 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from sharding.collectives import psum, vary
 from sharding.exchange import all_to_all, gather, reduce_scatter, shared_axes
 from sharding.exchanges import USUAL, Exchange, Exchanges
 from sharding.grid import Axes, View
@@ -50,13 +57,33 @@ def land(
     """
     source, target = views[name], views["decoder"]
     move = reduce_scatter if exchange == "reduce_scatter" else gather
+    shared: Axes = shared_axes(source, target) if routes is None else ()
     if routes is None:
         index = decoder_rows["media"][name]
-        return move(outputs, index, source, target, shared_axes(source, target))
-    if "index" in routes:
-        return move(outputs, routes["index"], source, target, ())
-    send = {key: array[0] for key, array in routes.items() if key != "receive"}  # of one device
-    return all_to_all(outputs, send, routes["receive"], target.positions)
+        count = psum(jnp.count_nonzero(index >= 0), target.batch[len(shared) :])
+    else:
+        index, count = routes.get("index"), routes["count"]
+    exchanged = partial(move, index=index, source=source, target=target, shared=shared)
+    if index is None:
+        send = {key: routes[key][0] for key in ("picks", "slices") if key in routes}
+        exchanged = partial(all_to_all, send=send, receive=routes["receive"], axes=target.positions)
+    if target.degree(target.positions) == target.degree(shared):  # a rank alone
+        return exchanged(outputs)
+    return _unless_nothing(exchanged, outputs, count)
+
+
+def _unless_nothing(
+    exchanged: Callable[[jax.Array], jax.Array], outputs: jax.Array, count: jax.Array
+) -> jax.Array:
+    """`exchanged(outputs)`, or zeros without any collective if the count is zero."""
+    expected = jax.eval_shape(exchanged, outputs)
+    varying = tuple(sorted(jax.typeof(expected).mat.varying))
+
+    def nothing(outputs: jax.Array) -> jax.Array:
+        del outputs
+        return vary(jnp.zeros(expected.shape, expected.dtype), varying)
+
+    return lax.cond(count > 0, exchanged, nothing, outputs)
 
 
 #: Numbers of an encoder microbatch and of a decoder microbatch that it feeds; None: an empty slot.
@@ -97,6 +124,7 @@ class LaneRoutes:
     def arrays(self) -> dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]]:
         """Shape of every array, and its part with an index; the first dimension is the pairs'.
 
+        `count`, `[pairs]`, numbers of outputs that land. Of an all-to-all
         `picks`, `[pairs, devices, entries]`, see `Routes.send`; ragged ones with `slices`, `[pairs,
         devices, 4, devices]`, see `Routes.slices`; `receive`, `[pairs, rows, tokens]`, see
         `Routes.receive`. Of other exchanges than an all-to-all `index` alone, `[pairs, rows,
@@ -106,10 +134,11 @@ class LaneRoutes:
         devices, target = first.count, first.target
         whole = count, target.rows, target.positions
         if self.exchange != "all_to_all":
-            return {"index": (whole, self._index)}
+            return {"index": (whole, self._index), "count": ((count,), self._count)}
         made: dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]] = {
             "picks": ((count, devices, first.entries[0]), partial(self._by_device, Routes.send)),
             "receive": (whole, self._receive),
+            "count": ((count,), self._count),
         }
         if first.ragged:
             slices = partial(self._by_device, Routes.slices)
@@ -133,6 +162,9 @@ class LaneRoutes:
     ) -> np.ndarray:
         devices = range(*index[1].indices(self.routes[0].count))
         return np.stack([[part(own, d) for d in devices] for own in self.routes[index[0]]])
+
+    def _count(self, index: tuple[slice, ...]) -> np.ndarray:
+        return np.array([own.runs[:, 4].sum() for own in self.routes[index[0]]], np.int32)
 
     def _index(self, index: tuple[slice, ...]) -> np.ndarray:
         first, last, _ = index[1].indices(self.routes[0].target.rows)
@@ -206,4 +238,5 @@ def route_specs(view: View, pairs: Axes | None) -> dict[str, PartitionSpec]:
     send = PartitionSpec(pairs or None, view.positions or None)
     receive = PartitionSpec(pairs or None, view.batch or None, view.sequence or None)
     index = PartitionSpec(pairs or None, view.batch or None)
-    return {"picks": send, "slices": send, "receive": receive, "index": index}
+    arrays = {"picks": send, "slices": send, "receive": receive, "index": index}
+    return arrays | {"count": PartitionSpec(pairs or None)}

@@ -111,8 +111,8 @@ class EncoderLane(multimodal.Encoder):
     def landed(self, params: Any, batch: Any, routes: Any, decoder_batch: Any) -> jax.Array:
         """All parts one after the other.
 
-        Of an encoder with several lanes a row without media is not computed, and a lane without
-        media sends nothing. Ranks that meet in a row's collectives agree on that.
+        Of an encoder with several lanes a row without media is not computed. Ranks that meet in a
+        row's collectives agree on that.
         """
         params = self._stop(params)
 
@@ -123,12 +123,8 @@ class EncoderLane(multimodal.Encoder):
         def row(rows: Any) -> jax.Array:
             return _unless_empty(lambda: encode(rows), rows, self.view.fsdp)
 
-        def whole() -> jax.Array:
-            return self.land(_one_by_one(row, batch), routes, decoder_batch)
-
-        if self._lane == self.encoder:
-            return self.land(encode(batch), routes, decoder_batch)
-        return _unless_empty(whole, batch, self.view.batch)
+        made = encode(batch) if self._lane == self.encoder else _one_by_one(row, batch)
+        return self.land(made, routes, decoder_batch)
 
     def _stop(self, params: Any) -> Any:
         return self._constant.stop_encoder(self.encoder, params)

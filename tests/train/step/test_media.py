@@ -1,0 +1,139 @@
+"""Outputs land by every exchange, and ranks whose block has none exchange nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from mllm_jax.train.step.media import land, lane_routes, route_specs
+from sharding.collectives import psum
+from sharding.exchanges import EXCHANGES, Exchange
+from sharding.grid import JointGrid
+from sharding.mesh import make_mesh
+from sharding.plan import ParallelPlan
+from sharding.routes import runs_of
+from tests.sharding.test_exchange import OUTPUTS, ROWS, WIDTH, lookup, make_case
+
+#: The decoder's share of rows is the larger one, or the encoder's is.
+COARSE, FINE = ParallelPlan(data=2, tensor=2), ParallelPlan(data=4)
+COLLECTIVES = {"all_gather", "reduce_scatter", "all_to_all"}
+CASES = [
+    (decoder, name, apart)
+    for decoder in (COARSE, FINE)
+    for name in EXCHANGES
+    for apart in (True, False)
+]
+
+
+def grid_of(decoder: ParallelPlan) -> JointGrid:
+    return JointGrid.build({"decoder": decoder, "vision": FINE if decoder == COARSE else COARSE})
+
+
+def index_of(grid: JointGrid) -> np.ndarray:
+    return make_case(*grid.plans.values())[1]
+
+
+def inputs(grid: JointGrid, exchange: Exchange, apart: bool, index: np.ndarray) -> dict[str, Any]:
+    """Values on the devices, the routes of media in rows of their own among them."""
+    outputs, _, weights = make_case(*grid.plans.values())
+    made = {"outputs": outputs, "weights": weights, "index": index, "routes": {}}
+    if apart:
+        batch = {"decoder": {"tokens": index}, "runs": {"vision": runs_of(index, OUTPUTS)}}
+        parts = [batch], {"vision": [(0, 0)]}, {"vision": OUTPUTS}, grid.views, ROWS, False
+        routes = lane_routes(*parts, {"vision": exchange})["vision"]
+        made["routes"] = {name: whole(grid, name, *array) for name, array in routes.arrays.items()}
+    return made
+
+
+def whole(grid: JointGrid, name: str, shape: tuple[int, ...], part: Any) -> np.ndarray:
+    """An array of routes, put together from the parts of all devices."""
+    layout = NamedSharding(mesh_of(grid), route_specs(grid.decoder, None)[name])
+    return np.asarray(jax.make_array_from_callback(shape, layout, part))
+
+
+def mesh_of(grid: JointGrid) -> Any:
+    return make_mesh(grid, jax.devices()[:4])
+
+
+def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
+    source, target = grid.views["vision"], grid.decoder
+
+    def body(values: Any) -> Any:
+        routes = jax.tree.map(lambda x: x[0], values["routes"]) or None
+        rows = {"media": {"vision": values["index"]}}
+
+        def loss(outputs: Any) -> Any:
+            moved = land(outputs, "vision", routes, rows, grid.views, exchange)
+            return psum(jnp.sum(moved * values["weights"]), target.all), moved
+
+        return jax.grad(loss, has_aux=True)(values["outputs"])
+
+    got = P(target.batch, target.sequence or None)
+    specs: dict[str, Any] = {
+        "outputs": P(source.batch, source.sequence or None),
+        "weights": got,
+        "index": P(target.batch),
+    }
+    own = route_specs(target, None)
+    specs["routes"] = {name: own[name] for name in values["routes"]}
+    out = (P(source.batch, source.sequence or None), got)
+    return jax.shard_map(body, mesh=mesh_of(grid), in_specs=(specs,), out_specs=out)
+
+
+@cache
+def compiled(decoder: ParallelPlan, exchange: Exchange, apart: bool) -> Any:
+    grid = grid_of(decoder)
+    values = inputs(grid, exchange, apart, index_of(grid))
+    return jax.jit(landed(grid, exchange, values))
+
+
+@pytest.mark.parametrize(("decoder", "exchange", "apart"), CASES)
+@pytest.mark.parametrize("empty", [slice(0), slice(ROWS // 4), slice(ROWS // 2), slice(ROWS)])
+def test_what_lands_and_its_gradient(
+    decoder: ParallelPlan, exchange: Exchange, apart: bool, empty: slice
+) -> None:
+    """With media in all rows, not in those of a rank, not in those of a block, and in none."""
+    grid = grid_of(decoder)
+    index = index_of(grid)
+    index[empty] = -1
+    values = inputs(grid, exchange, apart, index)
+    gradient, moved = compiled(decoder, exchange, apart)(values)
+    np.testing.assert_array_equal(moved, lookup(values["outputs"], index))
+    expected = np.zeros((ROWS * OUTPUTS, WIDTH), np.float32)
+    expected[index[index >= 0]] = values["weights"][index >= 0]
+    np.testing.assert_array_equal(gradient.reshape(-1, WIDTH), expected)
+
+
+@pytest.mark.parametrize(("decoder", "exchange", "apart"), CASES)
+def test_where_nothing_lands_nothing_is_exchanged(
+    decoder: ParallelPlan, exchange: Exchange, apart: bool
+) -> None:
+    """Collectives, but for the sum of counts within a block, are in branches."""
+    grid = grid_of(decoder)
+    values = inputs(grid, exchange, apart, index_of(grid))
+    jaxpr = jax.make_jaxpr(landed(grid, exchange, values))(values)
+    outside, inside = (set(names(jaxpr.jaxpr, branches)) for branches in (False, True))
+    assert not outside & COLLECTIVES
+    assert inside & COLLECTIVES
+
+
+def names(jaxpr: Any, branches: bool) -> Iterator[str]:
+    """Names of all operations, of those in branches or of the others."""
+    for equation in jaxpr.eqns:
+        if not branches:
+            yield equation.primitive.name
+        for inner in jax.tree.leaves(equation.params, is_leaf=lambda x: hasattr(x, "eqns")):
+            own = getattr(inner, "jaxpr", inner)
+            if hasattr(own, "eqns"):
+                if equation.primitive.name == "cond":
+                    yield from names(own, False) if branches else ()
+                else:
+                    yield from names(own, branches)
