@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
+from data.kinds.modality import Kind
 from data.released.images import Exactly, ImageTransforms, PatchBudget, Resize, ShortestEdge
 from data.sample import DataError, Size
 
@@ -57,12 +59,14 @@ _IMAGES: dict[str, dict[str, Any]] = {
 }
 #: Image processors that pad; others could pad to a size of their own.
 _PADDED = ("LlavaImageProcessor", "LlavaOnevisionImageProcessor")
-#: Placeholders that processors have if their files name none.
+#: Placeholders that processors have if their files name none, by kind of media.
 _PLACEHOLDERS = {
-    "LlavaProcessor": {"image_token": "<image>"},
-    "LlavaOnevisionProcessor": {"image_token": "<image>"},
-    "Qwen2AudioProcessor": {"audio_token": "<|AUDIO|>"},
+    "LlavaProcessor": {"image": "<image>"},
+    "LlavaOnevisionProcessor": {"image": "<image>"},
+    "Qwen2AudioProcessor": {"audio": "<|AUDIO|>"},
 }
+#: Keys of processor_config.json that say how media are made.
+MEDIA_KEYS = ("image_processor", "feature_extractor", "vision_aspect_ratio")
 RATE = 16_000  # Hz, of all clips that Whisper's processor takes
 
 
@@ -109,8 +113,6 @@ class TokenizerSettings(_File):
 
 class _Processor(_File):
     processor_class: str | None = None
-    image_token: str | None = None
-    audio_token: str | None = None
     chat_template: str | None = None
     vision_aspect_ratio: Annotated[str, Field(pattern=r"^anyres_max_[1-9]\d{0,3}$")] | None = None
 
@@ -176,10 +178,9 @@ class ReleasedFiles:
         settings: settings of the tokenizer.
         template: template of conversations.
         multimodal: whether the folder holds more than a tokenizer.
-        image_token: placeholder of an image; None if the files say nothing of one.
-        audio_token: likewise of a clip.
-        image: how images are prepared; None if the files say nothing of it.
-        audio: likewise of clips.
+        placeholders: the special tokens that the files name, by what they stand for: `image` for
+            `image_token`, and so for every kind of media that has one.
+        media: how media are made, by kind, of those of which the files say it.
         most_tiles: of an image's outputs, see `data.kinds.image.tiles.Tiling`; None if the files do
             not say.
         fingerprint: fingerprint of all files that were read.
@@ -190,26 +191,14 @@ class ReleasedFiles:
     settings: TokenizerSettings
     template: str
     multimodal: bool
-    image_token: str | None
-    audio_token: str | None
-    image: ImageTransforms | None
-    audio: AudioSettings | None
+    placeholders: Mapping[Kind, str]
+    media: Mapping[Kind, Any]
     most_tiles: int | None
     fingerprint: str
 
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process reads the folder itself.
         return read_folder, (self.folder,)
-
-    @property
-    def placeholders(self) -> Mapping[str, str]:
-        """The placeholders that the files name, by kind of media."""
-        named = {"image": self.image_token, "audio": self.audio_token}
-        return {kind: token for kind, token in named.items() if token is not None}
-
-    def makes(self, kind: str) -> bool:
-        """Whether the files say how media of a kind are made."""
-        return {"image": self.image, "audio": self.audio}.get(kind) is not None
 
 
 def read_folder(folder: Path) -> ReleasedFiles:
@@ -277,10 +266,8 @@ class _Reader:
             self._tokenizer,
             self._template(),
             not {"processor_config.json", "preprocessor_config.json"}.isdisjoint(self._found),
-            self._placeholder("image_token"),
-            self._placeholder("audio_token"),
-            self._image(),
-            self._audio(),
+            self._placeholders(),
+            {kind: own for kind, make in _MADE.items() if (own := make(self)) is not None},
             None if ratio is None else int(ratio.removeprefix("anyres_max_")),
             whole.hexdigest(),
         )
@@ -354,11 +341,20 @@ class _Reader:
         except UnicodeDecodeError as error:
             raise DataError(f"data.processor: {self._folder / name} is not UTF-8") from error
 
-    def _placeholder(self, name: str) -> str | None:
-        if name in self._tokenizer.tokens:
-            return self._tokenizer.tokens[name].content
-        given: str | None = getattr(self._processor, name)
-        return given or _PLACEHOLDERS.get(self._class or "", {}).get(name)
+    def _placeholders(self) -> dict[Kind, str]:
+        """Tokens by the part of their names before `_token`; those of the tokenizer come first."""
+        where = "processor_config.json"
+        own = self._contents.get(where, {})
+        given = {k: v for k, v in own.items() if k.endswith("_token") and v and not _is_flag(v)}
+        for name, value in given.items():
+            if not isinstance(value, str):
+                raise DataError(
+                    f"data.processor: {self._folder / where}: {name}: Input should be a valid "
+                    f"string, got {value!r:.80}"
+                )
+        given |= {name: token.content for name, token in self._tokenizer.tokens.items()}
+        named = {k.removesuffix("_token"): v for k, v in given.items() if k.endswith("_token")}
+        return _PLACEHOLDERS.get(self._class or "", {}) | named
 
     @property
     def _class(self) -> str | None:
@@ -463,6 +459,12 @@ class _Reader:
                 f"the {found.samples} samples of chunk_length {found.chunk_length}"
             )
         return found
+
+
+#: What the files say of media, by kind; media of other kinds are made as `data` says.
+_MADE: Mapping[Kind, Callable[[_Reader], Any]] = MappingProxyType(
+    {"image": _Reader._image, "audio": _Reader._audio}
+)
 
 
 def _is_flag(value: object) -> bool:

@@ -29,7 +29,8 @@ def released_reader(files: ReleasedFiles, config: DataConfig, modality: Modality
 def _images(
     files: ReleasedFiles, config: DataConfig, modality: ImageModality
 ) -> ReleasedImages | None:
-    if files.image is None or modality.encoder in config.image.encoders:
+    made = files.media.get("image")
+    if made is None or modality.encoder in config.image.encoders:
         return None
     _check_idle(config, "image", ("height", "max_patches", "mean", "std"))
     tiling, most = modality.tiling, files.most_tiles
@@ -38,16 +39,17 @@ def _images(
             f"data.processor keeps the outputs of {most} tiles of an image "
             f"(vision_aspect_ratio), but the encoder {modality.name!r} those of {tiling.most}"
         )
-    return ReleasedImages(files.image, modality, config.image.max_pixels)
+    return ReleasedImages(made, modality, config.image.max_pixels)
 
 
 def _audio(
     files: ReleasedFiles, config: DataConfig, modality: AudioModality
 ) -> ReleasedAudio | None:
-    if files.audio is None:
+    made = files.media.get("audio")
+    if made is None:
         return None
     _check_idle(config, "audio", ("sample_rate", "hop", "window"))
-    return ReleasedAudio(files.audio, modality)
+    return ReleasedAudio(made, modality)
 
 
 _READERS: Mapping[Kind, Callable[[ReleasedFiles, DataConfig, Any], Any]] = MappingProxyType(

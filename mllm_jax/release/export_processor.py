@@ -96,7 +96,7 @@ class TrainedProcessor:
         Raises:
             PretrainedError: the folder does not say how.
         """
-        if not self.files.makes(kind):
+        if kind not in self.files.media:
             raise PretrainedError(
                 f"data.processor: {self.folder} has no {PREPROCESSOR} for what the run took in by "
                 f"data.{kind}; put that of the encoder's release there, or export parts (--part)"

@@ -134,7 +134,7 @@ class Export:
         encoders = [self.part] if self.part else [*self.model.encoders]
         decoder = {"decoder": "decoder"} if self.part in (None, "decoder") else {}
         return decoder | {
-            encoder_name(self.model.encoders[name].modality): f"encoders.{name}"
+            self.model.encoders[name].released_name: f"encoders.{name}"
             for name in encoders
             if name != "decoder"
         }
@@ -156,7 +156,7 @@ class Export:
         if self.part is None:
             self._check_kinds()
             self._check_deepstack(encoders)
-            named = {encoder_name(own.modality): own for own in encoders.values()}
+            named = {own.released_name: own for own in encoders.values()}
             return Composition(decoder, named, self._placeholders())
         if self.part not in self.valid_parts:
             raise PretrainedError(
@@ -168,7 +168,7 @@ class Export:
         own = encoders[self.part.removesuffix(_CONNECTOR)]
         if self.part.endswith(_CONNECTOR):
             return Composition(connector=Connector(own.connector, own.connected, decoder.d_model))
-        return Composition(encoders={encoder_name(own.modality): alone(own)})
+        return Composition(encoders={own.released_name: alone(own)})
 
     def _check_kinds(self) -> None:
         """Raise PretrainedError: no released model has two encoders of one kind of media."""
@@ -195,8 +195,8 @@ class Export:
         if self.processor is None:
             return self.source.composition.placeholders if self.source else {}
         vocab = self.model.decoder.vocab_size
-        kinds = {own.modality for own in self.model.encoders.values()}
-        return {encoder_name(kind): self.processor.id_of(kind, vocab) for kind in sorted(kinds)}
+        encoders = sorted(self.model.encoders.values(), key=lambda own: own.modality)
+        return {own.released_name: self.processor.id_of(own.modality, vocab) for own in encoders}
 
     @cached_property
     def family(self) -> Family:
@@ -386,11 +386,6 @@ class Export:
             draft.put(name, self.source.tensors[name].copied())
         text = json.dumps(self.values, indent=2) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
-
-
-def encoder_name(modality: str) -> str:
-    """Name of released encoders of a modality in a configuration."""
-    return {"image": "vision"}.get(modality, modality)
 
 
 def export(

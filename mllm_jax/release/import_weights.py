@@ -18,7 +18,9 @@ from pydantic import ValidationError
 
 from data.config import DataConfig
 from data.folders import put_folder
+from data.kinds.registry import KINDS
 from data.processing.processor import make_processor
+from data.released.files import MEDIA_KEYS
 from data.sample import DataError
 from mllm_jax.config.load import resolve
 from mllm_jax.config.modalities import modalities
@@ -41,12 +43,8 @@ TEXTS = (
     "chat_template.jinja",
     "chat_template.json",
 )
-#: Keys of its media in the file of a whole model's processor.
-MEDIA_KEYS = ("image_processor", "feature_extractor", "vision_aspect_ratio")
 #: Budgets of a row to begin with: `launch.py budgets` finds those that fit the data.
 TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
-#: Frames of half a minute.
-FRAMES = 3000
 GB = 1e9
 
 
@@ -205,7 +203,7 @@ def _processor(folders: Mapping[str, Path], draft: Path) -> Path:
         raise PretrainedError(
             f"--encoder is given for {listed([*encoders])}: one processor cannot make the media of "
             "several; valid: one encoder, or a configuration of your own with model.pretrained by "
-            "part, data.tokenizer, data.image and data.audio"
+            f"part, data.tokenizer, {', '.join(f'data.{kind}' for kind in KINDS)}"
         )
     if not (folders["decoder"] / TEXTS[0]).is_file():
         raise PretrainedError(
@@ -367,7 +365,7 @@ def configuration(
     """Values of an experiment that trains the whole model, sharded over all devices."""
     own = model.model_dump(mode="json") | {"pretrained": pretrained}
     budgets = {"tokens": TOKENS, "segments": SEGMENTS}
-    budgets |= {name: _budget(encoder) for name, encoder in model.encoders.items()}
+    budgets |= {name: encoder.usual_row(MEDIA) for name, encoder in model.encoders.items()}
     return {
         "run": {"name": out.absolute().name, "directory": str(out.absolute().parent)},
         "model": own,
@@ -384,16 +382,3 @@ def configuration(
         },
         "train": {"steps": 1000, "learning_rate": 1e-5, "warmup_steps": 30, "weight_decay": 0.0},
     }
-
-
-def _budget(encoder: Any) -> int:
-    """Input positions of a row: some media of full size, or one that is cut into most tiles."""
-    if encoder.modality == "audio":
-        most = encoder.longest or FRAMES
-        return int(MEDIA * most // encoder.reduction * encoder.reduction)
-    if encoder.tiles:
-        area = max(height * width for height, width in encoder.tiles.pinpoints)
-        tiles = area // (encoder.tiles.pixels[0] * encoder.tiles.pixels[1])
-        return int((1 + tiles) * encoder.tile_inputs)
-    patches = encoder.grid[0] * encoder.grid[1] + (encoder.class_tokens != "none")
-    return int(MEDIA * -(-patches // encoder.reduction) * encoder.reduction)

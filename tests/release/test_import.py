@@ -162,8 +162,8 @@ def test_encoders_of_whole_models_go_with_any_decoder(
     assert f"at random: {name}.connector{', decoder.extra' if tiled else ''}" in told
     assert [*state["params"]["encoders"]] == [name]
     files = read_folder(run / "processor")
-    assert (files.image_token, files.audio_token) == (None, None)
-    assert (files.audio is None) == (name == "vision")
+    assert (files.placeholders.get("image"), files.placeholders.get("audio")) == (None, None)
+    assert (files.media.get("audio") is None) == (name == "vision")
 
 
 def test_types_of_exported_tensors_can_be_chosen(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from sharding.plan import Requirement
 
 #: GELU by its tanh approximation, exactly, or as `x * sigmoid(1.702 x)`.
 Activation = Literal["gelu_tanh", "gelu", "quick_gelu"]
+#: Frames of half a minute.
+FRAMES = 3000
 
 
 class ConnectorConfig(Section):
@@ -157,6 +159,16 @@ class EncoderConfig(Section):
         return math.prod(self.tile_outputs) * self.reduction if self.tile_outputs else 0
 
     @property
+    def released_name(self) -> str:
+        """Name of such encoders in configurations of released models."""
+        return self.family
+
+    @abstractmethod
+    def usual_row(self, media: int) -> int:
+        """Input positions of a row to begin with, whole outputs: `media` media of full size, or one
+        that is cut into most tiles."""
+
+    @property
     @abstractmethod
     def stem_flops(self) -> float:
         """FLOPs of products before the layers, per input position."""
@@ -249,6 +261,19 @@ class ImageEncoderConfig(EncoderConfig):
         return "image"
 
     @property
+    def released_name(self) -> str:
+        """See `EncoderConfig.released_name`."""
+        return "vision"
+
+    def usual_row(self, media: int) -> int:
+        """See `EncoderConfig.usual_row`."""
+        if self.tiles:
+            area = max(height * width for height, width in self.tiles.pinpoints)
+            return (1 + area // math.prod(self.tiles.pixels)) * self.tile_inputs
+        patches = math.prod(self.grid) + (self.class_tokens != "none")
+        return media * -(-patches // self.reduction) * self.reduction
+
+    @property
     def block(self) -> tuple[int, int]:
         """Rows and columns of patches that the connector joins."""
         stack = self.connector.stack
@@ -316,6 +341,15 @@ class AudioEncoderConfig(EncoderConfig):
     def modality(self) -> str:
         """The kind of media that the encoder takes."""
         return "audio"
+
+    @property
+    def released_name(self) -> str:
+        """See `EncoderConfig.released_name`."""
+        return "audio"
+
+    def usual_row(self, media: int) -> int:
+        """See `EncoderConfig.usual_row`; a clip of any length has half a minute."""
+        return media * (self.longest or FRAMES) // self.reduction * self.reduction
 
     @property
     def features(self) -> int:

@@ -64,7 +64,7 @@ def test_windows_of_another_length_are_as_released() -> None:
 
 
 def test_qwen2_audio_is_as_released() -> None:
-    own = read_folder(ROOT / "qwen2_audio").audio
+    own = read_folder(ROOT / "qwen2_audio").media.get("audio")
     assert own is not None
     reader, stored = ReleasedAudio(own, EAR), arrays("qwen2_audio", "inputs.npz")
     features, masks = stored["two.input_features"], stored["two.feature_attention_mask"]

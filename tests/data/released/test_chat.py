@@ -263,7 +263,7 @@ CUTTING = "{{ m.content if m.role != 'user' else m.content.split('/')[0] }}"
     ],
 )  # fmt: skip
 def test_conversations_that_cannot_be_told(template: str, turns: list[Turn], reason: str) -> None:
-    chat = with_template(LOOP.replace("X", template) + "</s>", "llava", image=None)
+    chat = with_template(LOOP.replace("X", template) + "</s>", "llava", media={})
     with pytest.raises(ConversationError, match=reason):
         chat.tell(turns)
 
@@ -393,7 +393,7 @@ def test_bad_tokenizers(tmp_path: Path) -> None:
     ):
         ReleasedChat(replace(files, tokenizer=b"{}"), {}, DAY)
     with pytest.raises(DataError, match="placeholder '<picture>' is no special token"):
-        ReleasedChat(replace(files, image_token="<picture>"), {"image": "<image>"}, DAY)
+        ReleasedChat(replace(files, placeholders={"image": "<picture>"}), {"image": "<image>"}, DAY)
     with pytest.raises(DataError, match="nothing ends an answer, and there is no eos_token"):
         ReleasedChat(files_with(tmp_path, eos_token=None), {}, DAY)
 

@@ -80,7 +80,7 @@ def test_special_tokens_are_texts_or_objects(folder: Path) -> None:
     assert not found.settings.added_tokens_decoder[7].special
     assert found.settings.add_bos_token is True
     assert found.settings.add_eos_token is None
-    assert found.image_token == "<img>"
+    assert found.placeholders.get("image") == "<img>"
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_placeholders_have_the_defaults_of_the_class(
 ) -> None:
     changed(folder, PREPROCESSOR, processor_class=kind)
     found = read_folder(folder)
-    assert (found.image_token, found.audio_token) == (image, audio)
+    assert (found.placeholders.get("image"), found.placeholders.get("audio")) == (image, audio)
     changed(folder, "processor_config.json", image_token="<i>", audio_token="<a>")
     found = read_folder(folder)
-    assert (found.image_token, found.audio_token) == ("<i>", "<a>")
+    assert (found.placeholders.get("image"), found.placeholders.get("audio")) == ("<i>", "<a>")
 
 
 # ---- media ---------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_what_is_left_out_has_the_defaults_of_the_class(
     kind: str, changes: dict[str, Any], resize: object, folder: Path
 ) -> None:
     (folder / PREPROCESSOR).write_text(json.dumps({"image_processor_type": kind} | changes))
-    image = read_folder(folder).image
+    image = read_folder(folder).media.get("image")
     assert image is not None
     assert image.resize == resize
     assert image.resample == (2 if "Siglip2" in kind else 3)
@@ -141,13 +141,13 @@ def test_one_file_may_hold_all_settings(folder: Path) -> None:
     image = json.loads((folder / PREPROCESSOR).read_text())
     audio = json.loads((ROOT / "qwen2_audio" / PREPROCESSOR).read_text())
     before = read_folder(folder)
-    assert before.audio is None
+    assert before.media.get("audio") is None
     (folder / PREPROCESSOR).unlink()
-    assert read_folder(folder).image is None
+    assert read_folder(folder).media.get("image") is None
     changed(folder, "processor_config.json", image_processor=image, feature_extractor=audio)
     found = read_folder(folder)
-    assert found.image == before.image
-    assert found.audio == read_folder(ROOT / "qwen2_audio").audio
+    assert found.media.get("image") == before.media.get("image")
+    assert found.media.get("audio") == read_folder(ROOT / "qwen2_audio").media.get("audio")
     assert (found.multimodal, read_folder(ROOT / "llama3").multimodal) == (True, False)
 
 

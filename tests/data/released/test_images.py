@@ -37,7 +37,7 @@ TILED = replace(VISION, tiling=TILING, newline=288)
 
 
 def transforms_of(folder: Path) -> ImageTransforms:
-    transforms = read_folder(folder).image
+    transforms = read_folder(folder).media.get("image")
     assert transforms is not None
     return transforms
 

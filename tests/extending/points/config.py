@@ -19,6 +19,10 @@ class PointsConfig(EncoderConfig):
     family: Literal["points"]
     norm_eps: float = Field(1e-5, gt=0)
 
+    def usual_row(self, media: int) -> int:
+        """Positions of so many clouds of a thousand points."""
+        return media * 1000 // self.reduction * self.reduction
+
     @property
     def stem_flops(self) -> float:
         """FLOPs of the layer of the coordinates."""
