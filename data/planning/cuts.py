@@ -58,7 +58,7 @@ class _Pair:
 
 
 def cut_lanes(
-    samples: Sequence[Lengths], capacity: Capacity, rows: int, apart: int = 1, hosts: int = 1
+    samples: Sequence[Lengths], capacity: Capacity, rows: int, apart: int = 1
 ) -> Capacity:
     """The capacity whose lanes by cost are cut for a step.
 
@@ -70,7 +70,6 @@ def cut_lanes(
         capacity: capacity of a row, with its lanes at the highest cut.
         rows: number of rows of the step.
         apart: number of rows over which text and media of a sample may lie.
-        hosts: number of groups of hosts that balance by themselves, of one of which the rows are.
     """
     own = samples[: _filling(samples, capacity, rows)]
     whole = [by_encoder(lengths, capacity.modalities) for lengths in own]
@@ -79,7 +78,7 @@ def cut_lanes(
         """Whether no sample is too large for the rows of its lanes."""
         return not any(cut.misfit(cut.by_lane(lengths), apart) for lengths in whole)
 
-    for pair in _pairs(capacity, hosts):
+    for pair in _pairs(capacity):
         encoder = pair.short.encoder
         media = [n for lengths in whole for n in lengths.media.get(encoder, ())]
         lengths, best = np.sort(np.array(media, np.int64)), (np.inf, np.inf)
@@ -129,6 +128,19 @@ def cut_at(capacity: Capacity, encoder: str, most: int) -> Capacity:
     return replace(capacity, modalities=tuple(map(moved, capacity.modalities)))
 
 
+def of_group(capacity: Capacity, count: int) -> Capacity:
+    """The capacity whose lanes by cost have the devices of one of `count` equal groups of hosts."""
+
+    def shared(modality: Modality) -> Modality:
+        lane = modality.lane
+        if lane is None or lane.cost is None:
+            return modality
+        cost = replace(lane.cost, groups=lane.cost.groups // count)
+        return replace(modality, lane=replace(lane, cost=cost))
+
+    return replace(capacity, modalities=tuple(map(shared, capacity.modalities)))
+
+
 def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
     """Number of the oldest samples whose text fills so many rows; at least one."""
     ends = np.cumsum([lengths.tokens for lengths in samples])
@@ -136,10 +148,9 @@ def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
     return max(1, int(np.searchsorted(ends, room, side="right")))
 
 
-def _pairs(capacity: Capacity, hosts: int = 1) -> Iterator[_Pair]:
-    """The lanes of every encoder that are cut by cost, on one of so many groups of hosts."""
-    whole = {m.name: m.lane.cost for m in capacity.modalities if m.lane and m.lane.cost}
-    costs = {name: replace(cost, groups=cost.groups // hosts) for name, cost in whole.items()}
+def _pairs(capacity: Capacity) -> Iterator[_Pair]:
+    """The lanes of every encoder that are cut by cost."""
+    costs = {m.name: m.lane.cost for m in capacity.modalities if m.lane and m.lane.cost}
     for short in capacity.modalities:
         if short.name in costs and short.lane and short.lane.up_to is not None:
             own = (m for m in capacity.modalities if m.encoder == short.encoder)

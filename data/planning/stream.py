@@ -26,7 +26,7 @@ import numpy as np
 from data.config import DataConfig
 from data.faults import Fault
 from data.kinds.modality import Modality
-from data.planning.cuts import cut_lanes, has_cuts, relaid
+from data.planning.cuts import cut_lanes, has_cuts, of_group, relaid
 from data.planning.dealing import Dealer, Dealt, Hosts, Loads
 from data.planning.groups.group import WHOLE, Group
 from data.planning.ladder import Ladder
@@ -269,6 +269,8 @@ class Planner:
         self._group, config = consumer.group, consumer.group.share(config)
         behind = tuple(filter(self._group.has, state.carry))
         self.state = replace(state, carry=behind, done=0)
+        # Cuts and dealing both count the devices of the group alone.
+        capacity = of_group(capacity, self._group.count)
         self._config, self._capacity, self._lengths = config, capacity, lengths
         self._size, self._name = len(source), source.name
         self._microbatches = consumer.microbatches
@@ -339,8 +341,7 @@ class Planner:
             return self._capacity
         samples, config = [item.lengths for item in self._pool], self._config
         rows = config.rows * self._microbatches
-        hosts = self._group.count
-        capacity = cut_lanes(samples, self._capacity, rows, config.rows_apart, hosts)
+        capacity = cut_lanes(samples, self._capacity, rows, config.rows_apart)
         self._pool = [
             replace(item, lengths=lengths)
             for item, lengths in zip(self._pool, relaid(samples, capacity), strict=True)

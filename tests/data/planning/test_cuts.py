@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data.config import Balance
 from data.kinds.modality import Lane, LaneCost
-from data.planning.cuts import cut_at, cut_lanes, has_cuts, lane_seconds, relaid
+from data.planning.cuts import cut_at, cut_lanes, has_cuts, lane_seconds, of_group, relaid
 from data.planning.lengths import measure
 from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner
@@ -99,7 +99,7 @@ def test_a_group_of_hosts_cuts_for_its_own_devices(samples: list[Lengths]) -> No
     """Half of the rows on half of the devices: as if there were no others."""
     every, half = capacity(), capacity(replace(SHORT, groups=2), replace(LONG, groups=1))
     own = by_lane(samples, every)
-    found = cut_lanes(own, every, ROWS // 2, hosts=2)
+    found = cut_lanes(own, of_group(every, 2), ROWS // 2)
     assert lanes_limits(found) == lanes_limits(cut_lanes(own, half, ROWS // 2))
 
 

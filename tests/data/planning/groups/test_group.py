@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.faults import Fault
+from data.kinds.modality import Lane, LaneCost
+from data.planning.balance import lpt
 from data.planning.groups.group import WHOLE, Group, make_groups, sizes_of_groups
+from data.planning.packing import make_capacity
+from data.planning.problem import Problem
 from data.planning.stream import (
     Consumer,
     LoaderState,
@@ -23,7 +28,7 @@ from data.planning.stream import (
 )
 from data.sample import DataError, Lengths
 from tests.data.planning.test_packing import sample_lengths
-from tests.data.samples import CAPACITY, WORK, ListSource, MakeConfig, make_sample
+from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, ListSource, MakeConfig, make_sample
 
 ROWS = 8
 #: More than a step takes.
@@ -219,3 +224,52 @@ def test_settings_that_groups_cannot_have_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=f"data.balance_group: 2 {message}"):
         make_config(balance_group=2, **changes)
+
+
+#: Whole media on four ranks of both groups, and media split over two of these each.
+LANES = {"short": LaneCost(4, 1.0, 1.0, 0.01), "long": LaneCost(2, 2.0, 0.6, 0.005)}
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.lists(st.integers(1, 60), max_size=3), min_size=8, max_size=30),
+    st.integers(0, 1),
+)
+def test_media_of_lanes_are_even_over_the_devices_of_a_group_of_hosts(
+    make_config: MakeConfig, media: list[list[int]], number: int
+) -> None:
+    """Two groups: the rows of each are dealt as if its ranks were all there are."""
+    budgets = {"tokens": 200, "segments": 90, "short": 400, "long": 400, "audio": 64}
+    short, long = LANES.values()
+    lanes = (
+        replace(VISION, name="short", lane=Lane("vision", 0, 40, short)),
+        replace(VISION, name="long", lane=Lane("vision", 40, None, long)),
+        AUDIO,
+    )
+    lengths = [
+        Lengths(5, {"vision": (*own,)}, {"vision": (*range(len(own)),)}) if own else Lengths(5)
+        for own in media
+    ]
+    config = make_config(rows=ROWS, lookahead=OFFERED, budgets=budgets, balance="per_phase")
+    work = {**WORK, "short": WORK["vision"], "long": WORK["vision"]}
+    first = number * ROWS // 2
+    group = Group(number, 2, (number,), dict.fromkeys(work, (*range(first, first + ROWS // 2),)))
+    planner = Planner(
+        ListSource([make_sample(str(i)) for i in range(len(lengths))]),
+        Told(lengths),
+        config,
+        make_capacity(budgets, lanes),
+        LoaderState(0),
+        Consumer(work, group=group),
+    )
+    plan = planner.plan()
+    for name, cost in LANES.items():
+        groups = cost.groups // 2
+        rows = np.array([row - first for p in plan.placements for row, *_ in p.media[name]], int)
+        assert set(rows.tolist()) <= set(range(ROWS // 2))
+        own = np.array([n for p in plan.placements for n in p.lengths.media.get(name, ())], int)
+        even = lpt(Problem(own, groups, cost))
+        dealt = rows * groups // (ROWS // 2)
+        seconds = cost.linear * own + cost.quadratic * own**2
+        found, best = (np.bincount(g, seconds, groups) for g in (dealt, even))
+        assert sorted(found) == pytest.approx(sorted(best))
