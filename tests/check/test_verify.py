@@ -147,7 +147,8 @@ TWO = {
 }
 
 
-@pytest.mark.parametrize("case", [pytest.param("apart", marks=pytest.mark.slow), "stages"])
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["apart", "stages"])
 def test_two_encoders_of_images(small_config, case):
     changes, join = TWO[case]
     if "stage" in changes["parallel__decoder"]:

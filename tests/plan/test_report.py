@@ -466,6 +466,7 @@ def test_what_no_plan_mends_is_refused(
     assert told in refused(file, capsys, *changes)
 
 
+@pytest.mark.slow
 def test_too_little_memory_names_what_would_do(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -226,6 +226,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_measured_trace_runs_what_training_runs(small_config: Make, tmp_path: Path) -> None:
     """Encoders are frozen, with and without a connector that trains, each in two pieces."""
     freeze = ["vision", "audio", "audio.connector"]

@@ -164,7 +164,8 @@ def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):
 
 
 @pytest.mark.multihost
-@pytest.mark.parametrize("lengths", [pytest.param("cached", marks=pytest.mark.slow), "on_read"])
+@pytest.mark.slow
+@pytest.mark.parametrize("lengths", ["cached", "on_read"])
 def test_two_processes_read_each_sample_once_and_give_the_losses_of_one(lengths, whole, folder):
     """No epoch ends within the run: what is read twice has been read by both."""
     name = f"two_{lengths}"

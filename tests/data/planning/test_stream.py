@@ -64,7 +64,7 @@ def epochs(source: ListSource, planner: Planner, microbatches: int) -> list[int]
     return [everything.count(index) for index in range(len(source))]
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     count=st.integers(1, 60),
     lookahead=st.integers(1, 80),

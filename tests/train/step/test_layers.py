@@ -65,7 +65,10 @@ def on_one_device() -> tuple[np.ndarray, Any]:
             "full",
             {"gather": "layer", "co_issue": False},
         ),
-        (ParallelPlan(stage=2, tensor=2), zero_bubble(2, 2, MICROBATCHES), "none", {}),
+        pytest.param(
+            *(ParallelPlan(stage=2, tensor=2), zero_bubble(2, 2, MICROBATCHES), "none", {}),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["without stages", "chunks", "gathered by layer", "zero bubble"],
 )
