@@ -1,4 +1,4 @@
-"""The exchange by routes against the plain lookup: landed outputs and gradients of the outputs."""
+"""The exchanges between any devices against a plain lookup: landed outputs and gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from jax.sharding import Mesh, PartitionSpec
 from numpy.typing import NDArray
 
 from sharding.collectives import psum
-from sharding.exchange import all_to_all
+from sharding.exchange import all_to_all, gather, reduce_scatter
+from sharding.exchanges import Exchange
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, shardings
 from sharding.plan import ParallelPlan
@@ -27,9 +28,12 @@ class Landing:
 
     Attributes:
         rows: number of rows of a device.
-        outputs, tokens: length of a row of the encoder and of the decoder, tokens >= outputs.
-        width: width of an output, bfloat16.
-        ragged: slices of any length, or padded ones.
+        outputs, tokens: length of a row of the encoder and of the decoder; of more outputs than
+            tokens, some land nowhere.
+        width: width of an output.
+        ragged: slices of any length, or padded ones, of an all-to-all.
+        exchange: the exchange.
+        dtype: type of an output.
     """
 
     devices: Sequence[jax.Device]
@@ -38,18 +42,21 @@ class Landing:
     tokens: int
     width: int
     ragged: bool
+    exchange: Exchange = "all_to_all"
+    dtype: str = "bfloat16"
 
     @cached_property
     def index(self) -> NDArray[np.int32]:
         """`[rows of all devices, tokens]`: a random output lands on each token, or none (-1)."""
         rows = self.rows * len(self.devices)
-        drawn = np.random.default_rng(0).permutation(rows * self.tokens)
+        most = rows * max(self.outputs, self.tokens)
+        drawn = np.random.default_rng(0).permutation(most)[: rows * self.tokens]
         return np.where(drawn < rows * self.outputs, drawn, -1).reshape(rows, -1).astype(np.int32)
 
     @property
     def bytes(self) -> int:
         """Bytes of the outputs of one device, each of which moves once, and its gradient back."""
-        return self.rows * self.outputs * self.width * 2
+        return self.rows * self.outputs * self.width * jnp.dtype(self.dtype).itemsize
 
     def program(self) -> Callable[[], Any]:
         """Compiled; gives what lands on every token and the outputs' gradients.
@@ -59,11 +66,15 @@ class Landing:
         grid = JointGrid.build(dict.fromkeys(("decoder", "encoder"), self._plan))
         mesh, axes = make_mesh(grid, self.devices), grid.decoder.positions
 
-        def body(outputs: Any, weights: Any, send: Any, receive: Any) -> Any:
+        def body(outputs: Any, weights: Any, send: Any, index: Any) -> Any:
             own = {key: array[0] for key, array in send.items()}
 
             def loss(outputs: jax.Array) -> tuple[jax.Array, jax.Array]:
-                moved = all_to_all(outputs, own, receive, axes)
+                if self.exchange == "all_to_all":
+                    moved = all_to_all(outputs, own, index, axes)
+                else:
+                    move = gather if self.exchange == "gather" else reduce_scatter
+                    moved = move(outputs, index, grid.views["encoder"], grid.decoder, ())
                 total = jnp.sum(moved.astype(jnp.float32) * weights.astype(jnp.float32))
                 return psum(total, axes), moved
 
@@ -94,13 +105,16 @@ class Landing:
         return ParallelPlan(data=len(self.devices))
 
     def _values(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Outputs and weights, bfloat16."""
+        """Outputs and weights."""
         rng, rows = np.random.default_rng(1), len(self.index)
         shapes = [(rows, length, self.width) for length in (self.outputs, self.tokens)]
         first, second = (rng.standard_normal(shape, np.float32) for shape in shapes)
-        return first.astype(jnp.bfloat16), second.astype(jnp.bfloat16)
+        return first.astype(self.dtype), second.astype(self.dtype)
 
     def _placed(self, mesh: Mesh, spec: PartitionSpec, grid: JointGrid) -> Any:
+        if self.exchange != "all_to_all":
+            inputs: Any = (*self._values(), {}, self.index)
+            return jax.device_put(inputs, shardings(mesh, jax.tree.map(lambda _: spec, inputs)))
         rows, numbers = len(self.index), range(len(self.devices))
         source = Side(grid.views["encoder"], rows, self.outputs)
         target = Side(grid.views["decoder"], rows, self.tokens)
