@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mllm_jax.plan.baselines import WITHOUT_EXCHANGE, WITHOUT_TICKS, compared
 from mllm_jax.plan.prediction import COLUMNS, Prediction, describe, gib
+from mllm_jax.plan.simulate import NO_VARIATION, simulate
+from scheduling.costs.hardware import named
 from scheduling.costs.strategy import Strategy
 from scheduling.simulate.simulation import IDLE_KINDS
 from sharding.plan import ParallelPlan
@@ -70,3 +74,14 @@ def test_ways_that_cannot_be_run_have_empty_cells() -> None:
     row = Prediction("way", "", reason="why").row
     assert row == ("way", *"-" * (len(COLUMNS) - 1))
     assert len(prediction(2.0).row) == len(COLUMNS)
+
+
+def test_a_simulation_tells_the_exchange_of_every_lane(small_config: Any, tmp_path: Path) -> None:
+    """The chosen one and the seconds of all that are possible."""
+    for balance, chosen, count in (("per_phase", "all_to_all", 3), ("none", "gather", 2)):
+        config = small_config(data__balance=balance)
+        made = simulate(config, named("h100"), tmp_path, NO_VARIATION)
+        vision, audio = (note for note in made.notes if note.startswith("exchange of"))
+        assert vision.startswith(f"exchange of vision: {chosen}; predicted for a microbatch: ")
+        assert audio.startswith(f"exchange of audio: {chosen}; ")
+        assert vision.count(" s") == count
