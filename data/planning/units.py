@@ -10,6 +10,13 @@ no other rank has to read them::
 
 So the number of units follows the load of the step. A unit may feed several decoder microbatches,
 and a microbatch may be fed by several units.
+
+A unit may have several rows for each row of a microbatch, over which the media of that row are
+spread; so an encoder can be dealt over more ranks than a microbatch has rows::
+
+    row 0 of microbatches 0 1 2     aaaaabbbcc  ddeeee....  ffffff....
+    row 0 of units 0 1              aaaaa       eeee
+    row 1 of units 0 1              bbbccdd     ffffff
 """
 
 from __future__ import annotations
@@ -38,13 +45,15 @@ class Units:
         count: number of units.
         media: the media, `[media, 5]` with the columns `MEDIUM`; by microbatch, row and start.
         microbatch: microbatch of each, `[media]`.
-        unit, start, segment: its unit, its first position there, and its first segment, `[media]`.
+        unit, row, start, segment: its unit, the row, the first position and the first segment
+            there, `[media]`.
     """
 
     count: int
     media: Ints
     microbatch: Ints
     unit: Ints
+    row: Ints
     start: Ints
     segment: Ints
 
@@ -80,32 +89,37 @@ class Units:
             if left.min() <= 0:
                 raise ValueError(f"run {rest[left.argmin()].tolist()} is in no medium of its row")
             count, moved = np.minimum(length, left), self.start[own][at] // reduction - starts[at]
-            unit = self.unit[own][at]
-            found.append(np.column_stack([row, first + moved, to, token, count, unit]))
+            there, unit = self.row[own][at], self.unit[own][at]
+            found.append(np.column_stack([there, first + moved, to, token, count, unit]))
             # A run may go on in the next medium, which may be in another unit.
             more = np.column_stack([row, first + count, to, token + count, length - count])
             rest = more[length > count]
         return np.concatenate(found)
 
 
-def units_of(budget: int, positions: int, longest: int, reduction: int) -> int:
+def units_of(budget: int, positions: int, longest: int, reduction: int, spread: int = 1) -> int:
     """Number of units that hold whatever media of one microbatch lie in a row.
 
-    A unit ends where the next medium does not fit any more, so that all but the last are filled to
-    `positions - longest + reduction` or more.
+    A row of a unit is left where the next medium does not fit any more. So all but the last are
+    filled to `positions - longest + reduction` or more, and two of them hold more than `positions`.
 
     Args:
         budget: positions of a row of the microbatch.
         positions: positions of a row of a unit.
         longest: most positions of a medium, whole outputs; at most `positions`.
         reduction: positions per output.
+        spread: rows of a unit for each row of the microbatch.
     """
     if positions >= budget:
         return 1
-    return 1 + (budget - reduction) // (positions - longest + reduction)
+    by_longest = 1 + (budget - reduction) // (positions - longest + reduction)
+    by_pairs = 1 + 2 * (budget - reduction) // (positions + reduction)
+    return -(-min(by_longest, by_pairs) // spread)
 
 
-def plan_units(media: Sequence[Ints], rows: int, positions: int, each: int | None = None) -> Units:
+def plan_units(
+    media: Sequence[Ints], rows: int, positions: int, each: int | None = None, spread: int = 1
+) -> Units:
     """Units for the media of a step's microbatches.
 
     Args:
@@ -114,6 +128,7 @@ def plan_units(media: Sequence[Ints], rows: int, positions: int, each: int | Non
         positions: positions of a row of a unit.
         each: number of units of every microbatch, of which none then serves another; None: units go
             on in the next microbatch.
+        spread: rows of a unit for each row of a microbatch.
 
     Raises:
         ValueError: a medium does not fit a unit, or a microbatch does not fit `each` of them.
@@ -121,25 +136,48 @@ def plan_units(media: Sequence[Ints], rows: int, positions: int, each: int | Non
     ordered = [own[np.lexsort((own[:, 1], own[:, 0]))] for own in media]
     every = np.concatenate(ordered)
     microbatch = np.repeat(np.arange(len(media)), [len(own) for own in ordered])
-    unit, start, segment = (np.zeros(len(every), np.int64) for _ in range(3))
-    unit_of, filled, held = [0] * rows, [0] * rows, [0] * rows
     _refuse_longer(every, positions)
-    spans = np.column_stack([every[:, [0, 2, 4]], microbatch * (each or 0)]).tolist()
-    for i, (row, span, parts, least) in enumerate(spans):
-        if filled[row] + span > positions or unit_of[row] < least:
-            unit_of[row], filled[row], held[row] = max(unit_of[row] + 1, least), 0, 0
-        unit[i], start[i], segment[i] = unit_of[row], filled[row], 1 + held[row]
-        filled[row] += span
-        held[row] += parts
+    # Bins of each row of the microbatches: `spread` for every unit, those of a unit together.
+    open_units = spread * (each or 1)
+    fills = [_Fill(positions, open_units) for _ in range(rows)]
+    spans = np.column_stack([every[:, [0, 2, 4]], microbatch * (open_units if each else 0)])
+    found = [fills[row].take(span, parts, least) for row, span, parts, least in spans.tolist()]
+    bins, start, segment = np.array(found, np.int64).reshape(-1, 3).T
+    unit, row = bins // spread, every[:, 0] * spread + bins % spread
     if each is None:
-        return Units(int(unit.max(initial=-1)) + 1, every, microbatch, unit, start, segment)
+        return Units(int(unit.max(initial=-1)) + 1, every, microbatch, unit, row, start, segment)
     most = int((unit - microbatch * each).max(initial=0)) + 1
     if most > each:
         raise ValueError(
             f"media of a microbatch need {most} units of {positions} positions each; "
             f"valid: at most {each}"
         )
-    return Units(len(media) * each, every, microbatch, unit, start, segment)
+    return Units(len(media) * each, every, microbatch, unit, row, start, segment)
+
+
+class _Fill:
+    """Bins for the media of one row of the microbatches: first fit among the open ones.
+
+    Args:
+        positions: positions of a bin.
+        count: number of bins that are open at a time; where none has room, the next ones open.
+    """
+
+    def __init__(self, positions: int, count: int) -> None:
+        self._positions, self._count, self._first = positions, count, 0
+        self._filled, self._held = [0] * count, [0] * count
+
+    def take(self, span: int, segments: int, least: int) -> tuple[int, int, int]:
+        """Place a medium, in no bin before `least`: its bin, first position and first segment."""
+        fits = (i for i, own in enumerate(self._filled) if own + span <= self._positions)
+        found = next(fits, None)
+        if found is None or self._first < least:
+            self._first = max(self._first + self._count, least)
+            self._filled, self._held, found = [0] * self._count, [0] * self._count, 0
+        place = self._first + found, self._filled[found], 1 + self._held[found]
+        self._filled[found] += span
+        self._held[found] += segments
+        return place
 
 
 def _refuse_longer(media: Ints, positions: int) -> None:
@@ -155,6 +193,7 @@ def rows_of_units(
     units: Units,
     microbatches: Sequence[Mapping[str, Any]],
     rows: Sequence[int],
+    here: Sequence[int],
     modality: Modality,
     positions: int,
 ) -> dict[str, NDArray[Any]]:
@@ -162,11 +201,13 @@ def rows_of_units(
 
     Args:
         microbatches: arrays of the lane's rows of each microbatch, `[rows, ...]`.
-        rows: the encoder rows that lie here, in the order of the arrays.
+        rows: the encoder rows of the microbatches that lie here, in the order of the arrays.
+        here: the rows of the units that lie here, in the order of the result.
         modality: input format of the lane.
         positions: positions of a row of a unit.
     """
-    local, count = {row: i for i, row in enumerate(rows)}, max(1, units.count)
+    source, local = ({row: i for i, row in enumerate(own)} for own in (rows, here))
+    count = max(1, units.count)
 
     def step_of(name: str) -> int:
         """Positions per entry of an array."""
@@ -174,24 +215,24 @@ def rows_of_units(
         return modality.reduction if of is not None and of.per == "output" else 1
 
     def shape(name: str, array: NDArray[Any]) -> tuple[int, ...]:
-        return count, len(array), positions // step_of(name), *array.shape[2:]
+        return count, len(here), positions // step_of(name), *array.shape[2:]
 
     made = {
         name: np.zeros(shape(name, array), array.dtype) for name, array in microbatches[0].items()
     }
     places = np.column_stack(
-        [units.media, units.microbatch, units.unit, units.start, units.segment]
+        [units.media, units.microbatch, units.unit, units.row, units.start, units.segment]
     )
-    for row, start, span, segment, _, m, unit, to, first in places.tolist():
-        here = local.get(row)
-        if here is None:
+    for row, start, span, segment, _, m, unit, there, to, first in places.tolist():
+        own = local.get(there)
+        if own is None:
             continue
         for name, array in made.items():
             of, step = modality.arrays.get(name), step_of(name)
-            part = microbatches[m][name][here, start // step : (start + span) // step]
+            part = microbatches[m][name][source[row], start // step : (start + span) // step]
             if name == "segment_ids":
                 part = part + np.sign(part) * (first - segment)
             elif of is not None and of.is_place:
                 part = np.maximum(part + (to - start) // modality.reduction, 0)
-            array[unit, here, to // step : (to + span) // step] = part
+            array[unit, own, to // step : (to + span) // step] = part
     return made

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from data.planning.units import units_of
-from mllm_jax.config.modalities import longest, own_positions
+from mllm_jax.config.modalities import longest, own_positions, own_rows
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import PREFERRED, Backend, able_backends, causal_share
@@ -179,6 +179,7 @@ def workload(config: ExperimentConfig) -> Workload:
         frozen_connectors=frozenset(n for n, e in model.lanes.items() if frozen.connector(e)),
         lanes=model.lanes,
         units={name: _units(config, name) for name in model.lanes},
+        spread={name: own_rows(config, name) for name in model.lanes},
         loss_chunk=model.loss_chunk,
         pairs={"decoder": causal_share(model.attention, positions["decoder"])},
         windowed_pairs=_windowed(model, positions["decoder"]),
@@ -191,7 +192,7 @@ def _units(config: ExperimentConfig, name: str) -> int:
     """Microbatches of an encoder that hold what one of the decoder's can bring."""
     budget, positions = config.data.budgets[name], own_positions(config, name)
     reduction = config.model.encoder(name).reduction
-    return units_of(budget, positions, longest(config, name), reduction)
+    return units_of(budget, positions, longest(config, name), reduction, own_rows(config, name))
 
 
 def _windowed(model: ModelConfig, tokens: int) -> dict[str, float]:

@@ -75,6 +75,11 @@ def own_positions(config: ExperimentConfig, name: str) -> int:
     return config.schedule.encoder_budgets.get(name, config.data.budgets[name])
 
 
+def own_rows(config: ExperimentConfig, name: str) -> int:
+    """Rows of an encoder's microbatches for each of the decoder's."""
+    return config.schedule.encoder_rows.get(name, 1)
+
+
 def packing(
     model: ModelConfig, module: str, rows: int, positions: int
 ) -> dict[str, tuple[tuple[int, ...], DTypeLike]]:

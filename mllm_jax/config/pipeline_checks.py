@@ -76,7 +76,7 @@ def _or_default(key: str, value: object, reason: str) -> Problem:
 
 
 def _pieces_of(config: ExperimentConfig) -> Iterator[Problem]:
-    for key in ("pieces", "encoder_budgets"):
+    for key in ("pieces", "encoder_budgets", "encoder_rows"):
         for name in getattr(config.schedule, key):
             if name not in config.model.lanes:
                 has = ", ".join(config.model.lanes) or "none"
@@ -89,7 +89,8 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
     chosen, default = config.schedule, type(config.schedule)()
     if chosen.encoder_placement == "bubbles":
         return
-    for key in ("fill", "encoder_microbatches", "encoder_budgets", "live", "work_ahead"):
+    own = ("encoder_microbatches", "encoder_budgets", "encoder_rows")
+    for key in ("fill", *own, "live", "work_ahead"):
         value, valid = getattr(chosen, key), getattr(default, key)
         if value != valid:
             because = f"as schedule.encoder_placement is {chosen.encoder_placement}"
@@ -111,9 +112,10 @@ def _own(config: ExperimentConfig) -> Iterator[Problem]:
         if config.train.check_schedules:
             reason = f"true has no effect, as {key} is decoder: all steps have one schedule"
             yield _or_default("train.check_schedules", False, reason)
-        for name in config.schedule.encoder_budgets:
-            reason = f"it has no effect, as {key} is decoder"
-            yield _or_default(f"schedule.encoder_budgets.{name}", LEFT_OUT, reason)
+        for own in ("encoder_budgets", "encoder_rows"):
+            for name in getattr(config.schedule, own):
+                reason = f"it has no effect, as {key} is decoder"
+                yield _or_default(f"schedule.{own}.{name}", LEFT_OUT, reason)
         return
     yield from _own_budgets(config)
     usual = Choice.of(key, "decoder")

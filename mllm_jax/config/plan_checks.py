@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import islice
-from math import lcm, log2
+from math import gcd, lcm, log2
 
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
@@ -350,16 +350,18 @@ def _numbers(key: str, values: Iterable[int]) -> Iterator[Choice]:
 
 def _rows(config: ExperimentConfig) -> Iterator[Problem]:
     """Every share of the batch is a whole number of rows."""
-    rows, shares = config.data.rows, _row_shares(config)
+    rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.encoder_rows
     wrong = [
         f"{degree}, data x fsdp of {module_path(name)}"
         for name, degree in shares.items()
-        if rows % degree
+        if rows * spread.get(name, 1) % degree
     ]
     if wrong:
         inside = " inside a stage" if config.parallel.decoder.stage > 1 else ""
-        reason = f"{rows} is not a multiple of {', nor of '.join(wrong)}{inside}"
-        sides = partial(near, "data.rows", rows, lcm(*shares.values()))
+        times = "".join(f", {own} times as many for {name}," for name, own in spread.items())
+        reason = f"{rows}{times} is not a multiple of {', nor of '.join(wrong)}{inside}"
+        units = [degree // gcd(degree, spread.get(name, 1)) for name, degree in shares.items()]
+        sides = partial(near, "data.rows", rows, lcm(*units))
         yield Problem("data.rows", reason, sides, 1, "nearest valid")
 
 

@@ -130,6 +130,9 @@ class ScheduleConfig(Section):
         encoder_budgets: encoder name to the input positions of a row of its own microbatches; by
             default its budget in `data.budgets`. Smaller ones follow the load more closely, and
             each must hold the longest medium.
+        encoder_rows: encoder name to the rows of its own microbatches for each of `data.rows`; by
+            default 1. With more rows an encoder is dealt over more ranks (data x fsdp) than a
+            microbatch of the decoder has rows, rather than split over context and tensor ranks.
         live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
             null for twice the stages.
         work_ahead: let encoders that are frozen with their connectors run forwards of the next
@@ -153,6 +156,7 @@ class ScheduleConfig(Section):
     fill: tuple[Literal["pipeline", "tensor", "data"], ...] = ("pipeline", "tensor", "data")
     encoder_microbatches: Literal["decoder", "own"] = "decoder"
     encoder_budgets: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    encoder_rows: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     live: int | None = Field(None, ge=1)
     work_ahead: bool = True
     pieces: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)

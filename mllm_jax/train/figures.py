@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from math import gcd
 from typing import Any
 
 from data.loading.loader import Microbatch
@@ -167,12 +168,13 @@ def _moved_bytes(model: ModelConfig, microbatch: Microbatch) -> float:
 
 
 def _loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, PhaseLoad]:
-    """Work of the ranks that each phase is dealt over."""
+    """Work of the ranks that each phase is dealt over; of the ranks of a row, if it is spread."""
     loads: dict[str, PhaseLoad] = {}
     for name, view in experiment.step.program.views.items():
         ranks, own = view.degree(view.batch) // microbatch.stats.group.count, microbatch.stats.loads
         packed, balanced = (
-            rows.reshape(ranks, -1).sum(1) for rows in (own[name].before, own[name].after)
+            rows.reshape(gcd(ranks, len(rows)), -1).sum(1)
+            for rows in (own[name].before, own[name].after)
         )
         loads[name] = PhaseLoad(float(packed.mean()), float(packed.max()), float(balanced.max()))
     return loads

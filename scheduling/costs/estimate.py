@@ -94,7 +94,7 @@ class Timing:
         """
         plan, stages = self.plan, self.strategy.decoder.stage
         shares = plan.batch * plan.stage / stages
-        return self.workload.rows / self.strategy.microbatches / shares
+        return self.workload.rows_of(self.name, self.strategy.microbatches) / shares
 
     @cached_property
     def layers_per_task(self) -> int:

@@ -49,7 +49,7 @@ class Exchanged:
     def of(cls, workload: Workload, strategy: Strategy, name: str) -> Exchanged:
         """What is exchanged for lane `name`."""
         decoder, plan = workload.towers["decoder"], strategy.plans[name]
-        rows = workload.rows / strategy.microbatches
+        rows, own = (workload.rows_of(n, strategy.microbatches) for n in ("decoder", name))
         inside = strategy.decoder.devices // strategy.decoder.stage
         width = decoder.width * (1 + decoder.beside) * workload.size
         reduction = workload.towers[name].reduction
@@ -60,7 +60,7 @@ class Exchanged:
         return cls(
             devices,
             spans,
-            rows * workload.positions[name] / reduction / inside * width,
+            own * workload.positions[name] / reduction / inside * width,
             rows * workload.positions["decoder"] / inside * width,
             workload.media_apart,
         )

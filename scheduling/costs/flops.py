@@ -55,4 +55,4 @@ def _backward(remat: Remat, forward: float) -> float:
 
 def _rows(workload: Workload, strategy: Strategy, name: str) -> list[int]:
     """Lengths of a microbatch's rows, each filled to its budget by a single segment."""
-    return [workload.positions[name]] * (workload.rows // strategy.microbatches)
+    return [workload.positions[name]] * int(workload.rows_of(name, strategy.microbatches))

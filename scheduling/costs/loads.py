@@ -37,7 +37,12 @@ def loaded(workload: Workload, load: Load) -> Workload:
     }
     positions = {name: load.get(name, own) for name, own in workload.positions.items()}
     return replace(
-        workload, positions=positions, pairs={**workload.pairs, **pairs}, kept=kept, units={}
+        workload,
+        positions=positions,
+        pairs={**workload.pairs, **pairs},
+        kept=kept,
+        units={},
+        spread={},
     )
 
 
@@ -46,7 +51,7 @@ def even_feeds(load: int, positions: int, microbatches: int) -> Feeds:
 
     Args:
         load: positions that a row of each of the decoder's brings.
-        positions: positions of a row of the encoder's own.
+        positions: positions of the encoder's own, in all its rows for a row of the decoder's.
         microbatches: number of the decoder's.
     """
     units = ceil(microbatches * load / positions)

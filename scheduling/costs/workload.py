@@ -22,6 +22,7 @@ class Workload:
             its lanes, which have rows and plans of their own and share its parameters.
         positions: input positions of one row, by tower; a row counts as one segment.
         units: by encoder, microbatches of its own for one of the decoder's, if not one.
+        spread: by encoder, rows of its own microbatches for each row of the decoder's, if not one.
         rows: rows of a step, of all its microbatches together.
         dtype: type of activations.
         moments: float32 values that the optimizer keeps for a parameter.
@@ -57,11 +58,16 @@ class Workload:
     units: Mapping[str, int] = field(default_factory=dict)
     media_apart: bool = True
     exchange: str = "auto"
+    spread: Mapping[str, int] = field(default_factory=dict)
 
     def holds(self, name: str) -> bool:
         """Whether the parameters of an encoder are counted with this lane of it: with its first."""
         own = self.lanes.get(name)
         return own is None or name == next(n for n in self.towers if self.lanes.get(n) == own)
+
+    def rows_of(self, name: str, microbatches: int) -> float:
+        """Rows of a microbatch of tower `name`, in a step of `microbatches` of the decoder's."""
+        return self.rows * self.spread.get(name, 1) / microbatches
 
     @property
     def encoders(self) -> dict[str, TowerProfile]:
@@ -78,5 +84,5 @@ class Workload:
         tower, length = self.towers[name], self.positions[name]
         parts = tower.start.work, tower.end.work
         once = sum(work.flops([length]) for work in parts)
-        rows = self.rows * self.units.get(name, 1)
+        rows = self.rows * self.units.get(name, 1) * self.spread.get(name, 1)
         return rows * (once + tower.layers * tower.layer.work.flops([length]))

@@ -111,6 +111,11 @@ class Follower:
         """Positions of a row of a microbatch, by module."""
         return self.workload.positions
 
+    @property
+    def spread(self) -> Mapping[str, int]:
+        """Rows of an encoder's own microbatches for each of the decoder's, if not one."""
+        return self.workload.spread
+
     def lives(self) -> list[int]:
         """Values of `live` from the strategy's down: the less may wait, the fewer slots."""
         stages = self.strategy.decoder.stage

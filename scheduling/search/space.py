@@ -173,7 +173,7 @@ def encoder_plans(
     inner.add((decoder.context, decoder.tensor))
     stages = [1] if workload.encoders[name].beside else divisors(decoder.stage)
     degrees = [(stage, *own) for stage in stages for own in sorted(inner)]
-    rows = workload.rows // family.microbatches
+    rows = workload.rows_of(name, family.microbatches)
     for stage, context, tensor in degrees:
         own = {"stage": stage, "context": context, "tensor": tensor}
         batch = decoder.devices // (stage * context * tensor)

@@ -169,6 +169,31 @@ ENDS = ("", ".connector")
             },
             ["schedule.encoder_budgets.vision: it has no effect, as schedule.encoder_microbatches"],
         ),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
+                "model__decoder__layers": 2,
+                "schedule": {"encoder_rows": {"vision": 2, "video": 2}},
+            },
+            [
+                "schedule.encoder_rows.video: the model has no such encoder; its encoders are",
+                "schedule.encoder_rows.vision: it has no effect, as schedule.encoder_microbatches",
+            ],
+        ),
+        (
+            {
+                "parallel__decoder": {"stage": 2, "tensor": 2},
+                "parallel__encoders": {"vision": {"data": 4}, "audio": {"data": 4}},
+                "model__decoder__layers": 2,
+                "data__balance": "per_phase",
+                "data__rows": 1,
+                "schedule": {"encoder_microbatches": "own", "encoder_rows": {"vision": 2}},
+            },
+            [
+                "data.rows: 1, 2 times as many for vision, is not a multiple of 2, data x fsdp of "
+                "parallel.encoders.audio inside a stage; nearest valid: 2",
+            ],
+        ),
         *(
             (
                 {

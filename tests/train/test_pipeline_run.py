@@ -97,6 +97,8 @@ def test_encoder_microbatches_of_their_own_teach_the_same(
 ) -> None:
     """Media move to other microbatches of their encoder; one program runs all of the steps.
 
+    The same rows in twice as many microbatches are dealt over more ranks of the encoders than each
+    microbatch has rows.
     The steps with the decoder's microbatches run with a step that is measured tick by tick.
     """
     change = MODEL | PIPELINED | {"data__balance": "per_phase", "train__steps": 3}
@@ -114,8 +116,10 @@ def test_encoder_microbatches_of_their_own_teach_the_same(
         (tmp_path / "usual").mkdir()
         usual = losses(small_config(**change, run=written))
         own = {"pad_layers": True, "encoder_microbatches": "own"}
-        own |= {"encoder_budgets": {"vision": 48}}
+        own |= {"encoder_budgets": {"vision": 48}, "encoder_rows": {"vision": 2, "audio": 2}}
         checked = {"schedule": own, "train__check_schedules": True}
+        checked |= {"parallel__decoder": {"stage": 2, "tensor": 2}, "data__rows": 1}
+        checked |= {"train__accumulate": 8}
         programs.clear()
         followed = losses(small_config(**change | checked))
     finally:

@@ -50,15 +50,17 @@ def place(
     ragged = is_ragged(step.mesh, views["decoder"].positions)
     own, encoders = tables or program.tables, None
     if program.follow and tables is None:
-        here = local_rows(step, total)
-        own, microbatches, encoders = in_units(program, program.follow, microbatches, here, total)
+        shared, here = local_rows(step, total), _rows_of_units(step, total)
+        own, microbatches, encoders = in_units(
+            program, program.follow, microbatches, shared, here, total
+        )
     alike = [(m, m) for m in range(len(microbatches))]
     pairs: dict[str, Sequence[Pair]] = dict.fromkeys(program.model.lanes, alike)
     pairs |= own.pairs
     arrays = {"decoder": _stacked([batch["decoder"] for batch in every])}
     arrays["encoders"] = encoders or _stacked([batch["encoders"] for batch in every])
-    outputs = _outputs(step, arrays["encoders"])
-    routes = lane_routes(microbatches, pairs, outputs, views, total, ragged, program.exchanges)
+    sizes = _sizes(step, arrays["encoders"], total)
+    routes = lane_routes(microbatches, pairs, sizes, views, total, ragged, program.exchanges)
     shapes = {name: lane.shapes for name, lane in routes.items()}
     layout = _layouts(step, arrays | {"carried": {}, "schedule": {}, "routes": shapes})
     placed = _placed(step, own.dealings, layout, arrays)
@@ -69,12 +71,26 @@ def place(
     }
 
 
-def _outputs(step: TrainStep, encoders: Any) -> dict[str, int]:
-    """By lane, outputs of a row of its arrays."""
+def _sizes(step: TrainStep, encoders: Any, rows: int) -> dict[str, tuple[int, int]]:
+    """By lane, rows of its microbatches, and outputs of a row.
+
+    Args:
+        rows: rows of the decoder's microbatches.
+    """
+    spread, model = _spread(step), step.program.model
     return {
-        name: tree["segment_ids"].shape[-1] // step.program.model.encoder(name).reduction
+        name: (
+            rows * spread.get(name, 1),
+            tree["segment_ids"].shape[-1] // model.encoder(name).reduction,
+        )
         for name, tree in encoders.items()
     }
+
+
+def _spread(step: TrainStep) -> dict[str, int]:
+    """Rows of encoders' own microbatches for each of the decoder's."""
+    follow = step.program.follow
+    return {name: room.spread for name, room in follow.rooms.items()} if follow else {}
 
 
 def _stacked(trees: Sequence[Any]) -> Any:
@@ -117,13 +133,13 @@ def abstract_batch(
     slots = dict.fromkeys(microbatch["encoders"], every)
     slots |= {name: len(dealing.order) for name, dealing in program.tables.dealings.items()}
 
-    def stacked(count: int, tree: Any, share: Fraction = Fraction(1)) -> Any:
+    def stacked(count: int, tree: Any, share: Fraction = Fraction(1), spread: int = 1) -> Any:
         def shape(x: Any) -> tuple[int, ...]:
-            return count, rows, int(x.shape[1] * share), *x.shape[2:]
+            return count, rows * spread, int(x.shape[1] * share), *x.shape[2:]
 
         return jax.tree.map(lambda x: jax.ShapeDtypeStruct(shape(x), x.dtype), tree)
 
-    rooms = program.follow.rooms if program.follow else {}
+    rooms, spread = program.follow.rooms if program.follow else {}, _spread(step)
     shares = {
         name: Fraction(rooms[name].positions, tree["segment_ids"].shape[1])
         for name, tree in microbatch["encoders"].items()
@@ -132,7 +148,7 @@ def abstract_batch(
     batch = {
         "decoder": stacked(every, microbatch["decoder"]),
         "encoders": {
-            name: stacked(slots[name], tree, shares.get(name, Fraction(1)))
+            name: stacked(slots[name], tree, shares.get(name, Fraction(1)), spread.get(name, 1))
             for name, tree in microbatch["encoders"].items()
         },
         "routes": {},
@@ -148,8 +164,8 @@ def abstract_batch(
         pairs = {name: [None] * microbatches for name in program.model.lanes}
         pairs |= {name: [None] * len(own) for name, own in program.tables.pairs.items()}
         empty = [microbatch | {"runs": nothing}]
-        outputs = _outputs(step, batch["encoders"])
-        routes = lane_routes(empty, pairs, outputs, program.views, rows, ragged, program.exchanges)
+        sizes = _sizes(step, batch["encoders"], rows)
+        routes = lane_routes(empty, pairs, sizes, program.views, rows, ragged, program.exchanges)
         batch["routes"] = {name: own.shapes for name, own in routes.items()}
     return step.abstract_primed(laid_out(batch, step.mesh, program.batch_specs(batch)))
 
@@ -184,29 +200,46 @@ def local_rows(step: TrainStep, rows: int) -> dict[str, list[int]]:
 
 def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
     """Rows of a batch of `rows` rows that every process must read, by module."""
+    spread = _spread(step)
+    return [
+        {name: sorted({row // spread.get(name, 1) for row in own}) for name, own in by_name.items()}
+        for by_name in _held_rows(step, rows)
+    ]
+
+
+def _rows_of_units(step: TrainStep, rows: int) -> dict[str, list[int]]:
+    """Rows of an encoder's own microbatches that lie on this process, by module."""
+    held = _held_rows(step, rows)[jax.process_index()]
+    return {name: sorted(own) for name, own in held.items()}
+
+
+def _held_rows(step: TrainStep, rows: int) -> list[dict[str, set[int]]]:
+    """Rows of microbatches on every process, by module; encoders may have more than `rows`."""
     axes = {name: view.batch for name, view in step.program.grid.views.items()}
     axes |= {name: dealing.rows for name, dealing in step.program.tables.dealings.items()}
     held: list[dict[str, set[int]]] = [
         {name: set() for name in axes} for _ in range(jax.process_count())
     ]
+    spread = _spread(step)
     for name, dealt in axes.items():
         layout = NamedSharding(step.mesh, PartitionSpec(dealt or None))
-        shares: Mapping[Any, Any] = layout.devices_indices_map((rows,))
+        count = rows * spread.get(name, 1)
+        shares: Mapping[Any, Any] = layout.devices_indices_map((count,))
         for device, index in shares.items():
-            held[device.process_index][name].update(range(*index[0].indices(rows)))
-    return [{name: sorted(own) for name, own in by_name.items()} for by_name in held]
+            held[device.process_index][name].update(range(*index[0].indices(count)))
+    return held
 
 
 def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:
     """Process that holds each row of a batch of `rows` rows, by module; the first of several."""
-    hosts = {}
+    hosts, spread = {}, _spread(step)
     for name, view in step.program.views.items():
         layout = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
-        own = [step.mesh.devices.size] * rows
-        shares: Mapping[Any, Any] = layout.devices_indices_map((rows,))
+        own, each = [step.mesh.devices.size] * rows, spread.get(name, 1)
+        shares: Mapping[Any, Any] = layout.devices_indices_map((rows * each,))
         for device, index in shares.items():
-            for row in range(*index[0].indices(rows)):
-                own[row] = min(own[row], device.process_index)
+            for row in range(*index[0].indices(rows * each)):
+                own[row // each] = min(own[row // each], device.process_index)
         hosts[name] = own
     return hosts
 

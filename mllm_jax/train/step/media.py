@@ -103,7 +103,7 @@ class LaneRoutes:
         name: str,
         microbatches: Sequence[Any],
         pairs: Sequence[Pair],
-        outputs: int,
+        size: tuple[int, int],
         views: Views,
         rows: int,
         ragged: bool,
@@ -112,10 +112,10 @@ class LaneRoutes:
         """Routes of the decoder's `microbatches`, batches of `rows` rows of which some are here.
 
         Args:
-            outputs: outputs of a row of the encoder's microbatches.
+            size: rows of the encoder's microbatches, and outputs of a row.
         """
         tokens = microbatches[0]["decoder"]["tokens"].shape[1]
-        source = Side(views[name], rows, outputs)
+        source = Side(views[name], *size)
         target = Side(views["decoder"], rows, tokens)
         runs = [_runs(microbatches, name, pair) for pair in pairs]
         return cls([Routes.build(source, target, own, ragged) for own in runs], exchange)
@@ -193,7 +193,7 @@ def _runs(microbatches: Sequence[Any], name: str, pair: Pair) -> np.ndarray:
 def lane_routes(
     microbatches: Sequence[Any],
     pairs: Mapping[str, Sequence[Pair]],
-    outputs: Mapping[str, int],
+    sizes: Mapping[str, tuple[int, int]],
     views: Views,
     rows: int,
     ragged: bool,
@@ -202,7 +202,7 @@ def lane_routes(
     """Routes by lane, for microbatches that list runs; nothing if none does.
 
     Args:
-        outputs: by lane, outputs of a row of its microbatches.
+        sizes: by lane, rows of its microbatches, and outputs of a row.
         ragged: see `sharding.exchange.is_ragged`.
         exchanges: the exchanges of lanes, `USUAL` if not named.
 
@@ -219,13 +219,13 @@ def lane_routes(
             name,
             microbatches,
             pairs[name],
-            count,
+            size,
             views,
             rows,
             ragged,
             exchanges.get(name, USUAL),
         )
-        for name, count in outputs.items()
+        for name, size in sizes.items()
     }
 
 

@@ -98,7 +98,8 @@ class PipelineProgram(GradientProgram):
         if follow is None:
             return None
         rooms = {
-            cut.name: Room(follow.positions[cut.name], cut.each) for cut in self.schedule.encoders
+            cut.name: Room(follow.positions[cut.name], cut.each, follow.spread.get(cut.name, 1))
+            for cut in self.schedule.encoders
         }
         return Follow(partial(self._following, follow), rooms)
 

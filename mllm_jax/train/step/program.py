@@ -81,10 +81,12 @@ class Room:
     Attributes:
         positions: input positions of a row.
         each: how many of them hold all that a decoder microbatch can bring.
+        spread: number of their rows for each row of a decoder microbatch.
     """
 
     positions: int
     each: int
+    spread: int = 1
 
 
 @dataclass(frozen=True)

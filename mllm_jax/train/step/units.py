@@ -24,6 +24,7 @@ def in_units(
     follow: Follow,
     microbatches: Sequence[Any],
     rows: Mapping[str, Sequence[int]],
+    here: Mapping[str, Sequence[int]],
     total: int,
 ) -> tuple[StepTables, Sequence[Any], dict[str, Any]]:
     """The step with its encoders' media in units.
@@ -36,6 +37,7 @@ def in_units(
         follow: its `follow`.
         microbatches: packed batches of the rows that are here.
         rows: these rows by module.
+        here: by module, the rows of units that are here.
         total: number of rows of a whole microbatch.
 
     Returns:
@@ -44,7 +46,8 @@ def in_units(
     """
     kinds, rooms = {own.name: own for own in modalities(program.model)}, follow.rooms
     units = {
-        name: plan_units(_media(microbatches, name), total, rooms[name].positions) for name in kinds
+        name: plan_units(_media(microbatches, name), total, room.positions, spread=room.spread)
+        for name, room in rooms.items()
     }
     tables = follow.tables({name: own.feeds for name, own in units.items()})
     if tables is None:
@@ -54,7 +57,9 @@ def in_units(
         )
         tables = program.tables
         units = {
-            name: plan_units(_media(microbatches, name), total, room.positions, room.each)
+            name: plan_units(
+                _media(microbatches, name), total, room.positions, room.each, room.spread
+            )
             for name, room in rooms.items()
         }
     encoders = {
@@ -62,6 +67,7 @@ def in_units(
             units[name],
             [batch["encoders"][name] for batch in microbatches],
             rows[name],
+            here[name],
             modality,
             rooms[name].positions,
         )

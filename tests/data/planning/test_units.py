@@ -17,6 +17,8 @@ from tests.train.models import small_model
 ROWS, POSITIONS = 3, 16
 MODALITIES = {modality.name: modality for modality in modalities(small_model())}
 VISION = MODALITIES["vision"]
+#: Rows of a unit for each row of the batch.
+SPREADS = st.integers(1, 3)
 
 
 @st.composite
@@ -35,15 +37,36 @@ def steps(draw: st.DrawFn, reduction: int = 1) -> list[Ints]:
     return made
 
 
-@given(steps())
-def test_media_stay_in_their_rows_and_do_not_overlap(media: list[Ints]) -> None:
-    units = plan_units(media, ROWS, POSITIONS)
+@given(steps(), SPREADS)
+def test_media_stay_in_their_rows_and_do_not_overlap(media: list[Ints], spread: int) -> None:
+    units = plan_units(media, ROWS, POSITIONS, spread=spread)
     assert len(units.media) == sum(map(len, media))
-    used = np.zeros((units.count, ROWS, POSITIONS), int)
-    for (row, _, span, _, _), unit, start in zip(units.media, units.unit, units.start, strict=True):
-        used[unit, row, start : start + span] += 1
+    assert (units.row // spread == units.media[:, 0]).all()
+    used = used_by(units, ROWS * spread, POSITIONS)
     assert used.max(initial=0) <= 1
     assert used.sum() == sum(own[:, 2].sum() for own in media)
+
+
+def used_by(units: Units, rows: int, positions: int) -> Ints:
+    """How many media are at every position of the units, `[units, rows, positions]`."""
+    used = np.zeros((units.count, rows, positions), np.int64)
+    places = zip(units.media[:, 2], units.unit, units.row, units.start, strict=True)
+    for span, unit, row, start in places:
+        used[unit, row, start : start + span] += 1
+    return used
+
+
+@given(steps(), st.integers(2, 3))
+def test_more_rows_take_fewer_units(media: list[Ints], spread: int) -> None:
+    """A unit is left only where the next medium fits none of its rows for a row of the batch."""
+    units = plan_units(media, ROWS, POSITIONS, spread=spread)
+    assert units.count <= plan_units(media, ROWS, POSITIONS).count
+    filled = used_by(units, ROWS * spread, POSITIONS).sum(-1).reshape(-1, ROWS, spread)
+    order = units.media[:, 0], units.unit
+    for row in range(ROWS):
+        for unit in range(1, int(units.unit[order[0] == row].max(initial=-1)) + 1):
+            first = units.media[(order[0] == row) & (order[1] == unit), 2][0]
+            assert (filled[unit - 1, row] + first > POSITIONS).all()
 
 
 @given(steps())
@@ -87,20 +110,23 @@ def filled(media: Ints, seed: int) -> dict[str, Any]:
 
 
 @settings(max_examples=60)
-@given(steps(reduction=VISION.reduction), st.integers(0, 99))
-def test_arrays_move_with_their_media(media: list[Ints], seed: int) -> None:
-    units = plan_units(media, ROWS, POSITIONS)
+@given(steps(reduction=VISION.reduction), st.integers(0, 99), SPREADS)
+def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int) -> None:
+    units = plan_units(media, ROWS, POSITIONS, spread=spread)
     arrays = [filled(own, seed + m) for m, own in enumerate(media)]
-    here = [2, 0]  # this process's rows, in its order
-    local = [{name: array[here] for name, array in own.items()} for own in arrays]
-    made = rows_of_units(units, local, here, VISION, POSITIONS)
+    rows = [2, 0]  # this process's rows, in its order
+    # It has all rows of units but the last of one row of the batch.
+    here = [row * spread + i for row in rows for i in range(spread)][: 2 * spread - (spread > 1)]
+    local = [{name: array[rows] for name, array in own.items()} for own in arrays]
+    made = rows_of_units(units, local, rows, here, VISION, POSITIONS)
     assert made["inputs"].shape[:3] == (max(1, units.count), len(here), POSITIONS)
     seen: dict[tuple[int, int], list[int]] = {}
-    for (row, start, span, _, _), m, unit, to, first in zip(
-        units.media, units.microbatch, units.unit, units.start, units.segment, strict=True
+    places = units.unit, units.row, units.start, units.segment
+    for (row, start, span, _, _), m, unit, there, to, first in zip(
+        units.media, units.microbatch, *places, strict=True
     ):
-        if row in here:
-            place = unit, here.index(row), slice(to, to + span)
+        if there in here:
+            place = unit, here.index(there), slice(to, to + span)
             own = arrays[m]["inputs"][row, start : start + span]
             np.testing.assert_array_equal(made["inputs"][place], own)
             assert (made["segment_ids"][place] == first).all()
@@ -108,14 +134,14 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int) -> None:
     # Segments of a row are numbered from 1 without a gap, and all else is padding.
     for numbers in seen.values():
         assert numbers == list(range(1, len(numbers) + 1))
-    moved = sum(int(m[2]) for m in units.media if m[0] in here)
+    moved = int(units.media[np.isin(units.row, here), 2].sum())
     assert np.count_nonzero(made["segment_ids"]) == moved
 
 
 @settings(max_examples=60)
-@given(steps(reduction=2), st.data())
-def test_runs_move_with_their_media(media: list[Ints], data: st.DataObject) -> None:
-    units = plan_units(media, ROWS, POSITIONS)
+@given(steps(reduction=2), st.data(), SPREADS)
+def test_runs_move_with_their_media(media: list[Ints], data: st.DataObject, spread: int) -> None:
+    units = plan_units(media, ROWS, POSITIONS, spread=spread)
     for m, own in enumerate(media):
         runs: list[tuple[int, ...]] = []
         for row, start, span, _, _ in own.tolist():
@@ -160,35 +186,35 @@ def expected(units: Units, microbatch: int, runs: Ints) -> set[tuple[int, ...]]:
             own &= (starts <= 2 * (first + i)) & (2 * (first + i) < starts + spans)
             (at,) = np.flatnonzero(own).tolist()
             output = first + i + (int(units.start[at]) - int(starts[at])) // 2
-            found.add((int(units.unit[at]), row, output, to, token + i))
+            found.add((int(units.unit[at]), int(units.row[at]), output, to, token + i))
     return found
 
 
-@given(steps(), st.integers(6, POSITIONS))
+@given(steps(), st.integers(6, POSITIONS), SPREADS)
 def test_a_microbatch_fits_the_units_that_are_counted_for_it(
-    media: list[Ints], positions: int
+    media: list[Ints], positions: int, spread: int
 ) -> None:
-    each = units_of(POSITIONS, positions, longest=6, reduction=1)
-    apart = plan_units(media, ROWS, positions, each)
+    each = units_of(POSITIONS, positions, longest=6, reduction=1, spread=spread)
+    apart = plan_units(media, ROWS, positions, each, spread)
     assert apart.count == each * len(media)
     assert (apart.unit // each == apart.microbatch).all()
-    together = plan_units(media, ROWS, positions)
-    assert together.count <= apart.count
+    together = plan_units(media, ROWS, positions, spread=spread)
     for units in (apart, together):
-        used = np.zeros((units.count, ROWS, positions), int)
-        for (row, _, span, _, _), unit, start in zip(
-            units.media, units.unit, units.start, strict=True
-        ):
-            used[unit, row, start : start + span] += 1
-        assert used.max(initial=0) <= 1
+        assert used_by(units, ROWS * spread, positions).max(initial=0) <= 1
+    if spread == 1:
+        assert together.count <= apart.count
 
 
 def test_the_count_of_units_is_reached() -> None:
-    """Media of 6 in rows of 8: every unit but the last has 3 or more, so that 16 may need five."""
-    assert units_of(16, 8, longest=6, reduction=1) == 6
+    """Of three rows of 8 no two hold 8 or less; media of 2 leave no row with less than 7."""
+    assert units_of(16, 8, longest=6, reduction=1) == 4
+    assert units_of(16, 8, longest=2, reduction=1) == 3
     assert units_of(16, 16, longest=6, reduction=1) == 1
-    media = [np.array([[0, start, 3 if n else 6, 1, 1] for n, start in ((1, 0), (0, 3), (1, 9))])]
-    assert plan_units(media, 1, 8, 6).unit.tolist() == [0, 1, 2]
+    assert units_of(16, 8, longest=6, reduction=1, spread=3) == 2
+    media = [np.array([[0, 5 * n, 5, 1, 1] for n in range(3)])]
+    assert plan_units(media, 1, 8, 4).unit.tolist() == [0, 1, 2]
+    apart = plan_units(media, 1, 8, 2, 3)
+    assert (apart.unit.tolist(), apart.row.tolist()) == ([0, 0, 0], [0, 1, 2])
 
 
 def test_what_fits_no_unit_is_refused() -> None:

@@ -47,7 +47,7 @@ def inputs(grid: JointGrid, exchange: Exchange, apart: bool, index: np.ndarray) 
     made = {"outputs": outputs, "weights": weights, "index": index, "routes": {}}
     if apart:
         batch = {"decoder": {"tokens": index}, "runs": {"vision": runs_of(index, OUTPUTS)}}
-        parts = [batch], {"vision": [(0, 0)]}, {"vision": OUTPUTS}, grid.views, ROWS, False
+        parts = [batch], {"vision": [(0, 0)]}, {"vision": (ROWS, OUTPUTS)}, grid.views, ROWS, False
         routes = lane_routes(*parts, {"vision": exchange})["vision"]
         made["routes"] = {name: whole(grid, name, *array) for name, array in routes.arrays.items()}
     return made

@@ -40,6 +40,11 @@ PLANS = {
     "vision": ParallelPlan(data=4),
     "audio": ParallelPlan(stage=2, data=2),
 }
+WIDE = {
+    "decoder": ParallelPlan(stage=2, context=2, tensor=2),
+    "vision": ParallelPlan(data=8),
+    "audio": ParallelPlan(stage=2, data=4),
+}
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,13 @@ class Following:
     Attributes:
         room: positions of an encoder's own microbatches, over those of the media of a decoder's.
         each: number of them that hold all media of a decoder's.
+        rows: number of their rows for each row of a decoder's.
         most: microbatches whose outputs may wait; none: no schedule fits.
     """
 
     room: int = ROOM
     each: int = 1
+    rows: int = 1
     most: tuple[int, ...] = (4, 3, 2)
 
     def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
@@ -67,6 +74,10 @@ class Following:
     def positions(self) -> dict[str, int]:
         return {name: self.room * n for name, n in MEDIA.items()}
 
+    @property
+    def spread(self) -> dict[str, int]:
+        return dict.fromkeys(MEDIA, self.rows)
+
     def lives(self) -> list[int]:
         return list(self.most)
 
@@ -76,8 +87,9 @@ WAYS: dict[int, Exchanges] = {
     1: {"vision": "gather", "audio": "reduce_scatter"},
     2: {"vision": "reduce_scatter", "audio": "all_to_all"},
 }
-#: Several of an encoder's own microbatches for a microbatch of the decoder.
-SMALL = Following(room=1, each=2)
+#: Several of an encoder's own microbatches for a microbatch of the decoder, dealt over more ranks
+#: than that has rows.
+SMALL = Following(room=1, each=2, rows=2)
 
 
 def placed(cuts: Any, live: int = 4) -> Schedule:
@@ -101,7 +113,8 @@ def model() -> ModelConfig:
 @cache
 def step(follow: Any = Following()) -> TrainStep:
     plan = PipelinePlan(placed(follow.cuts), co_issue=False, follow=follow)
-    return build_step(model(), PLANS, plan, exchanges=WAYS[follow.each])
+    plans = WIDE if follow.rows > 1 else PLANS
+    return build_step(model(), plans, plan, exchanges=WAYS[follow.each])
 
 
 @cache
