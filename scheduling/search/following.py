@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import inf
+from math import gcd, inf
 from typing import get_args
 
 from scheduling.costs.estimate import Timing, step_times
@@ -40,7 +40,8 @@ class Following:
     """A step that follows its load.
 
     Attributes:
-        workload: rows of the encoders' own microbatches; its `units` are those of the full load.
+        workload: rows of the encoders' own microbatches, whose number its `spread` says; its
+            `units` are those of the full load.
         strategy: strategy with the pieces of all encoders.
         hardware: hardware of the devices.
     """
@@ -74,10 +75,10 @@ class Following:
         Raises:
             ScheduleError: the sizes do not fit together.
         """
-        count, follower = self.strategy.microbatches, self.follower
+        count, follower, own = self.strategy.microbatches, self.follower, self.workload
         feeds = {
-            name: even_feeds(load[name], self.workload.positions[name], count)
-            for name in self.workload.encoders
+            name: even_feeds(load[name], own.positions[name] * own.spread.get(name, 1), count)
+            for name in own.encoders
         }
         return follower(feeds, follower.lives()[0] if live is None else live)
 
@@ -124,6 +125,11 @@ def search_following(
     space: Space, workload: Workload, hardware: Hardware, usual: Load, full: Load, told: Told
 ) -> Following:
     """The strategy that is fastest for the usual load, of those with room for the full one.
+
+    Encoders have as many rows in their own microbatches as they need for their plans.
+
+    Args:
+        workload: its encoders have as many rows as the decoder.
 
     Raises:
         ScheduleError: none has room.
@@ -177,16 +183,29 @@ def _ways(
     """Strategies of a family: plans and rematerialisation of the encoders."""
     names = list(workload.encoders)
     for member in _leanest(space, workload, family):
+        spread = _spread(workload, member)
         for remats in product(get_args(Remat), repeat=len(names)):
             own = replace(member, work_ahead=False, remats=dict(zip(names, remats, strict=True)))
-            pieces = {name: _pieces(workload, own, hardware, name) for name in names}
-            yield Following(workload, replace(own, pieces=pieces), hardware)
+            pieces = {name: _pieces(spread, own, hardware, name) for name in names}
+            yield Following(spread, replace(own, pieces=pieces), hardware)
+
+
+def _spread(workload: Workload, member: Strategy) -> Workload:
+    """The workload whose encoders have as many rows as they are dealt over ranks, at least."""
+    rows, found = workload.rows // member.microbatches, {}
+    for name in workload.encoders:
+        plan = member.plans[name]
+        inside = plan.batch * plan.stage // member.decoder.stage
+        found[name] = inside // gcd(inside, rows)
+    units = {name: -(-workload.units.get(name, 1) // found[name]) for name in found}
+    return replace(workload, spread=found, units=units)
 
 
 def _leanest(space: Space, workload: Workload, family: Strategy) -> list[Strategy]:
     """Members by degrees of their encoders, in the fewest stages; the most sharded of each."""
     found: dict[tuple[tuple[int, ...], ...], Strategy] = {}
-    for member in members(replace(space, placements=("bubbles",), kinds=()), workload, family):
+    space = replace(space, placements=("bubbles",), kinds=(), spreads=True)
+    for member in members(space, workload, family):
         plans = [member.plans[name] for name in workload.encoders]
         key = tuple((plan.stage, plan.context, plan.tensor) for plan in plans)
         held = found.get(key)

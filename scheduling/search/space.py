@@ -45,6 +45,8 @@ class Space:
             1F1B.
         pad: whether stages x chunks need not divide the layers.
         evaluates: whether fsdp must divide widths once stages are part of it, too.
+        spreads: whether encoders have as many rows as they need to be dealt over their ranks; else
+            they have as many as the decoder.
     """
 
     devices: int
@@ -62,6 +64,7 @@ class Space:
     kinds: tuple[ScheduleKind, ...] = ()
     pad: bool = False
     evaluates: bool = False
+    spreads: bool = False
 
     def uses(self, devices: int) -> bool:
         """Whether strategies that use so many devices are tried."""
@@ -178,7 +181,7 @@ def encoder_plans(
         own = {"stage": stage, "context": context, "tensor": tensor}
         batch = decoder.devices // (stage * context * tensor)
         inside = batch * stage // decoder.stage
-        if workload.encoders[name].layers % stage or rows % inside:
+        if workload.encoders[name].layers % stage or (rows % inside and not space.spreads):
             continue
         for fsdp in sorted({1, decoder.fsdp, batch}):
             if batch % fsdp:

@@ -167,7 +167,8 @@ def compare(
 ) -> Compared:
     """Plan all systems for the mean of the mixtures, and run them under each.
 
-    The plans and `model.remat` of `config` are not used: every system finds its own.
+    The plans, `schedule.encoder_rows` and `model.remat` of `config` are not used: every system
+    finds its own.
 
     Args:
         name: how `schedule.hardware` calls `hardware`.
@@ -182,14 +183,15 @@ def compare(
     loads = [_load(config, own.share) for own in ordered]
     _check(config, ordered[-1], loads[-1])
     tell("tracing what layers keep for their backwards")
-    planner = Planner(config, hardware, name)
+    schedule = config.schedule.model_copy(update={"encoder_rows": {}})
+    planner = Planner(config.model_copy(update={"schedule": schedule}), hardware, name)
     space = replace(planner.space, counts=(config.parallel.devices,))
     usual = _load(config, sum(own.share for own in ordered) / len(ordered))
     workload = planner.workload
     tell(f"searching the plan of {OURS}")
     told = _teller(tell)
     ours = search_following(space, workload, hardware, usual, loads[-1], told)
-    plans = {OURS: _described(ours.strategy)}
+    plans = {OURS: _described(ours.strategy) + _rows(ours)}
     cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads)]
     question = Question(space, loaded(workload, usual), loaded(workload, loads[-1]), hardware)
     for system, search in planned(question).items():
@@ -264,6 +266,12 @@ def _described(strategy: Strategy) -> str:
     others = {n: r for n, r in strategy.remats.items() if r != strategy.remat}
     apart = "".join(f", {name} remat {remat}" for name, remat in others.items())
     return describe(strategy) + apart
+
+
+def _rows(own: Following) -> str:
+    """Rows of own microbatches, of encoders that have more than the decoder."""
+    more = {name: rows for name, rows in own.workload.spread.items() if rows > 1}
+    return "".join(f", {name} {rows} rows for each" for name, rows in more.items())
 
 
 def _plan(made: System) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduling.costs.hardware import Link
 from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import Frame
 from scheduling.programs.program import Remat
@@ -73,3 +74,22 @@ def test_no_rematerialisation_of_the_encoders_alone_is_faster() -> None:
     again = Following(own.workload, replace(own.strategy, remats=remats), own.hardware)
     assert own.strategy.remats == {"vision": "none"}
     assert own.seconds(USUAL) <= again.seconds(USUAL)
+
+
+def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
+    """A row of the decoder on two tensor ranks becomes two rows of the encoder, one on each."""
+    workload = small.workload(4, units={"vision": 5})
+    space = small.space(4, workload, memory=MEMORY, stages=(2,), tensors=(2,), counts=(4,))
+    slow = small.hardware(link=Link(bandwidth=2e7, latency=1e-5))
+    own = search_following(space, workload, slow, FULL, FULL, lambda *_: None)
+    assert own.strategy.decoder.tensor == 2
+    plan, microbatches = own.strategy.plans["vision"], own.strategy.microbatches
+    assert (plan.tensor, plan.context) == (1, 1)
+    ranks = plan.batch * plan.stage // own.strategy.decoder.stage
+    assert own.workload.rows_of("vision", microbatches) == ranks > 4 // microbatches
+    assert own.workload.units["vision"] == 3  # of twice as many rows
+    # The same plan with tensor ranks in their place communicates in its layers.
+    plans = {**own.strategy.plans, "vision": own.strategy.decoder}
+    split = replace(own.strategy, plans=plans)
+    alike = Following(workload, split, own.hardware)
+    assert own.seconds(FULL) < alike.seconds(FULL)

@@ -36,7 +36,8 @@ def ragged(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_ragged_step_equals_one_device(small_config: Make, changes: dict[str, Any]) -> None:
     with ragged_on_cpus() as traced:
-        result = verify(small_config(**changes, data__balance="per_phase"))
+        routed = {"data__balance": "per_phase", "parallel__exchange": "all_to_all"}
+        result = verify(small_config(**changes, **routed))
     assert result.ok, result
     assert traced
 
@@ -56,7 +57,7 @@ def test_accelerators_take_ragged_steps(
     small_config: Make, target: Target, changes: dict[str, Any]
 ) -> None:
     pytest.importorskip(target.compiler.module)
-    config = small_config(**changes)
+    config = small_config(**changes, parallel__exchange="all_to_all")
     step = train_step(config, target.devices()[:4])
     batch = training_batch(config, step)
     text = step.update.lower(step.abstract, batch).compile().as_text() or ""
