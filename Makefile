@@ -3,8 +3,8 @@
 CONFIG ?= configs/demo.yaml
 ARGS ?=
 EXTRAS ?= demo
-# Each takes up to 4 GiB.
-WORKERS ?= 2
+# One more than two cores, as some tests wait for other processes; each takes up to 4 GiB.
+WORKERS ?= 3
 # The first Python that is new enough and can make environments; override with PYTHON=...
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \

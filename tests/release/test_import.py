@@ -373,6 +373,7 @@ def test_data_are_looked_at_before_weights_are_read(
 # ---- from one end to the other -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_release_is_trained_on_a_folder_of_images_and_exported(tmp_path: Path) -> None:
     """LLaVA-OneVision: tiles, the encoder in the pipeline's bubbles, every phase balanced."""
     run, out = tmp_path / "run", tmp_path / "out"

@@ -142,6 +142,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_ends_with_their_code(whole, fol
     assert "Traceback" not in out + err, out + err
 
 
+@pytest.mark.slow
 def test_sigterm_saves_and_the_same_command_goes_on(whole, folder):
     config = write_config(folder, "stopped", checkpoint={"every": 1000}, train__steps=400)
     process = launch("train", config)
