@@ -101,8 +101,8 @@ class Routes:
                 f"an encoder dealt over {sorted(own)} cannot send to a decoder dealt over "
                 f"{sorted(other)}; valid: the same axes"
             )
-        runs = np.asarray(runs, np.int64).reshape(-1, 5)
-        routes = cls(source, target, runs, target.view.positions, ragged)
+        wide: Ints = np.asarray(runs).astype(np.int64).reshape(-1, 5)
+        routes = cls(source, target, wide, target.view.positions, ragged)
         routes._check()
         return routes
 

@@ -24,7 +24,9 @@ def evaluated(
 ) -> Values:
     """The results of `program`, its equations evaluated by `special`, or else as they stand."""
     jaxpr = program.jaxpr
-    known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*program.consts, *values], strict=True))
+    known: dict[Any, Any] = dict(
+        zip([*jaxpr.constvars, *jaxpr.invars], [*program.consts, *values], strict=True)
+    )
 
     def read(variables: Sequence[Any]) -> list[Any]:
         return [own.val if isinstance(own, Literal) else known[own] for own in variables]

@@ -55,7 +55,7 @@ def _warps(count: int, rng: np.random.Generator) -> NDArray:
     return (weights @ nodes @ weights.T).reshape(count, 2, -1)
 
 
-def _sample_bilinear(scans: NDArray, at: NDArray) -> NDArray[np.float32]:
+def _sample_bilinear(scans: NDArray, at: NDArray) -> NDArray:
     """Values of scans [n, 8, 8] at points `at` [n, 2, p] (row, column); zero outside."""
     padded = np.pad(scans, ((0, 0), (1, 2), (1, 2)))
     at = np.clip(at + 1, 0, scans.shape[1] + 1)

@@ -226,7 +226,8 @@ class Clips:
     def wave(self, index: int) -> NDArray[np.float32]:
         """Waveform [samples] of clip `index` in [-1, 1]."""
         start, end = self.bounds(index)
-        return np.asarray(self._waves[start:end], np.float32) / np.float32(32768)
+        wave: NDArray[np.float32] = np.asarray(self._waves[start:end], np.float32)
+        return np.divide(wave, np.float32(32768), dtype=np.float32)
 
 
 @dataclass(frozen=True)
