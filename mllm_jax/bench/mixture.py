@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from data.kinds.rows import DECODER, empty_rows, write_medium
+from data.kinds.rows import empty_decoder, empty_rows, write_medium
 from mllm_jax.bench.pipeline import (
     Row,
     Tell,
@@ -199,7 +199,8 @@ def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
 
 def plain(config: ExperimentConfig) -> ExperimentConfig:
     """`config` whose encoders have the decoder's microbatches."""
-    return changed(config, "schedule", encoder_microbatches="decoder", encoder_budgets={})
+    usual = {"encoder_microbatches": "decoder", "encoder_budgets": {}, "encoder_rows": {}}
+    return changed(config, "schedule", **usual)
 
 
 def microbatches(config: ExperimentConfig, images: int) -> list[dict[str, Any]]:
@@ -220,19 +221,16 @@ def microbatch(config: ExperimentConfig, images: int, seed: int) -> dict[str, An
             places.append((row, i * span, span, i + 1, 1))
     encoder["inputs"] = rng.normal(size=encoder["inputs"].shape).astype(np.float32)
     outputs = encoder["segment_ids"].shape[1] // modality.reduction
-    landed = np.full((rows, tokens), -1, np.int32)
-    landed[:, : images * OUTPUTS] = np.arange(rows)[:, None] * outputs + np.arange(images * OUTPUTS)
-    vocabulary = config.model.decoder.vocab_size
-    decoder = {
-        "tokens": rng.integers(0, vocabulary, (rows, tokens)),
-        "targets": rng.integers(0, vocabulary, (rows, tokens)),
-        "loss_weight": landed < 0,
-        "segment_ids": np.ones((rows, tokens)),
-        "positions": np.broadcast_to(np.arange(tokens), (rows, tokens)),
-    }
+    decoder = empty_decoder((rows, tokens), [modality.name])
+    landed, here = decoder["media"][modality.name], np.arange(images * OUTPUTS)
+    landed[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
+    for name in ("tokens", "targets"):
+        decoder[name][:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
+    decoder["loss_weight"][:] = landed < 0
+    decoder["segment_ids"][:] = 1
+    decoder["positions"][:] = np.arange(tokens)
     return {
-        "decoder": {name: decoder[name].astype(dtype) for name, dtype in DECODER.items()}
-        | {"media": {modality.name: landed}},
+        "decoder": decoder,
         "encoders": {modality.name: encoder},
         "runs": {modality.name: runs_of(landed, outputs)},
         "places": {modality.name: np.array(places, np.int64).reshape(-1, 5)},
