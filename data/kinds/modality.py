@@ -50,12 +50,15 @@ class LaneCost:
         fixed: seconds of a step in which the lane has any media, however few.
         linear: seconds of a group per input position.
         quadratic: seconds of a group per pair of input positions of one medium.
+        row: input positions of a row, if rows with media are computed whole, padding and pairs of
+            unlike media included; 0 if every medium costs by itself.
     """
 
     groups: int
     fixed: float
     linear: float
     quadratic: float
+    row: int = 0
 
     def attention(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
         """Seconds with pairs of positions, of media of `lengths`."""

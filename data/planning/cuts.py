@@ -11,7 +11,8 @@ and one for the exchange of 30::
     cut at 16           rank 0: 16    rank 1: 16     both: 90 / 2 + 3        64 s
     all long            both: 122 / 2 + 122 / 30                             65 s
 
-`data.kinds.modality.LaneCost` says what a medium costs in each lane.
+`data.kinds.modality.LaneCost` says what a medium costs in each lane. Where rows are computed whole,
+lanes cost by their rows: a short medium in a long row is as dear as the row.
 Every host finds the same cut: sums have one order, and of equal cuts the first in order counts.
 """
 
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from data.kinds.modality import LaneCost, Modality
 from data.planning.balance import lpt
 from data.planning.lanes import by_encoder, by_lane
-from data.planning.packing import Capacity
+from data.planning.packing import Capacity, in_few_rows
 from data.planning.problem import Ints, Problem
 from data.sample import Lengths
 
@@ -106,10 +107,16 @@ def lane_seconds(lengths: Ints, cost: LaneCost) -> float:
     """Seconds of the heaviest group of devices of a lane; none without media.
 
     Args:
-        lengths: `[media]`: input positions of the lane's media, which are dealt longest first.
+        lengths: `[media]`: input positions of the lane's media, which are dealt longest first; in
+            as few rows as hold them, of which every group has as many, if rows are computed whole.
     """
     if not len(lengths):
         return 0.0
+    if cost.row:
+        # A medium above a row, which no cut that holds it has, counts as one.
+        fitting = np.minimum(lengths, cost.row)
+        rows = int(in_few_rows(fitting, cost.row, len(lengths)).max()) + 1
+        return cost.fixed + -(-rows // cost.groups) * _row_seconds(cost)
     group = lpt(Problem(lengths, cost.groups, cost))
     loads = np.bincount(group, _seconds(lengths, cost), minlength=cost.groups)
     return cost.fixed + float(loads.max())
@@ -180,11 +187,20 @@ def _candidates(lengths: Ints, capacity: Capacity, rows: int, pair: _Pair) -> li
 def _bounds(lengths: Ints, taken: Ints, first: bool, cost: LaneCost) -> NDArray[np.float64]:
     """Lower bounds of `lane_seconds` for every cut: the mean of the groups, or the dearest medium.
 
+    Where rows are computed whole: as few of them as could hold the media.
+
     Args:
         lengths: sorted lengths of all media.
         taken: for every cut, the number of media up to it.
         first: whether the lane takes the media up to the cut, or those above.
     """
+    if cost.row:
+        # No two media of more than half a row lie in one.
+        large = _sums((2 * lengths > cost.row).astype(np.int64), taken, first)
+        fitting = np.minimum(lengths, cost.row)
+        rows = np.maximum(-(-_sums(fitting, taken, first) // cost.row), large)
+        whole = cost.fixed + -(-rows // cost.groups) * _row_seconds(cost)
+        return np.where(rows > 0, whole, 0.0)
     each, others = _seconds(lengths, cost), len(lengths) - taken
     last = taken - 1 if first else np.where(others > 0, len(lengths) - 1, -1)
     heaviest = np.maximum(_sums(each, taken, first) / cost.groups, np.append(each, 0.0)[last])
@@ -202,3 +218,8 @@ def _sums(values: NDArray[Any], taken: Ints, first: bool) -> NDArray[Any]:
 def _seconds(lengths: Ints, cost: LaneCost) -> NDArray[np.float64]:
     n = lengths.astype(np.float64)
     return cost.linear * n + cost.attention(n)
+
+
+def _row_seconds(cost: LaneCost) -> float:
+    """Seconds of a row that is computed whole."""
+    return cost.linear * cost.row + cost.quadratic * cost.row**2

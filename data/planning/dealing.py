@@ -18,7 +18,7 @@ from data.kinds.modality import Modality
 from data.planning.balance import SHIPPED, check_balancing, deal, lpt, refine
 from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
-from data.planning.packing import Capacity, FreeSpans, pack, spans_of
+from data.planning.packing import Capacity, FreeSpans, in_few_rows, pack, spans_of
 from data.planning.placement import place
 from data.planning.problem import Ints, Problem, Work
 from data.planning.steps import MediaRows, Packed, by_tower
@@ -232,13 +232,18 @@ class Dealer:
     def _in_groups(self, modality: Modality, items: _Items) -> Ints | None:
         """Rows of the media of a lane by cost, each group of whose devices has several rows.
 
-        The groups are even, and a group's media fill as few of its rows as they can, as a row
-        without media is not computed. None for other lanes, or if media find no room that way.
+        A group's media fill as few of its rows as they can, as a row without media is not computed;
+        groups are even, in their rows if these are computed whole. None for other lanes, or if
+        media find no room that way.
         """
         cost = modality.lane.cost if modality.lane else None
         if cost is None or self._rows <= cost.groups or self._how(items.phase).algorithm:
             return None
         each = self._rows // cost.groups
+        if cost.row:
+            found = in_few_rows(items.needs[:, 0], *items.limits)
+            number, owner = np.divmod(found, cost.groups)
+            return owner * each + number if found.max(initial=-1) < self._rows else None
         limits = tuple(each * limit for limit in items.limits)
         needs, lengths = items.needs.reshape(-1, len(limits)), np.array(items.lengths, np.int64)
         kind = self._how(items.phase).cost

@@ -164,6 +164,25 @@ class FreeSpans:
         return row
 
 
+def in_few_rows(spans: NDArray[np.int64], positions: int, segments: int) -> NDArray[np.int64]:
+    """The row of every span, `[spans]`: the longest first, in the fullest row that has room.
+
+    Rows are begun in their order, and only where no row has room (best fit, decreasing)::
+
+        rows of 10, spans 5 2 6 4     row 0 |666666|4444|   row 1 |55555|22|
+
+    Args:
+        spans: `[spans]`, none above `positions`.
+        positions, segments: capacity of a row.
+    """
+    free, rows = FreeSpans(len(spans), positions, segments), np.full(len(spans), WAITS)
+    for item in np.argsort(-spans, kind="stable").tolist():
+        row = free.take(int(spans[item]))
+        assert row is not None  # a row of its own is left for every span
+        rows[item] = row
+    return rows
+
+
 #: Resource, the resource that counts its segments, and positions of a text or a medium.
 Part = tuple[int, int, int]
 

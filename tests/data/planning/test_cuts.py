@@ -76,6 +76,7 @@ costs = st.builds(
     fixed=st.floats(0, 5),
     linear=st.floats(0, 2),
     quadratic=st.floats(0, 0.1),
+    row=st.sampled_from([0, 24, 40]),
 )
 samples_of = st.lists(
     st.lists(st.integers(1, 40), max_size=3).map(
@@ -146,6 +147,20 @@ def test_a_long_medium_that_keeps_ranks_waiting_is_split() -> None:
     assert seconds == pytest.approx([90, 64, 61 + 122 / 30])
     found = cut_lanes(by_lane(samples, own), own, ROWS)
     assert [lane.up_to or lane.above for lane in lanes_of(found)] == [16, 16]
+
+
+def test_rows_that_are_computed_whole_are_counted() -> None:
+    """Short media beside a long one take a second long row, which is dear if computed whole."""
+    samples = [Lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (16, 16, 90)]
+    for rows, expected, cut in (
+        ((0, 0), [16 + 0.45 * 90, 0.45 * 122], 0),
+        ((24, 96), [24 + 0.45 * 96, 2 * 0.45 * 96], 16),
+    ):
+        own = capacity(LaneCost(2, 0, 1.0, 0, rows[0]), LaneCost(1, 0, 0.45, 0, rows[1]), room=96)
+        seconds = [outcome(samples, cut_at(own, "vision", most))[1] for most in (16, 0)]
+        assert seconds == pytest.approx(expected)
+        found = cut_lanes(by_lane(samples, own), own, ROWS)
+        assert [lane.up_to or lane.above for lane in lanes_of(found)] == [cut, cut]
 
 
 def test_an_empty_lane_takes_no_seconds() -> None:

@@ -131,11 +131,15 @@ def test_media_are_encoded_on_the_host_that_needs_them(lane: Lane | None) -> Non
 
 
 @settings(max_examples=40)
-@given(st.lists(st.integers(1, 72), max_size=8), st.sampled_from([1, 2, 4, 8]))
+@given(
+    st.lists(st.integers(1, 72), max_size=8),
+    st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from([0, 72]),
+)
 def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
-    lengths: list[int], groups: int
+    lengths: list[int], groups: int, row: int
 ) -> None:
-    cost = LaneCost(groups, 0.0, 1.0, 0.01)
+    cost = LaneCost(groups, 0.0, 1.0, 0.01, row)
     budgets = {"tokens": 312, "long": 72, "audio": 640, "segments": 24}
     capacity = make_capacity(
         budgets, (replace(VISION, name="long", lane=Lane("vision", cost=cost)), AUDIO)
@@ -147,6 +151,13 @@ def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
     filled = np.bincount(rows, spans, minlength=8)
     assert filled.max(initial=0) <= 72
     each = 8 // groups
+    if row and each > 1:
+        # Rows with media are as many on all groups, and no two of all would fit into one.
+        number = np.count_nonzero(filled.reshape(groups, each), axis=1)
+        assert number.max() - number.min() <= 1
+        used = filled[filled > 0]
+        assert all(a + b > 72 for i, a in enumerate(used) for b in used[:i])
+        return
     even = np.bincount(lpt(Problem(np.array(lengths, np.int64), groups, cost)), minlength=groups)
     assert sorted(np.bincount(rows // each, minlength=groups)) == sorted(even) or each == 1
     for own in filled.reshape(groups, each):
