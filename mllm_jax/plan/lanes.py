@@ -19,7 +19,7 @@ from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner,
 from data.sample import Lengths, Sample
 from mllm_jax.config.lanes import cost_of
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import on_platform, strategy, workload
+from mllm_jax.config.lower import lower
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models.work.flops import tower_works
 from scheduling.costs.estimate import step_times
@@ -153,7 +153,8 @@ def simulated(config: ExperimentConfig, drawing: Path | None = None) -> Found:
         own = config if name == "lanes" else alone(config, name)
         assert config.schedule.hardware is not None
         hardware = named(config.schedule.hardware)
-        whole, chosen = workload(on_platform(own, hardware.platform)), strategy(own)
+        lowered = lower(own, hardware.platform)
+        whole, chosen = lowered.workload, lowered.chosen
         modules = "decoder", *own.model.lanes
         costs = {module: cost_of(whole, chosen, hardware, module) for module in modules}
         times = step_times(whole, chosen, hardware)

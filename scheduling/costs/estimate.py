@@ -22,15 +22,13 @@ from math import gcd, prod
 from scheduling.costs.exchange import Exchanged, exchange_of
 from scheduling.costs.hardware import Efficiency, Hardware
 from scheduling.costs.shares import elements, entries
-from scheduling.costs.strategy import Strategy, encoder_pieces
+from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, StepTimes, TaskTime
-from scheduling.costs.work import Part, TowerProfile, TowerWork
+from scheduling.costs.tower import Tower
+from scheduling.costs.work import Part, TowerWork
 from scheduling.costs.workload import WIDE, Workload
-from scheduling.programs.program import Remat
-from scheduling.schedules.schedule import EncoderPieces
 from scheduling.schedules.task_kinds import EB, EF, TaskKind, W
 from sharding.numbering import Span, numbering
-from sharding.plan import ParallelPlan
 
 
 def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> StepTimes:
@@ -61,7 +59,7 @@ def _collectives(*seconds: float) -> tuple[Segment, ...]:
 
 
 @dataclass(frozen=True)
-class Timing:
+class Timing(Tower):
     """Times of one tower's parts on one device, for one microbatch.
 
     Attributes:
@@ -75,64 +73,6 @@ class Timing:
     hardware: Hardware
     name: str
     sums: int = WIDE
-
-    @cached_property
-    def tower(self) -> TowerProfile:
-        """The tower's profile."""
-        return self.workload.towers[self.name]
-
-    @cached_property
-    def plan(self) -> ParallelPlan:
-        """The tower's plan."""
-        return self.strategy.plans[self.name]
-
-    @cached_property
-    def rows(self) -> float:
-        """Rows of a microbatch on one group of context and tensor ranks.
-
-        The stages of the decoder are dealt whole microbatches of an encoder.
-        """
-        plan, stages = self.plan, self.strategy.decoder.stage
-        shares = plan.batch * plan.stage / stages
-        return self.workload.rows_of(self.name, self.strategy.microbatches) / shares
-
-    @cached_property
-    def layers_per_task(self) -> int:
-        """Layers of a chunk of the decoder, or of a piece of an encoder."""
-        if self.name == "decoder":
-            return self.tower.per_run(self.plan.stage * self.strategy.chunks)
-        return self.tower.layers // self.cut.pieces
-
-    @cached_property
-    def cut(self) -> EncoderPieces:
-        """How an encoder's work is cut."""
-        return encoder_pieces(self.workload, self.strategy, self.name)
-
-    @property
-    def remat(self) -> Remat:
-        """Values that the tower's backwards compute again."""
-        return self.strategy.remat_of(self.name)
-
-    @property
-    def trains(self) -> bool:
-        """Whether the tower's layers have gradients."""
-        return self.name not in self.workload.frozen
-
-    @cached_property
-    def holds(self) -> bool:
-        """Whether the tower's parameters are counted here, and not with another lane."""
-        return self.workload.holds(self.name)
-
-    @property
-    def activation(self) -> float:
-        """Bytes of a microbatch between two layers, on all ranks of a row together."""
-        positions = self.workload.positions[self.name] / self.tower.stride
-        return self.rows * positions * self.tower.width * self.workload.size
-
-    @property
-    def outputs(self) -> float:
-        """Output positions of an encoder's microbatch, on all ranks of a row together."""
-        return self.rows * self.workload.positions[self.name] / self.tower.reduction
 
     @cached_property
     def exchanged(self) -> Exchanged:
@@ -447,52 +387,6 @@ class Timing:
         speed = self.hardware.memory_bandwidth * self.efficiency.memory
         times = (3, 2) if self.trains else (1, 1)
         return values * (times[0] * WIDE + times[1] * self.workload.size) / speed
-
-    @cached_property
-    def layers(self) -> float:
-        """Layers of one stage, padding included."""
-        if self.name == "decoder":
-            return self.layers_per_task * self.strategy.chunks
-        return self.tower.layers / self.plan.stage
-
-    @cached_property
-    def resident(self) -> float:
-        """Parameters of one device, gathered over fsdp; each once, whatever lanes use it."""
-        return self._layers_resident + self._rest_resident if self.holds else 0.0
-
-    @cached_property
-    def of_layer(self) -> float:
-        """Parameters of a layer on one device, gathered over fsdp."""
-        return elements(self.tower, self.tower.layer_parameters, self.plan, fsdp=False)
-
-    @property
-    def _layers_resident(self) -> float:
-        return self.layers * self.of_layer
-
-    @property
-    def _rest_resident(self) -> float:
-        return elements(self.tower, self.tower.rest_parameters, self.plan, fsdp=False)
-
-    @cached_property
-    def stored(self) -> float:
-        """Parameters that one device stores; each once, whatever lanes use it."""
-        return self._stored(experts=False) + self._stored(experts=True) if self.holds else 0.0
-
-    def _stored(self, *, experts: bool) -> float:
-        """Parameters of experts, or all others, that one device stores."""
-        tower, plan = self.tower, self.plan
-        layer, rest = (
-            elements(tower, {k: n for k, n in own.items() if ("experts" in k) == experts}, plan)
-            for own in (tower.layer_parameters, tower.rest_parameters)
-        )
-        return self.layers * layer + rest
-
-    @cached_property
-    def gathered(self) -> float:
-        """Bytes of the gathered parameters, those of layers in the type of the activations."""
-        if not self.holds:
-            return 0.0
-        return self.workload.size * self._layers_resident + WIDE * self._rest_resident
 
     def gather(self) -> float:
         """Seconds of the gather of the parameters at a step's start."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from sharding.exchanges import EXCHANGES, Exchange, possible
+from sharding.exchanges import Exchange, possible
 from sharding.numbering import Span, numbering
 
 
@@ -122,9 +122,8 @@ def exchange_of(
         hardware: hardware whose seconds count; None: bytes count.
         platform: platform of the devices, if `hardware` is None.
     """
-    for asked in EXCHANGES:
-        if asked == workload.exchange:
-            return asked
+    if workload.exchange != "auto":
+        return workload.exchange
     moved = Exchanged.of(workload, strategy, name)
     return moved.leanest(platform != "cpu") if hardware is None else moved.cheapest(hardware)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from scheduling.costs.work import TowerProfile
+from sharding.exchanges import Exchange
 
 #: Bytes of an element by type.
 SIZES = {"float32": 4, "bfloat16": 2}
@@ -57,7 +59,7 @@ class Workload:
     lanes: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, int] = field(default_factory=dict)
     media_apart: bool = True
-    exchange: str = "auto"
+    exchange: Exchange | Literal["auto"] = "auto"
     spread: Mapping[str, int] = field(default_factory=dict)
 
     def holds(self, name: str) -> bool:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from data.planning.units import Ints, plan_units, rows_of_units
+from data.planning.units import Ints, Units, plan_units, rows_of_units
 from mllm_jax.config.modalities import modalities
 from mllm_jax.train.step.program import Follow, GradientProgram, StepTables
 
@@ -44,24 +44,8 @@ def in_units(
         The tables of the step; the microbatches, whose `runs` name units; and the encoders' arrays,
         `[units, rows, ...]`.
     """
-    kinds, rooms = {own.name: own for own in modalities(program.model)}, follow.rooms
-    units = {
-        name: plan_units(_media(microbatches, name), total, room.positions, spread=room.spread)
-        for name, room in rooms.items()
-    }
-    tables = follow.tables({name: own.feeds for name, own in units.items()})
-    if tables is None:
-        _tell_once(
-            "the encoders' load of a step fits no schedule within the slots that are compiled; its "
-            "encoders run as if they were full"
-        )
-        tables = program.tables
-        units = {
-            name: plan_units(
-                _media(microbatches, name), total, room.positions, room.each, room.spread
-            )
-            for name, room in rooms.items()
-        }
+    kinds = {own.name: own for own in modalities(program.model)}
+    tables, units = _planned(program, follow, microbatches, total)
     encoders = {
         name: rows_of_units(
             units[name],
@@ -69,7 +53,7 @@ def in_units(
             rows[name],
             here[name],
             modality,
-            rooms[name].positions,
+            follow.rooms[name].positions,
         )
         for name, modality in kinds.items()
     }
@@ -84,6 +68,35 @@ def in_units(
         for m, batch in enumerate(microbatches)
     ]
     return tables, moved, encoders
+
+
+def _planned(
+    program: GradientProgram, follow: Follow, microbatches: Sequence[Any], total: int
+) -> tuple[StepTables, dict[str, Units]]:
+    """The tables of the step, and by lane the units that its media lie in."""
+
+    def planned(apart: bool) -> dict[str, Units]:
+        """Units that go on in the next microbatch, or units apart for each."""
+        return {
+            name: plan_units(
+                _media(microbatches, name),
+                total,
+                room.positions,
+                room.each if apart else None,
+                room.spread,
+            )
+            for name, room in follow.rooms.items()
+        }
+
+    units = planned(apart=False)
+    tables = follow.tables({name: own.feeds for name, own in units.items()})
+    if tables is not None:
+        return tables, units
+    _tell_once(
+        "the encoders' load of a step fits no schedule within the slots that are compiled; its "
+        "encoders run as if they were full"
+    )
+    return program.tables, planned(apart=True)
 
 
 def _media(microbatches: Sequence[Any], name: str) -> list[Ints]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -71,7 +71,8 @@ def test_what_is_asked_for_is_counted() -> None:
     """A step's times are those of the exchange that runs."""
     workload, seconds = small.workload(rows=64), {}
     strategy = Strategy(EIGHT)
-    for asked in ("auto", *EXCHANGES):
+    every: tuple[Exchange | Literal["auto"], ...] = ("auto", *EXCHANGES)
+    for asked in every:
         own = replace(workload, exchange=asked)
         timing = Timing(own, strategy, GPU, "vision")
         (last,) = timing._end(0)

@@ -1,0 +1,133 @@
+"""Rows, bytes and parameters of one tower on one device, for one microbatch, on any hardware."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from scheduling.costs.shares import elements
+from scheduling.costs.strategy import Strategy, encoder_pieces
+from scheduling.costs.work import TowerProfile
+from scheduling.costs.workload import WIDE, Workload
+from scheduling.programs.program import Remat
+from scheduling.schedules.schedule import EncoderPieces
+from sharding.plan import ParallelPlan
+
+
+class Tower:
+    """What follows from the work of a step and its strategy alone.
+
+    Attributes:
+        workload: the work of a step.
+        strategy: how it runs.
+        name: name of the tower.
+    """
+
+    workload: Workload
+    strategy: Strategy
+    name: str
+
+    @cached_property
+    def tower(self) -> TowerProfile:
+        """The tower's profile."""
+        return self.workload.towers[self.name]
+
+    @cached_property
+    def plan(self) -> ParallelPlan:
+        """The tower's plan."""
+        return self.strategy.plans[self.name]
+
+    @cached_property
+    def rows(self) -> float:
+        """Rows of a microbatch on one group of context and tensor ranks.
+
+        The stages of the decoder are dealt whole microbatches of an encoder.
+        """
+        plan, stages = self.plan, self.strategy.decoder.stage
+        shares = plan.batch * plan.stage / stages
+        return self.workload.rows_of(self.name, self.strategy.microbatches) / shares
+
+    @cached_property
+    def layers_per_task(self) -> int:
+        """Layers of a chunk of the decoder, or of a piece of an encoder."""
+        if self.name == "decoder":
+            return self.tower.per_run(self.plan.stage * self.strategy.chunks)
+        return self.tower.layers // self.cut.pieces
+
+    @cached_property
+    def cut(self) -> EncoderPieces:
+        """How an encoder's work is cut."""
+        return encoder_pieces(self.workload, self.strategy, self.name)
+
+    @property
+    def remat(self) -> Remat:
+        """Values that the tower's backwards compute again."""
+        return self.strategy.remat_of(self.name)
+
+    @property
+    def trains(self) -> bool:
+        """Whether the tower's layers have gradients."""
+        return self.name not in self.workload.frozen
+
+    @cached_property
+    def holds(self) -> bool:
+        """Whether the tower's parameters are counted here, and not with another lane."""
+        return self.workload.holds(self.name)
+
+    @property
+    def activation(self) -> float:
+        """Bytes of a microbatch between two layers, on all ranks of a row together."""
+        positions = self.workload.positions[self.name] / self.tower.stride
+        return self.rows * positions * self.tower.width * self.workload.size
+
+    @property
+    def outputs(self) -> float:
+        """Output positions of an encoder's microbatch, on all ranks of a row together."""
+        return self.rows * self.workload.positions[self.name] / self.tower.reduction
+
+    # ---- parameters ------------------------------------------------------------------------------
+
+    @cached_property
+    def layers(self) -> float:
+        """Layers of one stage, padding included."""
+        if self.name == "decoder":
+            return self.layers_per_task * self.strategy.chunks
+        return self.tower.layers / self.plan.stage
+
+    @cached_property
+    def resident(self) -> float:
+        """Parameters of one device, gathered over fsdp; each once, whatever lanes use it."""
+        return self._layers_resident + self._rest_resident if self.holds else 0.0
+
+    @cached_property
+    def of_layer(self) -> float:
+        """Parameters of a layer on one device, gathered over fsdp."""
+        return elements(self.tower, self.tower.layer_parameters, self.plan, fsdp=False)
+
+    @property
+    def _layers_resident(self) -> float:
+        return self.layers * self.of_layer
+
+    @property
+    def _rest_resident(self) -> float:
+        return elements(self.tower, self.tower.rest_parameters, self.plan, fsdp=False)
+
+    @cached_property
+    def stored(self) -> float:
+        """Parameters that one device stores; each once, whatever lanes use it."""
+        return self._stored(experts=False) + self._stored(experts=True) if self.holds else 0.0
+
+    def _stored(self, *, experts: bool) -> float:
+        """Parameters of experts, or all others, that one device stores."""
+        tower, plan = self.tower, self.plan
+        layer, rest = (
+            elements(tower, {k: n for k, n in own.items() if ("experts" in k) == experts}, plan)
+            for own in (tower.layer_parameters, tower.rest_parameters)
+        )
+        return self.layers * layer + rest
+
+    @cached_property
+    def gathered(self) -> float:
+        """Bytes of the gathered parameters, those of layers in the type of the activations."""
+        if not self.holds:
+            return 0.0
+        return self.workload.size * self._layers_resident + WIDE * self._rest_resident
