@@ -88,24 +88,26 @@ def all_to_all(x: jax.Array, axes: Axes, split: int = 0, concat: int = 0) -> jax
     return lax.all_to_all(x, axes, split_axis=split, concat_axis=concat, tiled=True)
 
 
-def ragged_all_to_all(x: jax.Array, slices: jax.Array, length: int, axes: Axes) -> jax.Array:
+def ragged_all_to_all(
+    x: jax.Array, slices: jax.Array, into: int | jax.Array, axes: Axes
+) -> jax.Array:
     """Move a slice of `x`, of any length, from every rank to every other; not available on CPUs.
 
     Args:
         x: `[n, ...]`.
         slices: `[4, ranks]`, integers: start in `x` of the slice for each rank, its length, its
             start in that rank's result, and the length of the slice that comes from that rank.
-        length: length of the result; may differ from `n`.
+        into: array `[m, ...]` that the slices are put into; or `m`, for an array of zeros.
         axes: one or more axes, with more than one rank.
 
     Returns:
-        `[length, ...]`; zero where nothing arrives.
+        `[m, ...]`; `m` may differ from `n`.
     """
     x = vary(x, axes)
-    nothing = jnp.zeros((length, *x.shape[1:]), x.dtype)
+    into = jnp.zeros((into, *x.shape[1:]), x.dtype) if isinstance(into, int) else into
     # JAX gives the result the type of the array that it fills, whatever arrives in it.
-    nothing = vary(nothing, tuple(jax.typeof(x).mat.varying))
-    return lax.ragged_all_to_all(x, nothing, *slices, axis_name=axes)
+    into = vary(into, tuple(jax.typeof(x).mat.varying))
+    return lax.ragged_all_to_all(x, into, *slices, axis_name=axes)
 
 
 def psum(x: Tree, axes: Axes) -> Tree:

@@ -1,0 +1,350 @@
+"""Tokens to the ranks of their experts and back, in rounds of bounded memory.
+
+Tokens are dealt over the expert axes as over other axes of rows, and each of these ranks has some
+of the experts. A token is copied for each of its experts. Copies are sorted by expert, go to the
+ranks of these experts, are sorted by expert there, and their results come back to the rank of the
+token, which adds them up by their weights (GShard, arXiv 2006.16668, section 3.1)::
+
+    tokens    a b c          d e f
+    copies    a0 c1|b2 b3    d0 e0|f2 d3         experts 0 and 1 | experts 2 and 3
+                   \\  all-to-all  /
+    arrived   a0 c1 d0 e0    b2 b3 f2 d3
+    sorted    a0 d0 e0 c1    b2 f2 b3 d3         grouped products, then the same way back
+
+No copy is dropped, whatever the router does. As all tokens may choose one expert, a buffer for all
+cases would hold the copies of all ranks. Copies go in rounds instead: a rank receives at most
+`slots` of them in a round, and all ranks run as many rounds as the fullest one needs. One round is
+enough where no rank gets more than its slots.
+
+The backward runs the same rounds: tokens and the gradients of their results go to the experts,
+whose products are computed again, so that nothing is kept but tokens, routes and weights.
+
+Ragged exchanges send nothing but copies. CPUs lack them: there every pair of ranks has as many
+slots as any other pair, and a round moves at most that many copies from each to each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from sharding import collectives
+from sharding.collectives import axis_index, axis_size, vary
+from sharding.grid import Axes
+
+Tree = Any
+#: `(params, rows [n, width], counts [local experts]) -> [n, width]`: rows are sorted by expert, and
+#: those behind the sum of the counts belong to none: their results and gradients are zero.
+Grouped = Callable[[Tree, jax.Array, jax.Array], jax.Array]
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """How copies of tokens move; plain data.
+
+    Attributes:
+        axes: expert axes of the grid, which number the ranks.
+        experts: experts of all ranks, a multiple of the ranks.
+        slots: copies that a rank receives in a part of a round, a multiple of the ranks.
+        parts: parts of a round. A compiler can run the exchange of one part beside the products of
+            another.
+        ragged: whether exchanges send copies only; not on CPUs.
+    """
+
+    axes: Axes
+    experts: int
+    slots: int
+    parts: int = 1
+    ragged: bool = False
+
+
+def through_experts(
+    grouped: Grouped,
+    params: Tree,
+    tokens: jax.Array,
+    experts: jax.Array,
+    weights: jax.Array,
+    way: Dispatch,
+) -> jax.Array:
+    """For each token the weighted sum of what its experts make of it.
+
+    Args:
+        grouped: products of the experts of this rank; it may be differentiated.
+        params: parameters of the experts of this rank.
+        tokens: `[tokens, width]`, those of this rank.
+        experts: `[tokens, choices]` int32, numbers of experts, `way.experts` for no expert.
+        weights: `[tokens, choices]` float32.
+        way: how copies move.
+
+    Returns:
+        `[tokens, width]`, in the type of `tokens`.
+    """
+    given = params, tokens, experts, weights
+    axes = {axis for leaf in jax.tree.leaves(given) for axis in jax.typeof(leaf).mat.varying}
+    return _through(grouped, way, *vary(given, tuple(sorted({*axes, *way.axes}))))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _through(
+    grouped: Grouped,
+    way: Dispatch,
+    params: Tree,
+    tokens: jax.Array,
+    experts: jax.Array,
+    weights: jax.Array,
+) -> jax.Array:
+    copies = _Copies.of(experts, way)
+
+    def part(number: jax.Array, made: jax.Array) -> jax.Array:
+        move = _Move.of(copies, number, way)
+        rows = move.there(copies.of_tokens(tokens))
+        return move.back(grouped(params, rows, move.counts), made)
+
+    made = _in_rounds(copies, part, copies.nothing(tokens), way)
+    own = copies.by_token(made).astype(jnp.float32) * weights[..., None]
+    return jnp.sum(own, axis=1).astype(tokens.dtype)
+
+
+def _forward(
+    grouped: Grouped, way: Dispatch, *given: Any
+) -> tuple[jax.Array, tuple[Tree, jax.Array, jax.Array, jax.Array]]:
+    return _through(grouped, way, *given), given
+
+
+def _backward(
+    grouped: Grouped,
+    way: Dispatch,
+    given: tuple[Tree, jax.Array, jax.Array, jax.Array],
+    gradient: jax.Array,
+) -> tuple[Tree, jax.Array, None, jax.Array]:
+    params, tokens, experts, weights = given
+    copies = _Copies.of(experts, way)
+    width = tokens.shape[-1]
+    both = jnp.concatenate([tokens, gradient], axis=-1)
+    sorted_weights = copies.sort(weights)
+
+    def part(number: jax.Array, state: Tree) -> Tree:
+        of_params, of_tokens, of_weights = state
+        move = _Move.of(copies, number, way)
+        rows, of_results = jnp.split(move.there(copies.of_tokens(both)), [width], axis=-1)
+        scale = move.there(sorted_weights)
+        results, pull = jax.vjp(lambda p, x: grouped(p, x, move.counts), params, rows)
+        wide = of_results.astype(jnp.float32)
+        own, of_rows = pull((wide * scale).astype(results.dtype))
+        of_scale = jnp.sum(wide * results.astype(jnp.float32), axis=-1, keepdims=True)
+        of_params = jax.tree.map(jnp.add, of_params, own)
+        return of_params, move.back(of_rows, of_tokens), move.back(of_scale, of_weights)
+
+    start = jax.tree.map(jnp.zeros_like, params), copies.nothing(tokens), sorted_weights * 0
+    of_params, of_tokens, of_weights = _in_rounds(copies, part, start, way)
+    summed = jnp.sum(copies.by_token(of_tokens).astype(jnp.float32), axis=1)
+    return of_params, summed.astype(tokens.dtype), None, copies.by_token(of_weights)[..., 0]
+
+
+_through.defvjp(_forward, _backward)
+
+
+def _in_rounds(
+    copies: _Copies, part: Callable[[jax.Array, Tree], Tree], state: Tree, way: Dispatch
+) -> Tree:
+    """`state` behind all parts of all rounds; `part` takes the number of a part from 0 on."""
+    rounds = -(-copies.parts(way) // way.parts)
+
+    def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
+        number, state = carry
+        for own in range(way.parts):
+            state = part(number * way.parts + own, state)
+        return number + 1, state
+
+    with jax.named_scope("rounds"):
+        start = jnp.zeros_like(rounds), state
+        return lax.while_loop(lambda carry: carry[0] < rounds, body, start)[1]
+
+
+class _Copies(NamedTuple):
+    """Copies of this rank's tokens, in the order of their experts.
+
+    Attributes:
+        token: `[copies]`, the token of each copy.
+        places: `[tokens, choices]`, the place of each copy in this order.
+        counts: `[from, to, local experts]`, copies from each rank to each expert of each rank.
+    """
+
+    token: jax.Array
+    places: jax.Array
+    counts: jax.Array
+
+    @classmethod
+    def of(cls, experts: jax.Array, way: Dispatch) -> _Copies:
+        """The copies of tokens that go to `experts`, `[tokens, choices]`."""
+        flat, ranks = experts.reshape(-1), axis_size(way.axes)
+        order = jnp.argsort(flat, stable=True).astype(jnp.int32)
+        places = jnp.zeros_like(order).at[order].set(jnp.arange(order.size, dtype=jnp.int32))
+        own = jnp.zeros_like(flat, shape=way.experts).at[flat].add(1, mode="drop")
+        counts = collectives.all_gather(own[None], way.axes, dim=0)
+        token = order // experts.shape[1]
+        return cls(token, places.reshape(experts.shape), counts.reshape(ranks, ranks, -1))
+
+    @property
+    def totals(self) -> jax.Array:
+        """`[from, to]`."""
+        return jnp.sum(self.counts, axis=2)
+
+    def parts(self, way: Dispatch) -> jax.Array:
+        """Parts of rounds until all copies have moved."""
+        if way.ragged:
+            return _ceil(jnp.max(jnp.sum(self.totals, axis=0)), way.slots)
+        return _ceil(jnp.max(self.totals), way.slots // len(self.counts))
+
+    def of_tokens(self, values: jax.Array) -> jax.Array:
+        """`[tokens, ..]` to `[copies, ..]`."""
+        return values[self.token]
+
+    def sort(self, values: jax.Array) -> jax.Array:
+        """`[tokens, choices]` to `[copies, 1]`."""
+        flat = values.reshape(-1, 1)
+        return jnp.zeros_like(flat).at[self.places.reshape(-1)].set(flat)
+
+    def by_token(self, values: jax.Array) -> jax.Array:
+        """`[copies, ..]` to `[tokens, choices, ..]`."""
+        return values[self.places]
+
+    def nothing(self, tokens: jax.Array) -> jax.Array:
+        """Zeros `[copies, width]`."""
+        return jnp.zeros_like(tokens, shape=(self.token.size, tokens.shape[-1]))
+
+
+class _Move(NamedTuple):
+    """The copies that this rank sends and receives in a part of a round.
+
+    Ranks are numbered along the expert axes; a *block* is what comes from one rank for one expert.
+
+    Attributes:
+        way: how copies move.
+        begin, sent: `[to]`, places of the first copies for each rank, and their numbers.
+        arrive, received: `[from]`, places of what comes from each rank, and the numbers.
+        lands: `[to]`, where on each rank the copies of this one arrive.
+        returns: `[from]`, places of the received copies on the ranks from which they come.
+        blocks: `[from, local experts]`, the copies of each block.
+        counts: `[local experts]`.
+    """
+
+    way: Dispatch
+    begin: jax.Array
+    sent: jax.Array
+    arrive: jax.Array
+    received: jax.Array
+    lands: jax.Array
+    returns: jax.Array
+    blocks: jax.Array
+    counts: jax.Array
+
+    @classmethod
+    def of(cls, copies: _Copies, number: jax.Array, way: Dispatch) -> _Move:
+        """What moves in part `number`.
+
+        With slots for all ranks together, a rank receives first all copies of the first rank, then
+        those of the next, and so on, `slots` of them in each part.
+        """
+        totals, me = copies.totals, axis_index(way.axes)
+        before = _before(totals, axis=0) if way.ragged else jnp.zeros_like(totals)
+        slots = way.slots if way.ragged else way.slots // len(totals)
+        first, last = (
+            jnp.clip(slots * (number + i) - before, 0, totals) for i in (0, 1)
+        )  # [from, to], counted from the first copy for a rank
+        lengths = last - first
+        starts = _before(totals, axis=1) + first
+        arrive = _before(lengths, axis=0) if way.ragged else _padded_starts(lengths, slots)
+        experts = jnp.cumsum(copies.counts[:, me], axis=1)
+        ends = jnp.clip(experts, first[:, me, None], last[:, me, None])
+        blocks = jnp.diff(ends, axis=1, prepend=first[:, me, None])
+        return cls(
+            way,
+            begin=starts[me],
+            sent=lengths[me],
+            arrive=arrive[:, me],
+            received=lengths[:, me],
+            lands=arrive[me],
+            returns=starts[:, me],
+            blocks=blocks,
+            counts=jnp.sum(blocks, axis=0),
+        )
+
+    def there(self, values: jax.Array) -> jax.Array:
+        """Values of this rank's copies, `[copies, ..]`, to those of the received ones by expert.
+
+        Returns:
+            `[slots, ..]`, zero behind the received ones.
+        """
+        if self.way.ragged:
+            slices = jnp.stack([self.begin, self.sent, self.lands, self.received])
+            received = collectives.ragged_all_to_all(values, slices, self.way.slots, self.way.axes)
+        else:
+            received = collectives.all_to_all(_picked(values, self._picks()), self.way.axes)
+        return _picked(received, self._order(by_expert=True))
+
+    def back(self, results: jax.Array, into: jax.Array) -> jax.Array:
+        """Results of the received copies, `[slots, ..]`, put into those of this rank's copies."""
+        arrived = _picked(results, self._order(by_expert=False))
+        if self.way.ragged:
+            slices = jnp.stack([self.arrive, self.received, self.returns, self.sent])
+            return collectives.ragged_all_to_all(arrived, slices, into, self.way.axes)
+        returned = collectives.all_to_all(arrived, self.way.axes)
+        return into.at[self._picks()].set(returned, mode="drop")
+
+    def _picks(self) -> jax.Array:
+        """`[slots]`, the copy in every slot of every rank, beyond all copies in an empty slot."""
+        ranks = len(self.begin)
+        offsets = jnp.arange(self.way.slots // ranks, dtype=jnp.int32)[None]
+        picks = jnp.where(
+            offsets < self.sent[:, None], self.begin[:, None] + offsets, jnp.iinfo(jnp.int32).max
+        )
+        return picks.reshape(-1)
+
+    def _order(self, by_expert: bool) -> jax.Array:
+        """`[slots]`: for received copies by expert their places as they arrived, or the inverse."""
+        arrived = self.arrive[:, None] + _before(self.blocks, axis=1)
+        grouped = _before(self.blocks.T.reshape(-1), axis=0).reshape(self.blocks.T.shape).T
+        if by_expert:
+            source, target, blocks = arrived.T, grouped.T, self.blocks.T
+        else:
+            source, target, blocks = grouped, arrived, self.blocks
+        return _places(source.reshape(-1), target.reshape(-1), blocks.reshape(-1), self.way.slots)
+
+
+def _places(source: jax.Array, target: jax.Array, lengths: jax.Array, size: int) -> jax.Array:
+    """For each of `size` target places the source place of what comes there, `size` for nothing.
+
+    Args:
+        source, target: first places of blocks; those of the target do not decrease.
+        lengths: of the blocks.
+    """
+    place = jnp.arange(size, dtype=jnp.int32)
+    block = jnp.searchsorted(target, place, side="right", method="scan_unrolled") - 1
+    offset = place - target[block]
+    return jnp.where(offset < lengths[block], source[block] + offset, size)
+
+
+def _picked(values: jax.Array, index: jax.Array) -> jax.Array:
+    """`values[index]`, zero where an index is beyond them."""
+    return values.at[index].get(mode="fill", fill_value=0)
+
+
+def _before(lengths: jax.Array, axis: int) -> jax.Array:
+    """Sums of all lengths before each one."""
+    return jnp.cumsum(lengths, axis=axis) - lengths
+
+
+def _padded_starts(lengths: jax.Array, slots: int) -> jax.Array:
+    """`[from, to]`, where copies arrive if every pair of ranks has `slots`."""
+    return jnp.zeros_like(lengths) + slots * jnp.arange(len(lengths), dtype=jnp.int32)[:, None]
+
+
+def _ceil(count: jax.Array, size: int) -> jax.Array:
+    return -(-count // size)

@@ -1,0 +1,115 @@
+"""Tokens through experts on other ranks equal a lookup, forward and backward, for any routes."""
+
+from contextlib import nullcontext
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+from jax.sharding import PartitionSpec as P
+
+from sharding.collectives import psum
+from sharding.dispatch import Dispatch, through_experts
+from sharding.grid import JointGrid
+from sharding.in_order import shard_map
+from sharding.mesh import make_mesh
+from sharding.plan import ParallelPlan
+from tests.emulation import ragged_on_cpus
+
+EXPERTS, TOKENS, WIDTH, CHOICES = 8, 12, 3, 2
+PLANS = {
+    "expert 4": ParallelPlan(expert=4),
+    "data 2 x expert 2 x tensor 2": ParallelPlan(data=2, expert=2, tensor=2),
+}
+#: Slots of a rank and parts of a round: in one part, in a few, and one copy at a time.
+SIZES = {"one part": (96, 1), "some parts": (8, 2), "many parts": (4, 3)}
+#: Plan, size, and whether exchanges are ragged, of the programs that are compiled.
+PROGRAMS = [
+    ("expert 4", "many parts", False),
+    ("expert 4", "many parts", True),
+    ("expert 4", "one part", False),
+    ("data 2 x expert 2 x tensor 2", "some parts", True),
+]
+
+
+def grouped(params, rows, counts):
+    """Experts that are no linear maps, and none of which gives zero for zeros."""
+    ends = jnp.cumsum(counts)
+    place = jnp.arange(len(rows))
+    own = jnp.minimum(jnp.searchsorted(ends, place, side="right"), len(counts) - 1)
+    made = jnp.sin(rows * params["scale"][own]) + params["bias"][own]
+    return jnp.where((place < ends[-1])[:, None], made, 0)
+
+
+def looked_up(params, tokens, experts, weights):
+    """What a single device computes."""
+    known = jnp.minimum(experts, EXPERTS - 1)
+    made = jnp.sin(tokens[:, None] * params["scale"][known]) + params["bias"][known]
+    return jnp.sum(jnp.where(experts < EXPERTS, weights, 0)[..., None] * made, axis=1)
+
+
+@cache
+def compiled(plan: str, size: str, ragged: bool):
+    """Results and gradients of a batch, dealt over the ranks of a plan."""
+    grid = JointGrid.build({"decoder": PLANS[plan]})
+    view = grid.decoder
+    slots, parts = SIZES[size]
+    way = Dispatch(view.expert, EXPERTS, slots, parts, ragged)
+
+    def body(params, tokens, experts, weights, wanted):
+        def loss(params, tokens, weights):
+            made = through_experts(grouped, params, tokens, experts, weights, way)
+            return psum(jnp.sum(made * wanted), view.batch), made
+
+        run = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)
+        return run(params, tokens, weights)
+
+    rows, own = P(view.batch), P(view.expert)
+    run = shard_map(
+        body,
+        mesh=make_mesh(grid, jax.devices()[: grid.devices]),
+        in_specs=(own, rows, rows, rows, rows),
+        out_specs=((own, rows, rows), rows),
+    )
+    return jax.jit(run)
+
+
+def case(plan: str, seed: int, routes: str):
+    """A batch whose tokens choose experts at random, or one of all experts, or mostly none."""
+    rng = np.random.default_rng(seed)
+    tokens = TOKENS * PLANS[plan].batch
+    if routes == "one":
+        experts = np.full((tokens, CHOICES), rng.integers(EXPERTS))
+    else:
+        few = rng.integers(1, EXPERTS + 1)
+        experts = rng.integers(few, size=(tokens, CHOICES))
+    experts[rng.random(tokens) < {"few": 0.9, "none": 1}.get(routes, 0.1)] = EXPERTS
+    params = {k: rng.normal(size=(EXPERTS, WIDTH)).astype(np.float32) for k in ("scale", "bias")}
+    normal = [rng.normal(size=(tokens, n)).astype(np.float32) for n in (WIDTH, CHOICES, WIDTH)]
+    return params, normal[0], experts.astype(np.int32), normal[1], normal[2]
+
+
+ROUTES = st.sampled_from(["random", "one", "few", "none"])
+
+
+@given(st.sampled_from(PROGRAMS), ROUTES, st.integers(0, 99))
+@example(PROGRAMS[0], "one", 0)
+@example(PROGRAMS[1], "one", 0)
+@example(PROGRAMS[2], "random", 0)
+@example(PROGRAMS[3], "random", 0)
+@example(PROGRAMS[3], "none", 0)
+def test_equals_a_lookup_with_its_gradient(program, routes, seed):
+    plan, size, ragged = program
+    params, tokens, experts, weights, wanted = case(plan, seed, routes)
+
+    def loss(params, tokens, weights):
+        made = looked_up(params, tokens, experts, weights)
+        return jnp.sum(made * wanted), made
+
+    expected = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)(params, tokens, weights)
+    with ragged_on_cpus() if ragged else nullcontext():
+        found = compiled(plan, size, ragged)(params, tokens, experts, weights, wanted)
+    for own, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-5, atol=1e-5)
