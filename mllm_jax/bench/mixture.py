@@ -1,14 +1,18 @@
 """Benchmark of a moving mixture: one program that follows it, beside programs made for it.
 
 The work of the decoder is the same in all phases, and the encoder's goes from a ninth of it to nine
-times as much. Times are medians over interleaved repetitions.
+times as much. All programs are compiled first; then their steps are timed in turns over all phases
+(`bench.rotation`), in which every phase gets about the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from math import ceil
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -23,7 +27,7 @@ from mllm_jax.bench.pipeline import (
     on_every_device,
     parameters,
 )
-from mllm_jax.calibrate.timing import medians
+from mllm_jax.bench.rotation import Group, Turn, in_turns, median_of
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
 from mllm_jax.train.step.batch import place
@@ -32,12 +36,29 @@ from sharding.routes import runs_of
 
 #: Tenths of the work that are images, by phase.
 TENTHS = range(1, 10)
-#: Timed repetitions of a step.
-REPETITIONS = 5
+#: Turns; the phase with the shortest steps takes part in all of them.
+TURNS = 6
 #: Outputs of an image.
 OUTPUTS = 4
+#: The group of what is the same in all phases, and runs in every turn.
+BESIDE = "all"
 #: The event that JAX records for a compilation.
 COMPILATION = "/jax/core/compile/backend_compile_duration"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A mixture of images and text.
+
+    Attributes:
+        name: image work to text work, in tenths.
+        images: images of a microbatch.
+        share: share of the FLOPs that are the images'.
+    """
+
+    name: str
+    images: int
+    share: float
 
 
 def bench_mixture(config: ExperimentConfig, tell: Tell) -> list[Row]:
@@ -47,42 +68,95 @@ def bench_mixture(config: ExperimentConfig, tell: Tell) -> list[Row]:
     - `fixed`: rows and schedule of the mean mixture; of other mixtures a step takes as much as
       these rows hold;
     - `ours`: `config`, compiled once;
-    - `replanned`: each phase planned and compiled by itself.
+    - `replanned`: each phase planned and compiled by itself. Phases that need the same room share
+      a program, which for the phase with the most images is that of `ours`.
 
-    All of them compute rows of the same size. `bound` is that of all work divided by all devices,
-    see `_Bound`. `compilations` counts the programs that were compiled in the phase for `ours`.
+    All of them compute rows of the same size. `bound` is the speed of all work divided by all
+    devices, see `bound_seconds`. Speeds are of median seconds. `ours_over` has medians of ratios of
+    speeds within a turn, which slow moments of the machine change less. `compilations` counts the
+    programs that were compiled for `ours` in the phase.
     """
-    images = [images_of(config, tenths / 10) for tenths in TENTHS]
-    tell("compiling the program that follows the mixture, and the steps of single devices")
-    ours = _Program(with_images(config, max(images)))
-    bound = _Bound(config)
-    rows: list[Row] = []
-    for tenths, count in zip(TENTHS, images, strict=True):
-        tell(f"images to text {tenths}:{10 - tenths}: compiling")
-        own = with_images(config, count)
-        first = changed(own, "schedule", encoder_placement="first_stage")
-        runs = {"first_stage": _Program(first).run(count), "replanned": _Program(own).run(count)}
-        tell(f"images to text {tenths}:{10 - tenths}: timing")
-        with compilations() as more:
-            runs["ours"] = ours.run(count)
-            runs["ours"]()
-        seconds = medians(runs | bound.runs, REPETITIONS)
-        speed = {name: tokens(config) / seconds[name] for name in runs}
-        rows.append(
+    phases, programs = phases_of(config), _Programs(config, tell)
+    ours = programs.made_for(max(phase.images for phase in phases))
+    mean = programs.made_for(_mean(phases).images)
+    beside = _one_device_each(config, tell) | {"fixed": mean.run(_mean(phases).images)}
+    compiled: dict[str, list[str]] = {phase.name: [] for phase in phases}
+    groups = [
+        Group(
+            phase.name,
             {
-                "phase": f"{tenths}:{10 - tenths}",
-                "share": share_of(config, count),
-                "tokens_per_second": speed,
-                "bound": tokens(config) / bound.seconds(seconds, count),
-                "compilations": len(more) + (0 if rows else ours.compilations),
-            }
+                "first_stage": programs.made_for(phase.images, "first_stage").run(phase.images),
+                "ours": _counted(ours.run(phase.images), compiled[phase.name]),
+                "replanned": programs.made_for(phase.images).run(phase.images),
+            },
+            # Of a step twice as long there are half as many.
+            (1 - phases[0].share) / (1 - phase.share),
         )
-    mean = len(images) // 2
-    fixed = rows[mean]["tokens_per_second"]["replanned"]
-    for row, count in zip(rows, images, strict=True):
-        # Rows for the mean mixture hold fewer tokens of one with more images.
-        row["tokens_per_second"]["fixed"] = fixed * min(1.0, images[mean] / count)
-    return rows
+        for phase in phases
+    ]
+    turns = in_turns([Group(BESIDE, beside), *groups], TURNS, tell)
+    counts = {name: len(found) for name, found in compiled.items()}
+    counts[phases[0].name] += ours.compilations
+    return rows_of(config, phases, turns, counts)
+
+
+def phases_of(config: ExperimentConfig) -> list[Phase]:
+    """The phases, in their order."""
+    images = [images_of(config, tenths / 10) for tenths in TENTHS]
+    return [
+        Phase(f"{tenths}:{10 - tenths}", count, share_of(config, count))
+        for tenths, count in zip(TENTHS, images, strict=True)
+    ]
+
+
+def _mean(phases: Sequence[Phase]) -> Phase:
+    return phases[len(phases) // 2]
+
+
+def rows_of(
+    config: ExperimentConfig,
+    phases: Sequence[Phase],
+    turns: Sequence[Turn],
+    compiled: Mapping[str, int],
+) -> list[Row]:
+    """What the turns say of every phase.
+
+    Args:
+        turns: seconds of the programs; those of a phase are in a group of its name.
+        compiled: programs that were compiled in a phase for `ours`.
+    """
+    return [
+        _row(config, turns, phase, _mean(phases)) | {"compilations": compiled[phase.name]}
+        for phase in phases
+    ]
+
+
+def _row(config: ExperimentConfig, turns: Sequence[Turn], phase: Phase, mean: Phase) -> Row:
+    """What the turns say of a phase, without compilations."""
+    # Rows for the mean mixture hold fewer tokens of one with more images.
+    held = min(1.0, mean.images / phase.images)
+    seconds: dict[str, Callable[[Turn], float]] = {
+        "first_stage": itemgetter((phase.name, "first_stage")),
+        "fixed": lambda turn: turn[BESIDE, "fixed"] / held,
+        "ours": itemgetter((phase.name, "ours")),
+        "replanned": itemgetter((phase.name, "replanned")),
+    }
+    bound = partial(bound_seconds, config, images=phase.images)
+    others = {name: of for name, of in seconds.items() if name != "ours"} | {"bound": bound}
+
+    def median(value: Callable[[Turn], float]) -> float:
+        return median_of(turns, value, (phase.name, "ours"))
+
+    def ratio(other: Callable[[Turn], float]) -> float:
+        return median(lambda turn: other(turn) / seconds["ours"](turn))
+
+    return {
+        "phase": phase.name,
+        "share": phase.share,
+        "tokens_per_second": {name: tokens(config) / median(of) for name, of in seconds.items()},
+        "bound": tokens(config) / median(bound),
+        "ours_over": {name: ratio(of) for name, of in others.items()},
+    }
 
 
 def tokens(config: ExperimentConfig) -> int:
@@ -90,68 +164,125 @@ def tokens(config: ExperimentConfig) -> int:
     return config.data.budgets["tokens"] * config.data.rows * config.train.accumulate
 
 
+class _Programs:
+    """The programs of a benchmark, which share their parameters.
+
+    Args:
+        config: configuration without a budget of images.
+        tell: shows a line of progress.
+    """
+
+    def __init__(self, config: ExperimentConfig, tell: Tell) -> None:
+        self._config, self._tell = config, tell
+        self._made: dict[tuple[str, int], _Program] = {}
+        self._params: Any = None
+
+    def made_for(self, images: int, placement: str = "bubbles") -> _Program:
+        """The program whose microbatches have room for so many images."""
+        own = with_images(self._config, images)
+        own = changed(own, "schedule", encoder_placement=placement)
+        (modality,) = modalities(own.model)
+        key = placement, own.data.budgets[modality.name]
+        if key not in self._made:
+            self._tell(f"compiling program {len(self._made) + 1}: {placement}, {images} images")
+            self._made[key] = _Program(own, self._params)
+            self._params = self._made[key].params
+        return self._made[key]
+
+
 class _Program:
     """The compiled gradients of a configuration, for steps of any number of images.
 
+    Args:
+        config: the configuration.
+        params: initial parameters as its step stores them; None makes them.
+
     Attributes:
+        params: the parameters.
         compilations: number of programs that were compiled for it.
     """
 
-    def __init__(self, config: ExperimentConfig) -> None:
+    def __init__(self, config: ExperimentConfig, params: Any = None) -> None:
         self._config = config
         self._step = gradient_step(config)
-        self._params = parameters(config, self._step)
-        lowered = self._step.gradients.lower(self._params, self._placed(1))
+        self.params = parameters(config, self._step) if params is None else params
+        batch = self._placed(1)
+        lowered = self._step.gradients.lower(self.params, batch)
         with compilations() as compiled:
             self._program = lowered.compile()
         self.compilations = len(compiled)
+        jax.block_until_ready(self._program(self.params, batch))  # the first run is slower
 
     def run(self, images: int) -> Callable[[], Any]:
         """A step whose microbatches have so many images each."""
         batch = self._placed(images)
-        return lambda: self._program(self._params, batch)
+        return lambda: self._program(self.params, batch)
 
     def _placed(self, images: int) -> Any:
         batches = microbatches(self._config, images)
-        return self._step.primed(self._params, place(batches, self._step))
+        return self._step.primed(self.params, place(batches, self._step))
 
 
-class _Bound:
-    """Seconds of all work divided by the devices, each of which does a step without stages.
+def _one_device_each(config: ExperimentConfig, tell: Tell) -> dict[str, Callable[[], Any]]:
+    """Steps without stages, by every device for itself and all at once, for `bound_seconds`.
 
-    All devices work at the same time, as one alone would borrow the cores of the others. What a row
-    of the encoder takes is the difference of a step with one in every microbatch and of one without
-    images.
-
-    Attributes:
-        runs: both steps.
+    A device alone would borrow the cores of the others.
     """
+    images = images_of_row(config)
+    budgets = config.data.budgets | {"tokens": 2 * OUTPUTS * images}
+    little = changed(config, "data", budgets=budgets)
+    batches = [
+        {key: batch[key] for key in ("decoder", "encoders")}
+        for batch in microbatches(little, images)
+    ]
+    tell("compiling the steps of single devices")
+    runs = {
+        "text": _text(config),
+        "images": on_every_device(plain(with_images(little, images)), batches),
+        "little": _text(little),
+    }
+    for run in runs.values():
+        run()  # the first run is slower
+    return runs
 
-    def __init__(self, config: ExperimentConfig) -> None:
-        self._config, self._images = config, images_of_row(config)
-        one = plain(with_images(config, self._images))
-        batches = [
-            {key: batch[key] for key in ("decoder", "encoders")}
-            for batch in microbatches(config, self._images)
-        ]
-        text = [{"decoder": batch["decoder"] | {"media": {}}, "encoders": {}} for batch in batches]
-        alone = one.model_copy(
-            update={
-                "model": one.model.model_copy(update={"encoders": {}}),
-                "parallel": one.parallel.model_copy(update={"encoders": {}}),
-            }
-        )
-        self.runs = {
-            "images": on_every_device(one, batches),
-            "text": on_every_device(alone, text),
+
+def bound_seconds(config: ExperimentConfig, turn: Turn, images: int) -> float:
+    """Seconds of all work divided by all devices, for microbatches with so many images.
+
+    What a row of the encoder takes is the difference of a step with one in every microbatch and of
+    one without images, both with little text: much text would hide the difference in its noise.
+    """
+    count = config.train.accumulate
+    row = (turn[BESIDE, "images"] - turn[BESIDE, "little"]) / count
+    rows = ceil(count * images / images_of_row(config))
+    return (turn[BESIDE, "text"] + rows * row) / config.parallel.devices
+
+
+def _text(config: ExperimentConfig) -> Callable[[], Any]:
+    """A step of the decoder alone by every device, without images."""
+    alone = config.model_copy(
+        update={
+            "model": config.model.model_copy(update={"encoders": {}}),
+            "parallel": config.parallel.model_copy(update={"encoders": {}}),
         }
+    )
+    batches = [
+        {"decoder": batch["decoder"] | {"media": {}}, "encoders": {}}
+        for batch in microbatches(config, images_of_row(config))
+    ]
+    return on_every_device(plain(alone), batches)
 
-    def seconds(self, seconds: Mapping[str, float], images: int) -> float:
-        """The bound for microbatches with so many images, from the seconds of `runs`."""
-        count = self._config.train.accumulate
-        row = (seconds["images"] - seconds["text"]) / count
-        rows = ceil(count * images / self._images)
-        return (seconds["text"] + rows * row) / self._config.parallel.devices
+
+def _counted(run: Callable[[], Any], found: list[str]) -> Callable[[], Any]:
+    """`run`, which adds the programs that it compiles to `found`."""
+
+    def counted() -> Any:
+        with compilations() as compiled:
+            result = run()
+        found.extend(compiled)
+        return result
+
+    return counted
 
 
 @contextmanager
