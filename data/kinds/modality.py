@@ -50,8 +50,10 @@ class LaneCost:
         fixed: seconds of a step in which the lane has any media, however few.
         linear: seconds of a group per input position.
         quadratic: seconds of a group per pair of input positions of one medium.
-        row: input positions of a row, if rows with media are computed whole, padding and pairs of
-            unlike media included; 0 if every medium costs by itself.
+        row: input positions of a row, if rows with media are computed whole, padding included; 0
+            if every medium costs by itself.
+        by_segment: whether attention in such a row costs the pairs of each medium, and not all
+            pairs of the row.
     """
 
     groups: int
@@ -59,6 +61,19 @@ class LaneCost:
     linear: float
     quadratic: float
     row: int = 0
+    by_segment: bool = False
+
+    @property
+    def row_seconds(self) -> float:
+        """Seconds of a row that is computed whole, without those of its media."""
+        pairs = 0.0 if self.by_segment else self.quadratic * self.row**2
+        return self.linear * self.row + pairs
+
+    def media_seconds(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Seconds of media of `lengths` by themselves, beside those of their rows."""
+        n = lengths.astype(np.float64)
+        linear = 0.0 if self.row else self.linear
+        return linear * n + (self.attention(n) if self.by_segment or not self.row else 0.0)
 
     def attention(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
         """Seconds with pairs of positions, of media of `lengths`."""

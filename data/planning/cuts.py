@@ -12,7 +12,11 @@ and one for the exchange of 30::
     all long            both: 122 / 2 + 122 / 30                             65 s
 
 `data.kinds.modality.LaneCost` says what a medium costs in each lane. Where rows are computed whole,
-lanes cost by their rows: a short medium in a long row is as dear as the row.
+lanes cost by their rows: a short medium in a long row is as dear as the row. Rows of 24 and of 96::
+
+    cut at 16           a row for 16 16, one for 90
+    all long            a row for 90, and a row of 96 for 16 16, which has no room beside 90
+
 Every host finds the same cut: sums have one order, and of equal cuts the first in order counts.
 """
 
@@ -114,12 +118,22 @@ def lane_seconds(lengths: Ints, cost: LaneCost) -> float:
         return 0.0
     if cost.row:
         # A medium above a row, which no cut that holds it has, counts as one.
-        fitting = np.minimum(lengths, cost.row)
-        rows = int(in_few_rows(fitting, cost.row, len(lengths)).max()) + 1
-        return cost.fixed + -(-rows // cost.groups) * _row_seconds(cost)
+        rows = in_few_rows(np.minimum(lengths, cost.row), cost.row, len(lengths))
+        return cost.fixed + float(group_seconds(lengths, rows % cost.groups, rows, cost).max())
     group = lpt(Problem(lengths, cost.groups, cost))
-    loads = np.bincount(group, _seconds(lengths, cost), minlength=cost.groups)
-    return cost.fixed + float(loads.max())
+    return cost.fixed + float(group_seconds(lengths, group, group, cost).max())
+
+
+def group_seconds(lengths: Ints, groups: Ints, rows: Ints, cost: LaneCost) -> NDArray[np.float64]:
+    """Seconds of every group of devices of a lane without `fixed`, `[groups]`.
+
+    Args:
+        lengths: `[media]`: input positions of the lane's media.
+        groups, rows: `[media]`: the group that encodes each, and its row.
+    """
+    seconds = np.bincount(groups, cost.media_seconds(lengths), minlength=cost.groups)
+    _, first = np.unique(rows, return_index=True)
+    return seconds + np.bincount(groups[first], minlength=cost.groups) * cost.row_seconds
 
 
 def cut_at(capacity: Capacity, encoder: str, most: int) -> Capacity:
@@ -199,12 +213,14 @@ def _bounds(lengths: Ints, taken: Ints, first: bool, cost: LaneCost) -> NDArray[
         large = _sums((2 * lengths > cost.row).astype(np.int64), taken, first)
         fitting = np.minimum(lengths, cost.row)
         rows = np.maximum(-(-_sums(fitting, taken, first) // cost.row), large)
-        whole = cost.fixed + -(-rows // cost.groups) * _row_seconds(cost)
-        return np.where(rows > 0, whole, 0.0)
-    each, others = _seconds(lengths, cost), len(lengths) - taken
+        fullest = -(-rows // cost.groups) * cost.row_seconds
+        media = _sums(cost.media_seconds(lengths), taken, first)
+        mean = (rows * cost.row_seconds + media) / cost.groups
+        # Sums of another order than in `lane_seconds` may be larger by their rounding.
+        return np.where(rows > 0, cost.fixed + np.maximum(fullest, mean * (1 - 1e-9)), 0.0)
+    each, others = cost.media_seconds(lengths), len(lengths) - taken
     last = taken - 1 if first else np.where(others > 0, len(lengths) - 1, -1)
     heaviest = np.maximum(_sums(each, taken, first) / cost.groups, np.append(each, 0.0)[last])
-    # Sums of another order than in `lane_seconds` may be larger by their rounding.
     some = taken > 0 if first else others > 0
     return np.where(some, cost.fixed + heaviest * (1 - 1e-9), 0.0)
 
@@ -213,13 +229,3 @@ def _sums(values: NDArray[Any], taken: Ints, first: bool) -> NDArray[Any]:
     """Sums of the first `taken` values, or of all others."""
     ends = np.concatenate([[0], np.cumsum(values)])
     return ends[taken] if first else ends[-1] - ends[taken]
-
-
-def _seconds(lengths: Ints, cost: LaneCost) -> NDArray[np.float64]:
-    n = lengths.astype(np.float64)
-    return cost.linear * n + cost.attention(n)
-
-
-def _row_seconds(cost: LaneCost) -> float:
-    """Seconds of a row that is computed whole."""
-    return cost.linear * cost.row + cost.quadratic * cost.row**2

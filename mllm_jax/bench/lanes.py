@@ -24,9 +24,10 @@ from data.planning.stream import MicrobatchPlan, media_of_plan, runs_of_plan, us
 from data.sample import Example, Lengths
 from mllm_jax.bench.pipeline import Tell, changed, parameters
 from mllm_jax.calibrate.timing import medians
+from mllm_jax.config.lanes import lane_cost
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.modalities import modalities
-from mllm_jax.plan.lanes import WAYS, Found, Way, median, sample, simulated
+from mllm_jax.plan.lanes import WAYS, Found, Way, alone, median, sample, simulated
 from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
@@ -56,7 +57,7 @@ def bench_lanes(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
 def timed(config: ExperimentConfig, tell: Tell) -> Found:
     """Seconds of compiled steps on the devices that are here, predicted from those of full rows.
 
-    Rows are computed whole, of an encoder with lanes those with media, else all.
+    Rows with media are computed whole: of each way alone, these are all rows.
     """
     tell("compiling steps with lanes, and timing full rows of each lane")
     text, whole, costs, run_lanes = calibrated(config)
@@ -65,12 +66,12 @@ def timed(config: ExperimentConfig, tell: Tell) -> Found:
     predicted = {
         "lanes": text + sum(lane_seconds(own, costs[n]) for n, own in by_lane(config, step)),
         "short": text + whole,
-        "long": text + costs["long"].fixed + rows * costs["long"].linear * costs["long"].row,
+        "long": text + costs["long"].fixed + rows * costs["long"].row_seconds,
     }
     runs = {"lanes": run_lanes(step)}
     for name in WAYS[1:]:
         tell(f"{name}: compiling")
-        way = Way.of(config, name, {})
+        way = Way.of(alone(config, name), name, {})
         (plan,) = way.plans(of_medians(config, MEDIANS), 1)
         runs[name] = compiled(way, plan)(plan)
     for name, seconds in predicted.items():
@@ -133,7 +134,7 @@ def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, Lan
         ranks, one on each; the costs of both lanes; and the program whose rows they are.
     """
     data, encoders = config.data, config.parallel.encoders
-    short, long = encoders["short"].batch, encoders["long"].batch
+    short = encoders["short"].batch
     rows = {name: data.budgets[name] for name in ("short", "long")}
     longest, full = rows["long"] // median(config), rows["short"] // median(config)
     way = Way.of(config, "lanes", {})
@@ -153,7 +154,12 @@ def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, Lan
     text, row = seconds["text"], seconds["longer"] - seconds["long"]
     fixed, each = max(0.0, seconds["long"] - text - row), seconds["short"] - text
     costs = {
-        "short": LaneCost(short, 0.0, each / rows["short"], 0.0, rows["short"]),
-        "long": LaneCost(long, fixed, row / rows["long"], 0.0, rows["long"]),
+        "short": measured(lane_cost(config, "short"), 0.0, each),
+        "long": measured(lane_cost(config, "long"), fixed, row),
     }
     return text, seconds["whole"] - text, costs, run
+
+
+def measured(cost: LaneCost, fixed: float, row: float) -> LaneCost:
+    """The cost of a lane of which a step with any media takes `fixed` seconds, and a row `row`."""
+    return replace(cost, fixed=fixed, linear=row / cost.row, quadratic=0.0)

@@ -56,11 +56,12 @@ def _above(lane: Lane, most: int, cost: LaneCost) -> Lane:
 def lane_cost(config: ExperimentConfig, name: str) -> LaneCost:
     """Seconds of the media of a lane on `schedule.hardware`, which must be given.
 
-    The cost model gives the seconds of a lane's tasks at three lengths of a medium; they lie on
+    The cost model gives the seconds of a lane's tasks at three lengths of a row; they lie on
     a parabola, as linear layers, collectives and the moving of bytes grow with positions, and
     attention with pairs. So context ranks' exchange of heads is in the seconds per position: with
     M bytes of a medium between two layers, an array of them takes M (P-1) / P^2 on each of P links
-    (Jacobs et al., arXiv 2309.14509).
+    (Jacobs et al., arXiv 2309.14509). A row with media is computed whole; with
+    attention by segments (`models.attention.limits`) without the pairs of unlike media.
     """
     return _pricing(config)(name)
 
@@ -74,31 +75,37 @@ def _pricing(config: ExperimentConfig) -> Callable[[str], LaneCost]:
 
 
 def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> LaneCost:
-    """`lane_cost` of a workload under a strategy; also for the texts of a decoder in one stage."""
+    """`lane_cost` of a workload under a strategy; of the decoder, whose rows are its texts."""
     unit, plan = whole.positions[name], chosen.plans[name]
+    timing = Timing(whole, chosen, hardware, name)
     one, two, three = _seconds(whole, chosen, hardware, name)
-    rows = Timing(whole, chosen, hardware, name).rows * plan.stage
     quadratic = (one - 2 * two + three) / (2 * unit**2)
     linear = (two - one) / unit - 3 * quadratic * unit
-    fixed = one - linear * unit - quadratic * unit**2
+    latency = max(0.0, one - linear * unit - quadratic * unit**2)
+    exchanges = 0.0 if name == "decoder" else timing.exchanges
+    rows = timing.rows * plan.stage
+    # Without stages the rows of a lane are computed one by one, otherwise those of a microbatch.
+    alone = chosen.decoder.stage == 1 and whole.lanes.get(name, name) != name
+    latency /= 1 if alone else rows
     return LaneCost(
         groups=plan.batch,
-        fixed=max(0.0, fixed * chosen.microbatches / plan.stage),
-        linear=linear / rows,
+        fixed=exchanges * chosen.microbatches / plan.stage,
+        linear=linear / rows + latency / unit,
         quadratic=quadratic / rows,
+        row=unit,
+        by_segment=whole.by_segment,
     )
 
 
 def _seconds(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> Iterator[float]:
     """Seconds of all tasks of a lane on one microbatch, with rows of one, two and three times.
 
-    The exchange is that of the lane's rows as they are: its buffers do not depend on media.
+    Without the exchange of outputs, whose buffers do not depend on media.
     """
-    exchanges = 0.0 if name == "decoder" else Timing(whole, chosen, hardware, name).exchanges
     for factor in (1, 2, 3):
         positions = {**whole.positions, name: factor * whole.positions[name]}
         own = Timing(replace(whole, positions=positions), chosen, hardware, name)
-        yield exchanges + (_of_decoder(own) if name == "decoder" else _of_media(own))
+        yield _of_decoder(own) if name == "decoder" else _of_media(own)
 
 
 def _of_media(own: Timing) -> float:

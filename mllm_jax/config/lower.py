@@ -9,7 +9,13 @@ from data.planning.units import units_of
 from mllm_jax.config.modalities import longest, own_positions, own_rows
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.attention.limits import PREFERRED, Backend, able_backends, causal_share
+from mllm_jax.models.attention.limits import (
+    LIMITS,
+    PREFERRED,
+    Backend,
+    able_backends,
+    causal_share,
+)
 from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.profile import tower_profiles
@@ -185,6 +191,7 @@ def workload(config: ExperimentConfig) -> Workload:
         windowed_pairs=_windowed(model, positions["decoder"]),
         media_apart=data.balance == "per_phase",
         exchange=config.parallel.exchange,
+        by_segment=LIMITS[model.attention].by_segment,
     )
 
 

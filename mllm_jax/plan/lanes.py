@@ -6,6 +6,7 @@ context ranks (`long`). The planner of training runs deals the steps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from data.kinds.modality import Lane, LaneCost, Modality
+from data.planning.cuts import group_seconds
 from data.planning.packing import make_capacity
 from data.planning.problem import Ints
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, used_lengths
@@ -20,7 +22,7 @@ from data.sample import Lengths, Sample
 from mllm_jax.config.lanes import cost_of
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import lower
-from mllm_jax.config.modalities import modalities
+from mllm_jax.config.modalities import modalities, own_positions
 from mllm_jax.models.work.flops import tower_works
 from scheduling.costs.estimate import step_times
 from scheduling.costs.hardware import named
@@ -32,6 +34,9 @@ TAIL = 32
 #: Simulated steps, media of a step for each rank that takes whole media, and spread of their
 #: lengths (the standard deviation of the logarithm).
 STEPS, EACH, SIGMA = 8, 20, 1.25
+
+#: Lengths of the rows of a lane alone, in longest media.
+ROOMS = (1, 12 / 9, 13 / 9, 14 / 9)
 
 #: Seconds of a step and those that were predicted, by way.
 Found = dict[str, dict[str, float]]
@@ -54,25 +59,16 @@ class Way:
 
     @classmethod
     def of(cls, config: ExperimentConfig, name: str, costs: Mapping[str, LaneCost]) -> Way:
-        """One of `WAYS` of a configuration with the lanes `short` and `long`."""
-        if name != "lanes":
-            whole = alone(config, name)
-            (encoder,) = modalities(whole.model)
-            # With a cost all of its groups of devices are even, not its rows alone.
-            only = replace(encoder, lane=Lane(encoder.name, cost=costs.get(name)))
-            return cls(whole, (only,), {encoder.name: costs[name]} if name in costs else {})
-        most = config.data.budgets["short"]
-        ends = {"short": (0, most), "long": (most, None)}
+        """One of `WAYS` of a configuration that has its lanes alone (`alone`)."""
+        ends: dict[str, tuple[int, int | None]] = {name: (0, None)}
+        if name == "lanes":
+            most = own_positions(config, "short")
+            ends = {"short": (0, most), "long": (most, None)}
         lanes = tuple(
             replace(own, lane=Lane(own.encoder, *ends[own.name], costs.get(own.name)))
             for own in modalities(config.model)
         )
         return cls(config, lanes, costs)
-
-    def room(self, module: str) -> float:
-        """Input positions of a row, if the module's rows are computed one by one."""
-        apart = len(self.lanes) > 1 and module != "decoder"
-        return self.config.data.budgets[module] if apart else np.inf
 
     def plans(self, samples: Sequence[Lengths], steps: int) -> list[MicrobatchPlan]:
         """Steps of a run whose source has these samples."""
@@ -84,13 +80,17 @@ class Way:
         return [planner.plan() for _ in range(steps)]
 
 
-def alone(config: ExperimentConfig, lane: str) -> ExperimentConfig:
-    """`config` whose encoder has no lanes, and the plan and the budget of one of them."""
+def alone(config: ExperimentConfig, lane: str, positions: int | None = None) -> ExperimentConfig:
+    """`config` with one of its lanes alone, which takes all media.
+
+    Args:
+        positions: input positions of the lane's rows; None for those of `long`.
+    """
     (name, encoder), *_ = config.model.encoders.items()
-    encoders = {name: encoder.model_copy(update={"lanes": {}})}
+    encoders = {name: encoder.model_copy(update={"lanes": {lane: None}})}
     budgets = {key: config.data.budgets[key] for key in ("tokens", "segments")}
-    budgets[name] = config.data.budgets["long"]
-    plans = {name: config.parallel.encoders[lane]}
+    budgets[lane] = positions or config.data.budgets["long"]
+    plans = {lane: config.parallel.encoders[lane]}
     return config.model_copy(
         update={
             "model": config.model.model_copy(update={"encoders": encoders}),
@@ -139,10 +139,11 @@ def median(config: ExperimentConfig) -> int:
 def simulated(config: ExperimentConfig, drawing: Path | None = None) -> Found:
     """Seconds of dealt steps on the configured hardware, the mean over `STEPS` of them.
 
-    The prediction is closed: the decoder's mean rank, and of every lane the mean group or the
-    dearest medium, one lane after the other. In the simulation every device has its own rows: the
-    ranks of a group of `long` wait for the last of them to end its short media, and all devices
-    wait for all outputs before the decoder begins, and at the end of the step.
+    The prediction is closed (`bound`), one lane after the other. In the simulation media are dealt,
+    and every device has its own rows: the ranks of a group of `long` wait for the last of them to
+    end its short media, and all devices wait for all outputs before the decoder begins, and at the
+    end of the step. A lane alone has rows of the length, among `ROOMS`, under which its steps are
+    shortest.
 
     Args:
         drawing: file for a picture of the first step.
@@ -150,32 +151,60 @@ def simulated(config: ExperimentConfig, drawing: Path | None = None) -> Found:
     samples, drawn = heavy(config), dict[str, list[Phase]]()
     found: Found = {}
     for name in WAYS:
-        own = config if name == "lanes" else alone(config, name)
-        assert config.schedule.hardware is not None
-        hardware = named(config.schedule.hardware)
-        lowered = lower(own, hardware.platform)
-        whole, chosen = lowered.workload, lowered.chosen
-        modules = "decoder", *own.model.lanes
-        costs = {module: cost_of(whole, chosen, hardware, module) for module in modules}
-        times = step_times(whole, chosen, hardware)
-        ends = times.gather + times.scatter + times.update
-        lanes = {lane: cost for lane, cost in costs.items() if lane != "decoder"}
-        way = Way.of(config, name, lanes if name == "lanes" else {name: next(iter(lanes.values()))})
-        plans = way.plans(samples, STEPS)
-        each = [used_lengths(plan.placements, way.lanes) for plan in plans]
-        closed = [
-            sum(bound(step[n], cost, way.room(n)) for n, cost in costs.items()) for step in each
-        ]
-        steps = [phases(way, plan, costs["decoder"]) for plan in plans]
-        drawn[name] = steps[0]
-        dealt = [step[-1][-1].max() for step in steps]
-        found[name] = {
-            "seconds": ends + float(np.mean(dealt)),
-            "predicted_seconds": ends + float(np.mean(closed)),
-        }
+        rooms = [round(room * config.data.image.max_patches) for room in ROOMS]
+        ways = [config] if name == "lanes" else [alone(config, name, room) for room in rooms]
+        steps = [_steps(name, own, samples) for own in ways]
+        best = min(steps, key=lambda own: own.found["seconds"])
+        found[name], drawn[name] = best.found, best.first
     if drawing is not None:
         picture(drawn, drawing)
     return found
+
+
+def bound(lengths: Ints, cost: LaneCost) -> float:
+    """Seconds of a lane without packing and dealing, on which its rows are computed whole.
+
+    Media fill rows to the last position, but no two of more than half a row lie in one; groups have
+    equally many rows.
+    """
+    rows = max(math.ceil(lengths.sum() / cost.row), np.count_nonzero(2 * lengths > cost.row))
+    media = float(cost.media_seconds(lengths).sum()) / cost.groups
+    return (cost.fixed + math.ceil(rows / cost.groups) * cost.row_seconds + media) * (rows > 0)
+
+
+#: A module, and when its work begins and ends on each group of devices, in seconds, `[groups]`.
+Phase = tuple[str, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Mean seconds of the steps of a way beside the predicted ones, and its first step."""
+
+    found: dict[str, float]
+    first: list[Phase]
+
+
+def _steps(name: str, config: ExperimentConfig, samples: Sequence[Lengths]) -> _Steps:
+    """The steps of one of `WAYS`, of a configuration that has its lanes alone."""
+    assert config.schedule.hardware is not None
+    hardware = named(config.schedule.hardware)
+    lowered = lower(config, hardware.platform)
+    parts = lowered.workload, lowered.chosen, hardware
+    lanes = {lane: cost_of(*parts, lane) for lane in config.model.lanes}
+    decoder, times = cost_of(*parts, "decoder"), step_times(*parts)
+    texts = decoder.row_seconds * config.data.rows / decoder.groups
+    ends = times.gather + times.scatter + times.update
+    way = Way.of(config, name, lanes)
+    plans = way.plans(samples, STEPS)
+    used = [used_lengths(plan.placements, plan.capacity.modalities) for plan in plans]
+    predicted = [sum(bound(own[n], cost) for n, cost in lanes.items()) for own in used]
+    steps = [phases(way, plan, texts) for plan in plans]
+    seconds = [step[-1][-1].max() for step in steps]
+    means = {
+        "seconds": ends + float(np.mean(seconds)),
+        "predicted_seconds": ends + texts + float(np.mean(predicted)),
+    }
+    return _Steps(means, steps[0])
 
 
 def heavy(config: ExperimentConfig) -> list[Lengths]:
@@ -188,42 +217,34 @@ def heavy(config: ExperimentConfig) -> list[Lengths]:
     return [sample(encoder, int(max(1, n)) * reduction, reduction) for n in outputs]
 
 
-def bound(lengths: Ints, cost: LaneCost, room: float = np.inf) -> float:
-    """Seconds of a lane without dealing: those of the mean group, or of the dearest medium.
+def phases(way: Way, plan: MicrobatchPlan, texts: float) -> list[Phase]:
+    """One dealt step as its devices run it, without the collectives at its ends.
 
     Args:
-        room: input positions of a row, if rows are computed one by one; infinite if all at once.
+        texts: seconds of the decoder, which computes all of its rows.
     """
-    if not len(lengths):
-        return 0.0
-    each = cost.linear * lengths + cost.quadratic * lengths.astype(np.float64) ** 2
-    rounds = np.ceil(lengths.sum() / (cost.groups * room)) if np.isfinite(room) else 1
-    return cost.fixed * rounds + float(max(each.sum() / cost.groups, each.max()))
-
-
-#: A module, and when its work begins and ends on each group of devices, in seconds, `[groups]`.
-Phase = tuple[str, np.ndarray, np.ndarray]
-
-
-def phases(way: Way, plan: MicrobatchPlan, decoder: LaneCost) -> list[Phase]:
-    """One dealt step as its devices run it, without the collectives at its ends."""
     found: list[Phase] = []
     ready = np.zeros(1)
     for own in way.lanes:
-        media = [
-            (row, n)
-            for p in plan.placements
-            for (row, *_), n in zip(
-                p.media[own.name], p.lengths.media.get(own.name, ()), strict=True
-            )
-        ]
-        loads = _loads(way, media, way.costs[own.name], way.room(own.name))
+        loads = _loads(way, plan, own.name)
         begun = _begun(ready, len(loads))
         ready = begun + loads
         found.append((own.name, begun, ready))
-    texts = _loads(way, [(p.row, p.lengths.tokens) for p in plan.placements], decoder)
-    begun = np.full(len(texts), ready.max())
+    begun = np.full(way.config.parallel.decoder.batch, ready.max())
     return [*found, ("decoder", begun, begun + texts)]
+
+
+def _loads(way: Way, plan: MicrobatchPlan, lane: str) -> np.ndarray:
+    """Seconds of every group of devices of a lane, `[groups]`; none without media."""
+    media = [
+        (row, n)
+        for p in plan.placements
+        for (row, *_), n in zip(p.media[lane], p.lengths.media.get(lane, ()), strict=True)
+    ]
+    cost = way.costs[lane]
+    rows, lengths = np.array(media, np.int64).reshape(-1, 2).T
+    groups = rows * cost.groups // way.config.data.rows
+    return group_seconds(lengths, groups, rows, cost) + cost.fixed * bool(media)
 
 
 def _begun(ready: np.ndarray, groups: int) -> np.ndarray:
@@ -258,21 +279,3 @@ def picture(steps: Mapping[str, list[Phase]], path: Path) -> None:
     figure.axes[0].legend(loc="lower right")
     figure.axes[-1].set_xlabel("seconds")
     figure.savefig(path)
-
-
-def _loads(
-    way: Way, items: Sequence[tuple[int, int]], cost: LaneCost, room: float = np.inf
-) -> np.ndarray:
-    """Seconds of every group of devices, `[groups]`; none where no group has any item.
-
-    Args:
-        items: row and length of each.
-        room: as of `bound`.
-    """
-    rows, lengths = np.array(items, np.int64).reshape(-1, 2).T
-    n = lengths.astype(np.float64)
-    group = rows * cost.groups // way.config.data.rows
-    loads = np.bincount(group, cost.linear * n + cost.attention(n), minlength=cost.groups)
-    full = np.unique(rows) * cost.groups // way.config.data.rows
-    rounds = np.bincount(full, minlength=cost.groups) if np.isfinite(room) else bool(len(items))
-    return loads + cost.fixed * rounds

@@ -34,6 +34,7 @@ class Workload:
         loss_chunk: tokens whose logits exist at a time.
         pairs: by tower, the share of all pairs of a row that attention computes; 1 if not named.
         windowed_pairs: the same share of layers with a window.
+        by_segment: whether attention computes no pairs of unlike segments of a row.
         kept: by `(tower, tensor)`, the bytes of a layer's forward that its backward reads, for one
             row, on one of `tensor` tensor ranks.
         apart: by tensor degree, the bytes that the backward of a layer of the decoder keeps for
@@ -61,6 +62,7 @@ class Workload:
     media_apart: bool = True
     exchange: Exchange | Literal["auto"] = "auto"
     spread: Mapping[str, int] = field(default_factory=dict)
+    by_segment: bool = False
 
     def holds(self, name: str) -> bool:
         """Whether the parameters of an encoder are counted with this lane of it: with its first."""

@@ -13,7 +13,7 @@ from data.planning.stream import MicrobatchPlan
 from mllm_jax.bench import lanes
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.plan import lanes as ways_of
-from mllm_jax.plan.lanes import TAIL, WAYS, Way, median
+from mllm_jax.plan.lanes import TAIL, WAYS, Way, alone, median
 from tests.configs import ROOT
 
 #: Costs of devices whose rows are computed whole; a row of `long` is as dear as five of `short`.
@@ -33,7 +33,8 @@ def config() -> ExperimentConfig:
 
 @pytest.fixture(scope="module")
 def ways(config: ExperimentConfig) -> dict[str, Way]:
-    return {name: Way.of(config, name, COSTS if name == "lanes" else {}) for name in WAYS}
+    found = {name: Way.of(alone(config, name), name, {}) for name in WAYS[1:]}
+    return {"lanes": Way.of(config, "lanes", COSTS), **found}
 
 
 def rows_of(way: Way, plan: MicrobatchPlan) -> dict[str, set[int]]:
@@ -73,8 +74,7 @@ def test_predictions_are_those_of_full_rows(
 
     def seconds(way: Way, plan: MicrobatchPlan) -> float:
         found = TEXT
-        for name, filled in rows_of(way, plan).items():
-            rows = filled if len(way.lanes) > 1 else range(way.config.data.rows)
+        for name, rows in rows_of(way, plan).items():
             n, split = way.config.data.budgets[name], way.config.parallel.encoders[name].context
             groups = way.config.parallel.encoders[name].batch
             most = max(np.bincount([r * groups // 2 for r in rows], minlength=1), default=0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.kinds.modality import Lane
+from data.kinds.modality import Lane, LaneCost
 from data.planning.cuts import lane_seconds
 from mllm_jax.config.lanes import lane_cost, planned
 from mllm_jax.config.load import ConfigError, ExperimentConfig
@@ -86,36 +86,46 @@ def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
 
 def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
     """Half the compute, and 4 M (P-1) / P^2 bytes on a link in every pass over a layer."""
-    # Rows whose compute hides the adding up of gradients.
-    values = {"data__budgets": BUDGETS | {"short": 2**15, "long": 2**16}, "model__remat": "none"}
-    own = laned(**BY_COST, **values, model__encoders__vision__d_model=64)
     hardware, size = named("h100"), 2
-    short, long = (lane_cost(own, name) for name in ("short", "long"))
+
+    def costs(positions: int) -> list[LaneCost]:
+        # Rows whose compute hides the adding up of gradients.
+        budgets = BUDGETS | {"short": positions, "long": 2 * positions}
+        values = {"data__budgets": budgets, "model__remat": "none"}
+        own = laned(**BY_COST, **values, model__encoders__vision__d_model=64)
+        return [lane_cost(own, name) for name in ("short", "long")]
+
+    (short, long), twice = costs(2**15), costs(2**16)
     assert long.quadratic == pytest.approx(short.quadratic / 2)
+    # Latencies of a row are in the seconds of its positions, half as much in one of twice as many.
+    own, other = (2 * b.linear - a.linear for a, b in zip((short, long), twice, strict=True))
+    assert own == pytest.approx(short.linear)  # no collective is without bytes, or waits for others
+    assert other < long.linear
     link = hardware.link.bandwidth * hardware.efficiency.link
     sent = 4 * (64 * size) * (2 - 1) / 2**2 / link
-    assert long.linear == pytest.approx(short.linear / 2 + 2 * sent, rel=1e-6)
-    assert long.fixed > short.fixed > 0
+    assert other == pytest.approx(own / 2 + 2 * sent, rel=1e-6)
+    assert long.fixed > 0
+    assert short.fixed > 0
 
 
-@pytest.mark.parametrize("lengths", [[8], [8, 8, 24], [1, 5, 9, 30, 30]])
-def test_seconds_of_a_lane_are_those_of_the_cost_model(lengths: list[int]) -> None:
-    """Media one behind the other on one group, each as long as a row of the cost model."""
-    own = laned(**BY_COST)
+@pytest.mark.parametrize(("lengths", "rows"), [([8], 1), ([8, 8, 24], 1), ([1, 5, 30, 30], 2)])
+@pytest.mark.parametrize("attention", ["reference", "windowed"])
+def test_seconds_of_a_lane_are_those_of_the_cost_model(
+    lengths: list[int], rows: int, attention: str
+) -> None:
+    """Rows one after the other on one group, each as long as the budget; or their media's pairs."""
+    own = laned(**BY_COST, model__attention=attention)
     cost = lane_cost(own, "long")
-    settled = on_platform(own, "gpu")
-    parts = lower(own).strategy, named("h100"), "long"
-    exchanges = Timing(workload(settled), *parts).exchanges
-    each = []
-    for n in lengths:
-        whole = workload(settled)
-        rows = whole.rows // 2  # of one group
-        whole = replace(whole, positions={**whole.positions, "long": n})
-        timing = Timing(whole, *parts)
-        tasks = sum(task.seconds for task in timing.pieces().values()) - timing.exchanges
-        each.append((tasks + exchanges - cost.fixed) / rows)
+    assert cost.row == own.data.budgets["long"] == 64
+    whole, parts = workload(on_platform(own, "gpu")), (lower(own).strategy, named("h100"), "long")
+    timing = Timing(replace(whole, rows=2), *parts)  # a row for each group
+    tasks = sum(task.seconds for task in timing.pieces().values()) - timing.exchanges
+    seconds = Timing(whole, *parts).exchanges + rows * tasks
+    if attention == "windowed":
+        assert cost.by_segment
+        seconds -= cost.quadratic * (rows * 64**2 - sum(n**2 for n in lengths))
     one = replace(cost, groups=1)
-    assert lane_seconds(np.array(lengths), one) == pytest.approx(cost.fixed + sum(each), rel=1e-6)
+    assert lane_seconds(np.array(lengths), one) == pytest.approx(seconds, rel=1e-6)
 
 
 REFUSED = [

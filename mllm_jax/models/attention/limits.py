@@ -37,6 +37,8 @@ class Limits:
         narrowest, widest: ... and within these bounds.
         half_only: whether the backend takes 16-bit floats only.
         windows: whether the backend can restrict attention to a window.
+        by_segment: whether its time grows with the pairs of positions of every segment, and not
+            with all pairs of a row.
     """
 
     platforms: tuple[str, ...]
@@ -46,6 +48,7 @@ class Limits:
     widest: int = 1 << 30
     half_only: bool = False
     windows: bool = True
+    by_segment: bool = False
 
     def refusal(
         self, platform: str | None, tokens: int, head_dim: int, dtype: str, window: bool = False
@@ -69,7 +72,7 @@ class Limits:
 
 LIMITS = {
     "reference": Limits(("cpu", "gpu", "tpu")),
-    "windowed": Limits(("cpu", "gpu", "tpu")),
+    "windowed": Limits(("cpu", "gpu", "tpu"), by_segment=True),
     "cudnn": Limits(("gpu",), width=8, narrowest=8, widest=128, half_only=True),
     "pallas_gpu": Limits(
         ("gpu",), tokens=128, narrowest=16, widest=128, half_only=True, windows=False

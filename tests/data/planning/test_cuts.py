@@ -9,7 +9,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.config import Balance
@@ -77,6 +77,7 @@ costs = st.builds(
     linear=st.floats(0, 2),
     quadratic=st.floats(0, 0.1),
     row=st.sampled_from([0, 24, 40]),
+    by_segment=st.booleans(),
 )
 samples_of = st.lists(
     st.lists(st.integers(1, 40), max_size=3).map(
@@ -124,9 +125,43 @@ def test_no_cut_is_better(
         assert (steps, seconds) <= (others[0], others[1] * (1 + 1e-9) + 1e-12), most
 
 
-@given(samples_of.map(whole), st.integers(0, 2**32 - 1))
-def test_what_does_not_fit_is_never_cut_off(samples: list[Lengths], seed: int) -> None:
-    highest = capacity(room=40, segments=4)
+def fewest(lengths: list[int], room: int) -> int:
+    """The fewest rows that hold media, of all ways to lay them."""
+
+    def least(left: list[int], rows: list[int]) -> int:
+        if not left:
+            return len(rows)
+        first, *others = left
+        places = [i for i, filled in enumerate(rows) if filled + first <= room]
+        laid = [[n + first * (i == place) for i, n in enumerate(rows)] for place in places]
+        return min(least(others, own) for own in [*laid, [*rows, first]])
+
+    return least(lengths, [])
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(1, 40), max_size=6), costs.filter(lambda cost: cost.row == 40))
+def test_the_seconds_of_rows_are_those_of_the_fewest_that_hold_the_media(
+    lengths: list[int], cost: LaneCost
+) -> None:
+    rows, found = fewest(lengths, 40), lane_seconds(np.array(lengths, np.int64), cost)
+    fullest = -(-rows // cost.groups)  # rows of the group that has most of them
+    pairs = cost.quadratic * sum(n * n for n in lengths)
+    if not cost.by_segment:
+        whole = fullest * (cost.linear * 40 + cost.quadratic * 40 * 40)
+        assert found == pytest.approx(cost.fixed + whole if rows else 0)
+    elif cost.groups == 1:
+        assert found == pytest.approx(cost.fixed + rows * cost.linear * 40 + pairs if rows else 0)
+    elif rows:
+        least = max(fullest * cost.linear * 40, (rows * cost.linear * 40 + pairs) / cost.groups)
+        assert cost.fixed + least <= found * (1 + 1e-9)
+
+
+@given(samples_of.map(whole), costs, costs, st.integers(0, 2**32 - 1))
+def test_what_does_not_fit_is_never_cut_off(
+    samples: list[Lengths], short: LaneCost, long: LaneCost, seed: int
+) -> None:
+    highest = capacity(short, long, room=40, segments=4)
     usable = [n for n in samples if not highest.misfit(highest.by_lane(n))]
     if not usable:
         return

@@ -16,6 +16,7 @@ from data.faults import FaultKind
 from data.kinds.modality import Lane, LaneCost
 from data.loading.assemble import Assembler, Batch
 from data.planning.balance import lpt
+from data.planning.cuts import group_seconds, lane_seconds
 from data.planning.lengths import measure
 from data.planning.packing import make_capacity, spans_of
 from data.planning.problem import Problem
@@ -157,6 +158,9 @@ def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
         assert number.max() - number.min() <= 1
         used = filled[filled > 0]
         assert all(a + b > 72 for i, a in enumerate(used) for b in used[:i])
+        # A cut expects the seconds of what is dealt.
+        seconds = group_seconds(spans, rows // each, rows, cost).max()
+        assert lane_seconds(spans, cost) == pytest.approx(seconds)
         return
     even = np.bincount(lpt(Problem(np.array(lengths, np.int64), groups, cost)), minlength=groups)
     assert sorted(np.bincount(rows // each, minlength=groups)) == sorted(even) or each == 1
