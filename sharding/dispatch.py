@@ -83,7 +83,7 @@ def through_experts(
         way: how copies move.
 
     Returns:
-        `[tokens, width]`, in the type of `tokens`.
+        `[tokens, width]` float32.
     """
     given = params, tokens, experts, weights
     axes = {axis for leaf in jax.tree.leaves(given) for axis in jax.typeof(leaf).mat.varying}
@@ -107,8 +107,7 @@ def _through(
         return move.back(grouped(params, rows, move.counts), made)
 
     made = _in_rounds(copies, part, copies.nothing(tokens), way)
-    own = copies.by_token(made).astype(jnp.float32) * weights[..., None]
-    return jnp.sum(own, axis=1).astype(tokens.dtype)
+    return jnp.sum(copies.by_token(made).astype(jnp.float32) * weights[..., None], axis=1)
 
 
 def _forward(
@@ -126,7 +125,7 @@ def _backward(
     params, tokens, experts, weights = given
     copies = _Copies.of(experts, way)
     width = tokens.shape[-1]
-    both = jnp.concatenate([tokens, gradient], axis=-1)
+    both = jnp.concatenate([tokens, gradient.astype(tokens.dtype)], axis=-1)
     sorted_weights = copies.sort(weights)
 
     def part(number: jax.Array, state: Tree) -> Tree:
@@ -138,11 +137,13 @@ def _backward(
         wide = of_results.astype(jnp.float32)
         own, of_rows = pull((wide * scale).astype(results.dtype))
         of_scale = jnp.sum(wide * results.astype(jnp.float32), axis=-1, keepdims=True)
-        of_params = jax.tree.map(jnp.add, of_params, own)
+        of_params = jax.tree.map(lambda total, x: total + x.astype(total.dtype), of_params, own)
         return of_params, move.back(of_rows, of_tokens), move.back(of_scale, of_weights)
 
-    start = jax.tree.map(jnp.zeros_like, params), copies.nothing(tokens), sorted_weights * 0
-    of_params, of_tokens, of_weights = _in_rounds(copies, part, start, way)
+    nothing = jax.tree.map(lambda x: jnp.zeros_like(x, jnp.float32), params)
+    start = nothing, copies.nothing(tokens), jnp.zeros_like(sorted_weights)
+    sums, of_tokens, of_weights = _in_rounds(copies, part, start, way)
+    of_params = jax.tree.map(lambda x, total: total.astype(x.dtype), params, sums)
     summed = jnp.sum(copies.by_token(of_tokens).astype(jnp.float32), axis=1)
     return of_params, summed.astype(tokens.dtype), None, copies.by_token(of_weights)[..., 0]
 
