@@ -192,6 +192,7 @@ def workload(config: ExperimentConfig) -> Workload:
         media_apart=data.balance == "per_phase",
         exchange=config.parallel.exchange,
         by_segment=LIMITS[model.attention].by_segment,
+        follows=config.schedule.encoder_microbatches == "own",
     )
 
 

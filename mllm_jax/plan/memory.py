@@ -20,6 +20,6 @@ def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
     lowered = lower(settled)
     plan, chosen = lowered.pipeline, lowered.strategy
     tensors = sorted({own.tensor for own in settled.parallel.plans.values()})
-    sizes = None if plan is None else buffer_sizes(plan.schedule, chosen)
     workload = traced_workload(settled, tensors, apart=chosen.weights_apart)
+    sizes = None if plan is None else buffer_sizes(workload, plan.schedule, chosen)
     return step_memory(workload, chosen, hardware, sizes)

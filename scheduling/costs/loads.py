@@ -43,6 +43,7 @@ def loaded(workload: Workload, load: Load) -> Workload:
         kept=kept,
         units={},
         spread={},
+        follows=False,
     )
 
 

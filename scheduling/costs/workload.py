@@ -35,6 +35,8 @@ class Workload:
         pairs: by tower, the share of all pairs of a row that attention computes; 1 if not named.
         windowed_pairs: the same share of layers with a window.
         by_segment: whether attention computes no pairs of unlike segments of a row.
+        follows: whether encoders that fill bubbles have microbatches of their own, which every step
+            places anew.
         kept: by `(tower, tensor)`, the bytes of a layer's forward that its backward reads, for one
             row, on one of `tensor` tensor ranks.
         apart: by tensor degree, the bytes that the backward of a layer of the decoder keeps for
@@ -63,6 +65,7 @@ class Workload:
     exchange: Exchange | Literal["auto"] = "auto"
     spread: Mapping[str, int] = field(default_factory=dict)
     by_segment: bool = False
+    follows: bool = False
 
     def holds(self, name: str) -> bool:
         """Whether the parameters of an encoder are counted with this lane of it: with its first."""

@@ -172,7 +172,10 @@ class Frame:
         count = schedule.microbatches
         tasks = sum(cut.units(count) * (cut.pieces + cut.backward) for cut in schedule.encoders)
         pairs = count + max((own.slots for own in frame.encoders.values()), default=0)
-        return frame.opened(len(schedule.span) + tasks, pairs).roomier()
+        open_frame = frame.opened(len(schedule.span) + tasks, pairs)
+        encoders = open_frame.encoders.items()
+        roomy = {name: replace(own, sizes=roomier(own.sizes)) for name, own in encoders}
+        return replace(open_frame, encoders=roomy)
 
     def joined(self, other: Frame) -> Frame:
         """The smallest frame that both fit.
@@ -225,20 +228,6 @@ class Frame:
                 for name, own in self.encoders.items()
             },
         )
-
-    def roomier(self) -> Frame:
-        """The frame with `SPARE` more slots for activations that an encoder has between tasks.
-
-        Not for what forwards keep for backwards, which is much larger.
-        """
-        names = ("pieces", "outbox", "inbox", "piece_gradients")
-
-        def more(sizes: EncoderSizes) -> EncoderSizes:
-            held = {name: getattr(sizes, name) for name in names}
-            return replace(sizes, **{name: n + SPARE for name, n in held.items() if n})
-
-        encoders = {n: replace(own, sizes=more(own.sizes)) for n, own in self.encoders.items()}
-        return replace(self, encoders=encoders)
 
     def __str__(self) -> str:
         """Ticks, stages and the slots of every buffer."""
@@ -369,6 +358,16 @@ class Frame:
             _refuse_more(f"{name}: microbatches of a pipeline", slots, own.slots)
             pairs = program.encoders[name].pairs.most
             _refuse_more(f"{name}: pairs of microbatches on a stage", pairs, own.pairs)
+
+
+def roomier(sizes: EncoderSizes) -> EncoderSizes:
+    """`SPARE` more slots for activations that an encoder has between tasks.
+
+    Not for what forwards keep for backwards, which is much larger.
+    """
+    names = ("pieces", "outbox", "inbox", "piece_gradients")
+    held = {name: getattr(sizes, name) for name in names}
+    return replace(sizes, **{name: n + SPARE for name, n in held.items() if n})
 
 
 def _cuts(frame: Frame) -> tuple[EncoderPieces, ...]:

@@ -29,6 +29,7 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.workload import Workload
 from scheduling.programs.compile import compile_program
+from scheduling.programs.frame import roomier
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.bounds import (
@@ -142,18 +143,21 @@ def _options(strategy: Strategy) -> Options:
     )
 
 
-def buffer_sizes(schedule: Schedule, strategy: Strategy) -> Sizes | None:
-    """Slots of the ring buffers of a schedule's program; None without stages."""
+def buffer_sizes(workload: Workload, schedule: Schedule, strategy: Strategy) -> Sizes | None:
+    """Slots of the ring buffers that are compiled for a schedule; None without stages."""
     if strategy.decoder.stage == 1:
         return None
     program = compile_program(schedule, strategy.remat, strategy.remats)
-    return program.sizes, {name: own.sizes for name, own in program.encoders.items()}
+    encoders = {name: own.sizes for name, own in program.encoders.items()}
+    if workload.follows and strategy.placement == "bubbles":
+        encoders = {name: roomier(sizes) for name, sizes in encoders.items()}
+    return program.sizes, encoders
 
 
 def _memory(
     workload: Workload, strategy: Strategy, hardware: Hardware, schedule: Schedule
 ) -> Memory:
-    return step_memory(workload, strategy, hardware, buffer_sizes(schedule, strategy))
+    return step_memory(workload, strategy, hardware, buffer_sizes(workload, schedule, strategy))
 
 
 def search(

@@ -11,8 +11,9 @@ import pytest
 
 from mllm_jax.bench.pipeline import changed, compile_gradients
 from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.compile.target import training_batch
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.config.lower import on_platform, strategy
+from mllm_jax.config.lower import lower, on_platform, strategy
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.train.experiment import Experiment
@@ -22,6 +23,7 @@ from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.costs.hardware import named
 from scheduling.costs.memory import Memory, step_memory
 from scheduling.programs.program import DecoderSizes, EncoderSizes
+from scheduling.search.branch_and_bound import buffer_sizes
 from tests.configs import ROOT, config
 
 STAGES: dict[str, Any] = {
@@ -151,3 +153,38 @@ def test_weight_gradients_apart_take_what_is_predicted() -> None:
     plain, apart = (memory(kind, named("h100")).total for kind in kinds)
     first, second = (compile_gradients(k, gradient_step(k)).temporary_bytes for k in kinds)
     assert apart - plain == pytest.approx(second - first, rel=0.1)
+
+
+def following(**schedule: Any) -> ExperimentConfig:
+    """A pipeline whose encoder has microbatches of its own, four for each of the decoder's."""
+    own = load(ROOT / "configs" / "bench" / "mixture.yaml")
+    own = changed(own, "data", budgets={**own.data.budgets, "vision": 1024})
+    return changed(own, "schedule", **schedule)
+
+
+@pytest.mark.parametrize("microbatches", ["own", "decoder"])
+def test_the_slots_of_the_compiled_frame_are_counted(microbatches: str) -> None:
+    budgets = {"vision": 256} if microbatches == "own" else {}
+    own = following(encoder_microbatches=microbatches, encoder_budgets=budgets)
+    program = gradient_step(own).program
+    assert isinstance(program, PipelineProgram)
+    frame, lowered = program.frame, lower(own)
+    sizes = frame.sizes, {name: encoder.sizes for name, encoder in frame.encoders.items()}
+    assert buffer_sizes(lowered.workload, program.schedule, lowered.strategy) == sizes
+    standing = program.standing.encoders["vision"].sizes
+    assert (frame.encoders["vision"].sizes.outbox > standing.outbox) == (microbatches == "own")
+
+
+@pytest.mark.slow
+def test_slots_to_spare_take_what_is_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes that a compiled step takes more than one without them."""
+    own, found = following(), []
+    for spare in (0, 4):
+        monkeypatch.setattr("scheduling.programs.frame.SPARE", spare)
+        step = gradient_step(own)
+        lowered = step.gradients.lower(step.abstract["params"], training_batch(own, step))
+        real = lowered.compile().memory_analysis()
+        assert real is not None
+        found.append((real.temp_size_in_bytes, memory(own, named("h100")).total))
+    (compiled, told), (roomy, told_roomy) = found
+    assert told_roomy - told == pytest.approx(roomy - compiled, rel=0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +14,13 @@ import pytest
 from data.kinds.modality import LaneCost
 from data.loading.assemble import Assembler
 from data.loading.evaluation import example_batches, heldout_indices
+from data.loading.loader import Loader
+from data.planning.groups.group import make_groups
 from data.planning.lengths import open_lengths
 from data.planning.packing import make_capacity, pack
-from data.planning.stream import LoaderState, Planner, lay_out
+from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, lay_out
 from data.sources.make import make_source
+from mllm_jax.bench.pipeline import changed
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
@@ -64,22 +68,24 @@ def experiment(laned: ExperimentConfig) -> Experiment:
     return Experiment.build(laned)
 
 
-def on_one_device(experiment: Experiment, whole: ExperimentConfig) -> tuple[np.ndarray, Any]:
-    """Loss and gradients of the samples of the first step, by an encoder without lanes."""
+def first_plan(experiment: Experiment, consumes: Consumer) -> MicrobatchPlan:
+    """The first step of a consumer, planned from lengths."""
     config, processor = experiment.config, experiment.processor
     source, lanes = shared_source(config.data), tuple(processor.modalities.values())
-    planner = Planner(
-        source,
-        open_lengths(source, processor, config.data),
-        config.data,
-        make_capacity(config.data.budgets, lanes),
-        LoaderState(config.train.seed),
-        consumer(experiment),
-    )
-    plan = planner.plan()
-    encoders = modalities(whole.model)
+    lengths, own = open_lengths(source, processor, config.data), config.data
+    capacity, state = make_capacity(own.budgets, lanes), LoaderState(config.train.seed)
+    return Planner(source, lengths, own, capacity, state, consumes).plan()
+
+
+def on_one_device(
+    experiment: Experiment, whole: ExperimentConfig, plans: Sequence[MicrobatchPlan]
+) -> tuple[np.ndarray, Any]:
+    """Loss and gradients of the samples of plans, by an encoder without lanes."""
+    config, processor = experiment.config, experiment.processor
+    source, encoders = shared_source(config.data), modalities(whole.model)
     capacity = make_capacity(whole.data.budgets, encoders)
-    samples = [(p.index, processor.measure(source[p.index])) for p in plan.placements]
+    placed = [placement for plan in plans for placement in plan.placements]
+    samples = [(p.index, processor.measure(source[p.index])) for p in placed]
     rows = pack([capacity.needs(n) for _, n in samples], whole.data.rows, capacity.limits)
     assert None not in rows
     towers = {name: range(whole.data.rows) for name in ("decoder", *whole.model.encoders)}
@@ -121,10 +127,47 @@ def test_samples_through_lanes_teach_the_same(
     assert most < microbatch.stats.lengths["long"].min()
     assert most <= MOST or cut == "by cost"
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
-    expected = on_one_device(own, whole)
+    expected = on_one_device(own, whole, [first_plan(own, consumer(own))])
     params = initial_parameters(whole.model, 0)
     plans = laned.parallel.plans
     result = compare(loss_and_gradients(laned.model, plans, params, [microbatch.batch]), expected)
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+def in_groups(experiment: Experiment, count: int) -> list[Consumer]:
+    """Consumers of equal groups of hosts, each with its share of all rows."""
+    rows, towers = experiment.config.data.rows, ("decoder", *experiment.config.model.lanes)
+    share = rows // count
+    held = [
+        {tower: range(host * share, (host + 1) * share) for tower in towers}
+        for host in range(count)
+    ]
+    groups = make_groups(experiment.config.data, held, 1)
+    return [replace(consumer(experiment), hosts={}, group=group) for group in groups]
+
+
+def test_groups_that_balance_alone_teach_the_same(
+    by_cost: ExperimentConfig, small_config: Any
+) -> None:
+    """Each of two groups cuts and deals its own samples; their rows are one batch."""
+    own = half_dear(Experiment.build(changed(by_cost, "data", balance="per_phase")))
+    config, source = own.config, shared_source(own.config.data)
+    consumers = in_groups(own, 2)
+    plans = [first_plan(own, consumes) for consumes in consumers]
+    parts = []
+    for consumes in consumers:
+        common = source, own.processor, config.data, config.train.seed, consumes.group.rows
+        with Loader(*common, LoaderState(config.train.seed), consumes) as loader:
+            parts.append(next(loader).batch)
+    cuts = [[m.lane.above for m in plan.capacity.modalities if m.lane] for plan in plans]
+    assert cuts[0] != cuts[1]
+    batch = jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
+    whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
+    expected = on_one_device(own, whole, plans)
+    params = initial_parameters(whole.model, 0)
+    found = loss_and_gradients(config.model, config.parallel.plans, params, [batch])
+    result = compare(found, expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
