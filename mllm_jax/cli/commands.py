@@ -59,10 +59,12 @@ def verify(args: argparse.Namespace, config: ExperimentConfig, console: Console)
 
 
 def config(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Print the configuration with every default filled in."""
+    """Print the configuration with every default filled in, and what is chosen by it."""
     from mllm_jax.config.load import to_yaml
+    from mllm_jax.plan.exchanges import lane_exchanges
 
-    return Answer(config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n")])
+    told = [f"# {own}" for own in lane_exchanges(config)]
+    return Answer(config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n"), *told])
 
 
 def keys() -> Answer:
@@ -130,33 +132,43 @@ def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 
 def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Predict a step on hardware that need not be here, with idle time by kind."""
+    from mllm_jax.config.sections import ConfigError
     from mllm_jax.plan.simulate import Variation
     from mllm_jax.plan.simulate import simulate as run
     from scheduling.costs.hardware import named
 
     if args.mixture:
         return _mixture(args, config, console)
-    seed = config.train.seed if args.seed is None else args.seed
-    variation = Variation(dict(args.slow), args.vary, seed)
+    if args.even:
+        raise ConfigError("simulate", ["--even is an option of --mixture; valid: both or neither"])
+    variation = Variation(dict(args.slow), args.vary or 0.0, _seed(args, config))
     hardware = named(_hardware(args, config))
     result = run(config, hardware, Path(args.output or config.run.path), variation)
     return Answer(result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes)
+
+
+def _seed(args: argparse.Namespace, config: ExperimentConfig) -> int:
+    """The seed that is asked for, else that of the run."""
+    seed: int = config.train.seed if args.seed is None else args.seed
+    return seed
 
 
 def _mixture(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Predict the step under several mixtures of media and text, beside other systems."""
     from mllm_jax.config.sections import ConfigError
     from mllm_jax.plan.mixture.compare import compare
+    from mllm_jax.plan.mixture.draws import SIGMA, Draw
     from mllm_jax.plan.mixture.files import write
     from mllm_jax.runtime.devices import use_host
     from scheduling.costs.hardware import named
 
-    if args.slow or args.vary:
-        problems = ["--slow and --vary change one step; valid: --mixture without them"]
+    if args.slow or (args.even and args.vary is not None):
+        problems = ["--slow changes one step, and even rows do not vary; valid: --even or --vary"]
         raise ConfigError("simulate --mixture", problems)
     use_host()
-    name = _hardware(args, config)
-    result = compare(config, named(name), name, args.mixture, _teller(console))
+    name, sigma = _hardware(args, config), SIGMA if args.vary is None else args.vary
+    draw = None if args.even else Draw(sigma, _seed(args, config))
+    result = compare(config, named(name), name, args.mixture, draw, _teller(console))
     files = write(result, Path(args.output or config.run.path))
     notes = [*result.notes, *(f"written: {file}" for file in files)]
     value = result.to_json() | {"files": [str(file) for file in files]}

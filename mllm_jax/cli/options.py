@@ -208,14 +208,20 @@ def _simulate(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--slow", action="append", default=[], type=_slow, metavar="STAGE=FACTOR", help=help_text
     )
-    help_text = "lengths of microbatches vary: log-normal factors with this spread and mean 1"
-    sub.add_argument("--vary", default=0.0, type=_spread, metavar="SIGMA", help=help_text)
-    sub.add_argument("--seed", type=_whole, metavar="N", help="of --vary (default: train.seed)")
+    help_text = (
+        "lengths of microbatches vary: log-normal factors with this spread and mean 1; with "
+        "--mixture lengths of samples (default there: 1)"
+    )
+    sub.add_argument("--vary", type=_spread, metavar="SIGMA", help=help_text)
+    help_text = "of the lengths that vary (default: train.seed)"
+    sub.add_argument("--seed", type=_whole, metavar="N", help=help_text)
     help_text = (
         "instead of one step: media tokens to text tokens, e.g. 1:9,5:5,9:1; one program that "
         "follows them beside other systems, each planned once for their mean"
     )
     sub.add_argument("--mixture", type=_mixtures, metavar="MIXTURES", help=help_text)
+    help_text = "with --mixture: every row brings the same, so that nothing is left to balance"
+    sub.add_argument("--even", action="store_true", help=help_text)
 
 
 def _calibrate(sub: argparse.ArgumentParser) -> None:

@@ -18,12 +18,13 @@ from data.planning.cuts import group_seconds
 from data.planning.packing import make_capacity
 from data.planning.problem import Ints
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, used_lengths
-from data.sample import Lengths, Sample
+from data.sample import Lengths
 from mllm_jax.config.lanes import cost_of
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import lower
 from mllm_jax.config.modalities import modalities, own_positions
 from mllm_jax.models.work.flops import tower_works
+from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.estimate import step_times
 from scheduling.costs.hardware import named
 
@@ -74,7 +75,7 @@ class Way:
         """Steps of a run whose source has these samples."""
         data, seed = self.config.data, self.config.train.seed
         data = data.model_copy(update={"samples": len(samples) // steps})
-        capacity, source = make_capacity(data.budgets, self.lanes), _Samples(samples)
+        capacity, source = make_capacity(data.budgets, self.lanes), KnownLengths(samples)
         consumer = Consumer(tower_works(self.config.model))
         planner = Planner(source, source, data, capacity, LoaderState(seed), consumer)
         return [planner.plan() for _ in range(steps)]
@@ -98,29 +99,6 @@ def alone(config: ExperimentConfig, lane: str, positions: int | None = None) -> 
             "data": config.data.model_copy(update={"budgets": budgets}),
         }
     )
-
-
-class _Samples:
-    """A source of samples of which only the lengths are known, which is enough to plan steps."""
-
-    fingerprint, home = "lengths", Path()
-
-    def __init__(self, lengths: Sequence[Lengths]) -> None:
-        self._lengths = lengths
-
-    def __getitem__(self, index: int) -> Sample:
-        raise IndexError(f"sample {index} has lengths, and nothing that can be read")
-
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths]:
-        """See `data.planning.stream.Measurements`."""
-        return [self._lengths[index] for _, index in places]
-
-    def name(self, index: int) -> str:
-        """The number of a sample."""
-        return str(index)
 
 
 def sample(encoder: str, positions: int, reduction: int) -> Lengths:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mllm_jax.config.load import resolve, to_yaml
 from mllm_jax.plan.baselines import compared, own_ways, simulated_baselines, smallest
+from mllm_jax.plan.exchanges import LaneExchange, lane_exchanges
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import GIB, Prediction, counted, gib, predicted
 from mllm_jax.plan.same_remat import NAME, beside, same_remat
@@ -43,6 +44,7 @@ class Planned:
         within: the share by which the best may miss the fastest.
         budgets: the present and the chosen budgets, where they were to be chosen.
         same_remat: the fastest plan with the configured remat; None if not requested.
+        exchanges: of every lane of the best, its exchange and predicted seconds of all.
     """
 
     best: tuple[Prediction, ...]
@@ -54,10 +56,12 @@ class Planned:
     within: float = 0.0
     budgets: Advice | None = None
     same_remat: Prediction | None = None
+    exchanges: tuple[LaneExchange, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """`{"best", "top", "same_remat", "baselines": {name}, "hardware", "search_seconds",
-        "within", "simulated", "families", "refused", "budgets", "file"}`."""
+        "within", "simulated", "families", "refused", "budgets", "exchanges", "file"}`; exchanges
+        as of `LaneExchange.to_json`."""
         return {
             "best": self.best[0].to_json(),
             "top": [own.to_json() for own in self.best],
@@ -70,6 +74,7 @@ class Planned:
             "families": self.found.families,
             "refused": dict(self.found.refused),
             "budgets": self.budgets.to_json() if self.budgets else None,
+            "exchanges": [own.to_json() for own in self.exchanges],
             "file": str(self.file),
         }
 
@@ -94,6 +99,7 @@ class Planned:
         missed = [f"the fastest may take up to {self.within:.3g} less"] if self.within else []
         return [
             *plans,
+            *map(str, self.exchanges),
             *lost,
             f"for {self.hardware}",
             f"{counted(self.found.families, 'decoder strategy', 'decoder strategies')}, "
@@ -148,8 +154,10 @@ def plan(
     }
     equal = same_remat(planner, found.best[0], known, _progress(tell, clock, f"{NAME}: "))
     write(planner, found.best[0], file)
-    told = _told(planner)
-    return Planned(best, baselines, found, seconds, file, told, planner.within, budgets, equal)
+    told, chosen = _told(planner), planner.configured(found.best[0].strategy)
+    exchanges = lane_exchanges(chosen, planner.hardware)
+    made = best, baselines, found, seconds, file, told, planner.within, budgets, equal
+    return Planned(*made, exchanges)
 
 
 def _told(planner: Planner) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ import numpy as np
 
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import lower
+from mllm_jax.plan.exchanges import LaneExchange, lane_exchanges
 from mllm_jax.runtime.folder import prepare_folder
 from scheduling.costs import estimate
-from scheduling.costs.exchange import Exchanged, exchange_of
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.times import StepTimes
 from scheduling.schedules.schedule import Schedule
@@ -59,13 +59,13 @@ class Simulated:
     """Results of `simulate`, and the files that it wrote.
 
     Attributes:
-        exchanges: a line for each lane: its exchange, and predicted seconds of all.
+        exchanges: of every lane, its exchange and predicted seconds of all.
     """
 
     hardware: Hardware
     simulation: Simulation
     files: tuple[Path, ...]
-    exchanges: tuple[str, ...] = ()
+    exchanges: tuple[LaneExchange, ...] = ()
 
     @property
     def rows(self) -> list[tuple[str, float, str]]:
@@ -81,13 +81,17 @@ class Simulated:
         """Lines below the table."""
         hidden = self.simulation.encoder_hidden
         share = [] if hidden is None else [f"encoder compute hidden: {hidden:.1%}"]
-        return [*share, *self.exchanges, *(f"written: {path}" for path in self.files)]
+        return [*share, *map(str, self.exchanges), *(f"written: {path}" for path in self.files)]
 
     def to_json(self) -> dict[str, Any]:
         """`{"hardware", "seconds", "compute", "idle": {kind: seconds}, "encoder_hidden",
-        "files"}`."""
-        files = [str(path) for path in self.files]
-        return {"hardware": self.hardware.name, **self.simulation.to_json(), "files": files}
+        "exchanges", "files"}`; exchanges as of `LaneExchange.to_json`."""
+        return {
+            "hardware": self.hardware.name,
+            **self.simulation.to_json(),
+            "exchanges": [own.to_json() for own in self.exchanges],
+            "files": [str(path) for path in self.files],
+        }
 
 
 def simulate(
@@ -106,18 +110,7 @@ def simulate(
     lines = {f"simulated, {hardware.title}": made.timeline}
     write_chrome_trace(files[0], lines)
     picture(lines, files[1])
-    return Simulated(hardware, made, files, tuple(_exchanges(config, hardware)))
-
-
-def _exchanges(config: ExperimentConfig, hardware: Hardware) -> Iterator[str]:
-    """Of every lane the exchange of its outputs, and what a microbatch of each would take."""
-    lowered = lower(config, hardware.platform)
-    for name in lowered.workload.encoders:
-        parts = lowered.workload, lowered.chosen, name
-        chosen = exchange_of(*parts, hardware, hardware.platform)
-        found = Exchanged.of(*parts).predictions(hardware)
-        told = ", ".join(f"{way} {seconds:.3g} s" for way, seconds in found.items())
-        yield f"exchange of {name}: {chosen}; predicted for a microbatch: {told}"
+    return Simulated(hardware, made, files, lane_exchanges(config, hardware))
 
 
 def simulated_step(

@@ -17,15 +17,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from scheduling.baselines.chain import Baseline, Chain, decoder_alone, even_seconds, stopped_seconds
 from scheduling.baselines.memory import state_bytes
 from scheduling.costs.estimate import Timing
+from scheduling.costs.loads import Uneven
 from scheduling.costs.memory import everything, kept
 from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import Bundle, Task
-from scheduling.schedules.task_kinds import EB, EF
-from scheduling.simulate.orders import Ordered, run_order
+from scheduling.schedules.task_kinds import EB, EF, TaskKind
+from scheduling.simulate.orders import Ordered, OrderTimes, run_order, seconds_of_cases
 from scheduling.simulate.simulation import Options, Simulation, Step
 from sharding.plan import ParallelPlan
 
@@ -47,9 +50,9 @@ class Apart:
     plan: ParallelPlan
     ahead: int
 
-    def under(self, workload: Workload) -> Apart:
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> Apart:
         """The same plans for another workload of the same model."""
-        return replace(self, chain=replace(self.chain, workload=workload))
+        return replace(self, chain=self.chain.under(workload, uneven))
 
     @cached_property
     def decoder(self) -> Baseline:
@@ -113,8 +116,17 @@ class Apart:
         Raises:
             ScheduleError: encoders and decoder wait for each other, as too few forwards go ahead.
         """
-        decoder = self.decoder
-        times = self.chain.times(decoder.cuts, decoder.layers)
+        options = Options(co_issue=False, replicas=self.chain.strategy.decoder.batch)
+        return run_order(self._whole(), self._times(), options)
+
+    def _whole(self) -> Ordered:
+        """The orders of the decoder's stages, then that of the encoders."""
+        order = self.decoder.order
+        return Ordered((*order.orders, self._order()), order.after, apart=1)
+
+    def _times(self) -> OrderTimes:
+        """Times of all tasks."""
+        times = self.chain.times(self.decoder.cuts, self.decoder.layers)
         own = {EF: self.forward, EB: self.backward}
 
         def time(task: Task, stage: int) -> TaskTime:
@@ -122,11 +134,7 @@ class Apart:
 
         ends = zip(("gather", "scatter", "update"), self.chain.ends(self.timings), strict=True)
         longer = {name: max(getattr(times, name), seconds) for name, seconds in ends}
-        order = decoder.order
-        orders = (*order.orders, self._order())
-        whole = Ordered(orders, order.after, apart=1)
-        options = Options(co_issue=False, replicas=self.chain.strategy.decoder.batch)
-        return run_order(whole, replace(times, time=time, **longer), options)
+        return replace(times, time=time, **longer)
 
     def _order(self) -> tuple[Bundle, ...]:
         """Forwards ahead, then backwards and forwards in turn."""
@@ -138,10 +146,38 @@ class Apart:
                 tasks.append(Task(EF, m + self.ahead, 0, ENCODERS))
         return tuple((task,) for task in tasks)
 
-    @property
+    @cached_property
     def seconds(self) -> float:
-        """Seconds of the step."""
-        return self.step.makespan
+        """Seconds of the step; the mean of several whose rows are uneven.
+
+        The encoders' devices share the media of a microbatch of all pipelines evenly.
+
+        Raises:
+            ScheduleError: as `step`.
+        """
+        uneven = self.chain.uneven
+        if uneven is None:
+            return self.step.makespan
+        count, times = self.chain.strategy.microbatches, self._times()
+        shares = {n: s[..., 0] for n, s in uneven.of(count, 1).items()}
+        works = {EF: self._seconds(EF), EB: self._seconds(EB)}
+
+        def seconds(task: Task, stage: int) -> np.ndarray:
+            if not task.kind.encoder:
+                return np.full(uneven.steps, times.time(task, stage).seconds)
+            work = works[task.kind]
+            found: np.ndarray = sum(work[n] * s[task.microbatch] for n, s in shares.items())
+            return found
+
+        return float(seconds_of_cases(self._whole(), times, seconds).mean())
+
+    def _seconds(self, kind: TaskKind) -> dict[str, float]:
+        """Seconds of each encoder's forward, or backward, of one microbatch of all pipelines."""
+        if kind.forward:
+            return {own.name: own.forward(own.tower.layers).seconds for own in self.timings}
+        return {
+            own.name: self.chain.backward(own, own.tower.layers).seconds for own in self.timings
+        }
 
     @property
     def simulation(self) -> Simulation:
@@ -155,7 +191,7 @@ class Apart:
         encoders = self.plan.devices
         busy = sum(use.compute for use in made.stages[:-1]) / own.stage * own.devices
         busy += made.stages[-1].compute * encoders
-        return busy / (own.devices + encoders) / made.makespan
+        return busy / (own.devices + encoders) / self.seconds
 
 
 def _joined(times: list[TaskTime]) -> TaskTime:

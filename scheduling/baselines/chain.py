@@ -20,6 +20,7 @@ import numpy as np
 from scheduling.baselines.memory import chain_memory
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
+from scheduling.costs.loads import Uneven
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, TaskTime
 from scheduling.costs.workload import WIDE, Workload
@@ -30,6 +31,7 @@ from scheduling.simulate.orders import (
     exchanged_in_pairs,
     megatron_orders,
     run_order,
+    seconds_of_cases,
 )
 from scheduling.simulate.simulation import Options, Simulation, Step
 from sharding.plan import ParallelPlan, divisors
@@ -64,12 +66,15 @@ class Chain:
         workload, strategy, hardware: as of `scheduling.costs.estimate.step_times`; encoders take
             the decoder's plan, all with parameters whole along the data-parallel ranks.
         overlapped: whether stages send and receive beside compute, and not between tasks.
+        uneven: rows of several steps that bring unequal work to the encoders; None: all bring the
+            same. The decoder's rows are full, and all take the same.
     """
 
     workload: Workload
     strategy: Strategy
     hardware: Hardware
     overlapped: bool = False
+    uneven: Uneven | None = None
 
     @cached_property
     def timings(self) -> dict[str, Timing]:
@@ -85,6 +90,24 @@ class Chain:
     def timing(self, strategy: Strategy, name: str) -> Timing:
         """Timing of a tower whose tensor ranks sum in the activations' type, as in Megatron-LM."""
         return Timing(self.workload, strategy, self.hardware, name, sums=self.workload.size)
+
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> Chain:
+        """The same chain for another workload of the same model and rows."""
+        return replace(self, workload=workload, uneven=uneven)
+
+    def shares(self, uneven: Uneven) -> dict[str, np.ndarray]:
+        """By encoder, `[microbatches, steps x replicas]`: the work of every microbatch."""
+        own = uneven.of(self.strategy.microbatches, self.strategy.decoder.batch)
+        return {name: share.reshape(len(share), -1) for name, share in own.items()}
+
+    @staticmethod
+    def slowest(uneven: Uneven, seconds: np.ndarray) -> float:
+        """Mean seconds of the steps, each of which waits for its slowest replica.
+
+        Args:
+            seconds: `[steps x replicas]`.
+        """
+        return float(seconds.reshape(uneven.steps, -1).max(1).mean())
 
     @cached_property
     def encoders(self) -> list[Layer]:
@@ -211,19 +234,44 @@ class Baseline:
         options = Options(co_issue=False, replicas=self.chain.strategy.decoder.batch)
         return run_order(self.order, self.chain.times(self.cuts, self.layers), options)
 
-    @property
+    @cached_property
     def seconds(self) -> float:
-        """Seconds of the step."""
-        return self.step.makespan
+        """Seconds of the step; the mean of several whose rows are uneven."""
+        uneven = self.chain.uneven
+        if uneven is None:
+            return self.step.makespan
+        times, shares = self.chain.times(self.cuts, self.layers), self.chain.shares(uneven)
+        parts, stages = self._seconds_of_parts(), self.chain.strategy.decoder.stage
+        cases = next(iter(shares.values())).shape[1]
+
+        def seconds(task: Task, stage: int) -> np.ndarray:
+            own = parts[task.part * stages + stage][not task.kind.forward]
+            found = np.full(cases, own["decoder"])
+            for name, share in shares.items():
+                found += own[name] * share[task.microbatch]
+            return found
+
+        return self.chain.slowest(uneven, seconds_of_cases(self.order, times, seconds))
+
+    def _seconds_of_parts(self) -> list[tuple[dict[str, float], dict[str, float]]]:
+        """By virtual stage, seconds of its forward and its backward, each by tower."""
+        found = []
+        for start, end in zip([0, *self.cuts], self.cuts, strict=False):
+            forward, backward = (dict.fromkeys(self.chain.timings, 0.0) for _ in range(2))
+            for layer in self.layers[start:end]:
+                forward[layer.tower] += layer.forward.seconds
+                backward[layer.tower] += layer.backward.seconds
+            found.append((forward, backward))
+        return found
 
     @property
     def computing(self) -> float:
         """Share of the devices' time in which they compute."""
         return self.simulation.compute / self.seconds
 
-    def under(self, workload: Workload) -> Baseline:
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> Baseline:
         """The same cuts for another workload of the same model."""
-        return replace(self, chain=replace(self.chain, workload=workload))
+        return replace(self, chain=self.chain.under(workload, uneven))
 
     @cached_property
     def simulation(self) -> Simulation:

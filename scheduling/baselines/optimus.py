@@ -11,7 +11,7 @@ times, sorted, keep the decoder's deadlines, sorted. Backwards are the same in r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -20,7 +20,9 @@ import numpy as np
 from scheduling.baselines.chain import ROUNDING, Chain
 from scheduling.baselines.memory import state_bytes
 from scheduling.costs.estimate import Timing
+from scheduling.costs.loads import Uneven
 from scheduling.costs.memory import everything, kept
+from scheduling.costs.times import TaskTime
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.simulate.simulation import Simulation
@@ -98,6 +100,8 @@ class Packing:
         work: work of one microbatch on one stage.
         stages: number of stages of an encoder pipeline.
         outside, inside: by pipeline, the number of microbatches placed there.
+        weights: by pipeline, work of each of its microbatches, those outside first, over `work`;
+            None: all have the same.
     """
 
     side: Side
@@ -105,6 +109,7 @@ class Packing:
     stages: int
     outside: tuple[int, ...]
     inside: tuple[int, ...]
+    weights: tuple[np.ndarray, ...] | None = field(default=None, compare=False)
 
     def _base(self, pipeline: int) -> int:
         """The first decoder stage of a pipeline."""
@@ -112,37 +117,64 @@ class Packing:
 
     def exposed(self, pipeline: int) -> float:
         """Seconds by which the work outside exceeds the room there."""
-        count, base = self.outside[pipeline], self._base(pipeline)
-        ends = [
-            (count + k) * self.work.seconds - self.side.room[base + k]
-            for k in range(self.stages if count else 0)
-        ]
-        return max(0.0, *ends) if ends else 0.0
+        if not self.outside[pipeline]:
+            return 0.0
+        base, stages = self._base(pipeline), range(self.stages)
+        ends = [self._encoded(pipeline, k)[-1] - self.side.room[base + k] for k in stages]
+        return float(max(0.0, *ends))
+
+    def _encoded(self, pipeline: int, stage: int) -> np.ndarray:
+        """Times at which the microbatches outside leave a stage of their pipeline.
+
+        Each has equal work on all stages, so the longest so far holds up every further stage.
+        """
+        count = self.outside[pipeline]
+        if self.weights is None:
+            return (np.arange(1, count + 1) + stage) * self.work.seconds
+        own = self.weights[pipeline][:count]
+        ends: np.ndarray = np.cumsum(own) + stage * np.maximum.accumulate(own)
+        return ends * self.work.seconds
 
     @cached_property
     def longest(self) -> float:
         """The most seconds that any pipeline exposes, by which the decoder starts later."""
-        ends = np.sort([*self._outside()])
+        ends = np.sort(_joined(self._outside()))
         late = float((ends - self.side.deadlines[: len(ends)]).max(initial=0.0))
         return max(late, *map(self.exposed, range(len(self.outside))))
 
-    def _outside(self) -> Iterator[float]:
-        """Times at which the microbatches outside are encoded."""
-        for count in self.outside:
-            for i in range(count):
-                yield (i + self.stages) * self.work.seconds
+    def _outside(self) -> list[np.ndarray]:
+        """By pipeline, times at which the microbatches outside are encoded."""
+        return [self._encoded(q, self.stages - 1) for q in range(len(self.outside))]
 
-    def _inside(self) -> Iterator[float]:
-        """Times at which the microbatches inside are encoded, in turn in each pipeline."""
-        for pipeline, count in enumerate(self.inside):
-            base = self._base(pipeline)
-            own = {base + k: self.side.room[base + k] for k in range(self.stages)}
-            for _ in range(count):
-                done = 0.0
-                for stage in own:
-                    start = max(done, own[stage])
-                    done = own[stage] = self.side.packed(stage, start, self.work.compute)
-                yield done
+    def _inside(self) -> list[list[float]]:
+        """By pipeline, times at which the microbatches inside are encoded, in turn."""
+        return [list(self._packed(q)) for q in range(len(self.inside))]
+
+    def _packed(self, pipeline: int) -> Iterator[float]:
+        base, count = self._base(pipeline), self.inside[pipeline]
+        weights = [1.0] * count
+        if self.weights is not None:
+            weights = self.weights[pipeline][self.outside[pipeline] :].tolist()
+        own = {base + k: self.side.room[base + k] for k in range(self.stages)}
+        for weight in weights:
+            done = 0.0
+            for stage in own:
+                start = max(done, own[stage])
+                done = own[stage] = self.side.packed(stage, start, weight * self.work.compute)
+            yield done
+
+    @property
+    def _ends(self) -> list[np.ndarray]:
+        """By pipeline, times from the decoder's start at which all microbatches are encoded."""
+        pairs = zip(self._outside(), self._inside(), strict=True)
+        return [np.concatenate([outside - self.longest, inside]) for outside, inside in pairs]
+
+    @cached_property
+    def numbers(self) -> list[np.ndarray]:
+        """By pipeline, which of the decoder's microbatches its own ones are, as they end."""
+        ends = self._ends
+        ranks = np.argsort(np.argsort(_joined(ends), kind="stable"), kind="stable")
+        return np.split(ranks, np.cumsum([len(own) for own in ends])[:-1])
 
     @property
     def kept(self) -> bool:
@@ -150,8 +182,7 @@ class Packing:
 
         The decoder's run, with the work inside it, starts later by `longest` seconds.
         """
-        outside = [end - self.longest for end in self._outside()]
-        ends = np.sort([*outside, *self._inside()])
+        ends = np.sort(_joined(self._ends))
         return bool((ends <= self.side.deadlines * (1 + ROUNDING) + ROUNDING).all())
 
     @property
@@ -160,9 +191,7 @@ class Packing:
 
         Work inside that has outgrown its bubbles keeps the decoder waiting.
         """
-        own = replace(self, side=self.side.open)
-        outside = [end - self.longest for end in self._outside()]
-        ends = np.sort([*outside, *own._inside()])
+        ends = np.sort(_joined(replace(self, side=self.side.open)._ends))
         return self.longest + float((ends - self.side.deadlines).max(initial=0.0))
 
     def moved(self, pipeline: int) -> Packing:
@@ -182,6 +211,11 @@ class Packing:
                 break
             best = min(best, now, key=lambda own: own.longest)
         return best
+
+
+def _joined(ends: Iterable[np.ndarray]) -> np.ndarray:
+    """The times of all pipelines, of which there may be none."""
+    return np.concatenate([np.zeros(0), *ends])
 
 
 @dataclass(frozen=True)
@@ -326,8 +360,48 @@ def held(chain: Chain, alone: Simulation, made: Optimus) -> Optimus:
     degrees = made.stages, made.tensor
     works = (_work(chain, kind, *degrees) for kind in ("forward", "backward"))
     packings = tuple(replace(p, work=w) for p, w in zip(made.packings, works, strict=True))
-    late = sum(own.late for own in packings)
+    if chain.uneven is None:
+        late = sum(own.late for own in packings)
+    else:
+        weights = _weights(chain, chain.uneven, degrees)
+        late = chain.slowest(chain.uneven, _late(made.packings, packings, weights))
     return _made(chain, alone, degrees, packings, late, late)
+
+
+def _late(
+    planned: Sequence[Packing], packings: Sequence[Packing], weights: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Seconds by which the decoder's run takes longer in every case, `[cases]`.
+
+    Every place keeps the microbatch that it has in the planned order.
+
+    Args:
+        planned: the packings of forwards and backwards as planned.
+        packings: the same with the work of another workload.
+        weights: of both, `[microbatches, cases]`, in the order of time.
+    """
+    late = np.zeros(weights[0].shape[1])
+    for plan, packing, own in zip(planned, packings, weights, strict=True):
+        for case in range(len(late)):
+            each = tuple(own[numbers, case] for numbers in plan.numbers)
+            late[case] += replace(packing, weights=each).late
+    return late
+
+
+def _weights(chain: Chain, uneven: Uneven, degrees: tuple[int, int]) -> list[np.ndarray]:
+    """Work of the microbatches of both directions, `[microbatches, cases]`, over that of `_work`.
+
+    Backwards are in reversed time, so that the last microbatch comes first.
+    """
+    shares = chain.shares(uneven)
+    found = []
+    for kind, turn in (("forward", 1), ("backward", -1)):
+        times = _times_by_encoder(chain, kind, *degrees)
+        seconds = {name: time.seconds for name, time in times.items()}
+        whole = sum(seconds.values())
+        own = sum(seconds[name] / whole * share for name, share in shares.items())
+        found.append(np.asarray(own)[::turn])
+    return found
 
 
 def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
@@ -352,13 +426,19 @@ def _share(exposed: float, whole: float) -> float:
 
 def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
     """The work of one microbatch in all encoders, on one of their stages."""
-    times = []
-    for timing in _timings(chain, stages, tensor):
-        run = timing.forward if kind == "forward" else partial(chain.backward, timing)
-        times.append(run(timing.tower.layers // stages))
+    times = [*_times_by_encoder(chain, kind, stages, tensor).values()]
     # `Timing` deals a microbatch's rows to the pipelines of a stage; here each has its own.
     scale = chain.strategy.decoder.sequence // tensor
     return Work(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
+
+
+def _times_by_encoder(chain: Chain, kind: str, stages: int, tensor: int) -> dict[str, TaskTime]:
+    """The task of one stage of every encoder."""
+    found = {}
+    for timing in _timings(chain, stages, tensor):
+        run = timing.forward if kind == "forward" else partial(chain.backward, timing)
+        found[timing.name] = run(timing.tower.layers // stages)
+    return found
 
 
 def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:

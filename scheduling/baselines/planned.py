@@ -1,7 +1,9 @@
 """Systems whose plan is made for one workload and held while the load of encoders moves.
 
 Each has a search of its own: the fastest plan for the usual workload, of those that have room for
-the largest one, so that no load ends the run. All loads are even: every microbatch brings the same.
+the largest one, so that no load ends the run. Rows may be uneven: samples go to replicas and
+microbatches in their order, and a step takes as long as its slowest replica. What a device needs is
+counted for even rows.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from scheduling.baselines.chain import (
 from scheduling.baselines.optimus import Optimus, fitting_degrees, held, planned_optimus
 from scheduling.baselines.plans import chains, ideal_seconds, plain_space, strategies
 from scheduling.costs.hardware import Hardware
+from scheduling.costs.loads import Uneven
 from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.bounds import tower_compute
@@ -56,7 +59,7 @@ class System(Protocol):
     def computing(self) -> float | None:
         """Share of the devices' time in which they compute; None where only the sum is known."""
 
-    def under(self, workload: Workload) -> Self:
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> Self:
         """The same plan for another workload of the same model and rows."""
 
 
@@ -90,9 +93,9 @@ class PlannedOptimus:
         """Bytes of a device for decoder and encoders."""
         return self.alone.memory + self.own.memory
 
-    def under(self, workload: Workload) -> PlannedOptimus:
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> PlannedOptimus:
         """The same plan and places for another workload; the decoder's step is the same."""
-        return replace(self, chain=replace(self.chain, workload=workload))
+        return replace(self, chain=self.chain.under(workload, uneven))
 
 
 @dataclass(frozen=True)
@@ -103,25 +106,27 @@ class Question:
         space: the plans that can be had; `memory` bounds what a device may take.
         usual, largest: the workload to be fast for, and the one to have room for.
         hardware: hardware of the devices.
+        uneven: rows of the usual workload; None: all are alike.
     """
 
     space: Space
     usual: Workload
     largest: Workload
     hardware: Hardware
+    uneven: Uneven | None = None
 
     @cached_property
     def chains(self) -> list[Chain]:
         """Chains for the usual workload, the most promising first."""
-        found = chains(uneven(self.space), self.usual, self.hardware, apart=True)
-        return sorted(found, key=_bound)
+        found = chains(padded(self.space), self.usual, self.hardware, apart=True)
+        return [own.under(self.usual, self.uneven) for own in sorted(found, key=_bound)]
 
     def fits(self, own: System) -> bool:
         """Whether a plan has room for the largest workload."""
         return own.under(self.largest).memory <= self.space.memory
 
 
-def uneven(space: Space) -> Space:
+def padded(space: Space) -> Space:
     """The space whose stages need not divide the layers, as these systems cut them anywhere."""
     return replace(space, pad=True)
 
@@ -239,11 +244,12 @@ def _by_bound(question: Question) -> Sequence[Apart]:
     """Plans of the most promising splits, the lowest bound first."""
     space, usual = question.space, question.usual
     found: list[Apart] = []
-    plain = replace(plain_space(uneven(space)), devices=space.devices - 1, counts=None)
+    plain = replace(plain_space(padded(space)), devices=space.devices - 1, counts=None)
     plans = decoder_plans(plain, usual)
     for devices in _splits(question, list(plans)):
         made = [
-            Chain(usual, own, question.hardware) for own in strategies(plain, usual, plans[devices])
+            Chain(usual, own, question.hardware, uneven=question.uneven)
+            for own in strategies(plain, usual, plans[devices])
         ]
         made.sort(key=lambda own: even_seconds(own, own.decoder) + stopped_seconds(own))
         room = (own for own in made if decoder_alone(own).memory <= space.memory)

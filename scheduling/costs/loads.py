@@ -1,21 +1,53 @@
 """Loads of encoders that move from step to step, while the decoder's rows stay full.
 
 A load is a number of input positions for each encoder: what one row of a decoder's microbatch
-brings. Every position costs what it costs in the rows of the workload.
+brings, of uneven rows in the mean. Every position costs what it costs in the rows of the workload.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
+
+import numpy as np
 
 from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import Feeds
 
 #: Input positions that a row of a decoder's microbatch brings, by encoder.
 Load = Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Uneven:
+    """Rows of the decoder that bring unequal work to the encoders, in one or several steps.
+
+    Attributes:
+        shares: by encoder, `[steps, rows]`: the work of every row over that of a row of the
+            workload. Rows are in the order of microbatches, and in a microbatch in that of the
+            decoder's replicas.
+    """
+
+    shares: Mapping[str, np.ndarray]
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return len(next(iter(self.shares.values())))
+
+    def of(self, microbatches: int, replicas: int) -> dict[str, np.ndarray]:
+        """By encoder, `[microbatches, steps, replicas]`: work of a microbatch of each replica.
+
+        Args:
+            microbatches: number of microbatches of a step.
+            replicas: replicas of the decoder, which have equally many of the rows.
+        """
+        return {
+            name: own.reshape(len(own), microbatches, replicas, -1).mean(-1).swapaxes(0, 1)
+            for name, own in self.shares.items()
+        }
 
 
 def loaded(workload: Workload, load: Load) -> Workload:

@@ -2,17 +2,17 @@
 
 Encoders have microbatches of their own, whose number follows the load. Families of strategies are
 looked at in the order of their lower bounds for one load, the usual one; of each, the encoders'
-plans that divide parameters most, with every rematerialisation of the encoders. A strategy counts
-only if the program of the full load has room.
+degrees, with the plans that divide parameters most, and every rematerialisation of the encoders
+whose compute may still be less than the best step. Where less of it is too slow, or the best, more
+is not scheduled. A strategy counts only if the program of the full load has room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, inf
-from typing import get_args
 
 from scheduling.costs.estimate import Timing, step_times
 from scheduling.costs.hardware import Hardware
@@ -24,8 +24,8 @@ from scheduling.costs.workload import Workload
 from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import Frame
 from scheduling.programs.program import Remat
-from scheduling.schedules.schedule import Schedule, ScheduleError, valid_pieces
-from scheduling.search.bounds import Bounds
+from scheduling.schedules.schedule import Feeds, Schedule, ScheduleError, valid_pieces
+from scheduling.search.bounds import Bounds, lower_bound, tower_compute
 from scheduling.search.make import Follower, seconds_on
 from scheduling.search.space import Space, decoder_plans, families, members
 from scheduling.simulate.lockstep import makespan, simulate
@@ -33,6 +33,8 @@ from scheduling.simulate.simulation import Options, Simulation
 
 #: Strategies that are scheduled at most.
 MOST = 800
+#: Rematerialisation, from what computes least again.
+LEAST_FIRST: tuple[Remat, ...] = ("none", "layer", "full")
 
 
 @dataclass(frozen=True)
@@ -66,30 +68,35 @@ class Following:
         own = self.strategy
         return Options(own.co_issue, overlap_gather=True, replicas=own.decoder.batch)
 
-    def placed(self, load: Load, live: int | None = None) -> Schedule:
-        """The schedule of a load.
+    def feeds(self, load: Load) -> dict[str, Feeds]:
+        """What the encoders' own microbatches feed, if all of the decoder's bring the same."""
+        count, own = self.strategy.microbatches, self.workload
+        return {
+            name: even_feeds(load[name], own.positions[name] * own.spread.get(name, 1), count)
+            for name in own.encoders
+        }
+
+    def placed(self, feeds: Mapping[str, Feeds], live: int | None = None) -> Schedule:
+        """The schedule of a step.
 
         Args:
+            feeds: what the encoders' own microbatches feed.
             live: as of `Follower`; None: the most.
 
         Raises:
             ScheduleError: the sizes do not fit together.
         """
-        count, follower, own = self.strategy.microbatches, self.follower, self.workload
-        feeds = {
-            name: even_feeds(load[name], own.positions[name] * own.spread.get(name, 1), count)
-            for name in own.encoders
-        }
+        follower = self.follower
         return follower(feeds, follower.lives()[0] if live is None else live)
 
     def seconds(self, load: Load) -> float:
         """Seconds of a step, wherever its values wait."""
-        return makespan(self.placed(load), self.times, self.options)
+        return makespan(self.placed(self.feeds(load)), self.times, self.options)
 
     def frame(self, full: Load) -> Frame:
         """The compiled program: slots of the full load, and room for every smaller one."""
         own = self.strategy
-        program = compile_program(self.placed(full), own.remat, own.remats)
+        program = compile_program(self.placed(self.feeds(full)), own.remat, own.remats)
         return Frame.following(program, apart=not own.co_issue)
 
     def memory(self, frame: Frame) -> Memory:
@@ -97,20 +104,24 @@ class Following:
         sizes = frame.sizes, {name: own.sizes for name, own in frame.encoders.items()}
         return step_memory(self.workload, self.strategy, self.hardware, sizes)
 
-    def fitted(self, load: Load, frame: Frame) -> Schedule:
-        """The schedule of a load within the slots of a frame; less may wait until it fits.
+    def fitted(self, feeds: Mapping[str, Feeds], frame: Frame) -> Schedule:
+        """The schedule of a step within the slots of a frame; less may wait until it fits.
+
+        Args:
+            feeds: as of `placed`.
 
         Raises:
             ScheduleError: none fits.
         """
         excess = None
         for live in self.follower.lives():
-            made = self.placed(load, live)
+            made = self.placed(feeds, live)
             program = compile_program(made, self.strategy.remat, self.strategy.remats)
             excess = frame.excess(program)
             if excess is None:
                 return made
-        raise ScheduleError(f"no schedule of load {dict(load)} fits the compiled step: {excess}")
+        units = {name: len(own) for name, own in feeds.items()}
+        raise ScheduleError(f"no schedule of microbatches {units} fits the compiled step: {excess}")
 
     def simulation(self, schedule: Schedule) -> Simulation:
         """The step of a schedule in all its parts."""
@@ -135,18 +146,27 @@ def search_following(
         ScheduleError: none has room.
     """
     best: Following | None = None
-    limit, scheduled = inf, 0
-    for bound, family in _by_bound(space, workload, hardware, usual):
+    limit, scheduled, mean = inf, 0, loaded(workload, usual)
+    for bound, family in _by_bound(space, workload, hardware, mean):
         if bound >= limit or scheduled >= MOST:
             break
-        for own in _ways(space, workload, hardware, family):
-            if least_memory(workload, own.strategy, hardware) > space.memory:
-                continue
-            seconds = _tried(own, usual)
-            scheduled += 1
-            told(scheduled, limit)
-            if seconds < limit and own.memory(own.frame(full)).total <= space.memory:
-                best, limit = own, seconds
+        for member in _sharded_most(space, workload, family):
+            done: list[Strategy] = []
+            for own in _ways(workload, hardware, member):
+                if any(_computes_more(own.strategy, other) for other in done):
+                    continue
+                if _bound(mean, own.strategy, hardware) >= limit:
+                    continue
+                if least_memory(workload, own.strategy, hardware) > space.memory:
+                    continue
+                seconds = _tried(own, usual)
+                scheduled += 1
+                told(scheduled, limit)
+                if seconds >= limit:
+                    done.append(own.strategy)
+                elif own.memory(own.frame(full)).total <= space.memory:
+                    best, limit = own, seconds
+                    done.append(own.strategy)
     if best is None:
         raise ScheduleError(
             f"no strategy with stages has room in {space.memory / 2**30:.3g} GiB; valid: more "
@@ -164,30 +184,45 @@ def _tried(own: Following, load: Load) -> float:
 
 
 def _by_bound(
-    space: Space, workload: Workload, hardware: Hardware, usual: Load
+    space: Space, workload: Workload, hardware: Hardware, mean: Workload
 ) -> Sequence[tuple[float, Strategy]]:
     """Families with stages that have room for the decoder, by their bounds for the usual load."""
-    bounds = Bounds(loaded(workload, usual), hardware)
+    bounds = Bounds(mean, hardware)
     plans = next(iter(decoder_plans(space, workload).values()), [])
     found = [
         family
         for family in families(space, workload, [plan for plan in plans if plan.stage > 1])
         if bounds.memory(family) <= space.memory
     ]
-    return sorted(((bounds.seconds(own), own) for own in found), key=lambda pair: pair[0])
+    kept: dict[str, Remat] = dict.fromkeys(workload.encoders, "none")
+    bounded = ((_bound(mean, replace(own, remats=kept), hardware), own) for own in found)
+    return sorted(bounded, key=lambda pair: pair[0])
 
 
-def _ways(
-    space: Space, workload: Workload, hardware: Hardware, family: Strategy
-) -> Iterator[Following]:
-    """Strategies of a family: plans and rematerialisation of the encoders."""
-    names = list(workload.encoders)
-    for member in _leanest(space, workload, family):
-        spread = _spread(workload, member)
-        for remats in product(get_args(Remat), repeat=len(names)):
-            own = replace(member, work_ahead=False, remats=dict(zip(names, remats, strict=True)))
-            pieces = {name: _pieces(spread, own, hardware, name) for name in names}
-            yield Following(spread, replace(own, pieces=pieces), hardware)
+def _bound(mean: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Seconds of the usual step at least, with the decoder's plan and all rematerialisation."""
+    devices = strategy.decoder.devices
+    encoders = sum(
+        tower_compute(mean, name, devices, strategy.remat_of(name), hardware)
+        for name in mean.encoders
+    )
+    alone = replace(strategy, plans={"decoder": strategy.decoder})
+    return lower_bound(mean, alone, hardware, encoders)
+
+
+def _ways(workload: Workload, hardware: Hardware, member: Strategy) -> Iterator[Following]:
+    """A member with every rematerialisation of its encoders, the least first."""
+    names, spread = list(workload.encoders), _spread(workload, member)
+    for remats in product(LEAST_FIRST, repeat=len(names)):
+        own = replace(member, work_ahead=False, remats=dict(zip(names, remats, strict=True)))
+        pieces = {name: _pieces(spread, own, hardware, name) for name in names}
+        yield Following(spread, replace(own, pieces=pieces), hardware)
+
+
+def _computes_more(own: Strategy, other: Strategy) -> bool:
+    """Whether every encoder computes as much again as under another strategy, or more."""
+    ranks = LEAST_FIRST.index
+    return all(ranks(own.remats[name]) >= ranks(remat) for name, remat in other.remats.items())
 
 
 def _spread(workload: Workload, member: Strategy) -> Workload:
@@ -201,8 +236,8 @@ def _spread(workload: Workload, member: Strategy) -> Workload:
     return replace(workload, spread=found, units=units)
 
 
-def _leanest(space: Space, workload: Workload, family: Strategy) -> list[Strategy]:
-    """Members by degrees of their encoders, in the fewest stages; the most sharded of each."""
+def _sharded_most(space: Space, workload: Workload, family: Strategy) -> list[Strategy]:
+    """The members of a family, of equal degrees of the encoders the most sharded one."""
     found: dict[tuple[tuple[int, ...], ...], Strategy] = {}
     space = replace(space, placements=("bubbles",), kinds=(), spreads=True)
     for member in members(space, workload, family):
@@ -211,8 +246,7 @@ def _leanest(space: Space, workload: Workload, family: Strategy) -> list[Strateg
         held = found.get(key)
         if held is None or _sharded(member) > _sharded(held):
             found[key] = member
-    fewest = min((sum(stage for stage, *_ in key) for key in found), default=0)
-    return [own for key, own in found.items() if sum(stage for stage, *_ in key) == fewest]
+    return list(found.values())
 
 
 def _sharded(member: Strategy) -> int:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+import numpy as np
+
 
 class EventError(ValueError):
     """A graph of nodes that cannot run."""
@@ -74,6 +76,31 @@ def run(nodes: Sequence[Node], listed: Collection[Hashable] = ()) -> Times:
     return _Run(nodes, listed).times()
 
 
+def run_cases(nodes: Sequence[Node], seconds: np.ndarray) -> np.ndarray:
+    """Ends of all nodes of one graph, whose nodes take other times in each of several cases.
+
+    Args:
+        nodes: as of `run`, with no listed stream; their own seconds are not used.
+        seconds: `[nodes, cases]`.
+
+    Returns:
+        `[nodes, cases]`.
+
+    Raises:
+        EventError: as `run`.
+    """
+    _check(nodes)
+    graph, ends = _Run(nodes, ()), np.array(seconds, np.float64)
+    ready = [i for i, waits in enumerate(graph.waits) if not waits]
+    while ready:
+        index = ready.pop()
+        if before := graph.before[index]:
+            ends[index] += ends[list(before)].max(0)
+        ready += graph.finish(index)
+    graph.check_done()
+    return ends
+
+
 class _Run:
     """One run: `waits[i]` nodes are still to end before node i is ready."""
 
@@ -97,13 +124,17 @@ class _Run:
         while running:
             now, ready = running[0][0], []
             while running and running[0][0] == now:
-                ready += self._finish(heappop(running)[1])
+                ready += self.finish(heappop(running)[1])
             self._begin(ready, now)
-        if any(self.waits):
-            raise EventError(self._cycle())
+        self.check_done()
         return Times(tuple(self.start), tuple(self.end))
 
-    def _finish(self, index: int) -> list[int]:
+    def check_done(self) -> None:
+        """Raise EventError if nodes have never become ready."""
+        if any(self.waits):
+            raise EventError(self._cycle())
+
+    def finish(self, index: int) -> list[int]:
         """Nodes that the end of `index` makes ready."""
         self.busy.discard(self.nodes[index].stream)
         waits, ready = self.waits, []

@@ -11,7 +11,7 @@ one stage to another. Two stages, one microbatch (`s` is a send)::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from scheduling.costs.times import TaskTime
 from scheduling.schedules.schedule import Bundle, Feeds, ScheduleError, Task
 from scheduling.schedules.task_kinds import B, F
 from scheduling.simulate.bundle import BundleClock, BundleTime
-from scheduling.simulate.events import EventError, Node, Times, run
+from scheduling.simulate.events import EventError, Node, Times, run, run_cases
 from scheduling.simulate.simulation import (
     USUAL,
     Options,
@@ -297,6 +297,26 @@ def run_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -> Ste
     return _run(step, times, options, _replicas(step, options))
 
 
+def seconds_of_cases(
+    step: Ordered, times: OrderTimes, seconds: Callable[[Task, int], np.ndarray]
+) -> np.ndarray:
+    """Seconds of a step in several cases, whose tasks take different times, `[cases]`.
+
+    Otherwise as `run_order`, with replicas that are alike in every case.
+
+    Args:
+        step: bundles of one task each.
+        times: `time` is not used; nothing is sent beside compute.
+        seconds: `[cases]`, seconds of a task on a stage.
+
+    Raises:
+        ScheduleError: as `run_order`; or bundles have several tasks, or results are sent.
+    """
+    if times.send or any(len(own) > 1 for order in step.orders for own in order):
+        raise ScheduleError("cases have no sends and no co-issue; valid: exchanges, bundles of one")
+    return _Cases(step, times).seconds(seconds)
+
+
 #: Replicas that differ, each with its number.
 Replicas = Sequence[tuple[Replica, int]]
 
@@ -346,8 +366,7 @@ class _Asynchronous:
 
     def run(self, count: int) -> Run:
         """All nodes."""
-        self._number()
-        self._connect()
+        self.build()
         try:
             times = run(self.nodes, listed=self.sends)
         except EventError as error:
@@ -355,6 +374,11 @@ class _Asynchronous:
         stages = tuple(self._stage(stage, times) for stage in range(len(self.step.orders)))
         end = np.array([max(own.done for own in stages)])
         return Run(self.replica, count, stages, np.zeros(1), end, np.zeros(1, int))
+
+    def build(self) -> None:
+        """Makes the graph."""
+        self._number()
+        self._connect()
 
     def _number(self) -> None:
         """Adds the nodes of all bundles; they wait for nothing yet."""
@@ -417,6 +441,49 @@ class _Asynchronous:
             first, last = ran[decoder.start].start, ran[decoder.stop - 1].end
         ready = last if self.overlap else done
         return StageRun(stage, lambda: ran, self.co_issue, there, first, last, ready, done)
+
+
+class _Cases:
+    """The graph of a step whose tasks take other times in each of several cases."""
+
+    def __init__(self, step: Ordered, times: OrderTimes) -> None:
+        free = replace(times, time=lambda task, stage: TaskTime())
+        self.step, self.times = step, times
+        self.graph = _Asynchronous(step, free, Options(co_issue=False), Replica())
+        self.graph.build()
+
+    def seconds(self, seconds: Callable[[Task, int], np.ndarray]) -> np.ndarray:
+        """Seconds of the step, `[cases]`."""
+        found = {
+            self.graph.starts[stage, place]: seconds(task, stage)
+            for stage, order in enumerate(self.step.orders)
+            for place, (task,) in enumerate(order)
+        }
+        cases = len(next(iter(found.values())))
+        taken = np.tile([[node.seconds] for node in self.graph.nodes], cases)
+        for index, own in found.items():
+            taken[index] += own
+        try:
+            ends = run_cases(self.graph.nodes, taken)
+        except EventError as error:
+            raise ScheduleError(str(error)) from error
+        done = [self._done(stage, ends) for stage in range(len(self.step.orders))]
+        last: np.ndarray = np.max(done, 0)
+        return last + self.times.update
+
+    def _done(self, stage: int, ends: np.ndarray) -> np.ndarray:
+        """When a stage is ready for the optimizer: its gradients, or its last task, `[cases]`."""
+        decoder, there = self.graph.decoder[stage], self.times.gather
+        count = len(self.step.orders[stage])
+
+        def end(place: int) -> np.ndarray:
+            """The end of a task, without the exchange after it."""
+            own: np.ndarray = ends[self.graph.starts[stage, place]] - self.times.exchange
+            return own
+
+        ready = end(decoder.stop - 1) if decoder else np.full(ends.shape[1], there)
+        done = np.maximum(there, end(count - 1)) if count else ready
+        return np.maximum(done, ready + self.times.scatter)
 
 
 def _decoder_range(order: tuple[Bundle, ...]) -> range:

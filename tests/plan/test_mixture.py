@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import launch
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
 from mllm_jax.plan.mixture.compare import OURS, Compared, compare
+from mllm_jax.plan.mixture.draws import Draw
 from mllm_jax.plan.mixture.files import write
 from mllm_jax.plan.mixture.shares import mixtures
+from mllm_jax.runtime.exits import Exit
 from scheduling.costs.hardware import named
 from tests.configs import ROOT
 
-#: A small model on four devices, whose media fill up to half of a row's tokens.
+#: A small model on four devices, whose media may fill all of a row's tokens.
 SMALL = (
     *("parallel.devices=4", "parallel.decoder={stage: 2, data: 2}", "data.rows=2"),
-    *("parallel.encoders={vision: {data: 4}}", "model.decoder.layers=4", "train.accumulate=4"),
-    *("data.budgets={tokens: 512, segments: 128, vision: 4096}", "model.dtype=bfloat16"),
+    *("parallel.encoders={vision: {data: 4}}", "model.decoder.layers=4", "train.accumulate=2"),
+    *("data.budgets={tokens: 512, segments: 128, vision: 8192}", "model.dtype=bfloat16"),
 )
 
 
@@ -31,7 +35,13 @@ def config(*more: str) -> ExperimentConfig:
 @cache
 def compared() -> Compared:
     own = mixtures("1:9,1:1,1:3")
-    return compare(config(), named("h100"), "h100", own, lambda line: None)
+    return compare(config(), named("h100"), "h100", own, None, lambda line: None)
+
+
+@cache
+def uneven() -> Compared:
+    own = mixtures("1:9,1:1,1:3")
+    return compare(config(), named("h100"), "h100", own, Draw(), lambda line: None)
 
 
 @pytest.mark.parametrize("text", ["", "1", "1:", "0:1", "1:-1", "1:9,", "a:b", "1:2:3", "1.5:2"])
@@ -69,9 +79,23 @@ def test_the_gain_is_over_the_fastest_other_system_that_has_room() -> None:
     assert "no room" in "".join(crowded.rows[0])
 
 
-def test_figures_and_picture_are_written(tmp_path: Path) -> None:
-    import json
+def test_uneven_samples_slow_down_the_systems_that_do_not_deal_them() -> None:
+    even, result = compared(), uneven()
+    assert even.to_json()["draw"] is None
+    assert result.to_json()["draw"] == {"sigma": 1.0, "seed": 0}
+    for own, other in zip(result.cells, even.cells, strict=True):
+        for name in ("megatron", "balanced", "optimus"):
+            assert own[name].seconds > other[name].seconds
+    assert (result.mean_gain or 0) > (even.mean_gain or 0)
 
+
+def test_samples_that_fill_a_row_with_media_need_the_budget() -> None:
+    own = config("data.budgets={tokens: 512, segments: 128, vision: 4096}")
+    with pytest.raises(ConfigError, match=r"data\.budgets\.vision: 4096 holds no row"):
+        compare(own, named("h100"), "h100", mixtures("1:1"), Draw(), lambda line: None)
+
+
+def test_figures_and_picture_are_written(tmp_path: Path) -> None:
     figures, image = write(compared(), tmp_path / "new")
     value: dict[str, Any] = json.loads(figures.read_text())
     assert value == compared().to_json()
@@ -96,4 +120,42 @@ def test_configurations_that_follow_no_mixture_are_refused(
     more: tuple[str, ...], reason: str
 ) -> None:
     with pytest.raises(ConfigError, match=reason.replace(".", r"\.")):
-        compare(config(*more), named("h100"), "h100", mixtures("9:1"), lambda line: None)
+        compare(config(*more), named("h100"), "h100", mixtures("9:1"), None, lambda line: None)
+
+
+def test_the_command_answers_in_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    given = ["simulate", "--config", "configs/bench/mixture.yaml", *SMALL, "--json", "--even"]
+    more = ["--mixture", "1:1", "--hardware", "h100", "--output", str(tmp_path)]
+    assert launch.main([*given, *more]) == Exit.OK
+    value = json.loads(capsys.readouterr().out)
+    assert [Path(file).name for file in value.pop("files")] == ["mixture.json", "mixture.png"]
+    assert value == json.loads((tmp_path / "mixture.json").read_text())
+    (own,) = value["mixtures"]
+    assert own["mixture"] == "1:1"
+    assert {OURS, "megatron", "apart", "balanced", "optimus"} == set(own["systems"])
+    fitting = [
+        cell["step_seconds"]
+        for name, cell in own["systems"].items()
+        if cell["fits"] and name != OURS
+    ]
+    assert own["gain"] == min(fitting) / own["systems"][OURS]["step_seconds"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--even"],
+        ["--mixture", "1:1", "--even", "--vary", "0.5"],
+        ["--mixture", "1:1", "--slow", "0=2"],
+    ],
+)
+def test_options_that_say_nothing_together_are_refused(
+    options: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    given = ["simulate", "--config", "configs/bench/mixture.yaml", *options]
+    assert launch.main(given) == Exit.BAD_INPUT
+    assert "valid: " in capsys.readouterr().err

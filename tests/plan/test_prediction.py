@@ -81,7 +81,8 @@ def test_a_simulation_tells_the_exchange_of_every_lane(small_config: Any, tmp_pa
     for balance, chosen, count in (("per_phase", "all_to_all", 3), ("none", "gather", 2)):
         config = small_config(data__balance=balance)
         made = simulate(config, named("h100"), tmp_path, NO_VARIATION)
-        vision, audio = (note for note in made.notes if note.startswith("exchange of"))
-        assert vision.startswith(f"exchange of vision: {chosen}; predicted for a microbatch: ")
-        assert audio.startswith(f"exchange of audio: {chosen}; ")
-        assert vision.count(" s") == count
+        told = made.to_json()["exchanges"]
+        assert [own["lane"] for own in told] == ["vision", "audio"]
+        assert all(own["counted"] == chosen for own in told)
+        assert all(len(own["microbatch_seconds"]) == count for own in told)
+        assert [str(own) for own in made.exchanges] == made.notes[-4:-2]

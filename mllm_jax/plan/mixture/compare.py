@@ -2,17 +2,21 @@
 
 The decoder's rows are full in every mixture, so that its work stays; the tokens of media, and with
 them the work of the encoders, grow with their share. Every system is planned once: for the mean
-mixture, with room for the one with most media. Then only the load moves. All loads are even.
+mixture, with room for the one with most media. Then only the load moves. Loads are even, every row
+brings the same; or samples of unequal lengths are drawn (`mllm_jax.plan.mixture.draws`), which this
+framework deals over ranks and microbatches, and the others take as they arrive.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import exp, log
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from math import ceil, exp, log
 from typing import Any
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.plan.mixture.draws import MEDIA, Draw, Drawn
 from mllm_jax.plan.mixture.shares import Mixture
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import describe, gib
@@ -20,9 +24,11 @@ from scheduling.baselines.apart import Apart
 from scheduling.baselines.chain import Baseline
 from scheduling.baselines.planned import PlannedOptimus, Question, System, planned
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.loads import Load, loaded
+from scheduling.costs.loads import Load, Uneven, loaded
 from scheduling.costs.strategy import Strategy
-from scheduling.schedules.schedule import ScheduleError
+from scheduling.costs.workload import Workload
+from scheduling.programs.frame import Frame
+from scheduling.schedules.schedule import Feeds, ScheduleError
 from scheduling.search.following import Following, search_following
 
 #: The system of this framework among the others.
@@ -60,6 +66,7 @@ class Compared:
         tokens: tokens of a step.
         limit: bytes of a device that a step may take.
         mixtures: the mixtures.
+        draw: how samples were drawn; None: all rows brought the same.
         plans: plan of every system in words, ours first; or why it has none.
         cells: by mixture, the systems that have a plan.
     """
@@ -69,6 +76,7 @@ class Compared:
     tokens: int
     limit: float
     mixtures: tuple[Mixture, ...]
+    draw: Draw | None
     plans: Mapping[str, str]
     cells: tuple[Mapping[str, Cell], ...]
 
@@ -122,7 +130,8 @@ class Compared:
         return [*lines, f"over the best other system: {told}"]
 
     def to_json(self) -> dict[str, Any]:
-        """`{"name", "hardware", "tokens", "limit_bytes", "plans", "gain", "mixtures": [{"mixture",
+        """`{"name", "hardware", "tokens", "limit_bytes", "draw": {"sigma", "seed"} or null if all
+        rows bring the same, "plans", "gain", "mixtures": [{"mixture",
         "share", "gain", "systems": {name: {"step_seconds", "tokens_per_second", "memory_bytes",
         "fits", "idle_share", "collectives_share"}}}]}`."""
         return {
@@ -130,6 +139,7 @@ class Compared:
             "hardware": self.hardware.name,
             "tokens": self.tokens,
             "limit_bytes": self.limit,
+            "draw": None if self.draw is None else asdict(self.draw),
             "plans": dict(self.plans),
             "gain": self.mean_gain,
             "mixtures": [
@@ -163,6 +173,7 @@ def compare(
     hardware: Hardware,
     name: str,
     mixtures: Sequence[Mixture],
+    draw: Draw | None,
     tell: Tell,
 ) -> Compared:
     """Plan all systems for the mean of the mixtures, and run them under each.
@@ -173,6 +184,7 @@ def compare(
     Args:
         name: how `schedule.hardware` calls `hardware`.
         mixtures: in any order; the one with most media must have room.
+        draw: how samples are drawn; None: all rows bring the same.
 
     Raises:
         ConfigError: the encoders have no microbatches of their own, or a mixture brings more than
@@ -180,20 +192,21 @@ def compare(
         ScheduleError: no plan of ours has room.
     """
     ordered = tuple(sorted(mixtures, key=lambda own: own.share))
-    loads = [_load(config, own.share) for own in ordered]
-    _check(config, ordered[-1], loads[-1])
+    _check(config, ordered[-1], draw)
+    loads = [_Loads(config, own.share, draw) for own in ordered]
+    usual = _Loads(config, sum(own.share for own in ordered) / len(ordered), draw)
     tell("tracing what layers keep for their backwards")
     schedule = config.schedule.model_copy(update={"encoder_rows": {}})
     planner = Planner(config.model_copy(update={"schedule": schedule}), hardware, name)
     space = replace(planner.space, counts=(config.parallel.devices,))
-    usual = _load(config, sum(own.share for own in ordered) / len(ordered))
     workload = planner.workload
     tell(f"searching the plan of {OURS}")
     told = _teller(tell)
-    ours = search_following(space, workload, hardware, usual, loads[-1], told)
+    ours = search_following(space, workload, hardware, usual.mean, loads[-1].mean, told)
     plans = {OURS: _described(ours.strategy) + _rows(ours)}
     cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads)]
-    question = Question(space, loaded(workload, usual), loaded(workload, loads[-1]), hardware)
+    mean, largest = (loaded(workload, own.mean) for own in (usual, loads[-1]))
+    question = Question(space, mean, largest, hardware, usual.uneven)
     for system, search in planned(question).items():
         tell(f"searching the plan of {system}")
         try:
@@ -203,9 +216,45 @@ def compare(
             continue
         plans[system] = _plan(made)
         for own, load in zip(cells, loads, strict=True):
-            own[system] = _cell(made.under(loaded(workload, load)))
+            own[system] = _cell(made.under(loaded(workload, load.mean), load.uneven))
     tokens = workload.rows * workload.positions["decoder"]
-    return Compared(config.run.name, hardware, tokens, space.memory, ordered, plans, tuple(cells))
+    return Compared(
+        config.run.name, hardware, tokens, space.memory, ordered, draw, plans, tuple(cells)
+    )
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """Loads of a mixture, which has a share of media.
+
+    Attributes:
+        draw: how its samples are drawn; None: all rows bring the same.
+    """
+
+    config: ExperimentConfig
+    share: float
+    draw: Draw | None
+
+    @cached_property
+    def drawn(self) -> Drawn | None:
+        """Its samples."""
+        return None if self.draw is None else Drawn.of(self.config, self.share, self.draw)
+
+    @cached_property
+    def mean(self) -> Load:
+        """What a row brings in the mean."""
+        return _load(self.config, self.share) if self.drawn is None else self.drawn.load
+
+    @cached_property
+    def uneven(self) -> Uneven | None:
+        """Rows of systems that run samples as they arrive."""
+        return None if self.drawn is None else self.drawn.uneven
+
+    def dealt(self, ours: Following) -> list[dict[str, Feeds]]:
+        """What the encoders' own microbatches feed in every step."""
+        if self.drawn is None:
+            return [ours.feeds(self.mean)]
+        return self.drawn.dealt(ours.workload, ours.strategy.microbatches)
 
 
 def _load(config: ExperimentConfig, share: float) -> Load:
@@ -215,8 +264,20 @@ def _load(config: ExperimentConfig, share: float) -> Load:
     return {name: outputs * model.encoder(name).reduction for name in model.lanes}
 
 
-def _check(config: ExperimentConfig, most: Mixture, load: Load) -> None:
+def _fullest_row(config: ExperimentConfig, most: Mixture, draw: Draw | None) -> Load:
+    """The most input positions of a row; of samples with media of one encoder, each has all."""
+    if draw is None:
+        return _load(config, most.share)
+    tokens, share = config.data.budgets["tokens"], max(MEDIA, most.share)
+    return {
+        name: int(share * tokens) * config.model.encoder(name).reduction
+        for name in config.model.lanes
+    }
+
+
+def _check(config: ExperimentConfig, most: Mixture, draw: Draw | None) -> None:
     """Raise ConfigError for a configuration whose step cannot follow the mixtures."""
+    load = _fullest_row(config, most, draw)
     problems = []
     if config.schedule.encoder_microbatches != "own":
         problems.append(
@@ -245,15 +306,39 @@ def _teller(tell: Tell) -> Callable[[int, float], None]:
     return told
 
 
-def _followed(ours: Following, loads: Sequence[Load]) -> list[Cell]:
-    """Our step under every load, with the program of the largest."""
-    frame = ours.frame(loads[-1])
+def _followed(ours: Following, loads: Sequence[_Loads]) -> list[Cell]:
+    """Our step under every load, the mean of its steps, with the program of the largest of all."""
+    steps = [own.dealt(ours) for own in loads]
+    frame = _frame(ours, [feeds for own in steps for feeds in own])
     memory, cells = ours.memory(frame).total, []
-    for load in loads:
-        made = ours.simulation(ours.fitted(load, frame))
-        idle = 1 - made.compute / made.makespan
-        cells.append(Cell(made.makespan, memory, idle, made.idle["tensor"] / made.makespan))
+    for own in steps:
+        made = [ours.simulation(ours.fitted(feeds, frame)) for feeds in own]
+        seconds = sum(step.makespan for step in made)
+        idle = 1 - sum(step.compute for step in made) / seconds
+        collectives = sum(step.idle["tensor"] for step in made) / seconds
+        cells.append(Cell(seconds / len(made), memory, idle, collectives))
     return cells
+
+
+def _frame(ours: Following, steps: Sequence[Mapping[str, Feeds]]) -> Frame:
+    """The program of the fullest of some steps, with room for all that their microbatches feed."""
+    frame = ours.frame(_fullest(ours, steps))
+    pairs = (sum(last + 1 - first for first, last in own) for s in steps for own in s.values())
+    return frame.opened(frame.ticks, max(pairs))
+
+
+def _fullest(ours: Following, steps: Sequence[Mapping[str, Feeds]]) -> Load:
+    """The even load with as many microbatches of every encoder as the step with most of them."""
+    own, count = ours.workload, ours.strategy.microbatches
+    return {
+        name: ceil(max(len(feeds[name]) for feeds in steps) * _positions(own, name) / count)
+        for name in own.encoders
+    }
+
+
+def _positions(workload: Workload, name: str) -> int:
+    """Positions of an encoder's own microbatch for each row of the decoder."""
+    return workload.positions[name] * workload.spread.get(name, 1)
 
 
 def _cell(own: System) -> Cell:

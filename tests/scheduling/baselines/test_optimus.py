@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from scheduling.baselines import optimus as module
 from scheduling.baselines.chain import Chain, decoder_alone
-from scheduling.baselines.optimus import Packing, Side, Work, optimus
+from scheduling.baselines.optimus import Packing, Side, Work, _joined, optimus
+from scheduling.costs.loads import Uneven
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -125,10 +126,10 @@ def test_one_microbatch_goes_into_a_gap() -> None:
     fine = made.finest()
     # Until 6 s, in the gap from 4 s to 7 s.
     assert (fine.outside, fine.inside, fine.longest) == ((1,), (1,), 0)
-    assert list(fine._inside()) == [6.0]
+    assert fine._inside() == [[6.0]]
     # In the gap and two thirds of the last task.
     longer = replace(fine, work=Work(2.0, 3.5))
-    assert list(longer._inside()) == [10.0]
+    assert longer._inside() == [[10.0]]
     assert not longer.kept
 
 
@@ -166,7 +167,8 @@ def test_packing_inside_exposes_no_more_and_keeps_deadlines(made: Packing) -> No
     pairs = zip(made.outside, fine.outside, fine.inside, strict=True)
     assert all(before == outside + inside for before, outside, inside in pairs)
     late = fine.longest
-    finished = sorted([*fine._outside(), *(end + late for end in fine._inside())])
+    outside, inside = _joined(fine._outside()), _joined(map(np.array, fine._inside()))
+    finished = np.sort([*outside, *(inside + late)])
     for end, deadline in zip(finished, made.side.deadlines, strict=True):
         assert end <= deadline + late + 1e-6
 
@@ -273,3 +275,56 @@ def test_wider_plans_of_encoders_pay_for_their_own_gathers(monkeypatch: pytest.M
         moved = sum(own.hardware.group_seconds(size * held, ranks, 4) for size in (2, 4))
         update = 7 * 4 * held / ranks / (1e9 * 0.8)
         assert made.seconds - alone.makespan == pytest.approx(moved + update)
+
+
+# ---- microbatches of unequal work ----------------------------------------------------------------
+
+
+@given(packings(), st.data())
+def test_unequal_microbatches_go_through_their_pipelines_in_turn(
+    made: Packing, data: st.DataObject
+) -> None:
+    """On every stage a microbatch waits for itself on the one before and for the one before it."""
+    weight = st.sampled_from([0.0, 0.5, 1.0, 3.0])
+    counts = [outside + inside for outside, inside in zip(made.outside, made.inside, strict=True)]
+    weights = [data.draw(st.lists(weight, min_size=n, max_size=n)) for n in counts]
+    own = replace(made, weights=tuple(np.array(each) for each in weights))
+    for pipeline, each in enumerate(weights):
+        before = [0.0] * len(each)
+        for stage in range(made.stages):
+            clock, ends = 0.0, []
+            for ready, one in zip(before, each, strict=True):
+                clock = max(clock, ready) + one * made.work.seconds
+                ends.append(clock)
+            assert own._encoded(pipeline, stage).tolist() == pytest.approx(ends)
+            before = ends
+
+
+@given(packings(), st.sampled_from([0.5, 1.0, 2.5]))
+def test_equal_weights_are_as_much_more_work(made: Packing, weight: float) -> None:
+    fine = made.finest()
+    counts = [outside + inside for outside, inside in zip(fine.outside, fine.inside, strict=True)]
+    weighed = replace(fine, weights=tuple(np.full(n, weight) for n in counts))
+    work = Work(weight * made.work.seconds, weight * made.work.compute)
+    if any(counts):
+        assert weighed.late == pytest.approx(replace(fine, work=work).late)
+
+
+@given(packings())
+def test_every_place_has_a_microbatch_of_its_own_in_the_order_of_their_ends(made: Packing) -> None:
+    fine = made.finest()
+    pairs = [
+        (number, end)
+        for numbers, ends in zip(fine.numbers, fine._ends, strict=True)
+        for number, end in zip(numbers.tolist(), ends.tolist(), strict=True)
+    ]
+    assert sorted(number for number, _ in pairs) == list(range(len(pairs)))
+    assert [end for _, end in sorted(pairs)] == sorted(end for _, end in pairs)
+
+
+def test_the_first_microbatch_of_the_forwards_is_the_last_of_the_backwards() -> None:
+    own = chain(plan=ParallelPlan(stage=2))
+    shares = np.arange(8.0)[None]
+    forward, backward = module._weights(own, Uneven({"vision": shares}), (1, 1))
+    assert forward[:, 0].tolist() == pytest.approx([0.5, 2.5, 4.5, 6.5])
+    assert backward.tolist() == forward[::-1].tolist()

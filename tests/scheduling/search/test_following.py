@@ -40,7 +40,7 @@ def frame() -> Frame:
 @given(st.integers(4, 256))
 def test_one_program_runs_every_load_up_to_the_full_one(load: int) -> None:
     own = found()
-    made = own.fitted({"vision": load}, frame())
+    made = own.fitted(own.feeds({"vision": load}), frame())
     check(made)
     program = compile_program(made, own.strategy.remat, own.strategy.remats)
     assert frame().excess(program) is None
@@ -50,7 +50,7 @@ def test_one_program_runs_every_load_up_to_the_full_one(load: int) -> None:
 
 def test_a_load_beyond_the_full_one_does_not_fit() -> None:
     with pytest.raises(ScheduleError, match="fits the compiled step"):
-        found().fitted({"vision": 64 * 16}, frame())
+        found().fitted(found().feeds({"vision": 64 * 16}), frame())
 
 
 def test_less_memory_makes_another_program() -> None:
@@ -93,3 +93,17 @@ def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
     split = replace(own.strategy, plans=plans)
     alike = Following(workload, split, own.hardware)
     assert own.seconds(FULL) < alike.seconds(FULL)
+
+
+def test_encoders_get_stages_where_their_parameters_have_no_room_on_every_rank() -> None:
+    """With ever less memory, there are plans that divide the encoder's layers over stages."""
+    workload = small.workload(16, encoders=[("vision", 128, 8)], units={"vision": 4})
+    space = small.space(4, workload, stages=(2, 4), tensors=(1,), counts=(4,), memory=MEMORY)
+    own = search_following(space, workload, small.hardware(), USUAL, FULL, lambda *_: None)
+    assert own.strategy.plans["vision"].stage == 1
+    while own.strategy.plans["vision"].stage == 1:
+        room = own.memory(own.frame(FULL)).total - 1
+        less = replace(space, memory=room)
+        own = search_following(less, workload, small.hardware(), USUAL, FULL, lambda *_: None)
+        assert own.memory(own.frame(FULL)).total <= room
+    check(own.placed(own.feeds(FULL)))

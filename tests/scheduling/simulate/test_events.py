@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.simulate.events import EventError, Node, Times, run
+from scheduling.simulate.events import EventError, Node, Times, run, run_cases
 from tests.timing import within
 
 #: Whole numbers and halves, so that sums are exact.
@@ -167,3 +168,22 @@ def test_sixty_thousand_nodes_take_less_than_a_second() -> None:
         for i in range(60_000)
     ]
     assert within(1, lambda: run(nodes))
+
+
+# ---- several cases of one graph ------------------------------------------------------------------
+
+
+@given(graphs(), st.data())
+def test_every_case_ends_as_if_it_ran_alone(nodes: list[Node], data: st.DataObject) -> None:
+    times = st.lists(seconds, min_size=len(nodes), max_size=len(nodes))
+    cases = np.array(data.draw(st.lists(times, min_size=1, max_size=3)))
+    ends = run_cases(nodes, cases.T)
+    for case, own in enumerate(cases):
+        alone = [node._replace(seconds=s) for node, s in zip(nodes, own.tolist(), strict=True)]
+        assert ends[:, case].tolist() == list(run(alone).end)
+
+
+def test_cases_of_a_cycle_are_refused() -> None:
+    nodes = [Node(None, 1.0, (1,), name="a"), Node(None, 1.0, (0,), name="b")]
+    with pytest.raises(EventError, match="wait for each other"):
+        run_cases(nodes, np.ones((2, 1)))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.costs.times import StepTimes, TaskTime
+from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.schedule import Schedule, ScheduleError, Task
 from scheduling.schedules.task_kinds import EB, EF, B, F
 from scheduling.simulate.lockstep import simulate
@@ -19,6 +20,8 @@ from scheduling.simulate.orders import (
     OrderTimes,
     exchanged_in_pairs,
     megatron_orders,
+    run_order,
+    seconds_of_cases,
     simulate_order,
 )
 from scheduling.simulate.simulation import Options, Replica, Simulation
@@ -259,3 +262,43 @@ def test_a_straggler_and_long_microbatches() -> None:
 def test_orders_that_cannot_run_are_refused(orders: Orders, reason: str) -> None:
     with pytest.raises(ScheduleError, match=reason):
         simulate_order(Ordered(orders), PLAIN)
+
+
+# ---- several cases -------------------------------------------------------------------------------
+
+
+@given(
+    st.sampled_from([(1, 1, 3), (2, 1, 4), (3, 1, 2), (2, 2, 4), (4, 3, 4)]),
+    st.booleans(),
+    st.lists(st.floats(0, 3), min_size=4, max_size=4),
+    st.data(),
+)
+def test_every_case_takes_the_seconds_of_its_own_step(
+    sizes: tuple[int, int, int], paired: bool, ends: list[float], data: st.DataObject
+) -> None:
+    stages, chunks, count = sizes
+    orders = megatron_orders(stages, chunks, count)
+    step = exchanged_in_pairs(orders) if paired and chunks > 1 else Ordered(orders)
+    one = st.lists(st.floats(0.1, 5), min_size=count, max_size=count)
+    cases = np.array(data.draw(st.lists(one, min_size=1, max_size=3)))
+
+    def taken(task: Task, stage: int) -> np.ndarray:
+        found: np.ndarray = cases[:, task.microbatch] * (1 + stage + 2 * (not task.kind.forward))
+        return found
+
+    def alone_case(case: int) -> OrderTimes:
+        def time(task: Task, stage: int) -> TaskTime:
+            return TaskTime((Segment(float(taken(task, stage)[case])),))
+
+        exchange, gather, scatter, update = ends
+        return OrderTimes(time, 0.0, exchange, gather, scatter, update)
+
+    found = seconds_of_cases(step, alone_case(0), taken)
+    expected = [run_order(step, alone_case(case)).makespan for case in range(len(cases))]
+    assert found == pytest.approx(expected)
+
+
+def test_cases_with_sends_or_co_issue_are_refused() -> None:
+    times = OrderTimes(lambda task, stage: TaskTime(), send=1.0)
+    with pytest.raises(ScheduleError, match="cases have no sends and no co-issue"):
+        seconds_of_cases(Ordered(megatron_orders(2, 1, 2)), times, lambda *_: np.ones(1))

@@ -1,0 +1,95 @@
+"""The exchange by which a run moves the outputs of every lane, and what each would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.lower import lower
+from scheduling.costs.exchange import Exchanged, exchange_of
+from scheduling.costs.hardware import Hardware
+from sharding.exchanges import Exchange
+
+
+@dataclass(frozen=True)
+class LaneExchange:
+    """The exchange of one lane.
+
+    Attributes:
+        lane: name of the lane.
+        runs: the exchange of a training run.
+        why: what chose it.
+        counted: the exchange whose seconds predictions on `hardware` count; None without hardware.
+        hardware: name of the hardware.
+        seconds: predicted seconds of every possible exchange there, for one microbatch.
+    """
+
+    lane: str
+    runs: Exchange
+    why: str
+    counted: Exchange | None
+    hardware: str | None
+    seconds: Mapping[Exchange, float]
+
+    def __str__(self) -> str:
+        told = f"exchange of {self.lane}: {self.runs}, by {self.why}"
+        if self.counted is None:
+            return told
+        if self.counted != self.runs:
+            told += f"; {self.counted} is counted, the fastest on {self.hardware}"
+        each = ", ".join(f"{way} {seconds:.3g} s" for way, seconds in self.seconds.items())
+        return f"{told}; predicted for a microbatch on {self.hardware}: {each}"
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"lane", "runs", "why", "counted", "hardware", "microbatch_seconds": {exchange}}`."""
+        return {
+            "lane": self.lane,
+            "runs": self.runs,
+            "why": self.why,
+            "counted": self.counted,
+            "hardware": self.hardware,
+            "microbatch_seconds": dict(self.seconds),
+        }
+
+
+def lane_exchanges(
+    config: ExperimentConfig, hardware: Hardware | None = None
+) -> tuple[LaneExchange, ...]:
+    """The exchange of every lane.
+
+    Args:
+        hardware: hardware of the predicted seconds; None: that of `schedule.hardware`, if given.
+
+    Raises:
+        ScheduleError: there is no such hardware as the schedule's.
+        HardwareError: `hardware` has no speed for the type of the activations.
+    """
+    if not config.model.lanes:
+        return ()
+    own = lower(config)
+    hardware = hardware or own.hardware
+    return tuple(_of_lane(config, hardware, lane, runs) for lane, runs in own.exchanges.items())
+
+
+def _of_lane(
+    config: ExperimentConfig, hardware: Hardware | None, lane: str, runs: Exchange
+) -> LaneExchange:
+    why = _why(config)
+    if hardware is None:
+        return LaneExchange(lane, runs, why, None, None, {})
+    there = lower(config, hardware.platform)
+    parts = there.workload, there.chosen, lane
+    counted = exchange_of(*parts, hardware, hardware.platform)
+    seconds = Exchanged.of(*parts).predictions(hardware)
+    return LaneExchange(lane, runs, why, counted, hardware.name, seconds)
+
+
+def _why(config: ExperimentConfig) -> str:
+    """What chooses the exchanges of a run."""
+    if config.parallel.exchange != "auto":
+        return "parallel.exchange"
+    if config.schedule.hardware is None:
+        return "bytes, as schedule.hardware is not given"
+    return f"seconds on schedule.hardware {config.schedule.hardware}"

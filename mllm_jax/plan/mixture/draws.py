@@ -1,0 +1,200 @@
+"""Samples of unequal lengths, drawn for a mixture, and how systems deal them.
+
+A sample is text alone, or media of one encoder with a little text. Its length is log-normal, from a
+32nd of a row of the decoder to a whole row. All systems run the same samples, packed into the same
+full rows:
+
+    arrived    a row goes to a microbatch and a replica in its order, and its media go with it
+    dealt      rows of like work in every microbatch, and every encoder's media over its own rows,
+               as `data.planning` deals the steps of a training run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+
+from data.config import DataConfig
+from data.kinds.modality import Modality
+from data.planning.packing import make_capacity
+from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, media_of_plan
+from data.planning.units import plan_units
+from data.sample import Lengths
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.modalities import longest, modalities
+from mllm_jax.models.work.flops import tower_works
+from mllm_jax.plan.known_lengths import KnownLengths
+from scheduling.costs.loads import Load, Uneven
+from scheduling.costs.workload import Workload
+from scheduling.schedules.schedule import Feeds
+
+#: Steps that are drawn for a mixture.
+STEPS = 4
+#: Usual spread of lengths: standard deviation of their logarithm. One sample in twenty is 27 times
+#: as long as another one in twenty, if none is cut.
+SIGMA = 1.0
+#: The longest sample, a row of the decoder, over the shortest one.
+RANGE = 32
+#: Share of the tokens of a sample with media at which their outputs land, at least.
+MEDIA = 0.9
+#: Samples on offer for each row of a step: few, so that they come about as they arrive.
+OFFER = 8
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How samples are drawn.
+
+    Attributes:
+        sigma: spread of their lengths, the standard deviation of the logarithm.
+        seed: seed of the draw.
+    """
+
+    sigma: float = SIGMA
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The samples of `STEPS` steps of a mixture.
+
+    Attributes:
+        config: configuration whose rows hold them.
+        rows: rows of a step.
+        samples: lengths of the samples, in the order in which they arrive.
+    """
+
+    config: ExperimentConfig
+    rows: int
+    samples: Sequence[Lengths]
+
+    @classmethod
+    def of(cls, config: ExperimentConfig, share: float, draw: Draw) -> Drawn:
+        """Samples of whose tokens a share are outputs of encoders; all encoders have as many."""
+        rows = config.data.rows * config.train.accumulate
+        return cls(config, rows, list(_samples(config, share, draw, OFFER * rows * STEPS)))
+
+    @cached_property
+    def _modalities(self) -> tuple[Modality, ...]:
+        return tuple(modalities(self.config.model))
+
+    @cached_property
+    def _arrived(self) -> dict[str, np.ndarray]:
+        """By encoder, `[steps, rows]`: input positions of each row's media, as they arrive."""
+        planner = self._planner({"balance": "none", "balancing": {}}, self.rows, Consumer())
+        media = [self._media(planner.plan()) for _ in range(STEPS)]
+        return {
+            own.name: np.array(
+                [np.bincount(m[own.name][:, 0], m[own.name][:, 2], self.rows) for m in media]
+            )
+            for own in self._modalities
+        }
+
+    @property
+    def load(self) -> Load:
+        """Input positions that a row brings in the mean."""
+        return {name: ceil(own.mean()) for name, own in self._arrived.items()}
+
+    @property
+    def uneven(self) -> Uneven:
+        """The rows of systems that run samples as they arrive, over `load`."""
+        load = self.load
+        return Uneven({name: own / load[name] for name, own in self._arrived.items()})
+
+    def dealt(self, workload: Workload, microbatches: int) -> list[dict[str, Feeds]]:
+        """By step, what the encoders' own microbatches feed, of samples that are dealt anew.
+
+        Args:
+            workload: rows of the encoders' own microbatches.
+            microbatches: number of the decoder's microbatches.
+        """
+        rows, works = self.rows // microbatches, tower_works(self.config.model)
+        consumer = Consumer(works, microbatches=microbatches)
+        planner = self._planner({"balance": "per_phase"}, rows, consumer)
+        steps = []
+        for _ in range(STEPS):
+            media = [self._media(planner.plan()) for _ in range(microbatches)]
+            steps.append(
+                {
+                    name: plan_units(
+                        [own[name] for own in media],
+                        rows,
+                        workload.positions[name],
+                        spread=workload.spread.get(name, 1),
+                    ).feeds
+                    for name in workload.encoders
+                }
+            )
+        return steps
+
+    def _planner(self, changes: Mapping[str, object], rows: int, consumer: Consumer) -> Planner:
+        """Plans the steps of a run over the samples."""
+        update = {"rows": rows, "batch": "tokens", "lookahead": OFFER * self.rows, **changes}
+        data: DataConfig = self.config.data.model_copy(update=update)
+        capacity, source = make_capacity(data.budgets, self._modalities), KnownLengths(self.samples)
+        state = LoaderState(self.config.train.seed)
+        return Planner(source, source, data, capacity, state, consumer)
+
+    def _media(self, plan: MicrobatchPlan) -> dict[str, np.ndarray]:
+        return media_of_plan(plan.placements, self._modalities)
+
+
+def _samples(config: ExperimentConfig, share: float, draw: Draw, count: int) -> Iterator[Lengths]:
+    """So many samples."""
+    rng, tokens = np.random.default_rng(draw.seed), config.data.budgets["tokens"]
+    middle = tokens / RANGE**0.5
+    drawn = np.clip(middle * rng.lognormal(0.0, draw.sigma, count), tokens / RANGE, tokens)
+    ways = [_Way.of(config, own) for own in modalities(config.model)]
+    rounding, own_share = rng.random(count), max(MEDIA, share)
+    made = [
+        ways[i % len(ways)].sample(length, own_share, more)
+        for i, (length, more) in enumerate(zip(drawn.tolist(), rounding.tolist(), strict=True))
+    ]
+    order, whole = rng.permutation(count), np.rint(drawn).astype(np.int64)
+    # So many samples have media that the share of all tokens is the wanted one.
+    landed = np.array([outputs for _, outputs in made])[order]
+    longer = np.array([own.tokens for own, _ in made])[order] - whole[order]
+    wanted = np.cumsum(landed) - share * np.cumsum(longer) < share * whole.sum()
+    chosen = set(order[: 1 + int(wanted.sum())].tolist())
+    for i, (own, _) in enumerate(made):
+        yield own if i in chosen else Lengths(int(whole[i]))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Samples with media of one encoder, all as long as can be.
+
+    Attributes:
+        encoder: name of the encoder.
+        positions, outputs: input positions and outputs of a medium.
+        row: tokens of a row of the decoder.
+    """
+
+    encoder: str
+    positions: int
+    outputs: int
+    row: int
+
+    @classmethod
+    def of(cls, config: ExperimentConfig, modality: Modality) -> _Way:
+        positions = longest(config, modality.name)
+        tokens = config.data.budgets["tokens"]
+        return cls(modality.encoder, positions, positions // modality.reduction, tokens)
+
+    def sample(self, tokens: float, share: float, more: float) -> tuple[Lengths, int]:
+        """A sample of about so many tokens, with a medium at least, and its outputs.
+
+        Args:
+            more: of a part of a medium, the part that is left out.
+        """
+        most = int(share * self.row / self.outputs)
+        count = max(1, min(int(share * tokens / self.outputs + more), most))
+        landed = count * self.outputs
+        starts = tuple(range(0, landed, self.outputs))
+        media = {self.encoder: (self.positions,) * count}
+        whole = max(round(tokens), ceil(landed / share))
+        return Lengths(whole, media, {self.encoder: starts}), landed

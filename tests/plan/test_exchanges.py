@@ -1,0 +1,62 @@
+"""The exchange that a run takes is told with what chose it, and beside what predictions count."""
+
+from __future__ import annotations
+
+import pytest
+
+from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.lower import lower
+from mllm_jax.plan.exchanges import lane_exchanges
+from scheduling.costs.estimate import Timing
+from scheduling.costs.hardware import named
+from tests.configs import ROOT
+
+HARDWARE = "schedule.hardware=h100"
+
+
+def config(*more: str) -> ExperimentConfig:
+    return load(ROOT / "configs" / "demo_pipeline.yaml", [*more])
+
+
+def test_without_hardware_bytes_choose_and_nothing_is_predicted() -> None:
+    own = config()
+    for found in lane_exchanges(own):
+        assert found.runs == lower(own).exchanges[found.lane]
+        assert (found.counted, found.hardware, found.seconds) == (None, None, {})
+        assert str(found).endswith("by bytes, as schedule.hardware is not given")
+
+
+def test_a_run_and_its_prediction_agree_on_the_hardware_of_the_schedule() -> None:
+    own = config(HARDWARE)
+    found = lane_exchanges(own)
+    assert [each.lane for each in found] == list(own.model.lanes)
+    for each in found:
+        assert each.runs == each.counted == min(each.seconds, key=lambda way: each.seconds[way])
+        assert "is counted" not in str(each)
+        assert each.why == "seconds on schedule.hardware h100"
+
+
+def test_other_hardware_than_that_of_the_run_is_told_beside_it() -> None:
+    own, hardware = config(), named("h100")
+    for each in lane_exchanges(own, hardware):
+        assert each.runs == lower(own).exchanges[each.lane] == "gather"
+        assert each.counted == "all_to_all"
+        assert "all_to_all is counted, the fastest on h100" in str(each)
+        # What is told is what the simulation counts.
+        there = lower(own, hardware.platform)
+        timing = Timing(there.workload, there.chosen, hardware, each.lane)
+        assert timing.exchange == each.seconds["all_to_all"]
+
+
+@pytest.mark.parametrize("way", ["gather", "reduce_scatter"])
+def test_the_exchange_that_is_asked_for_is_that_of_both(way: str) -> None:
+    own = config(f"parallel.exchange={way}")
+    for each in lane_exchanges(own, named("h100")):
+        assert (each.runs, each.counted, each.why) == (way, way, "parallel.exchange")
+        assert each.to_json()["microbatch_seconds"][way] == each.seconds[each.runs]
+
+
+def test_text_alone_has_no_exchange() -> None:
+    own = config()
+    model = own.model.model_copy(update={"encoders": {}})
+    assert lane_exchanges(own.model_copy(update={"model": model})) == ()
