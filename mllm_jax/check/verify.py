@@ -220,8 +220,9 @@ def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[s
         kv_heads = decoder.kv_heads if decoder.kv_heads % plan.tensor else plan.tensor
         heads = math.lcm(2 * plan.sequence, kv_heads)
     return decoder.model_dump(mode="json") | {
+        "experts": _shrink_experts(decoder, plan.tensor),
         # Padded only if the model's own layers are, and its vocabulary.
-        "layers": decoder.period * (2 * runs - (decoder.layers // decoder.period % runs > 0)),
+        "layers": _fewer_layers(decoder, runs),
         # Shorter than segments.
         "window": None if decoder.window is None else min(decoder.window, 3),
         # A connector writes this width under the plans of its encoder's lanes.
@@ -233,6 +234,21 @@ def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[s
         "vocab": math.lcm(32, plan.vocab) - (decoder.vocab_size % plan.vocab > 0),
         "max_positions": math.lcm(16, plan.sequence),
     }
+
+
+def _fewer_layers(decoder: DecoderConfig, runs: int) -> int:
+    if decoder.experts is not None and decoder.experts.first_dense:
+        return min(decoder.layers, decoder.experts.first_dense + decoder.experts.every)
+    return decoder.period * (2 * runs - (decoder.layers // decoder.period % runs > 0))
+
+
+def _shrink_experts(decoder: DecoderConfig, tensor: int) -> dict[str, Any] | None:
+    """As many experts, of smaller widths."""
+    own, width = decoder.experts, math.lcm(16, tensor)
+    if own is None:
+        return None
+    shared = width if own.shared_d_ff else 0
+    return own.model_dump(mode="json") | {"d_ff": width, "shared_d_ff": shared}
 
 
 def _shrink_encoder(

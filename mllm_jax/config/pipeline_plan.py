@@ -38,6 +38,10 @@ class LayerStack:
         """Layers that are stored."""
         return self.per_chunk * self.stages * self.chunks
 
+    def unpadded(self, stored: int) -> int:
+        """Of so many stored layers, all or those of some kinds, the ones that are no padding."""
+        return stored * self.layers // self.padded
+
 
 @dataclass(frozen=True)
 class PipelinePlan:

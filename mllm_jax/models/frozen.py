@@ -1,4 +1,4 @@
-"""Which parts of a model keep their values, known without its parameters."""
+"""Which parts of a model have no gradients, known without its parameters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 #: Name of parameters that come with released weights and never train.
 FIXED = "fixed"
+#: Name of parameters that follow the load of experts, and have it in the place of a gradient.
+LOAD = "load_bias"
 
 
 @dataclass(frozen=True)

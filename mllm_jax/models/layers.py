@@ -314,7 +314,7 @@ class GatedMLP(nnx.Module):
 
     def __call__(self, x: jax.Array, view: View) -> jax.Array:
         """Gathered `[rows, tokens, d_model]` to sequence shards of the block's output."""
-        return self.down_proj.scattered(_gated(self.gate_proj(x), self.up_proj(x)), view)
+        return self.down_proj.scattered(gated(self.gate_proj(x), self.up_proj(x)), view)
 
 
 class MLP(nnx.Module):
@@ -362,7 +362,8 @@ def _normal(x: jax.Array, scale: jax.Array, bias: jax.Array, eps: float) -> jax.
 
 
 @cheap
-def _gated(gate: jax.Array, up: jax.Array) -> jax.Array:
+def gated(gate: jax.Array, up: jax.Array) -> jax.Array:
+    """What SwiGLU does between its products."""
     return jax.nn.silu(gate) * up
 
 

@@ -164,7 +164,8 @@ class Decoder:
         self.config, self.view, self.dtype = config, view, compute_dtype(config)
         self.tower = _decoder(config)
         own, self.aux = config.decoder, config.decoder.aux
-        self.traits = LayerTraits(own.period, tuple(own.aux), config.layer_inputs)
+        without = self.tower["layers"].without
+        self.traits = LayerTraits(own.period, tuple(own.aux), config.layer_inputs, without=without)
 
     def embed(self, params: Params, batch: dict[str, Any]) -> jax.Array:
         """Embeddings of the tokens, zero at media: `[rows, tokens / shards, d_model]`.

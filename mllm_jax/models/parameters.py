@@ -7,8 +7,9 @@ whatever else is kept for it, which is ZeRO-3::
 
     scan over layers:  shards -> all-gather -> module(x) -> forget
 
-Layers that are stacked may be of several kinds, in a period that repeats. All have parameters of
-the same names and shapes, and lie one behind the other in one stack.
+Layers that are stacked may be of several kinds, in a period that repeats. They lie one behind the
+other in one stack; an entry that only some of them have, such as experts in place of an MLP, is
+stacked for these alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import jax
@@ -24,7 +25,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.varying import vary_like
-from scheduling.executor.layers import Aux, LayerRun, LayerTraits, apply_layers
+from scheduling.executor.layers import Aux, LayerRun, LayerTraits, apply_layers, interleaved
 from sharding.grid import View
 from sharding.rules import gather_parameters
 
@@ -56,36 +57,55 @@ class Block:
         """Structure and parameters of every layer of a period.
 
         Raises:
-            TypeError: parameters of one are not as those of the first.
+            TypeError: an entry of one has other parameters than in the first that has it.
         """
         kinds = (self.build, *self.others)
         made = [nnx.split(nnx.eval_shape(lambda b=b: b(nnx.Rngs(params=0)))) for b in kinds]
         shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), nnx.to_pure_dict(s)) for _, s in made]
+        first: Params = {}
         for place, own in enumerate(shapes):
-            if own != shapes[0]:
-                raise TypeError(
-                    f"layer {place} of a period has the parameters {own}; valid: names and shapes "
-                    f"of its first layer, {shapes[0]}"
-                )
+            for name, entry in own.items():
+                if entry != first.setdefault(name, entry):
+                    raise TypeError(
+                        f"layer {place} of a period has the parameters {entry} in {name}; valid: "
+                        f"names and shapes as in the layers before it, {first[name]}"
+                    )
         return made
 
     @cached_property
     def axes(self) -> Any:
-        """Logical axes of the parameters of one copy, without `layers`."""
-        flat = nnx.to_flat_state(self._abstract[0][1])
-        return nnx.to_pure_dict(
-            nnx.from_flat_state((path, leaf.get_metadata("axes")) for path, leaf in flat)
-        )
+        """Logical axes of the parameters of one copy, without `layers`; of all kinds of layers."""
+        found: Params = {}
+        for _, state in self._abstract:
+            flat = nnx.to_flat_state(state)
+            found |= nnx.to_pure_dict(
+                nnx.from_flat_state((path, leaf.get_metadata("axes")) for path, leaf in flat)
+            )
+        return found
+
+    @cached_property
+    def without(self) -> tuple[frozenset[str], ...]:
+        """Entries that layers of a period do not have; see `LayerTraits`."""
+        own = [frozenset(nnx.to_pure_dict(state)) for _, state in self._abstract]
+        names = frozenset[str]().union(*own)
+        return () if {*own} == {names} else tuple(names - each for each in own)
 
     def init(self, key: jax.Array) -> Params:
         """Initial parameters; every layer has its own key."""
-
-        def one(key: jax.Array) -> Params:
-            return nnx.to_pure_dict(nnx.state(self.build(nnx.Rngs(params=key)), nnx.Param))
-
         if self.layers is None:
-            return one(key)
-        return jax.vmap(one)(jax.random.split(key, self.layers))
+            return _initial(self.build, key)
+        keys = jax.random.split(key, self.layers)
+        if not self.without:
+            return jax.vmap(partial(_initial, self.build))(keys)
+        made = [
+            jax.vmap(partial(_initial, build))(keys[place :: self.period])
+            for place, build in enumerate((self.build, *self.others))
+        ]
+        traits = LayerTraits(self.period, without=self.without)
+        return {
+            name: jax.tree.map(interleaved, *(made[n][name] for n in traits.holders(name)))
+            for name in self.axes
+        }
 
     def stacked_axes(self) -> Any:
         """Logical axes of the parameters as `init` returns them."""
@@ -105,7 +125,12 @@ class Block:
             place: place of the layer in its period.
         """
         structure, _ = self._abstract[place]
-        return nnx.merge(structure, gather_parameters(params, self.axes, view, dtype))
+        axes = {name: self.axes[name] for name in params}
+        return nnx.merge(structure, gather_parameters(params, axes, view, dtype))
+
+
+def _initial(build: Build, key: jax.Array) -> Params:
+    return nnx.to_pure_dict(nnx.state(build(nnx.Rngs(params=key)), nnx.Param))
 
 
 Tower = Mapping[str, Block]
@@ -164,6 +189,7 @@ def run_layers(
     Returns:
         The output of the last layer, and this rank's shares of the auxiliary losses.
     """
-    count = jax.tree.leaves(params)[0].shape[0]
+    everywhere = [name for name in params if len(tower.traits.holders(name)) == tower.traits.period]
+    count = jax.tree.leaves(params[everywhere[0]])[0].shape[0]
     own = params, count, remat, (), None, tower.traits
     return apply_layers(LayerRun(tower.layer, *own), vary_like(x, (x, params)), context)

@@ -64,8 +64,9 @@ class TowerWork:
         return pairs + self.windowed * ((2 * near - 1) * lengths - near * (near - 1))
 
 
-#: Elements by logical axes (`sharding.rules`), without the axis that stacks layers.
-Parameters = Mapping[tuple[str | None, ...], int]
+#: Elements by logical axes (`sharding.rules`), without the axis that stacks layers; a mean where
+#: layers are of several kinds.
+Parameters = Mapping[tuple[str | None, ...], float]
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,5 @@ class TowerProfile:
     @property
     def parameters(self) -> int:
         """Elements of the whole tower."""
-        return self.layers * sum(self.layer_parameters.values()) + sum(
-            self.rest_parameters.values()
-        )
+        layers = self.layers * sum(self.layer_parameters.values())
+        return round(layers + sum(self.rest_parameters.values()))

@@ -4,9 +4,11 @@ A layer's backward is written out as a call of `jax.vjp`, from what the remateri
 kept of its forward (`residuals.py`). `apply_layers` is the same without a pipeline.
 
 The layers of a stack may be unlike one another, in a period that repeats. One iteration of a loop
-is a whole period, so that every kind of layer is compiled once and nothing is chosen at run time::
+is a whole period, so that every kind of layer is compiled once and nothing is chosen at run time.
+Parameters that only some layers of a period have are stacked for these alone::
 
     stack      0  1  2  3  4  5           [layers, ...], one behind the other
+    some       -  0  1  -  2  3           [2 of 3 layers, ...], of those that have it
     place      0  1  2  0  1  2           which layer of the period, known to the compiler
     iteration  |-- 0 --||-- 1 --|
 """
@@ -45,12 +47,19 @@ class LayerTraits:
 
         taps: numbers of layers, from 1, whose outputs are handed on. They lie behind the features
             of the activation, before and behind a run. The stack is whole on every rank.
+        without: of each layer of a period the entries of the stack, a dict then, that it does not
+            have; empty if all layers have all.
     """
 
     period: int = 1
     aux: tuple[str, ...] = ()
     inputs: int = 0
     taps: tuple[int, ...] = ()
+    without: tuple[frozenset[str], ...] = ()
+
+    def holders(self, name: str) -> list[int]:
+        """Places of a period whose layers have this entry of the stack."""
+        return [n for n in range(self.period) if not self.without or name not in self.without[n]]
 
 
 #: The traits of layers that are all alike, and take and return nothing but the activation.
@@ -64,7 +73,7 @@ class LayerRun:
     Attributes:
         layer: `(params, x, context, place) -> (x, aux)`, where `place` is the layer's in its period
             and `aux` has the auxiliary losses of the layer on this rank.
-        stack: parameters with a leading dimension of layers.
+        stack: parameters with a leading dimension of layers, of those that have them.
         count: layers of the run, whole periods.
         remat: `full`, `layer` or `none`.
         axes: all axes of the grid. All that a layer sees varies over all of them, because the
@@ -143,7 +152,7 @@ class LayerRun:
         if self.remat == "none":
             (y, aux), kept = with_residuals(partial(self._vjp, place), x, (i, context))
         else:
-            y, aux = self._apply(place, i, self._params(i), x, context)
+            y, aux = self._apply(place, i, self._params(place, i), x, context)
             kept = [x] if self.remat == "layer" else []
         return (y, jax.tree.map(jnp.add, sums, aux)), kept
 
@@ -184,7 +193,7 @@ class LayerRun:
                 i = start + offset
                 g, beside = self._beside_gradients(offset, i, g, beside)
                 d_params, g, pairs = self._pulled(place, i, own[place], (g, aux), context)
-                sums = jax.tree.map(partial(_add_at, i), sums, d_params)
+                sums = self._added(place, i, sums, d_params, late=False)
                 found.append(pairs)
             return (g, beside, sums), tuple(found[::-1])
 
@@ -205,9 +214,9 @@ class LayerRun:
             number, pairs = own
             for place in range(self.traits.period):
                 i = start + self._index(number, place)
-                leaves = jax.tree.leaves(self._params(i))
+                leaves = jax.tree.leaves(self._params(place, i))
                 found = self._cut(place, like, (i, context)).weights(leaves, pairs[place])
-                sums = jax.tree.map(partial(_add_at, i), sums, found)
+                sums = self._added(place, i, sums, found, late=True)
             return sums, ()
 
         return Loop(body, sums, (self._periods[::-1], pairs))
@@ -218,9 +227,12 @@ class LayerRun:
         Args:
             x, context: as of a layer.
         """
-        places = range(self.traits.period)
-        late = (self._cut(place, x, (jnp.int32(0), context)).late for place in places)
-        return replace(self, late=frozenset.intersection(*late))
+        early = set[int]()
+        for place in range(self.traits.period):
+            numbers = self._numbers(place)
+            late = self._cut(place, x, (jnp.int32(0), context)).late
+            early |= {number for n, number in enumerate(numbers) if n not in late}
+        return replace(self, late=frozenset(range(len(self._entries))) - early)
 
     def pairs(self, x: jax.Array, context: Tree) -> tuple[Pairs, ...]:
         """What `backward` gives for `weights`, where the first layers of the stack run on `x`."""
@@ -290,14 +302,68 @@ class LayerRun:
 
         apart = self._gradients_apart(gradient)
         made, found = lax.scan(body, apart, (self._periods, kept), reverse=True)
-        return jax.tree.map(_interleaved, *found), self.of_carry((*made, ()))[0]
+        return self._together(found), self.of_carry((*made, ()))[0]
+
+    def _together(self, found: list[Tree]) -> Tree:
+        """Trees `[periods, ...]` of each place of a period as one like `stack`."""
+        if not self.traits.without:
+            return jax.tree.map(interleaved, *found)
+        return {
+            name: jax.tree.map(interleaved, *(found[n][name] for n in self.traits.holders(name)))
+            for name in self.stack
+        }
 
     def _index(self, number: jax.Array, place: int) -> jax.Array:
         """Index of a layer in the run, by the number of its period."""
         return number if self.traits.period == 1 else number * self.traits.period + place
 
-    def _params(self, i: jax.Array) -> Tree:
-        return read(self.stack, i)
+    # ---- the stack -------------------------------------------------------------------------------
+
+    def _params(self, place: int, i: jax.Array) -> Tree:
+        """Parameters of layer `i`."""
+        if not self.traits.without:
+            return read(self.stack, i)
+        return {
+            name: read(own, self._row(place, name, i))
+            for name, own in self.stack.items()
+            if name not in self.traits.without[place]
+        }
+
+    def _row(self, place: int, name: str, i: jax.Array) -> jax.Array:
+        """Number of layer `i` among those that have an entry of the stack."""
+        holders = self.traits.holders(name)
+        if len(holders) == self.traits.period:
+            return i
+        return (i - place) // self.traits.period * len(holders) + holders.index(place)
+
+    @property
+    def _entries(self) -> list[str]:
+        """The entry of the stack in which each of its leaves is."""
+        if not self.traits.without:
+            return [""] * len(jax.tree.leaves(self.stack))
+        return [path[0].key for path, _ in jax.tree_util.tree_leaves_with_path(self.stack)]
+
+    def _numbers(self, place: int) -> list[int]:
+        """Numbers of the leaves of the stack that layers at this place have, in their order."""
+        without = self.traits.without[place] if self.traits.without else ()
+        return [number for number, name in enumerate(self._entries) if name not in without]
+
+    def _added(self, place: int, i: jax.Array, sums: Tree, found: Tree, *, late: bool) -> Tree:
+        """`sums` with the gradients of layer `i`.
+
+        Args:
+            sums: leaves of the stack: all if none are late, or else the `late` ones or the others.
+            found: as many of the leaves of the layer.
+        """
+        entries, own = self._entries, self._numbers(place)
+        numbers = [n for n in range(len(entries)) if self.late is None or (n in self.late) == late]
+        new = iter(jax.tree.leaves(found))
+        totals, structure = jax.tree.flatten(sums)
+        added = [
+            _add_at(self._row(place, entries[n], i), total, next(new)) if n in own else total
+            for n, total in zip(numbers, totals, strict=True)
+        ]
+        return jax.tree.unflatten(structure, added)
 
     def _no_aux(self, x: jax.Array) -> Aux:
         """Zeros that vary as the activation does."""
@@ -328,8 +394,10 @@ class LayerRun:
         """
         i, context = rest
         if self.late is not None:
-            return self._cut(place, x, rest).linearized(jax.tree.leaves(self._params(i)), x, rest)
-        return jax.vjp(lambda p, x: self._apply(place, i, p, x, context), self._params(i), x)
+            leaves = jax.tree.leaves(self._params(place, i))
+            return self._cut(place, x, rest).linearized(leaves, x, rest)
+        params = self._params(place, i)
+        return jax.vjp(lambda p, x: self._apply(place, i, p, x, context), params, x)
 
     def _cut(self, place: int, x: jax.Array, rest: tuple[jax.Array, Tree]) -> CutLayer:
         """The layers of a place, cut at their products, for arguments like these."""
@@ -338,7 +406,14 @@ class LayerRun:
             i, context = rest
             return self._apply(place, i, params, x, context)
 
-        return CutLayer.of(layer, self._params(rest[0]), x, rest, self.late)
+        late = (
+            None
+            if self.late is None
+            else frozenset(
+                n for n, number in enumerate(self._numbers(place)) if number in self.late
+            )
+        )
+        return CutLayer.of(layer, self._params(place, rest[0]), x, rest, late)
 
     def _pulled(
         self,
@@ -400,7 +475,7 @@ def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array,
     return apply(run.stack, x, context)
 
 
-def _interleaved(*places: jax.Array) -> jax.Array:
+def interleaved(*places: jax.Array) -> jax.Array:
     """Values `[periods, ...]` of each place of a period as `[layers, ...]`."""
     if len(places) == 1:
         return places[0]

@@ -1,11 +1,18 @@
-"""Decoders: Llama 3, Qwen2, Qwen2.5 and Qwen3."""
+"""Decoders: Llama 3, Qwen2, Qwen2.5 and Qwen3; with experts Mixtral, Qwen2-MoE and Qwen3-MoE."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-from transformers import LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
+from transformers import (
+    LlamaForCausalLM,
+    MixtralForCausalLM,
+    Qwen2ForCausalLM,
+    Qwen2MoeForCausalLM,
+    Qwen3ForCausalLM,
+    Qwen3MoeForCausalLM,
+)
 
 from tests.parity.chats import save_text_chats
 from tests.parity.checkpoint import SEED, Checkpoint, Tensors, write_arrays
@@ -102,6 +109,78 @@ QWEN3 = {
     "use_sliding_window": False,
     "vocab_size": 128,
 }
+MIXTRAL = {
+    **SIZES,
+    "architectures": ["MixtralForCausalLM"],
+    "model_type": "mixtral",
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 2048,
+    "num_experts_per_tok": 2,
+    "num_local_experts": 4,
+    "output_router_logits": False,
+    "rms_norm_eps": 1e-05,
+    "rope_theta": 1000000.0,
+    "router_aux_loss_coef": 0.02,
+    "sliding_window": None,
+    "tie_word_embeddings": False,
+    "transformers_version": "4.36.0.dev0",
+    "vocab_size": 128,
+}
+# Every second layer has experts, and a shared one.
+QWEN2_MOE = {
+    **SIZES,
+    "architectures": ["Qwen2MoeForCausalLM"],
+    "model_type": "qwen2_moe",
+    "bos_token_id": 120,
+    "decoder_sparse_step": 2,
+    "eos_token_id": 122,
+    "max_position_embeddings": 2048,
+    "max_window_layers": 21,
+    "mlp_only_layers": [],
+    "moe_intermediate_size": 16,
+    "norm_topk_prob": False,
+    "num_experts": 6,
+    "num_experts_per_tok": 3,
+    "output_router_logits": False,
+    "rms_norm_eps": 1e-06,
+    "rope_theta": 1000000.0,
+    "router_aux_loss_coef": 0.001,
+    "shared_expert_intermediate_size": 40,
+    "sliding_window": 2048,
+    "tie_word_embeddings": False,
+    "transformers_version": "4.39.0.dev0",
+    "use_sliding_window": False,
+    "vocab_size": 128,
+}
+QWEN3_MOE = {
+    **SIZES,
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "model_type": "qwen3_moe",
+    "attention_bias": False,
+    "bos_token_id": 120,
+    "decoder_sparse_step": 1,
+    "eos_token_id": 122,
+    "head_dim": 16,
+    "max_position_embeddings": 2048,
+    "max_window_layers": 48,
+    "mlp_only_layers": [],
+    "moe_intermediate_size": 16,
+    "norm_topk_prob": True,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "output_router_logits": False,
+    "rms_norm_eps": 1e-06,
+    "rope_scaling": None,
+    "rope_theta": 1000000.0,
+    "router_aux_loss_coef": 0.001,
+    "sliding_window": None,
+    "tie_word_embeddings": False,
+    "transformers_version": "4.51.0",
+    "use_sliding_window": False,
+    "vocab_size": 128,
+}
 LENGTHS = (20, 13, 7)
 PACKED = 24  # tokens of the row that holds the last two texts
 
@@ -117,9 +196,12 @@ CHECKPOINTS = (
     Checkpoint("qwen2", Qwen2ForCausalLM, QWEN2, _BF16),
     Checkpoint("qwen2_5", Qwen2ForCausalLM, QWEN2_5, _BF16),
     Checkpoint("qwen3", Qwen3ForCausalLM, QWEN3, _BF16, extra=_head),
+    Checkpoint("mixtral", MixtralForCausalLM, MIXTRAL, _BF16),
+    Checkpoint("qwen2_moe", Qwen2MoeForCausalLM, QWEN2_MOE, _BF16),
+    Checkpoint("qwen3_moe", Qwen3MoeForCausalLM, QWEN3_MOE, _BF16),
 )
 TOKENIZERS = {"llama3": LLAMA3_TEXT, "qwen2_5": QWEN_TEXT}
-_LAYER = "model.layers.0."
+_LAYER, _SPARSE = "model.layers.0.", "model.layers.1.mlp."
 _COMMON = (
     "model.embed_tokens.weight",
     "model.norm.weight",
@@ -132,6 +214,22 @@ GRADIENTS = {
     "qwen2": tuple(f"{_LAYER}self_attn.{name}_proj.bias" for name in "qkv"),
     "qwen2_5": (),
     "qwen3": (*_COMMON, *(f"{_LAYER}self_attn.{name}_norm.weight" for name in "qk")),
+    "mixtral": (
+        *_COMMON,
+        f"{_LAYER}block_sparse_moe.gate.weight",
+        *(f"{_LAYER}block_sparse_moe.experts.{n}.w{m}.weight" for n in (0, 3) for m in (1, 2, 3)),
+    ),
+    "qwen2_moe": (
+        f"{_LAYER}mlp.down_proj.weight",
+        f"{_SPARSE}gate.weight",
+        f"{_SPARSE}experts.5.up_proj.weight",
+        f"{_SPARSE}shared_expert.down_proj.weight",
+        f"{_SPARSE}shared_expert_gate.weight",
+    ),
+    "qwen3_moe": (
+        f"{_LAYER}mlp.gate.weight",
+        *(f"{_SPARSE}experts.{n}.{m}_proj.weight" for n in (1, 4) for m in ("gate", "down")),
+    ),
 }
 
 

@@ -15,10 +15,18 @@ QWEN2_AUDIO = {
 VISION = {"layers": 2, "d_model": 16, "heads": 2, "d_ff": 16, "patch": [2, 2], "channels": 1}
 
 
-def small_model(decoder: str = "llama", vision: str = "siglip", **changes: Any) -> ModelConfig:
+def small_model(
+    decoder: str = "llama",
+    vision: str = "siglip",
+    experts: dict[str, Any] | None = None,
+    **changes: Any,
+) -> ModelConfig:
     """Three towers of the named families, as narrow as degrees up to 8 allow.
 
     Beside CLIP the audio encoder is Qwen2-Audio's.
+
+    Args:
+        experts: section of the decoder, of families that have experts.
     """
     return ModelConfig.model_validate(
         {
@@ -30,6 +38,7 @@ def small_model(decoder: str = "llama", vision: str = "siglip", **changes: Any) 
                 "kv_heads": 8 if decoder == "gpt" else 2,
                 "head_dim": 4,
                 "d_ff": 16,
+                "experts": experts,
                 "vocab": 31,  # padded wherever it is split
                 "max_positions": 32,
             },

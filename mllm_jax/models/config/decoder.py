@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from mllm_jax.models.config import decoder_families, elements
+from mllm_jax.models.config.experts import ExpertsConfig
 from mllm_jax.models.config.parts import RopeScaling, Section, default_head_dim
 from sharding.plan import Requirement, divisors
 
@@ -18,13 +20,16 @@ class DecoderConfig(Section):
     Args:
         family: `llama` (RMSNorm, RoPE, SwiGLU, grouped-query attention), `qwen2` (llama with
             biases on q, k, v), `qwen3` (llama with RMSNorm on q and k), `gpt` (GPT-3: LayerNorm,
-            GELU, learned positions, biases everywhere).
+            GELU, learned positions, biases everywhere); `mixtral`, `qwen2_moe` and `qwen3_moe` are
+            llama, qwen2 and qwen3 with `experts`.
         layers: transformer layers.
         d_model: width of the residual stream.
         heads: query heads.
         kv_heads: key and value heads; `heads` if not given.
         head_dim: width of a head; `d_model / heads` if not given.
-        d_ff: hidden width of the MLP.
+        d_ff: hidden width of the MLP; that of an expert if not given.
+        experts: layers with a choice of experts in place of the MLP, of the families that have
+            them; null for all others.
         vocab: size of the vocabulary; null = the tokenizer's, rounded up to a multiple of 64.
         rope_theta: base of the rotary frequencies.
         norm_eps: added to the variance in norms.
@@ -42,13 +47,14 @@ class DecoderConfig(Section):
             the layers (activation regularization, arXiv 1708.01009).
     """
 
-    family: Literal["llama", "qwen2", "qwen3", "gpt"] = "llama"
+    family: Literal["llama", "qwen2", "qwen3", "gpt", "mixtral", "qwen2_moe", "qwen3_moe"] = "llama"
     layers: int = Field(gt=0, le=10_000)
     d_model: int = Field(gt=0)
     heads: int = Field(gt=0)
     kv_heads: int = Field(gt=0, json_schema_extra={"derived": "heads"})
     head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
-    d_ff: int = Field(gt=0)
+    d_ff: int = Field(gt=0, json_schema_extra={"derived": "experts.d_ff"})
+    experts: ExpertsConfig | None = None
     vocab: int | None = Field(None, gt=0)
     rope_theta: float = Field(10_000.0, gt=0)
     rope_scaling: RopeScaling | None = None
@@ -68,6 +74,10 @@ class DecoderConfig(Section):
         given = {key: value for key, value in values.items() if value is not None}
         if "heads" in given:
             given.setdefault("kv_heads", given["heads"])
+        experts = given.get("experts")
+        width = experts.get("d_ff") if isinstance(experts, dict) else getattr(experts, "d_ff", None)
+        if width is not None:
+            given.setdefault("d_ff", width)
         return default_head_dim(given)
 
     @model_validator(mode="after")
@@ -86,6 +96,26 @@ class DecoderConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _experts(self) -> DecoderConfig:
+        able = [name for name, own in decoder_families.FAMILIES.items() if own.experts]
+        if self.traits.experts and self.experts is None:
+            raise ValueError(f"family {self.family} needs the section experts")
+        if self.experts is None:
+            return self
+        if not self.traits.experts:
+            raise ValueError(
+                f"family {self.family} has no experts; valid: leave experts out, or family "
+                f"{', '.join(able)}"
+            )
+        if not any(map(self.experts.here, range(self.layers))):
+            raise ValueError(
+                f"experts.every {self.experts.every} and experts.first_dense "
+                f"{self.experts.first_dense} leave none of {self.layers} layers with experts; "
+                f"choose every and first_dense below {self.layers}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _windows(self) -> DecoderConfig:
         if "window" in self.pattern and self.window is None:
             raise ValueError(
@@ -97,9 +127,10 @@ class DecoderConfig(Section):
                 "window null, or a pattern with window"
             )
         if self.layers % self.period:
+            every = f" and experts.every {self.experts.every}" if self.experts else ""
             raise ValueError(
                 f"layers {self.layers} are not a multiple of the {self.period} layers of pattern "
-                f"{list(self.pattern)}; choose layers "
+                f"{list(self.pattern)}{every}; choose layers "
                 f"{-(-self.layers // self.period) * self.period}, or another pattern"
             )
         return self
@@ -107,19 +138,37 @@ class DecoderConfig(Section):
     @property
     def windows(self) -> tuple[int | None, ...]:
         """Window of every layer of a period; None where a layer sees whole segments."""
-        return tuple(self.window if kind == "window" else None for kind in self.pattern) or (
+        kinds = tuple(self.window if kind == "window" else None for kind in self.pattern) or (
             self.window,
         )
+        return kinds * (self.period // len(kinds))
+
+    @property
+    def has_experts(self) -> tuple[bool, ...]:
+        """Whether a layer of a period has experts in place of an MLP."""
+        own = self.experts
+        return tuple(own is not None and own.here(layer) for layer in range(self.period))
+
+    @property
+    def expert_layers(self) -> int:
+        """Layers that have experts."""
+        return sum(self.has_experts) * (self.layers // self.period)
 
     @property
     def period(self) -> int:
-        """Layers after which kinds of layers repeat."""
-        return max(1, len(self.pattern))
+        """Layers after which kinds of layers repeat: all, if the first ones are unlike others."""
+        if self.experts and self.experts.first_dense:
+            return self.layers
+        return math.lcm(max(1, len(self.pattern)), self.experts.every if self.experts else 1)
 
     @property
     def aux(self) -> Mapping[str, float]:
         """The weight in the loss of every auxiliary loss of a layer, by name."""
-        return {"activation": self.activation_penalty} if self.activation_penalty else {}
+        weights = {"activation": self.activation_penalty}
+        if self.experts is not None:
+            weights["balance"] = self.experts.balance_weight / self.expert_layers
+            weights["router_z"] = self.experts.z_weight / self.expert_layers
+        return {name: weight for name, weight in weights.items() if weight}
 
     @property
     def traits(self) -> decoder_families.DecoderFamily:
@@ -138,16 +187,24 @@ class DecoderConfig(Section):
         return self.vocab
 
     @property
-    def layer_elements(self) -> elements.Elements:
-        """Elements of the parameters of one layer: two norms, attention and MLP."""
+    def layer_elements(self) -> Mapping[tuple[str | None, ...], float]:
+        """Elements of the parameters of one layer: two norms, attention and MLP or experts.
+
+        Where layers are of several kinds, it is their mean.
+        """
         traits, width = self.traits, self.d_model
         heads = self.heads, self.kv_heads, self.head_dim
         attention = elements.attention(width, *heads, traits.biases, traits.qk_norm)
-        if traits.gated:
-            mlp = elements.gated_mlp(width, self.d_ff)
-        else:
-            mlp = elements.mlp(width, self.d_ff, width)
-        return elements.norm(2 * width, traits.centred) + attention + mlp
+        whole = elements.norm(2 * width, traits.centred) + attention
+        kinds = [whole + self._mlp_elements(experts=own) for own in self.has_experts]
+        return elements.mean(kinds)
+
+    def _mlp_elements(self, *, experts: bool) -> elements.Elements:
+        if experts and self.experts is not None:
+            return self.experts.elements(self.d_model)
+        if self.traits.gated:
+            return elements.gated_mlp(self.d_model, self.d_ff)
+        return elements.mlp(self.d_model, self.d_ff, self.d_model)
 
     @property
     def rest_elements(self) -> elements.Elements:
@@ -164,8 +221,12 @@ class DecoderConfig(Section):
 
     def requirements(self) -> tuple[Requirement, ...]:
         """Sizes that a parallel plan of the decoder must divide."""
-        return (
-            Requirement("heads", self.heads, "sequence"),
-            Requirement("d_ff", self.d_ff, "tensor"),
-            Requirement("d_model", self.d_model, "fsdp"),
-        )
+        found = [Requirement("heads", self.heads, "sequence")]
+        if not all(self.has_experts):
+            found.append(Requirement("d_ff", self.d_ff, "tensor"))
+        if self.experts is not None:
+            found.append(Requirement("experts.d_ff", self.experts.d_ff, "tensor"))
+            if self.experts.shared_d_ff:
+                own = self.experts.shared_d_ff
+                found.append(Requirement("experts.shared_d_ff", own, "tensor"))
+        return (*found, Requirement("d_model", self.d_model, "fsdp"))

@@ -17,6 +17,7 @@ class DecoderFamily:
         rotary: rotary positions, not a learned table of them.
         biases: letters of the projections `q`, `k`, `v` and `o` that have a bias.
         qk_norm: an RMSNorm over every head of q and k.
+        experts: some layers have a choice of experts in place of an MLP.
     """
 
     centred: bool = False
@@ -24,6 +25,7 @@ class DecoderFamily:
     rotary: bool = True
     biases: str = ""
     qk_norm: bool = False
+    experts: bool = False
 
 
 FAMILIES: Mapping[str, DecoderFamily] = MappingProxyType(
@@ -31,6 +33,9 @@ FAMILIES: Mapping[str, DecoderFamily] = MappingProxyType(
         "llama": DecoderFamily(),
         "qwen2": DecoderFamily(biases="qkv"),
         "qwen3": DecoderFamily(qk_norm=True),
+        "mixtral": DecoderFamily(experts=True),
+        "qwen2_moe": DecoderFamily(biases="qkv", experts=True),
+        "qwen3_moe": DecoderFamily(qk_norm=True, experts=True),
         "gpt": DecoderFamily(centred=True, gated=False, rotary=False, biases="qkvo"),
     }
 )

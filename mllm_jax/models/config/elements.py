@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 #: `(logical axis, size)` of each dimension.
 Dims = tuple[tuple[str | None, int], ...]
@@ -62,6 +63,24 @@ def gated_mlp(d_model: int, d_ff: int) -> Elements:
     width: Dims = (("embed", d_model),)
     hidden: Dims = (("mlp", d_ff),)
     return dense(width, hidden) + dense(width, hidden) + dense(hidden, width)
+
+
+def experts(count: int, d_model: int, d_ff: int) -> Elements:
+    """`gated_mlp` of every expert."""
+    width: Dims = (("embed", d_model),)
+    hidden: Dims = (("mlp", d_ff),)
+    stacked: Dims = (("experts", count),)
+    inner, outer = (*stacked, *width, *hidden), (*stacked, *hidden, *width)
+    return tensor(inner) + tensor(inner) + tensor(outer)
+
+
+def mean(layers: Sequence[Elements]) -> Mapping[tuple[str | None, ...], float]:
+    """Elements of a layer of several kinds, of each as many layers as stand there."""
+    total = sum(layers, Elements())
+    return {
+        axes: count // len(layers) if count % len(layers) == 0 else count / len(layers)
+        for axes, count in total.items()
+    }
 
 
 def table(entries: int, axis: str | None, d_model: int) -> Elements:

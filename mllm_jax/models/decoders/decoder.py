@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.experts.block import Experts
 from mllm_jax.models.layers import (
     MLP,
     AttentionSpec,
@@ -38,32 +39,54 @@ class Embedding(nnx.Module):
 
 
 class DecoderLayer(nnx.Module):
-    """Pre-norm attention, then MLP; names follow the released Llama weights.
+    """Pre-norm attention, then MLP or experts; names follow the released Llama weights.
 
     Args:
         window: tokens that attention sees, see `AttentionSpec`.
+        experts: whether the layer has experts, and no MLP.
     """
 
     def __init__(
-        self, config: DecoderConfig, backend: str, window: int | None, rngs: nnx.Rngs
+        self,
+        config: DecoderConfig,
+        backend: str,
+        window: int | None,
+        experts: bool,
+        rngs: nnx.Rngs,
     ) -> None:
         gain = residual_gain(config.layers)
-        d_model, d_ff = config.d_model, config.d_ff
         self.input_layernorm = _norm(config, rngs)
         self.self_attn = SelfAttention(_attention_spec(config, backend, window), rngs)
         self.post_attention_layernorm = _norm(config, rngs)
-        self.mlp = (
-            GatedMLP(d_model, d_ff, rngs, gain)
-            if config.traits.gated
-            else MLP((d_model, d_ff, d_model), rngs, gain)
-        )
-        self.penalized = "activation" in config.aux
+        if experts and config.experts is not None:
+            self.experts = Experts(config.experts, config.d_model, rngs, gain)
+        else:
+            self.mlp = _mlp(config, rngs, gain)
+        self.sparse, self.aux = experts, tuple(config.aux)
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
         """`[rows, tokens / shards, d_model]` to the same, and auxiliary losses of this rank."""
         x = x + self.self_attn(gathered(self.input_layernorm(x), view), segments, view)
-        x = x + self.mlp(gathered(self.post_attention_layernorm(x), view), view)
-        return x, {"activation": _power(x, segments, view)} if self.penalized else {}
+        normed = self.post_attention_layernorm(x)
+        losses = dict.fromkeys(self.aux, jnp.zeros(()))
+        if self.sparse:
+            made, own = self.experts(normed, segments, view)
+            x, losses = x + made, losses | own
+        else:
+            x = x + self.mlp(gathered(normed, view), view)
+        return x, losses | ({"activation": _power(x, segments, view)} if self.penalized else {})
+
+    @property
+    def penalized(self) -> bool:
+        """Whether the mean square of the layer's output is an auxiliary loss."""
+        return "activation" in self.aux
+
+
+def _mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> nnx.Module:
+    d_model, d_ff = config.d_model, config.d_ff
+    if config.traits.gated:
+        return GatedMLP(d_model, d_ff, rngs, gain)
+    return MLP((d_model, d_ff, d_model), rngs, gain)
 
 
 def _power(x: jax.Array, segments: Segments, view: View) -> jax.Array:
@@ -79,7 +102,8 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
     `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.
     """
     vocab, d_model = config.vocab_size, config.d_model
-    first, *others = (partial(DecoderLayer, config, backend, w) for w in config.windows)
+    kinds = zip(config.windows, config.has_experts, strict=True)
+    first, *others = (partial(DecoderLayer, config, backend, *kind) for kind in kinds)
     tower = {
         "embed_tokens": Block(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
         "layers": Block(first, config.layers, tuple(others)),

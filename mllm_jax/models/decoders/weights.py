@@ -12,6 +12,12 @@ from typing import Any
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.decoder_families import FAMILIES
 from mllm_jax.models.config.parts import RopeScaling
+from mllm_jax.models.decoders.experts_weights import (
+    FIXED,
+    experts_config,
+    mlp_rules,
+    released_experts,
+)
 from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.forms import Form, dense, flat, same
 from mllm_jax.models.released.rules import Rule
@@ -24,6 +30,9 @@ DECODERS: Mapping[str, str] = {
     "llama": "LlamaForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
+    "mixtral": "MixtralForCausalLM",
+    "qwen2_moe": "Qwen2MoeForCausalLM",
+    "qwen3_moe": "Qwen3MoeForCausalLM",
 }
 #: Keys of a decoder with their released names.
 _SAME = {
@@ -42,6 +51,7 @@ _FIXED: Mapping[str, tuple[Any, ...]] = {
     "use_sliding_window": (False, None),
     "attention_dropout": (0, None),
     "pretraining_tp": (1, None),
+    "quantization_config": (None,),
 }
 _ROPE = {
     "factor": "factor",
@@ -95,6 +105,7 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
         kv_heads=values.get("num_key_value_heads"),
         head_dim=values.get("head_dim", _DEFAULTS.get(str(family), {}).get("head_dim")),
         tie_embeddings=values.get("tie_word_embeddings", False),
+        experts=experts_config(values),
         **_rope(values),
         **{ours: values[theirs] for ours, theirs in _SAME.items()},
     )
@@ -121,6 +132,7 @@ def _check_fixed(values: Mapping[str, Any]) -> None:
     fixed = dict(_FIXED)
     if not FAMILIES[values["model_type"]].biases:  # others have theirs whatever it says
         fixed["attention_bias"] = (False, None)
+    fixed |= FIXED.get(values["model_type"], {})
     for key, valid in fixed.items():
         if values.get(key, valid[0]) not in valid:
             raise PretrainedError(f"{key}: {values[key]!r} is not supported; valid: {valid[0]!r}")
@@ -193,6 +205,7 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
         "tie_word_embeddings": config.tie_embeddings,
         "hidden_act": "silu",
         "attention_bias": bool(config.traits.biases),
+        **released_experts(config),
     }
     if config.rope_scaling is not None:
         own = {theirs: getattr(config.rope_scaling, ours) for ours, theirs in _ROPE.items()}
@@ -203,7 +216,7 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
 def decoder_rules(
     config: DecoderConfig, body: str = "model.", head: str = "lm_head."
 ) -> list[Rule]:
-    """Rules of a decoder with RMSNorm, rotary positions and SwiGLU, named as Llama's.
+    """Rules of a decoder with RMSNorm, rotary positions and SwiGLU or experts, named as Llama's.
 
     Args:
         body, head: prefixes of the names of the transformer's tensors, and of the head's.
@@ -225,7 +238,7 @@ def decoder_rules(
 
 
 def _of_layers(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
-    width, hidden = (config.d_model,), (config.d_ff,)
+    width = (config.d_model,)
     query, keys = (config.heads, config.head_dim), (config.kv_heads, config.head_dim)
 
     def rule(parameter: str, released: str, form: Form) -> Rule:
@@ -245,6 +258,4 @@ def _of_layers(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
         for name in ("q_norm", "k_norm"):
             norm = f"self_attn.{name}"
             yield rule(f"{norm}.scale", f"{norm}.weight", same((config.head_dim,)))
-    for name in ("gate", "up"):
-        yield rule(f"mlp.{name}_proj.kernel", f"mlp.{name}_proj.weight", dense(width, hidden))
-    yield rule("mlp.down_proj.kernel", "mlp.down_proj.weight", dense(hidden, width))
+    yield from mlp_rules(config, prefix)

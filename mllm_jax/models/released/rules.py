@@ -21,21 +21,31 @@ class Rule:
     Attributes:
         parameter: dotted path, e.g. `layers.self_attn.q_proj.kernel`.
         released: name of the tensor, or of the tensor of each layer.
-        form: form of one layer.
-        layers: how many are stacked; None for a parameter without a dimension of layers.
+        form: form of one layer, or of one expert of a layer.
+        layers: layers of the tower; None for a parameter without a dimension of layers.
+        only: numbers of the layers that have the parameter; None: all.
+        experts: experts that are stacked in every layer, numbered where the name says `{expert}`;
+            None for a parameter without a dimension of experts.
     """
 
     parameter: str
     released: str
     form: Form
     layers: int | None = None
+    only: frozenset[int] | None = None
+    experts: int | None = None
 
     @property
     def names(self) -> list[str]:
-        """All released tensors of the parameter, in the order of layers."""
+        """All released tensors of the parameter, in the order of layers, then of experts."""
         if self.layers is None:
             return [self.released]
-        return [self.released.format(layer=layer) for layer in range(self.layers)]
+        return [
+            self.released.format(layer=layer, expert=expert)
+            for layer in range(self.layers)
+            if self.only is None or layer in self.only
+            for expert in range(1 if self.experts is None else self.experts)
+        ]
 
 
 def linear(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from numpy.typing import ArrayLike
 
@@ -112,13 +113,21 @@ def _total(parts: WorkParts, layers: int) -> TowerWork:
 def _decoder_parts(config: DecoderConfig) -> WorkParts:
     width = config.heads * config.head_dim
     projections = 2 * config.d_model * (2 * width + 2 * config.kv_heads * config.head_dim)
-    products = 3 if config.traits.gated else 2
-    layer = projections + 2 * products * config.d_model * config.d_ff
+    layer = projections + sum(map(partial(_mlp, config), config.has_experts)) / config.period
     head = 2 * config.d_model * config.vocab_size
     near = sum(window is not None for window in config.windows) / config.period
     pairs = 4 * width * (1 - near), 4 * width * near
     own = TowerWork(layer, *pairs, config.window or 0)
     return WorkParts(TowerWork(0, 0), own, TowerWork(head, 0))
+
+
+def _mlp(config: DecoderConfig, experts: bool) -> float:
+    """FLOPs per token of an MLP, or of the router and the experts of a token."""
+    own, width = config.experts, config.d_model
+    if own is None or not experts:
+        products = 3 if config.traits.gated else 2
+        return 2 * products * width * config.d_ff
+    return 2 * width * (own.count + 3 * own.active_d_ff + own.shared_gate)
 
 
 def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:

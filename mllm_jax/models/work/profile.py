@@ -59,6 +59,12 @@ def _moved(tower: DecoderConfig | EncoderConfig) -> float:
 
     A norm or a residual sum takes two or three times the width, and there are two of each; what is
     done to queries, keys, values and the attention's output six times the heads' width; what is
-    done between the products of the MLP four times its width.
+    done between the products of the MLP four times its width. Copies of a token for its experts are
+    written and read four times: in their order, as results, and on the way back.
     """
-    return 10 * tower.d_model + 6 * tower.heads * tower.head_dim + 4 * tower.d_ff
+    found = 10 * tower.d_model + 6 * tower.heads * tower.head_dim
+    if not isinstance(tower, DecoderConfig) or tower.experts is None:
+        return found + 4 * tower.d_ff
+    own, share = tower.experts, tower.expert_layers / tower.layers
+    sparse = 4 * own.active_d_ff + 4 * own.top_k * tower.d_model
+    return found + share * sparse + (1 - share) * 4 * tower.d_ff

@@ -20,6 +20,7 @@ from jax import lax
 
 from mllm_jax.config.load import AdamWConfig, MuonConfig, TrainConfig
 from mllm_jax.train.state.freeze import Frozen, group_of
+from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import muon_role
 from sharding.collectives import all_gather, axis_index, axis_size, psum, shard_slice, vary
 from sharding.grid import Axes
@@ -29,7 +30,9 @@ from sharding.rules import Layout
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
-def build_optimizer(config: TrainConfig, layouts: Any) -> optax.GradientTransformation:
+def build_optimizer(
+    config: TrainConfig, layouts: Any, bias_rate: float = 0.0
+) -> optax.GradientTransformation:
     """The configured optimizer for parameters that lie as `layouts` says.
 
     Frozen parameters get no updates and no moments.
@@ -37,10 +40,11 @@ def build_optimizer(config: TrainConfig, layouts: Any) -> optax.GradientTransfor
     Args:
         config: section `train`.
         layouts: tree of `Layout` with the structure of the parameters.
+        bias_rate: step of the biases that follow the load of experts.
     """
     chosen = config.optimizer
-    labels = jax.tree.map(
-        lambda leaf, frozen: "frozen" if frozen else _group(chosen, leaf),
+    labels = jax.tree_util.tree_map_with_path(
+        lambda path, leaf, frozen: "frozen" if frozen else _group(chosen, path, leaf),
         layouts,
         Frozen(config.freeze).mask(layouts),
     )
@@ -51,8 +55,11 @@ def build_optimizer(config: TrainConfig, layouts: Any) -> optax.GradientTransfor
         }
     else:
         parts = {"adamw": _adamw(config, chosen, layouts, 1.0)}
+    used = {*jax.tree.leaves(labels)}
+    if "load" in used:
+        parts["load"] = follow_loads(bias_rate)
     optimizer: optax.GradientTransformation
-    if len(parts) == 1 and "frozen" not in jax.tree.leaves(labels):
+    if len(parts) == 1 and "frozen" not in used:
         optimizer = parts["adamw"]
     else:
         optimizer = optax.partition(parts | {"frozen": optax.set_to_zero()}, labels)
@@ -64,7 +71,7 @@ def _scale_groups(config: TrainConfig) -> optax.GradientTransformation:
     """Updates times the group's learning rate over the usual one, to which they are linear."""
 
     def scale(path: tuple[Any, ...], leaf: jax.Array) -> jax.Array:
-        group = config.groups.get(group_of(path))
+        group = None if is_load(path) else config.groups.get(group_of(path))
         return leaf if group is None else leaf * (group.learning_rate / config.learning_rate)
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
@@ -74,7 +81,9 @@ def _scale_groups(config: TrainConfig) -> optax.GradientTransformation:
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def _group(chosen: AdamWConfig | MuonConfig, layout: Layout) -> str:
+def _group(chosen: AdamWConfig | MuonConfig, path: tuple[Any, ...], layout: Layout) -> str:
+    if is_load(path):
+        return "load"
     return "muon" if isinstance(chosen, MuonConfig) and is_matrix(layout) else "adamw"
 
 
@@ -126,10 +135,12 @@ def decays(layout: Layout) -> bool:
 
 
 def global_norm(grads: Any, layouts: Any) -> jax.Array:
-    """Euclidean norm over all shards of all leaves, the same scalar on every rank."""
+    """Euclidean norm over all shards of all leaves but loads, the same scalar on every rank."""
     total: dict[Any, jax.Array] = defaultdict(lambda: jnp.zeros(()))
     by_path = _by_path(layouts)
     for path, grad in jax.tree_util.tree_leaves_with_path(grads):
+        if is_load(path):
+            continue
         total[by_path[path].sharded] += jnp.sum(jnp.square(grad.astype(jnp.float32)))
     return jnp.sqrt(sum(psum(square, axes) for axes, square in total.items()))
 

@@ -20,6 +20,7 @@ from mllm_jax.models.pretrained.release import Release, differences
 from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.rules import Rule
 from mllm_jax.train.state.freeze import group_of
+from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.state.regroup import leaf_name
 
 GB = 1e9
@@ -106,6 +107,8 @@ def _places(
     skipped = 1 if part.startswith("decoder") else 2
     paths = {leaf_name(path[skipped:]): path for path in shapes}
     rules = {rule.parameter: rule for rule in release.part(part)}
+    # What follows the load of experts is not released, and begins at zero.
+    paths = {name: path for name, path in paths.items() if name in rules or not is_load(path)}
     if missing := sorted(paths.keys() - rules.keys()):
         raise PretrainedError(
             f"{release.folder} has no weights of {part}: {listed(missing)}; in model.pretrained "

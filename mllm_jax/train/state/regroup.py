@@ -1,8 +1,9 @@
 """Checkpoints across plans: grouped and padded otherwise on disk than in memory.
 
 Without stages a parameter of the layers is stored as `[layers, ...]`, in a pipeline as `[chunks,
-padded layers / chunks, ...]` (see `LayerStack`). Both list the layers in their order, so that one
-becomes the other by a reshape, and by cutting or adding padding at the end. The vocabulary ends in
+padded layers / chunks, ...]` (see `LayerStack`); if only some layers have it, of these alone. Both
+list the layers in their order, so that one becomes the other by a reshape, and by cutting or adding
+padding at the end. The vocabulary ends in
 as much padding, of zeros, as makes it a multiple of the ranks that share it.
 """
 
@@ -29,12 +30,11 @@ class Regrouping:
     """Conversion from the grouping and padding of any plan to those of the running plan.
 
     Attributes:
-        layers, vocab: sizes of the decoder.
+        vocab: size of the decoder's vocabulary.
         stack: how the running plan groups the layers; None without a pipeline.
         padded: dotted names of parameters of the vocabulary, with its dimension in each.
     """
 
-    layers: int
     vocab: int
     stack: LayerStack | None
     padded: Mapping[str, int] = field(default_factory=dict)
@@ -47,10 +47,10 @@ class Regrouping:
             return same and stored[dim] >= self.vocab
         if stored == wanted or not _of_layers(name):
             return stored == wanted
-        rest = self._rest(wanted)
+        rest, layers = self._rest(wanted), self._layers(wanted)
         if len(stored) == len(rest) + 1:
-            return stored == (self.layers, *rest)
-        return stored[2:] == rest and stored[0] * stored[1] >= self.layers
+            return stored == (layers, *rest)
+        return stored[2:] == rest and stored[0] * stored[1] >= layers
 
     def on_disk(self, target: Any, stored: Mapping[str, Shape]) -> Any:
         """`target` with the shapes by name of `stored`, laid out as the plan allows."""
@@ -91,11 +91,13 @@ class Regrouping:
     def _leaf(self, name: str, x: jax.Array, wanted: Shape) -> jax.Array:
         if not _of_layers(name):
             return resized(x, wanted)
-        return self._regroup(x, x.ndim == len(self._rest(wanted)) + 2)
-
-    def _regroup(self, x: jax.Array, chunked: bool) -> jax.Array:
-        flat = x.reshape(-1, *x.shape[2:])[: self.layers] if chunked else x
+        chunked = x.ndim == len(self._rest(wanted)) + 2
+        flat = x.reshape(-1, *x.shape[2:])[: self._layers(wanted)] if chunked else x
         return flat if self.stack is None else split_layers(self.stack, jnp.asarray(flat))
+
+    def _layers(self, wanted: Shape) -> int:
+        """Layers that have the parameter, of all or of some kinds."""
+        return wanted[0] if self.stack is None else self.stack.unpadded(wanted[0] * wanted[1])
 
     def _rest(self, wanted: Shape) -> Shape:
         """Shape of one layer's parameter."""
@@ -131,13 +133,15 @@ def leaf_name(path: tuple[Any, ...]) -> str:
 
 def split_layers(stack: LayerStack, leaf: jax.Array) -> jax.Array:
     """`[layers, ...]` to `[chunks, padded / chunks, ...]`."""
-    padding = [(0, stack.padded - stack.layers)] + [(0, 0)] * (leaf.ndim - 1)
+    layers = leaf.shape[0]
+    padding = [(0, stack.padded * layers // stack.layers - layers)] + [(0, 0)] * (leaf.ndim - 1)
     return jnp.pad(leaf, padding).reshape(stack.chunks, -1, *leaf.shape[1:])
 
 
 def join_layers(stack: LayerStack, leaf: jax.Array) -> jax.Array:
     """The inverse of `split_layers`."""
-    return leaf.reshape(stack.padded, *leaf.shape[2:])[: stack.layers]
+    flat = leaf.reshape(-1, *leaf.shape[2:])
+    return flat[: stack.unpadded(len(flat))]
 
 
 def _of_layers(name: str) -> bool:

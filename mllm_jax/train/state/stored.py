@@ -64,8 +64,7 @@ class StoredForm:
     @property
     def regrouping(self) -> Regrouping:
         """The conversion of checkpoints of other plans to this form."""
-        decoder = self.model.decoder
-        return Regrouping(decoder.layers, decoder.vocab_size, self.stack, self._padded)
+        return Regrouping(self.model.decoder.vocab_size, self.stack, self._padded)
 
     def stored(self, params: Any) -> Any:
         """The model's parameters in this form, with zeros where it pads them."""

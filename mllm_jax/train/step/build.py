@@ -76,7 +76,9 @@ def build_step(
     mesh = _mesh(grid, devices)
     if train is None:
         return TrainStep(program, mesh, optax.identity())
-    optimizer = build_optimizer(train, program.form.layout)
+    experts = model.decoder.experts
+    rate = experts.bias_rate if experts else 0.0
+    optimizer = build_optimizer(train, program.form.layout, rate)
     return TrainStep(program, mesh, optimizer, skips=train.guard.skip > 0)
 
 

@@ -27,6 +27,7 @@ from jax.sharding import PartitionSpec
 from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.train.state.loads import on_loads
 from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.media import Pair, Views, route_specs
 from mllm_jax.train.step.towers import Towers
@@ -109,7 +110,9 @@ class Gradients(NamedTuple):
     Attributes:
         loss: divided by the weight of the whole batch, and with auxiliary losses; the same on every
             rank.
-        gradients: float32, in the structure of the parameters; shards that lie as they do.
+        gradients: float32, in the structure of the parameters; shards that lie as they do. In the
+            place of the gradient of a parameter that follows the load of experts is that load: the
+            share of the step's tokens that each expert got.
         carried: outputs carried on to the next step, by encoder.
         aux: sums of auxiliary losses over layers and microbatches, from `shares`; from the program
             their means over the tokens, without their weights in the loss.
@@ -165,27 +168,24 @@ class GradientProgram(ABC):
         self._check_carried(batch["carried"])
         weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch)
         # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
-        each = self._aux_means(batch)
-        aux = {name: own * each[name] for name, own in self.model.decoder.aux.items()}
+        tokens = self._tokens(batch)
+        aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
         made = self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
         with jax.named_scope("sum_over_replicas"):
             summed = jax.tree.map(
                 lambda g, layout: psum(g, layout.replicated), made.gradients, self.form.layout
             )
-        means = {name: value * each[name] for name, value in made.aux.items()}
-        return made._replace(gradients=summed, aux=means)
+        means = {name: value / tokens for name, value in made.aux.items()}
+        return made._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
 
-    def _aux_means(self, batch: Any) -> Aux:
-        """The factors that turn sums of auxiliary losses into means over the step's tokens.
+    def _tokens(self, batch: Any) -> jax.Array:
+        """Number of tokens of the step, of which auxiliary losses and loads are means.
 
-        Padding does not count as tokens.
+        Padding does not count; one if there is nothing else.
         """
-        names = self.model.decoder.aux
-        if not names:
-            return {}
         ids = self._of_step(batch["decoder"]["segment_ids"])
         tokens = psum(jnp.count_nonzero(ids), self.grid.decoder.batch)
-        return dict.fromkeys(names, 1 / jnp.maximum(tokens, 1).astype(jnp.float32))
+        return jnp.maximum(tokens, 1).astype(jnp.float32)
 
     @abstractmethod
     def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:

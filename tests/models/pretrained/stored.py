@@ -119,13 +119,11 @@ def by_name(tree: Any) -> dict[str, Any]:
 def written(rules: list[Rule], leaves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Parameters by their dotted paths as released tensors."""
     return {
-        name: np.ascontiguousarray(
-            rule.form.released_from(
-                leaves[rule.parameter] if rule.layers is None else leaves[rule.parameter][layer]
-            )
-        )
+        name: np.ascontiguousarray(rule.form.released_from(own))
         for rule in rules
-        for layer, name in enumerate(rule.names)
+        for name, own in zip(
+            rule.names, leaves[rule.parameter].reshape(-1, *rule.form.shape), strict=True
+        )
     }
 
 

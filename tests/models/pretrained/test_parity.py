@@ -26,7 +26,7 @@ from tests.models.pretrained.stored import (
     states,
 )
 
-DECODERS = ("llama3", "qwen2", "qwen2_5", "qwen3")
+DECODERS = ("llama3", "qwen2", "qwen2_5", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe")
 
 
 def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> dict[str, Any]:
@@ -70,7 +70,9 @@ def test_decoders_give_the_same_logits(family: str) -> None:
         assert relative_error(np.asarray(loss), total) < LIMIT, case
 
 
-@pytest.mark.parametrize("family", ["llama3", "qwen2", "qwen3"])
+@pytest.mark.parametrize(
+    "family", ["llama3", "qwen2", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe"]
+)
 def test_decoders_give_the_same_gradients(family: str) -> None:
     config, params, rules = imported(family)
     inputs, expected = arrays(family)

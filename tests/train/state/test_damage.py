@@ -55,7 +55,7 @@ def abstract(like: Any) -> Any:
 
 
 def restore(folder: Path, step: int | None = None) -> Restored | None:
-    checkpoints = Checkpoints(folder, KEEP, Regrouping(1, 1, None))
+    checkpoints = Checkpoints(folder, KEEP, Regrouping(1, None))
     try:
         return checkpoints.restore(abstract(state(0)), step)
     finally:
@@ -66,7 +66,7 @@ def restore(folder: Path, step: int | None = None) -> Restored | None:
 def saved(tmp_path_factory) -> Path:
     """Checkpoints of steps 1 and 2."""
     folder = tmp_path_factory.mktemp("saved")
-    checkpoints = Checkpoints(folder, KEEP, Regrouping(1, 1, None))
+    checkpoints = Checkpoints(folder, KEEP, Regrouping(1, None))
     for step in (1, 2):
         progress = Progress(step, LoaderState(0, step=step), seconds=1.5, loss=2.5)
         checkpoints.save(step, state(step), progress.to_json(), CONFIG)
@@ -313,7 +313,7 @@ def test_who_only_reads_changes_nothing(copy, caplog):
     truncate(copy / "2")
     (copy / "3.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
     before = files(copy)
-    checkpoints = Checkpoints(copy, KEEP, Regrouping(1, 1, None), read_only=True)
+    checkpoints = Checkpoints(copy, KEEP, Regrouping(1, None), read_only=True)
     assert as_saved(checkpoints.restore(abstract(state(0)))) == 1
     checkpoints.close()
     assert files(copy) == before

@@ -37,7 +37,7 @@ def look(program: str) -> object:
             lambda _: jax.ShapeDtypeStruct((2, 2), jnp.float32, sharding=LAYOUT), name
         )
         stack = LayerStack(layers=3, stages=2, chunks=2)
-        found = Regrouping(3, 1, stack).convert(name, wanted)
+        found = Regrouping(1, stack).convert(name, wanted)
         return found["params"]["decoder"]["layers"]["q"].tolist()
     if program == "the initial state":
         step: Any = TrainStep.__new__(TrainStep)

@@ -1,0 +1,194 @@
+"""Released forms of layers with experts: Mixtral, Qwen2-MoE and Qwen3-MoE.
+
+Each expert is released as linear layers of its own. Other forms, such as all experts of a layer in
+one tensor, or quantised ones, are refused by the names of their tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.experts import ExpertsConfig
+from mllm_jax.models.released.files import PretrainedError, listed
+from mllm_jax.models.released.forms import Form, dense
+from mllm_jax.models.released.rules import Rule
+
+#: Names of a layer's projections, here and as released by default.
+_PROJECTIONS = {"gate_proj": "gate_proj", "up_proj": "up_proj", "down_proj": "down_proj"}
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a family releases its experts.
+
+    Attributes:
+        prefix: prefix of the tensors in a layer.
+        keys: released keys of the keys of `ExpertsConfig`.
+        given: values that are not in the configuration, as the family has no others.
+        sparse: whether the configuration says which layers have experts.
+        projections: released names of the projections of an expert.
+    """
+
+    prefix: str
+    keys: Mapping[str, str]
+    given: Mapping[str, Any]
+    sparse: bool
+    projections: Mapping[str, str]
+
+
+_QWEN = {
+    "count": "num_experts",
+    "top_k": "num_experts_per_tok",
+    "d_ff": "moe_intermediate_size",
+    "normalise": "norm_topk_prob",
+}
+_FORMS = {
+    "mixtral": _Form(
+        "block_sparse_moe.",
+        {"count": "num_local_experts", "top_k": "num_experts_per_tok", "d_ff": "intermediate_size"},
+        {"normalise": True},
+        sparse=False,
+        projections={"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"},
+    ),
+    "qwen2_moe": _Form(
+        "mlp.",
+        {**_QWEN, "shared_d_ff": "shared_expert_intermediate_size"},
+        {"shared_gate": True},
+        sparse=True,
+        projections=_PROJECTIONS,
+    ),
+    "qwen3_moe": _Form("mlp.", _QWEN, {}, sparse=True, projections=_PROJECTIONS),
+}
+#: Released keys for which there is one value here, by family, with this value.
+FIXED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "mixtral": {"sliding_window": (None,), "router_jitter_noise": (0, None)},
+    "qwen2_moe": {"qkv_bias": (True, None)},
+}
+#: Training settings and layers of experts, which every family has a place for.
+_FREE = {"balance_weight", "z_weight", "every", "first_dense"}
+
+
+def experts_config(values: Mapping[str, Any]) -> ExpertsConfig | None:
+    """The experts of a released configuration; None if its family has none.
+
+    The loss has a load-balancing loss where that of the public implementation has one.
+
+    Raises:
+        PretrainedError: a key is missing, or the layers with experts are none that repeat.
+    """
+    form = _FORMS.get(str(values.get("model_type")))
+    if form is None:
+        return None
+    missing = [key for key in form.keys.values() if values.get(key) is None]
+    if missing:
+        raise PretrainedError(
+            f"the configuration of {values['model_type']} lacks {listed(missing)}"
+        )
+    weight = values.get("router_aux_loss_coef", 0.001) if values.get("output_router_logits") else 0
+    own = ExpertsConfig(
+        **{ours: values[theirs] for ours, theirs in form.keys.items()},
+        **form.given,
+        balance_weight=weight,
+        **(_places(values) if form.sparse else {}),
+    )
+    _check_places(values, own)
+    return own
+
+
+def _places(values: Mapping[str, Any]) -> dict[str, Any]:
+    dense_layers = values.get("mlp_only_layers") or []
+    first = max(dense_layers) + 1 if dense_layers else 0
+    return {"every": values.get("decoder_sparse_step", 1), "first_dense": first}
+
+
+def _check_places(values: Mapping[str, Any], own: ExpertsConfig) -> None:
+    """Raise PretrainedError if other layers have experts than ours say."""
+    without = values.get("mlp_only_layers") or []
+    for layer in range(values["num_hidden_layers"]):
+        theirs = layer not in without and (layer + 1) % own.every == 0
+        if theirs != own.here(layer):
+            raise PretrainedError(
+                f"mlp_only_layers: {without} is not supported; valid: the first layers, or none"
+            )
+
+
+def released_experts(config: DecoderConfig) -> dict[str, Any]:
+    """The inverse of `experts_config`: the keys of a configuration that describe experts.
+
+    Raises:
+        PretrainedError: the family's released form has no place for what these experts are.
+    """
+    own = config.experts
+    if own is None:
+        return {}
+    form = _FORMS[config.family]
+    usual = ExpertsConfig(count=own.count, top_k=own.top_k, d_ff=own.d_ff)
+    free = {*form.keys, *(_FREE if form.sparse else _FREE - {"every", "first_dense"})}
+    for key in type(own).model_fields.keys() - free:
+        valid = form.given.get(key, getattr(usual, key))
+        if getattr(own, key) != valid:
+            raise PretrainedError(
+                f"model.decoder.experts.{key}: {getattr(own, key)} has no place in the released "
+                f"format of {config.family}; valid: {valid}"
+            )
+    if not form.sparse and not all(config.has_experts):
+        raise PretrainedError(
+            f"model.decoder.experts: {config.family} has experts in all layers; valid: every 1 and "
+            "first_dense 0"
+        )
+    values = {theirs: getattr(own, ours) for ours, theirs in form.keys.items()}
+    if form.sparse:
+        values |= {
+            "decoder_sparse_step": own.every,
+            "mlp_only_layers": [*range(own.first_dense)],
+        }
+    weighted = own.balance_weight > 0
+    coefficient = {"router_aux_loss_coef": own.balance_weight} if weighted else {}
+    return {**values, "output_router_logits": weighted, **coefficient}
+
+
+def mlp_rules(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
+    """Rules of the MLPs and of the experts of a decoder's layers.
+
+    Args:
+        prefix: prefix of the names of a layer's tensors, with `{layer}` in it.
+    """
+    layers, own = range(config.layers), config.experts
+    sparse = frozenset(layer for layer in layers if own is not None and own.here(layer))
+    if len(sparse) < config.layers:
+        only = frozenset(layers) - sparse if sparse else None
+        for ours, form in _gated(config.d_model, config.d_ff):
+            released = f"{prefix}mlp.{ours}.weight"
+            yield Rule(f"layers.mlp.{ours}.kernel", released, form, config.layers, only)
+    if own is not None:
+        yield from _expert_rules(config, own, prefix, sparse)
+
+
+def _expert_rules(
+    config: DecoderConfig, own: ExpertsConfig, prefix: str, only: frozenset[int]
+) -> Iterator[Rule]:
+    form, width = _FORMS[config.family], (config.d_model,)
+    theirs = f"{prefix}{form.prefix}"
+
+    def rule(parameter: str, released: str, form: Form, experts: int | None = None) -> Rule:
+        name = f"layers.experts.{parameter}.kernel"
+        return Rule(name, f"{theirs}{released}.weight", form, config.layers, only, experts)
+
+    yield rule("router", "gate", dense(width, (own.count,)))
+    for ours, kernel in _gated(config.d_model, own.d_ff):
+        released = f"experts.{{expert}}.{form.projections[ours]}"
+        yield rule(ours, released, kernel, own.count)
+    if own.shared_d_ff:
+        for ours, kernel in _gated(config.d_model, own.shared_d_ff):
+            yield rule(f"shared.{ours}", f"shared_expert.{ours}", kernel)
+        yield rule("shared_gate", "shared_expert_gate", dense(width, (1,)))
+
+
+def _gated(d_model: int, d_ff: int) -> Iterator[tuple[str, Form]]:
+    """Forms of the projections of SwiGLU, by their names."""
+    for name in ("gate_proj", "up_proj"):
+        yield name, dense((d_model,), (d_ff,))
+    yield "down_proj", dense((d_ff,), (d_model,))

@@ -1,0 +1,1 @@
+"""Mixture-of-experts blocks: the choice of experts, and products by groups of rows."""

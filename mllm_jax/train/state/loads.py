@@ -1,0 +1,46 @@
+"""Parameters that follow the load of experts, among all others.
+
+A router's bias has no gradient (`models.experts.router`). In the tree of gradients its place holds
+the load of the step, which has its own rule in the optimizer, and counts in no norm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from mllm_jax.models.frozen import LOAD
+
+
+def is_load(path: tuple[Any, ...]) -> bool:
+    """Whether the leaf of this path follows a load."""
+    return bool(path[-1].key == LOAD)
+
+
+def on_loads(change: Callable[[jax.Array], jax.Array], gradients: Any) -> Any:
+    """`gradients` with every load changed."""
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: change(leaf) if is_load(path) else leaf, gradients
+    )
+
+
+def follow_loads(rate: float) -> optax.GradientTransformation:
+    """Move every bias by `rate` up where the load is below the mean of the experts, else down.
+
+    DeepSeek-V3 (arXiv 2412.19437), section 2.1.2. All leaves that it gets are loads,
+    `[.., experts]`.
+    """
+
+    def update(loads: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        del params
+        return jax.tree.map(lambda own: rate * jnp.sign(_missing(own)), loads), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+def _missing(load: jax.Array) -> jax.Array:
+    return jnp.mean(load, axis=-1, keepdims=True) - load

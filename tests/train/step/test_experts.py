@@ -1,0 +1,124 @@
+"""Layers with a choice of experts under every kind of plan, their losses and their load."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.model_config import ModelConfig
+from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
+from sharding.plan import ParallelPlan
+from tests.train.models import small_model
+
+ROWS, TOKENS, MICROBATCHES = 4, 24, 3
+SOFTMAX: dict[str, Any] = {
+    "count": 4,
+    "top_k": 2,
+    "d_ff": 16,
+    "balance_weight": 0.1,
+    "z_weight": 0.01,
+}
+SIGMOID: dict[str, Any] = {
+    "count": 8,
+    "top_k": 3,
+    "d_ff": 8,
+    "router": "sigmoid",
+    "groups": 4,
+    "top_groups": 2,
+    "shared_d_ff": 8,
+    "shared_gate": True,
+    "scale": 2.5,
+    "bias_rate": 0.1,
+}
+#: Every second layer has experts, the others an MLP. Of four runs of layers one is padding.
+UNLIKE = SOFTMAX | {"every": 2}
+ROUTERS = {
+    "softmax": ("mixtral", SOFTMAX),
+    "sigmoid": ("qwen2_moe", SIGMOID),
+    "unlike": ("qwen3_moe", UNLIKE),
+}
+
+
+@cache
+def model(router: str, remat: str = "layer") -> ModelConfig:
+    family, experts = ROUTERS[router]
+    values = small_model(family, remat=remat, experts=experts).model_dump(mode="json")
+    values["decoder"] |= {"layers": 6} if router == "unlike" else {}
+    return ModelConfig.model_validate(values | {"encoders": {}})
+
+
+@cache
+def parameters(router: str) -> Any:
+    """Initial ones, with biases that change the choice of experts."""
+    params = initial_parameters(model(router), seed=0)
+    own = params["decoder"]["layers"]["experts"]["router"]
+    shape = own["load_bias"].shape
+    own["load_bias"] = np.random.default_rng(1).normal(0, 0.2, shape).astype(np.float32)
+    return params
+
+
+@cache
+def batches(router: str) -> list[Any]:
+    return [synthetic_batch(model(router), ROWS, TOKENS, {}, n) for n in range(MICROBATCHES)]
+
+
+@cache
+def on_one_device(router: str) -> tuple[np.ndarray, Any]:
+    own = model(router), {"decoder": ParallelPlan()}, parameters(router), batches(router)
+    return loss_and_gradients(*own)
+
+
+@pytest.mark.parametrize(
+    ("router", "plan", "schedule", "remat", "options"),
+    [
+        ("softmax", ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
+        ("sigmoid", ParallelPlan(data=2, tensor=2), None, "layer", {}),
+        ("softmax", ParallelPlan(stage=2, tensor=2), interleaved(2, 1, MICROBATCHES), "none", {}),
+        ("unlike", ParallelPlan(stage=2, context=2), interleaved(2, 2, MICROBATCHES), "none", {}),
+        pytest.param(
+            *("sigmoid", ParallelPlan(stage=2, fsdp=2), interleaved(2, 1, MICROBATCHES)),
+            *("full", {"gather": "layer"}),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *("unlike", ParallelPlan(stage=2, tensor=2), zero_bubble(2, 2, MICROBATCHES)),
+            *("none", {}),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["shards", "sigmoid", "stages", "unlike layers", "gathered by layer", "zero bubble"],
+)
+def test_experts_losses_and_loads_are_those_of_one_device(
+    router: str,
+    plan: ParallelPlan,
+    schedule: Schedule | None,
+    remat: str,
+    options: dict[str, Any],
+) -> None:
+    pipeline = PipelinePlan(schedule, **options) if schedule else None
+    plans, params = {"decoder": plan}, parameters(router)
+    got = loss_and_gradients(model(router, remat), plans, params, batches(router), pipeline)
+    expected = on_one_device(router)
+    result = compare(got, expected)
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+    np.testing.assert_array_equal(load(got), load(expected))
+
+
+def load(result: tuple[np.ndarray, Any]) -> np.ndarray:
+    found: np.ndarray = result[1]["decoder"]["layers"]["experts"]["router"]["load_bias"]
+    return found
+
+
+@pytest.mark.parametrize("router", ["softmax", "sigmoid"])
+def test_the_load_counts_every_token_and_no_padding(router: str) -> None:
+    top_k = ROUTERS[router][1]["top_k"]
+    shares = load(on_one_device(router))
+    np.testing.assert_allclose(shares.sum(-1), top_k, rtol=1e-6)
+    assert (shares <= 1 + 1e-6).all()
