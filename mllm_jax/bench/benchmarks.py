@@ -72,6 +72,7 @@ _ALL = (
     Benchmark("schedules", "configs/bench/schedules.yaml"),
     Benchmark("mixture", "configs/bench/mixture.yaml", one_thread=True),
     Benchmark("lanes", "configs/bench/lanes.yaml", one_thread=True),
+    Benchmark("experts", "configs/bench/experts.yaml", one_thread=True),
     Benchmark("exchange", "configs/bench/cost.yaml", one_thread=True),
     Benchmark("placing", "configs/optimus/dual_22b_5b_gpt175b_512.yaml", devices="host"),
     Benchmark("overlap", "configs/bench/overlap.yaml"),

@@ -77,8 +77,8 @@ class Taken(Timed):
     Attributes:
         seconds: since the step before was taken, evaluations left out.
         microbatches: microbatches of the step, with the rows of this process.
-        scalars: the step's results: `loss`, `grad_norm`, `targets`, and `aux`, the auxiliary losses
-            by name; they may be on the devices.
+        scalars: the step's results: `loss`, `grad_norm`, `targets`, `aux`, the auxiliary losses by
+            name, and `loads` of experts, `[layers, experts]` or None; they may be on the devices.
         learning_rate: learning rate of the step.
         skipped: samples refused so far in the run.
     """
@@ -97,6 +97,11 @@ class Taken(Timed):
     def aux(self) -> Mapping[str, SupportsFloat]:
         """Auxiliary losses, see `StepRecord`; whoever takes a value waits for the step."""
         return self.scalars["aux"]
+
+    @property
+    def expert_loads(self) -> Any:
+        """Loads of experts, see `StepRecord`; whoever takes a value waits for the step."""
+        return self.scalars["loads"]
 
     @property
     def gradient_norm(self) -> SupportsFloat:

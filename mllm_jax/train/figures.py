@@ -58,6 +58,8 @@ class Recording:
             head_flops=model_flops(config.model, {}, frozen, targets=1),
             targets=taken.scalars["targets"],
             aux=taken.aux,
+            expert_layers=config.model.decoder.layers_with_experts,
+            expert_loads=taken.expert_loads,
             skips=self._experiment.step.skips,
             skipped=taken.skipped,
             loads=over_microbatches(parts),

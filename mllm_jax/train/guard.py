@@ -23,6 +23,7 @@ from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import waiting
 from mllm_jax.runtime.together import compiled_together
+from mllm_jax.train.records.expert_loads import insane_layer
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
 
@@ -51,6 +52,10 @@ class Figures(Protocol):
     def gradient_norm(self) -> SupportsFloat:
         """Global norm before clipping."""
 
+    @property
+    def expert_loads(self) -> Any:
+        """Loads of experts `[layers, experts]`, not numbers where a router had no finite logits."""
+
 
 class DivergedError(RunError):
     """A run whose loss, gradients or parameters are of no use any more."""
@@ -63,15 +68,21 @@ class Guard:
         config: section `train.guard`.
         progress: progress of the run, whose `usual_loss` and `skipped_updates` are updated.
         advice: text of advice for a run that has diverged, given its newest sane step.
+        expert_layers: numbers of the layers that have experts.
 
     Attributes:
         sane: newest step whose loss was finite and not doubtful; 0 before the first.
     """
 
     def __init__(
-        self, config: GuardConfig, progress: Progress, advice: Callable[[int], str]
+        self,
+        config: GuardConfig,
+        progress: Progress,
+        advice: Callable[[int], str],
+        expert_layers: Sequence[int] = (),
     ) -> None:
         self._config, self._progress, self._advice = config, progress, advice
+        self._expert_layers = expert_layers
         self._waiting: deque[Figures] = deque()
         self._row = 0
         self.sane = 0
@@ -114,13 +125,15 @@ class Guard:
             self._row = 0
             self._compare(record.step, loss)
         else:
-            self._leave_out(record.step, loss, norm)
+            self._leave_out(record, loss, norm)
 
-    def _leave_out(self, step: int, loss: float, norm: float) -> None:
+    def _leave_out(self, record: Figures, loss: float, norm: float) -> None:
         """Count an update that the step has left out, unless there are too many."""
-        self._row += 1
+        self._row, step = self._row + 1, record.step
         name, value = ("gradient norm", norm) if math.isfinite(loss) else ("loss", loss)
-        told = f"the {name} is {value} at step {step}"
+        layer = insane_layer(self._expert_layers, record.expert_loads)
+        router = "" if layer is None else f", logits of the router of layer {layer} are not finite"
+        told = f"the {name} is {value} at step {step}{router}"
         if self._row > self._config.skip:
             after = f", after {self._row - 1} updates left out" * (self._row > 1)
             raise DivergedError(f"{told}{after}. {self._advice(self.sane)}")

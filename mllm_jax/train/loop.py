@@ -214,7 +214,8 @@ class _Between:
         config = experiment.config
         evaluator = Evaluator(experiment) if config.evaluate.enabled else None
         saves = Saves(checkpoints, config, progress)
-        guard = Guard(config.train.guard, progress, saves.advice)
+        layers = config.model.decoder.layers_with_experts
+        guard = Guard(config.train.guard, progress, saves.advice, layers)
         return cls(config, progress, tell, saves, guard, evaluator)
 
     @property

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -62,6 +62,14 @@ def test_a_step_that_is_not_finite_ends_the_run(loss, norm):
     guard = guarded([2.0, 1.0])
     guard.watch(record(3, loss, norm))
     with pytest.raises(DivergedError, match=r"is (nan|inf) at step 3\. sane: 2"):
+        guard.settle()
+
+
+def test_a_router_whose_logits_are_not_finite_is_told_by_its_layer():
+    guard = Guard(GuardConfig(), Progress(0, LoaderState(0)), str, expert_layers=(1, 3, 5))
+    loads = np.array([[1.0, 1.0], [NAN, NAN], [NAN, NAN]])
+    guard.watch(replace(record(3, NAN), expert_loads=loads))
+    with pytest.raises(DivergedError, match="step 3, logits of the router of layer 3 are not fin"):
         guard.settle()
 
 
@@ -156,7 +164,7 @@ class Runs:
                 (at or {}).get(progress.step, lambda: None)()
                 value = jnp.int32(progress.step)
                 state = state | {"step": jax.device_put(value, state["step"].sharding)}
-                scalars = {"loss": loss, "grad_norm": 1.0, "targets": 0, "aux": {}}
+                scalars = {"loss": loss, "grad_norm": 1.0, "targets": 0, "aux": {}, "loads": None}
                 yield state, Taken(progress.step, 1.0, [], scalars, 0.1)
                 self.paused.append(progress.paused)
 

@@ -107,7 +107,7 @@ class DecoderConfig(Section):
                 f"family {self.family} has no experts; valid: leave experts out, or family "
                 f"{', '.join(able)}"
             )
-        if not any(map(self.experts.here, range(self.layers))):
+        if not self.layers_with_experts:
             raise ValueError(
                 f"experts.every {self.experts.every} and experts.first_dense "
                 f"{self.experts.first_dense} leave none of {self.layers} layers with experts; "
@@ -150,9 +150,15 @@ class DecoderConfig(Section):
         return tuple(own is not None and own.here(layer) for layer in range(self.period))
 
     @property
+    def layers_with_experts(self) -> tuple[int, ...]:
+        """Numbers of the layers that have experts, from 0."""
+        own = self.experts
+        return tuple(n for n in range(self.layers) if own is not None and own.here(n))
+
+    @property
     def expert_layers(self) -> int:
-        """Layers that have experts."""
-        return sum(self.has_experts) * (self.layers // self.period)
+        """How many layers have experts."""
+        return len(self.layers_with_experts)
 
     @property
     def period(self) -> int:

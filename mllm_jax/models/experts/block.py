@@ -36,17 +36,17 @@ class Kernels(NamedTuple):
     down: jax.Array
 
 
-def grouped_mlp(rows: jax.Array, counts: jax.Array, kernels: Kernels) -> jax.Array:
+def grouped_mlp(kernels: Kernels, rows: jax.Array, counts: jax.Array) -> jax.Array:
     """SwiGLU of every row by its expert.
 
-    This is all that expert-parallel ranks have to compute: rows that have come to the experts of a
-    rank, sorted by these.
+    This is all that expert-parallel ranks have to compute, on the rows that have come to their
+    experts (`sharding.dispatch.Grouped`).
 
     Args:
+        kernels: matrices of these experts, in the type of the rows.
         rows: `[n, d_model]`, sorted by experts.
         counts: `[experts]` int32, rows of each expert. Rows behind all of them count for nothing:
             their results and gradients are zero.
-        kernels: matrices of these experts, in the type of the rows.
 
     Returns:
         `[n, d_model]`; with tensor ranks this rank's term of a sum.
@@ -87,7 +87,7 @@ class Experts(nnx.Module):
             all_gather(own, view.tensor, dim=1).reshape(-1, self.config.top_k)
             for own in (routing.choice, routing.weights)
         )
-        compute = partial(grouped_mlp, kernels=self._kernels(x.dtype))
+        compute = partial(grouped_mlp, self._kernels(x.dtype))
         made = _by_experts(whole.reshape(-1, x.shape[-1]), choice, weights, self.config, compute)
         out = _summed(made.reshape(whole.shape), view, x.dtype)
         if self.shared is not None:

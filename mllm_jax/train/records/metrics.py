@@ -18,6 +18,7 @@ from typing import Annotated, Any, SupportsFloat
 from pydantic import ConfigDict, Field
 
 from data.planning.groups.group import WHOLE, Group
+from mllm_jax.train.records.expert_loads import ExpertLoad, expert_loads
 
 #: Rules for values read back from checkpoints: known keys, no numbers in quotes, finite numbers.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -26,7 +27,7 @@ Amount = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
 
 #: Usual values, which log lines leave out; `metrics.jsonl` has all values.
-WAIT, PADDING, IMBALANCE = 0.05, 0.10, 1.05
+WAIT, PADDING, IMBALANCE, EXPERTS = 0.05, 0.10, 1.05, 2.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class StepRecord:
         device_wait_seconds: part of `seconds` spent waiting for a step before, on the devices.
         aux: auxiliary losses by name: summed over layers, means over the step's tokens, without
             their weights; may stay on the device until reported.
+        expert_layers: numbers of the layers that have experts.
+        expert_loads: `[layers with experts, experts]`, share of the step's tokens that each expert
+            got, not a number where a router's logits are not finite; may stay on the device until
+            reported. None without experts.
         used: positions that hold samples, by budget (`tokens`, encoder names).
         capacity: positions computed, by budget; padding is `capacity - used`.
         flops: model FLOPs of the step but for the decoder's head, forward and backward, all
@@ -81,6 +86,8 @@ class StepRecord:
     place_seconds: float = 0.0
     device_wait_seconds: float = 0.0
     aux: Mapping[str, SupportsFloat] = field(default_factory=dict)
+    expert_layers: tuple[int, ...] = ()
+    expert_loads: Any = None
     parts: tuple[Mapping[str, PhaseLoad], ...] = ()
     group: Group = WHOLE
 
@@ -151,6 +158,7 @@ class Report:
         step_seconds: wall time of a step in the mean.
         place_seconds, device_wait_seconds: parts of it, see `StepRecord`.
         aux: auxiliary losses by name, means over the window as `loss` is, see `StepRecord`.
+        experts: loads of the experts of every layer that has them, means over the window.
     """
 
     step: int
@@ -172,12 +180,14 @@ class Report:
     place_seconds: float | None = None
     device_wait_seconds: float | None = None
     aux: Mapping[str, float] = field(default_factory=dict)
+    experts: tuple[ExpertLoad, ...] = ()
 
     def fields(self) -> list[tuple[str, str]]:
         """Labels and values of the log line: a fixed set, then values that deviate."""
         width = len(str(self.steps))
         paddings = {modality(name): share for name, share in self.padding.items()}
         imbalances = {phase(name): own["after"] for name, own in self.imbalance.items()}
+        busiest = {f"layer {own.layer}": own.imbalance for own in self.experts}
         shown = [
             ("step", f"{self.step:>{width}}/{self.steps}"),
             ("loss", f"{self.loss:.4f}"),
@@ -189,6 +199,7 @@ class Report:
             ("wait", _above(WAIT, {"": self.wait_share or 0.0}, "{:.0%}")),
             ("padding", _above(PADDING, paddings, "{:.0%}")),
             ("imbalance", _above(IMBALANCE, imbalances, "{:.2f}")),
+            ("experts", _above(EXPERTS, busiest, "{:.1f}")),
             ("skipped", str(self.skipped) if self.skipped else ""),
             ("skipped updates", str(self.skipped_updates) if self.skipped_updates else ""),
         ]
@@ -344,6 +355,7 @@ class Meter:
             place_seconds=timed.place_seconds / timed.steps if timed.steps else None,
             device_wait_seconds=timed.device_wait_seconds / timed.steps if timed.steps else None,
             aux={name: _mean(each.aux[name] for each in learnt) for name in last.aux},
+            experts=expert_loads(last.expert_layers, [each.expert_loads for each in learnt]),
         )
 
     def _mfu(self, sums: Sums) -> float | None:

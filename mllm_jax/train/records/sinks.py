@@ -132,11 +132,16 @@ class TensorBoardSink:
         """Add a scalar for every figure that is known."""
         values = asdict(report)
         padding, imbalance = values.pop("padding"), values.pop("imbalance")
-        aux = values.pop("aux")
+        aux, experts = values.pop("aux"), values.pop("experts")
         for name in ("step", "steps", "eta_seconds"):
             values.pop(name)
         known = {f"train/{name}": value for name, value in values.items() if value is not None}
         known |= {f"aux/{name}": value for name, value in aux.items()}
+        known |= {
+            f"experts_{name}/{own['layer']}": own[name]
+            for own in experts
+            for name in ("imbalance", "entropy")
+        }
         known |= {f"padding/{modality(name)}": share for name, share in padding.items()}
         known |= {
             f"imbalance_{when}/{phase(name)}": value

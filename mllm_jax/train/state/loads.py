@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from mllm_jax.models.frozen import LOAD
+from sharding.collectives import unsharded
 
 
 def is_load(path: tuple[Any, ...]) -> bool:
@@ -26,6 +27,25 @@ def on_loads(change: Callable[[jax.Array], jax.Array], gradients: Any) -> Any:
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: change(leaf) if is_load(path) else leaf, gradients
     )
+
+
+def load_table(gradients: Any, layouts: Any, layers: int) -> jax.Array:
+    """Loads of all layers that have experts, `[layers, experts]` float32, the same on every rank.
+
+    Args:
+        gradients: of local shards, with loads in place of gradients.
+        layouts: tree of `Layout` with the structure of the gradients.
+        layers: layers that have experts, without padding.
+    """
+    pairs = jax.tree_util.tree_leaves_with_path(gradients)
+    ((load, layout),) = [
+        (leaf, own)
+        for (path, leaf), own in zip(pairs, jax.tree.leaves(layouts), strict=True)
+        if is_load(path)
+    ]
+    for dim, axes in enumerate(layout.mesh_axes):
+        load = unsharded(load, axes, dim)
+    return load.reshape(-1, load.shape[-1])[:layers]
 
 
 def follow_loads(rate: float) -> optax.GradientTransformation:

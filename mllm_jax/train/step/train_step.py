@@ -22,6 +22,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from mllm_jax.models import multimodal
 from mllm_jax.runtime.together import compiled_together
+from mllm_jax.train.state.loads import load_table
 from mllm_jax.train.state.optimizer import global_norm
 from mllm_jax.train.step.program import GradientProgram, StepTables
 from sharding.in_order import shard_map
@@ -41,7 +42,8 @@ class TrainStep:
 
     Attributes:
         form: how parameters are stored.
-        update: `(state, batch)` to the new state and scalars; the old state is donated.
+        update: `(state, batch)` to the new state and its results (`events.Taken.scalars`); the old
+            state is donated.
         gradients: `(params, batch)` to gradients and loss.
     """
 
@@ -60,6 +62,7 @@ class TrainStep:
         scalar, carried = PartitionSpec(), program.carried_specs
         scalars = {"loss": scalar, "grad_norm": scalar, "targets": scalar, "carried": carried}
         scalars["aux"] = dict.fromkeys(program.model.decoder.aux, scalar)
+        scalars["loads"] = scalar if program.model.decoder.experts else None
         self.update = jax.jit(
             self.shard(self._update, self.state_specs, (self.state_specs, scalars)),
             donate_argnums=0,
@@ -153,7 +156,12 @@ class TrainStep:
             finite = jnp.isfinite(loss) & jnp.isfinite(norm)
             new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, state)
         scalars = {"loss": loss, "grad_norm": norm, "targets": self.program.targets(batch)}
-        return new, scalars | {"carried": carried, "aux": aux}
+        return new, scalars | {"carried": carried, "aux": aux, "loads": self._loads(grads)}
+
+    def _loads(self, grads: Any) -> jax.Array | None:
+        """Loads of experts, `[layers, experts]`, see `load_table`; None without experts."""
+        layers = self.program.model.decoder.expert_layers
+        return load_table(grads, self.form.layout, layers) if layers else None
 
     def _gradients(self, params: Any, batch: Any) -> tuple[Any, jax.Array]:
         made = self.program(params, batch)

@@ -71,7 +71,7 @@ def test_rows_behind_the_groups_count_for_nothing_whatever_they_hold() -> None:
     rows[7:] = np.nan
 
     def total(rows: Any, up: Any) -> tuple[jax.Array, jax.Array]:
-        made = grouped_mlp(rows, jnp.asarray(sizes), Kernels(up, up, jnp.asarray(down)))
+        made = grouped_mlp(Kernels(up, up, jnp.asarray(down)), rows, jnp.asarray(sizes))
         return jnp.sum(made), made
 
     (_, made), gradients = jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,6 +14,9 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.train.records.expert_loads import insane_layer
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
@@ -109,6 +114,17 @@ def test_experts_losses_and_loads_are_those_of_one_device(
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
     np.testing.assert_array_equal(load(got), load(expected))
+
+
+def test_a_router_without_finite_logits_is_told_apart_from_those_before_it() -> None:
+    params = jax.tree.map(np.array, parameters("softmax"))
+    params["decoder"]["layers"]["experts"]["router"]["kernel"][1, 0, 0] = np.inf
+    step = build_step(model("softmax"), {"decoder": ParallelPlan()}, devices=jax.devices()[:1])
+    stored = step.form.stored(jax.tree.map(jnp.array, params))
+    state = {"step": jnp.int32(0), "params": stored, "optimizer": step.optimizer.init(stored)}
+    _, results = step.update(state, place(batches("softmax"), step))
+    assert np.isfinite(results["loads"][0]).all()
+    assert insane_layer((0, 1), results["loads"]) == 1
 
 
 def load(result: tuple[np.ndarray, Any]) -> np.ndarray:

@@ -1,0 +1,108 @@
+"""Configurations of experts: what is refused, which layers have them, what they count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import pytest
+from pydantic import ValidationError
+
+from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.multimodal import Decoder, abstract_parameters
+from mllm_jax.models.work.flops import tower_work
+from mllm_jax.models.work.profile import tower_profiles
+from sharding.grid import View
+
+EXPERTS = {"count": 8, "top_k": 2, "d_ff": 24}
+DECODER = {"layers": 4, "d_model": 32, "heads": 4, "vocab": 64}
+
+
+def model(family: str = "mixtral", decoder: Any = (), **experts: Any) -> ModelConfig:
+    own = {"family": family, **DECODER, "experts": EXPERTS | experts} | dict(decoder)
+    return ModelConfig.model_validate({"decoder": own, "dtype": "float32"})
+
+
+SIGMOID = {"router": "sigmoid", "groups": 4, "top_groups": 2}
+
+
+@pytest.mark.parametrize(
+    ("experts", "told"),
+    [
+        ({"top_k": 9}, r"top_k 9 is above experts.count 8; choose top_k from 1 to 8"),
+        ({"shared_gate": True}, "shared_gate true has no effect, as experts.shared_d_ff is 0"),
+        (
+            {"groups": 4, "top_groups": 2},
+            r"groups 4 are of scores by sigmoid, .* experts.router is softmax",
+        ),
+        (SIGMOID | {"groups": 3}, r"count 8 does not make experts.groups 3 .* from \[1, 2, 4\]"),
+        (SIGMOID | {"groups": 8}, r"groups 8 of two experts or more; choose groups from \[1, 2, 4"),
+        (SIGMOID | {"top_groups": 5}, r"top_groups 5 of 4 .*; choose top_groups from 1 to 4"),
+        (SIGMOID | {"top_k": 5}, r"no place for top_k 5; choose top_groups from 3 to 4"),
+        ({"every": 3}, r"layers 4 are not a multiple of the 3 layers .* experts.every 3; choose"),
+        ({"first_dense": 4}, "leave none of 4 layers with experts; choose every and first_dense"),
+    ],
+)
+def test_impossible_experts_are_refused(experts: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        model(**experts)
+
+
+def test_families_have_experts_or_none() -> None:
+    with pytest.raises(
+        ValidationError, match=r"family llama has no experts; .* family mixtral, qw"
+    ):
+        model("llama")
+    with pytest.raises(ValidationError, match="family mixtral needs the section experts"):
+        model(decoder={"experts": None, "d_ff": 8})
+    assert model().decoder.d_ff == EXPERTS["d_ff"]
+
+
+@pytest.mark.parametrize(
+    ("experts", "layers", "period"),
+    [
+        ({}, (0, 1, 2, 3), 1),
+        ({"every": 2}, (1, 3), 2),
+        ({"first_dense": 1}, (1, 2, 3), 4),
+        ({"every": 2, "first_dense": 2}, (3,), 4),
+    ],
+)
+def test_layers_with_experts(experts: dict[str, Any], layers: Any, period: int) -> None:
+    own = model(**experts).decoder
+    assert (own.layers_with_experts, own.period) == (layers, period)
+    windows = model(decoder={"pattern": ["window", "full"], "window": 3}, **experts).decoder
+    assert len(windows.windows) == len(windows.has_experts) == windows.period
+    assert windows.windows[:2] == (3, None)
+
+
+@pytest.mark.parametrize(
+    "experts",
+    [{}, {"every": 2, "shared_d_ff": 8}, {"first_dense": 1, "shared_d_ff": 8, "shared_gate": True}],
+)
+def test_elements_are_those_of_the_parameters(experts: dict[str, Any]) -> None:
+    config = model("qwen2_moe", decoder={"d_ff": 40}, **experts)
+    shapes, _ = abstract_parameters(config)
+    profile = tower_profiles(config)["decoder"]
+    assert profile.parameters == sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    of_experts = sum(n for axes, n in profile.layer_parameters.items() if "experts" in axes)
+    assert of_experts * 4 == config.decoder.expert_layers * 8 * 3 * 24 * 32
+
+
+def test_parameters_that_some_layers_have_are_stacked_for_these() -> None:
+    config = model("qwen3_moe", decoder={"d_ff": 40}, every=2)
+    layers = abstract_parameters(config)[0]["decoder"]["layers"]
+    assert layers["mlp"]["up_proj"]["kernel"].shape == (2, 32, 40)
+    assert layers["experts"]["up_proj"]["kernel"].shape == (2, 8, 32, 24)
+    assert layers["input_layernorm"]["scale"].shape == (4, 32)
+    traits = Decoder(config, View()).traits
+    assert traits.without == (frozenset({"experts"}), frozenset({"mlp"}))
+
+
+def test_work_is_that_of_the_experts_of_a_token() -> None:
+    """As of a dense decoder of equal active parameters, and the router's product."""
+    sparse = tower_work(model(shared_d_ff=16), "decoder")
+    dense = tower_work(model("llama", decoder={"experts": None, "d_ff": 2 * 24 + 16}), "decoder")
+    assert sparse.linear - dense.linear == 4 * 2 * 32 * 8
+    assert sparse.quadratic == dense.quadratic
+    half = tower_work(model(decoder={"d_ff": 64}, every=2, shared_d_ff=16), "decoder")
+    assert half.linear == (sparse.linear + dense.linear) / 2
