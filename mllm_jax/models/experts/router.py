@@ -15,7 +15,6 @@ from flax import nnx
 from jax import lax
 
 from mllm_jax.models.config.experts import ExpertsConfig
-from mllm_jax.models.frozen import LOAD
 from mllm_jax.models.layers import Segments, aligned, constant, normal
 from mllm_jax.models.varying import vary_like
 from sharding.collectives import all_gather, shard_slice
@@ -39,20 +38,21 @@ class Routing(NamedTuple):
 class Router(nnx.Module):
     """Scores of experts for tokens, and the best of them.
 
-    `kernel` is `[d_model, experts]`. `load_bias` `[experts]` is added to scores where experts are
-    chosen, and nowhere else. It has no gradient; in the place of one stands the load, the number of
-    tokens that each expert got, so that the sums over microbatches, chunks of a pipeline and ranks
-    that make gradients make the load of a step as well, whatever the plan is.
+    `kernel` is `[d_model, experts]`. `load_bias` `[experts]`, whose name is `frozen.LOAD`, is added
+    to scores where experts are chosen, and nowhere else. It has no gradient; in the place of one
+    stands the load, the number of tokens that each expert got, so that the sums over microbatches,
+    chunks of a pipeline and ranks that make gradients make the load of a step as well, whatever the
+    plan is.
     """
 
     def __init__(self, config: ExpertsConfig, d_model: int, rngs: nnx.Rngs) -> None:
         self.config = config
         self.kernel = normal(rngs, (d_model, config.count), ("embed", None), d_model**-0.5)
-        setattr(self, LOAD, constant((config.count,), (None,), 0.0))
+        self.load_bias = constant((config.count,), (None,), 0.0)
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> Routing:
         """`[rows, tokens / shards, d_model]` to the experts of these tokens."""
-        bias = getattr(self, LOAD)[...]
+        bias = self.load_bias[...]
         real = shard_slice(segments.ids, view.sequence, dim=1) > 0
         kernel = self.kernel[...].astype(x.dtype)
         logits = jnp.matmul(x, kernel, preferred_element_type=jnp.float32)

@@ -19,7 +19,7 @@ WIDTH, COUNT = 6, 8
 IDS = np.array([[1, 1, 1, 2, 2, 2, 2, 0], [1, 1, 0, 2, 3, 3, 3, 3]], np.int32)
 
 
-def routed(ids: np.ndarray = IDS, bias: Any = 0.0, **changes: Any) -> tuple[Routing, np.ndarray]:
+def routed(ids: np.ndarray = IDS, *, bias: Any = 0.0, **changes: Any) -> tuple[Routing, np.ndarray]:
     """What a router of random values makes of random tokens, and its logits."""
     config = ExpertsConfig(**{"count": COUNT, "top_k": 2, "d_ff": 4} | changes)
     router = Router(config, WIDTH, nnx.Rngs(0))
@@ -50,7 +50,13 @@ def test_weights_are_the_best_scores_of_a_softmax(normalise: bool) -> None:
 def test_a_sigmoid_router_chooses_groups_first_by_biased_scores() -> None:
     """DeepSeek-V3, section 2.1.2: the bias counts in the choice, and not in the weights."""
     bias = np.linspace(0.4, -0.4, COUNT)
-    own = {"router": "sigmoid", "groups": 4, "top_groups": 2, "top_k": 3, "scale": 2.5}
+    own: dict[str, Any] = {
+        "router": "sigmoid",
+        "groups": 4,
+        "top_groups": 2,
+        "top_k": 3,
+        "scale": 2.5,
+    }
     found, logits = routed(bias=bias, **own)
     scores = 1 / (1 + np.exp(-logits))
     for row, place in np.argwhere(IDS > 0):
