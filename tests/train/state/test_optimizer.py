@@ -161,6 +161,19 @@ def test_what_no_model_trains_stays_as_it_is():
     assert sum(leaf.ndim > 0 for leaf in jax.tree.leaves(state)) == 2
 
 
+def test_a_bias_follows_the_load_of_its_expert_and_nothing_else():
+    """Neither learning rate, weight decay nor clipping have a part in it, nor it in the norm."""
+    tree = {"router": {"load_bias": ("layers", None)}, "up": ("layers", "embed", "mlp")}
+    layout = layouts(tree, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    optimizer = build_optimizer(train_config("adamw"), layout, bias_rate=0.25)
+    loads = jnp.array([[0.1, 0.9, 0.5], [0.5, 0.5, 0.5]])
+    grads = {"router": {"load_bias": loads}, "up": jnp.ones((2, 4, 8))}
+    params = jax.tree.map(jnp.ones_like, grads)
+    updates, _ = optimizer.update(grads, optimizer.init(params), params)
+    np.testing.assert_array_equal(updates["router"]["load_bias"], [[0.25, -0.25, 0], [0, 0, 0]])
+    assert float(global_norm(grads, layout)) == pytest.approx(8.0)
+
+
 @pytest.mark.parametrize("chosen", get_args(get_args(OptimizerConfig)[0]))
 def test_the_memory_model_counts_the_moments_that_an_optimizer_keeps(chosen):
     """The number is that of a matrix, as all large parameters but tables are."""

@@ -41,7 +41,8 @@ SIGMOID: dict[str, Any] = {
     "scale": 2.5,
     "bias_rate": 0.1,
 }
-#: Every second layer has experts, the others an MLP. Of four runs of layers one is padding.
+#: Every second layer has experts, the others an MLP, in three periods: where there are two or four
+#: runs of layers, a period of one is padding.
 UNLIKE = SOFTMAX | {"every": 2}
 ROUTERS = {
     "softmax": ("mixtral", SOFTMAX),
@@ -85,7 +86,7 @@ def on_one_device(router: str) -> tuple[np.ndarray, Any]:
         ("softmax", ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
         ("sigmoid", ParallelPlan(data=2, tensor=2), None, "layer", {}),
         ("softmax", ParallelPlan(stage=2, tensor=2), interleaved(2, 1, MICROBATCHES), "none", {}),
-        ("unlike", ParallelPlan(stage=2, context=2), interleaved(2, 2, MICROBATCHES), "none", {}),
+        ("unlike", ParallelPlan(stage=2, context=2), interleaved(2, 1, MICROBATCHES), "layer", {}),
         pytest.param(
             *("sigmoid", ParallelPlan(stage=2, fsdp=2), interleaved(2, 1, MICROBATCHES)),
             *("full", {"gather": "layer"}),
