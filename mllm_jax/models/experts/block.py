@@ -12,6 +12,7 @@ copies of the group's tokens on a part of the width, and what is scattered is a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -24,8 +25,13 @@ from mllm_jax.models.config.experts import ExpertsConfig
 from mllm_jax.models.experts.grouped import grouped_product
 from mllm_jax.models.experts.router import Router
 from mllm_jax.models.layers import Dense, Dims, GatedMLP, Segments, gated, gathered, normal
+from mllm_jax.models.platform import traced_platform
 from sharding.collectives import all_gather, reduce_scatter
+from sharding.dispatch import Dispatch, through_experts
 from sharding.grid import View
+
+#: Copies of tokens that a rank receives in a round, as a multiple of an even share.
+BUFFER = 1.25
 
 
 class Kernels(NamedTuple):
@@ -87,12 +93,21 @@ class Experts(nnx.Module):
             all_gather(own, view.tensor, dim=1).reshape(-1, self.config.top_k)
             for own in (routing.choice, routing.weights)
         )
-        compute = partial(grouped_mlp, self._kernels(x.dtype))
-        made = _by_experts(whole.reshape(-1, x.shape[-1]), choice, weights, self.config, compute)
+        made = self._by_experts(whole.reshape(-1, x.shape[-1]), choice, weights, view)
         out = _summed(made.reshape(whole.shape), view, x.dtype)
         if self.shared is not None:
             out = out + self._of_shared(x, whole, view)
         return out, routing.losses
+
+    def _by_experts(
+        self, x: jax.Array, choice: jax.Array, weights: jax.Array, view: View
+    ) -> jax.Array:
+        """Weighted sums of what the experts of each token make of it, here or on other ranks."""
+        kernels = self._kernels(x.dtype)
+        if not view.expert:
+            return _by_experts(x, choice, weights, self.config, partial(grouped_mlp, kernels))
+        way = dispatch_of(self.config, choice.size, view)
+        return through_experts(grouped_mlp, kernels, x, choice, weights, way)
 
     def _kernels(self, dtype: jnp.dtype) -> Kernels:
         stacks = self.gate_proj, self.up_proj, self.down_proj
@@ -112,6 +127,17 @@ class _Stacked(nnx.Module):
     ) -> None:
         axes, shape = zip(("experts", count), *inputs, *outputs, strict=True)
         self.kernel = normal(rngs, shape, axes, gain * shape[1] ** -0.5)
+
+
+def dispatch_of(config: ExpertsConfig, copies: int, view: View) -> Dispatch:
+    """How copies of tokens move between expert ranks, each of which has as many as `copies`.
+
+    Accelerators run the exchange of one half of a round beside the products of the other.
+    """
+    platform, ranks = traced_platform(), view.degree(view.expert)
+    parts = 1 if platform == "cpu" else 2
+    slots = math.ceil(BUFFER * copies / (parts * ranks)) * ranks
+    return Dispatch(view.expert, config.count, slots, parts, ragged=platform != "cpu")
 
 
 Compute = Callable[[jax.Array, jax.Array], jax.Array]

@@ -85,6 +85,9 @@ def on_one_device(router: str) -> tuple[np.ndarray, Any]:
     [
         ("softmax", ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
         ("sigmoid", ParallelPlan(data=2, tensor=2), None, "layer", {}),
+        ("sigmoid", ParallelPlan(expert=4), None, "layer", {}),
+        ("softmax", ParallelPlan(fsdp=2, expert=2, tensor=2), None, "none", {}),
+        ("unlike", ParallelPlan(stage=2, expert=2), interleaved(2, 2, MICROBATCHES), "none", {}),
         ("softmax", ParallelPlan(stage=2, tensor=2), interleaved(2, 1, MICROBATCHES), "none", {}),
         ("unlike", ParallelPlan(stage=2, context=2), interleaved(2, 1, MICROBATCHES), "layer", {}),
         pytest.param(
@@ -98,7 +101,17 @@ def on_one_device(router: str) -> tuple[np.ndarray, Any]:
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["shards", "sigmoid", "stages", "unlike layers", "gathered by layer", "zero bubble"],
+    ids=[
+        "shards",
+        "sigmoid",
+        "expert ranks",
+        "experts and shards",
+        "experts and stages",
+        "stages",
+        "unlike layers",
+        "gathered by layer",
+        "zero bubble",
+    ],
 )
 def test_experts_losses_and_loads_are_those_of_one_device(
     router: str,
