@@ -17,7 +17,7 @@ from sharding.stages import StageViews, undivided_without_stages, without_stages
 
 #: Products of plan axes that split a dimension together.
 PRODUCTS = {"sequence": ("context", "tensor")}
-#: Plan axes over parts that no family of models has, with the name of the part.
+#: Plan axes that no plan may use yet, with the name of the parts that their ranks share.
 SINGLE_AXES = {"expert": "experts"}
 #: Most plans that a message suggests, and most plans that are tried.
 PLANS, MOST = 6, 20_000
@@ -156,9 +156,12 @@ def _single(config: ExperimentConfig) -> Iterator[Problem]:
     for name, plan in present_plans(config).items():
         for axis in SINGLE_AXES:
             if getattr(plan, axis) > 1:
+                why = f"{name} has no {SINGLE_AXES[axis]} to share"
+                if name == "decoder" and config.model.decoder.experts is not None:
+                    why = f"the seconds of an exchange between ranks of {axis} are not known yet"
                 reason = (
-                    f"{getattr(plan, axis)} is refused, as {name} has no {SINGLE_AXES[axis]} to "
-                    "share, only 1 is valid; more ranks of rows are data or fsdp"
+                    f"{getattr(plan, axis)} is refused, as {why}, only 1 is valid; more ranks of "
+                    "rows are data or fsdp"
                 )
                 yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason)
 

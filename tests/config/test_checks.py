@@ -294,6 +294,14 @@ ENDS = ("", ".connector")
             ["parallel.decoder.expert: 4", "has no experts", "valid: data 2 x tensor 2"],
         ),
         (
+            {
+                "parallel__decoder": {"expert": 4},
+                "model__decoder__family": "mixtral",
+                "model__decoder__experts": {"count": 4, "top_k": 2, "d_ff": 16},
+            },
+            ["parallel.decoder.expert: 4", "exchange between ranks of expert", "data 4"],
+        ),
+        (
             {"parallel__encoders__vision": {"expert": 4}},
             ["parallel.encoders.vision.expert: 4", "vision has no experts", "data 4"],
         ),

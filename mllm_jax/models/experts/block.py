@@ -105,8 +105,8 @@ class Experts(nnx.Module):
         """Weighted sums of what the experts of each token make of it, here or on other ranks."""
         kernels = self._kernels(x.dtype)
         if not view.expert:
-            return _by_experts(x, choice, weights, self.config, partial(grouped_mlp, kernels))
-        way = dispatch_of(self.config, choice.size, view)
+            return _by_own(x, choice, weights, self.config, partial(grouped_mlp, kernels))
+        way = _dispatch(self.config, choice.size, view)
         return through_experts(grouped_mlp, kernels, x, choice, weights, way)
 
     def _kernels(self, dtype: jnp.dtype) -> Kernels:
@@ -129,7 +129,7 @@ class _Stacked(nnx.Module):
         self.kernel = normal(rngs, shape, axes, gain * shape[1] ** -0.5)
 
 
-def dispatch_of(config: ExpertsConfig, copies: int, view: View) -> Dispatch:
+def _dispatch(config: ExpertsConfig, copies: int, view: View) -> Dispatch:
     """How copies of tokens move between expert ranks, each of which has as many as `copies`.
 
     Accelerators run the exchange of one half of a round beside the products of the other.
@@ -143,10 +143,12 @@ def dispatch_of(config: ExpertsConfig, copies: int, view: View) -> Dispatch:
 Compute = Callable[[jax.Array, jax.Array], jax.Array]
 
 
-def _by_experts(
+def _by_own(
     x: jax.Array, choice: jax.Array, weights: jax.Array, config: ExpertsConfig, compute: Compute
 ) -> jax.Array:
-    """Weighted sums of what the experts of each token make of it.
+    """Weighted sums of what the experts of each token make of it, where a rank has all experts.
+
+    Unlike `through_experts` it keeps what the products need for their backward.
 
     Args:
         x: `[tokens, d_model]`.

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from scheduling.baselines import optimus as module
 from scheduling.baselines.chain import Chain, decoder_alone
-from scheduling.baselines.optimus import Packing, Side, Work, _joined, optimus
+from scheduling.baselines.optimus import optimus
+from scheduling.baselines.packing import Packing, Side, Work, _joined
 from scheduling.costs.loads import Uneven
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
