@@ -17,6 +17,18 @@ spread; so an encoder can be dealt over more ranks than a microbatch has rows::
     row 0 of microbatches 0 1 2     aaaaabbbcc  ddeeee....  ffffff....
     row 0 of units 0 1              aaaaa       eeee
     row 1 of units 0 1              bbbccdd     ffffff
+
+Where rows fill unevenly, a unit may hold early media of a full row and late ones of an empty row,
+and so feed many microbatches. Rows that go on *together* skip to the unit which the furthest row
+had reached before the microbatch. That may take more units, but of any two neighbours the second
+feeds nothing before the last microbatch that the first one feeds::
+
+    row 0 of microbatches 0 1 2     aaaaa.....  bbbbbbb...  ..........
+    row 1 of microbatches 0 1 2     ..........  ..........  ccccc.....
+    units 0 1, alone                aaaaa       bbbbbbb        unit 0 feeds 0, 1 and 2
+                                    ccccc       .......        unit 1 feeds 1
+    units 0 1, together             aaaaa       bbbbbbb        unit 0 feeds 0
+                                    .....       ccccc..        unit 1 feeds 1 and 2
 """
 
 from __future__ import annotations
@@ -35,6 +47,8 @@ Ints = NDArray[np.int64]
 #: Columns of the media of a microbatch: encoder row, first input position, positions with those
 #: that round them up to whole outputs, first segment, segments.
 MEDIUM = ("row", "start", "span", "segment", "segments")
+#: Of these columns what places a medium: row, span and segments.
+_TAKEN = [0, 2, 4]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +132,12 @@ def units_of(budget: int, positions: int, longest: int, reduction: int, spread: 
 
 
 def plan_units(
-    media: Sequence[Ints], rows: int, positions: int, each: int | None = None, spread: int = 1
+    media: Sequence[Ints],
+    rows: int,
+    positions: int,
+    each: int | None = None,
+    spread: int = 1,
+    together: bool = False,
 ) -> Units:
     """Units for the media of a step's microbatches.
 
@@ -129,6 +148,8 @@ def plan_units(
         each: number of units of every microbatch, of which none then serves another; None: units go
             on in the next microbatch.
         spread: rows of a unit for each row of a microbatch.
+        together: rows that lag skip to the unit that the furthest row had reached before the
+            microbatch. Then a unit feeds no microbatch behind the first that the next one feeds.
 
     Raises:
         ValueError: a medium does not fit a unit, or a microbatch does not fit `each` of them.
@@ -140,8 +161,14 @@ def plan_units(
     # Bins of each row of the microbatches: `spread` for every unit, those of a unit together.
     open_units = spread * (each or 1)
     fills = [_Fill(positions, open_units) for _ in range(rows)]
-    spans = np.column_stack([every[:, [0, 2, 4]], microbatch * (open_units if each else 0)])
-    found = [fills[row].take(span, parts, least) for row, span, parts, least in spans.tolist()]
+    found: list[tuple[int, int, int]] = []
+    least = 0
+    for number, own in enumerate(ordered):
+        least = number * open_units if each else least
+        places = [fills[row].take(span, held, least) for row, span, held in own[:, _TAKEN].tolist()]
+        if together:
+            least = max([least, *(place[0] // spread * spread for place in places)])
+        found += places
     bins, start, segment = np.array(found, np.int64).reshape(-1, 3).T
     unit, row = bins // spread, every[:, 0] * spread + bins % spread
     if each is None:

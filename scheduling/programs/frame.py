@@ -161,8 +161,9 @@ class Frame:
     def following(cls, program: Program, *, apart: bool = False) -> Frame:
         """The frame for programs of smaller loads of the encoders than that of `program`.
 
-        A tick without tasks of the decoder holds one of an encoder; a stage has as many pairs as
-        the decoder has microbatches, and one more for each of an encoder's that shares one.
+        A tick without tasks of the decoder holds one of an encoder. A stage has as many pairs as
+        the decoder has microbatches, and one more for each of an encoder's that shares one, which
+        is enough for units whose rows go on together (`data.planning.units`).
 
         Args:
             program: program whose encoders have all microbatches that a step can need.

@@ -104,23 +104,23 @@ class Following:
         sizes = frame.sizes, {name: own.sizes for name, own in frame.encoders.items()}
         return step_memory(self.workload, self.strategy, self.hardware, sizes)
 
-    def fitted(self, feeds: Mapping[str, Feeds], frame: Frame) -> Schedule:
+    def fitted(self, ways: Sequence[Mapping[str, Feeds]], frame: Frame) -> Schedule:
         """The schedule of a step within the slots of a frame; less may wait until it fits.
 
         Args:
-            feeds: as of `placed`.
+            ways: what the encoders' own microbatches may feed, the preferred way first.
 
         Raises:
             ScheduleError: none fits.
         """
         excess = None
-        for live in self.follower.lives():
+        for feeds, live in product(ways, self.follower.lives()):
             made = self.placed(feeds, live)
             program = compile_program(made, self.strategy.remat, self.strategy.remats)
             excess = frame.excess(program)
             if excess is None:
                 return made
-        units = {name: len(own) for name, own in feeds.items()}
+        units = [{name: len(own) for name, own in feeds.items()} for feeds in ways]
         raise ScheduleError(f"no schedule of microbatches {units} fits the compiled step: {excess}")
 
     def simulation(self, schedule: Schedule) -> Simulation:

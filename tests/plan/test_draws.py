@@ -58,7 +58,7 @@ def test_dealing_moves_media_and_loses_none(share: float) -> None:
     arrived = own.uneven.shares["vision"] * own.load["vision"]
     dealt = own.dealt(workload(64, 1), 4)
     assert len(dealt) == STEPS == len(arrived)
-    for step, feeds in zip(arrived, dealt, strict=True):
+    for step, (feeds, _) in zip(arrived, dealt, strict=True):
         images, units = step.sum() / 64, len(feeds["vision"])
         # Both rows of a microbatch have as many images, or one of them has one more.
         assert images / 2 <= units <= images / 2 + 4
@@ -70,7 +70,7 @@ def test_dealing_evens_out_what_arrives_uneven() -> None:
     shares = own.uneven.of(4, 2)["vision"]
     assert shares.max() > 1.3
     assert own.uneven.shares["vision"].mean() == pytest.approx(1, rel=0.01)
-    feeds = own.dealt(workload(64, 1), 4)[0]["vision"]
+    feeds = own.dealt(workload(64, 1), 4)[0][0]["vision"]
     # What reaches a microbatch, a row of a unit that feeds several counted for each in part.
     reaches = np.zeros(4)
     for first, last in feeds:

@@ -27,7 +27,6 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import Load, Uneven, loaded
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from scheduling.programs.frame import Frame
 from scheduling.schedules.schedule import Feeds, ScheduleError
 from scheduling.search.following import Following, search_following
 
@@ -250,10 +249,10 @@ class _Loads:
         """Rows of systems that run samples as they arrive."""
         return None if self.drawn is None else self.drawn.uneven
 
-    def dealt(self, ours: Following) -> list[dict[str, Feeds]]:
-        """What the encoders' own microbatches feed in every step."""
+    def dealt(self, ours: Following) -> list[list[dict[str, Feeds]]]:
+        """In every step, the ways in which the encoders' own microbatches may feed."""
         if self.drawn is None:
-            return [ours.feeds(self.mean)]
+            return [[ours.feeds(self.mean)]]
         return self.drawn.dealt(ours.workload, ours.strategy.microbatches)
 
 
@@ -309,22 +308,16 @@ def _teller(tell: Tell) -> Callable[[int, float], None]:
 def _followed(ours: Following, loads: Sequence[_Loads]) -> list[Cell]:
     """Our step under every load, the mean of its steps, with the program of the largest of all."""
     steps = [own.dealt(ours) for own in loads]
-    frame = _frame(ours, [feeds for own in steps for feeds in own])
+    every = [feeds for own in steps for ways in own for feeds in ways]
+    frame = ours.frame(_fullest(ours, every))
     memory, cells = ours.memory(frame).total, []
     for own in steps:
-        made = [ours.simulation(ours.fitted(feeds, frame)) for feeds in own]
+        made = [ours.simulation(ours.fitted(ways, frame)) for ways in own]
         seconds = sum(step.makespan for step in made)
         idle = 1 - sum(step.compute for step in made) / seconds
         collectives = sum(step.idle["tensor"] for step in made) / seconds
         cells.append(Cell(seconds / len(made), memory, idle, collectives))
     return cells
-
-
-def _frame(ours: Following, steps: Sequence[Mapping[str, Feeds]]) -> Frame:
-    """The program of the fullest of some steps, with room for all that their microbatches feed."""
-    frame = ours.frame(_fullest(ours, steps))
-    pairs = (sum(last + 1 - first for first, last in own) for s in steps for own in s.values())
-    return frame.opened(frame.ticks, max(pairs))
 
 
 def _fullest(ours: Following, steps: Sequence[Mapping[str, Feeds]]) -> Load:

@@ -105,8 +105,10 @@ class Drawn:
         load = self.load
         return Uneven({name: own / load[name] for name, own in self._arrived.items()})
 
-    def dealt(self, workload: Workload, microbatches: int) -> list[dict[str, Feeds]]:
+    def dealt(self, workload: Workload, microbatches: int) -> list[list[dict[str, Feeds]]]:
         """By step, what the encoders' own microbatches feed, of samples that are dealt anew.
+
+        First if every row fills by itself, and then if rows go on together, as in a training run.
 
         Args:
             workload: rows of the encoders' own microbatches.
@@ -118,17 +120,7 @@ class Drawn:
         steps = []
         for _ in range(STEPS):
             media = [self._media(planner.plan()) for _ in range(microbatches)]
-            steps.append(
-                {
-                    name: plan_units(
-                        [own[name] for own in media],
-                        rows,
-                        workload.positions[name],
-                        spread=workload.spread.get(name, 1),
-                    ).feeds
-                    for name in workload.encoders
-                }
-            )
+            steps.append([_feeds(workload, media, rows, together) for together in (False, True)])
         return steps
 
     def _planner(self, changes: Mapping[str, object], rows: int, consumer: Consumer) -> Planner:
@@ -141,6 +133,22 @@ class Drawn:
 
     def _media(self, plan: MicrobatchPlan) -> dict[str, np.ndarray]:
         return media_of_plan(plan.placements, self._modalities)
+
+
+def _feeds(
+    workload: Workload, media: Sequence[Mapping[str, np.ndarray]], rows: int, together: bool
+) -> dict[str, Feeds]:
+    """What the encoders' own microbatches feed, from the media of a step's microbatches."""
+    return {
+        name: plan_units(
+            [own[name] for own in media],
+            rows,
+            workload.positions[name],
+            spread=workload.spread.get(name, 1),
+            together=together,
+        ).feeds
+        for name in workload.encoders
+    }
 
 
 def _samples(config: ExperimentConfig, share: float, draw: Draw, count: int) -> Iterator[Lengths]:

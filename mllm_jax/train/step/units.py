@@ -12,7 +12,7 @@ from typing import Any
 
 from data.planning.units import Ints, Units, plan_units, rows_of_units
 from mllm_jax.config.modalities import modalities
-from mllm_jax.train.step.program import Follow, GradientProgram, StepTables
+from mllm_jax.train.step.program import Follow, GradientProgram, Room, StepTables
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +29,9 @@ def in_units(
 ) -> tuple[StepTables, Sequence[Any], dict[str, Any]]:
     """The step with its encoders' media in units.
 
-    If no schedule that follows the load fits, the step has the program's own tables, and every
-    decoder microbatch has units of its own.
+    Rows of units fill by themselves. If no schedule of these units fits what is compiled, rows go
+    on together (`data.planning.units`), so that units feed fewer microbatches. If none fits then,
+    the step has the program's own tables, and every decoder microbatch has units of its own.
 
     Args:
         program: the program of the step.
@@ -75,28 +76,35 @@ def _planned(
 ) -> tuple[StepTables, dict[str, Units]]:
     """The tables of the step, and by lane the units that its media lie in."""
 
-    def planned(apart: bool) -> dict[str, Units]:
-        """Units that go on in the next microbatch, or units apart for each."""
+    def planned(**ways: bool) -> dict[str, Units]:
+        media = {name: _media(microbatches, name) for name in follow.rooms}
         return {
-            name: plan_units(
-                _media(microbatches, name),
-                total,
-                room.positions,
-                room.each if apart else None,
-                room.spread,
-            )
-            for name, room in follow.rooms.items()
+            name: _units(media[name], room, total, **ways) for name, room in follow.rooms.items()
         }
 
-    units = planned(apart=False)
-    tables = follow.tables({name: own.feeds for name, own in units.items()})
-    if tables is not None:
-        return tables, units
+    for together in (False, True):
+        units = planned(together=together)
+        tables = follow.tables({name: own.feeds for name, own in units.items()})
+        if tables is not None:
+            if together:
+                _tell_once(
+                    "the media of a step fill the encoders' rows so unevenly that no schedule fits "
+                    "what is compiled; its rows go on together, in a few more microbatches"
+                )
+            return tables, units
     _tell_once(
         "the encoders' load of a step fits no schedule within the slots that are compiled; its "
         "encoders run as if they were full"
     )
     return program.tables, planned(apart=True)
+
+
+def _units(
+    media: Sequence[Ints], room: Room, rows: int, *, apart: bool = False, together: bool = False
+) -> Units:
+    """Units of a lane: each row by itself, all rows together, or apart for every microbatch."""
+    each = room.each if apart else None
+    return plan_units(media, rows, room.positions, each, room.spread, together)
 
 
 def _media(microbatches: Sequence[Any], name: str) -> list[Ints]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,28 @@ def test_media_stay_in_their_rows_and_do_not_overlap(media: list[Ints], spread: 
     used = used_by(units, ROWS * spread, POSITIONS)
     assert used.max(initial=0) <= 1
     assert used.sum() == sum(own[:, 2].sum() for own in media)
+
+
+@given(steps(), SPREADS)
+def test_rows_that_go_on_together_feed_few_microbatches(media: list[Ints], spread: int) -> None:
+    units = plan_units(media, ROWS, POSITIONS, spread=spread, together=True)
+    assert used_by(units, ROWS * spread, POSITIONS).max(initial=0) <= 1
+    assert (units.row // spread == units.media[:, 0]).all()
+    # A microbatch needs at most one more unit, as each of its rows fits into one.
+    assert units.count <= len(media)
+    ends = units.feeds
+    assert all(last <= following for (_, last), (following, _) in pairwise(ends))
+    assert sum(last + 1 - first for first, last in ends) <= len(media) + max(0, units.count - 1)
+
+
+def test_rows_by_themselves_may_feed_many_microbatches() -> None:
+    """The example of the module, and units of a full first row beside an empty one."""
+    media = [np.array([own]) for own in ([0, 0, 5, 1, 1], [0, 0, 7, 1, 1], [1, 0, 5, 1, 1])]
+    assert plan_units(media, 2, 10).feeds == ((0, 2), (1, 1))
+    assert plan_units(media, 2, 10, together=True).feeds == ((0, 0), (1, 2))
+    late = [np.array([[int(m >= 8), 0, 10, 1, 1]]) for m in range(16)]
+    assert plan_units(late, 2, 10).feeds == tuple((m, m + 8) for m in range(8))
+    assert plan_units(late, 2, 10, together=True).count == 15
 
 
 def used_by(units: Units, rows: int, positions: int) -> Ints:

@@ -1,6 +1,7 @@
 """Frames: rows say what the schedule says, and whatever fits a frame runs on it."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -8,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from mllm_jax.bench.placing import feeds_of
+from data.planning.units import plan_units
 from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import PHASES, RARE, Frame, leaves
 from scheduling.programs.program import BundleKind, Program
@@ -228,8 +230,10 @@ def test_schedules_of_smaller_loads_fit_the_frame_of_the_full_one(
     decoder = interleaved(stages, 1, microbatches)
     cut = EncoderPieces("vision", 2, 1, 2)
     frame = Frame.following(compile_program(placing.naive(decoder, [cut]), "layer"))
-    loads = data.draw(st.lists(st.floats(0, 1), min_size=microbatches, max_size=microbatches))
-    own = placing.naive(decoder, [replace(cut, feeds=feeds_of(np.array(loads)))])
+    fills = st.lists(st.integers(0, 8), min_size=microbatches, max_size=microbatches)
+    loads = data.draw(st.lists(fills, min_size=1, max_size=3))
+    units = plan_units(media_of(loads), len(loads), 8, together=True)
+    own = placing.naive(decoder, [replace(cut, feeds=units.feeds)])
     program = compile_program(own, "layer")
     enough = program.encoders["vision"]
     slots = {
@@ -239,3 +243,27 @@ def test_schedules_of_smaller_loads_fit_the_frame_of_the_full_one(
     roomy = replace(frame, encoders=slots, sizes=program.sizes)
     assert roomy.excess(program) is None
     assert roomy.rows(program).bounds[-1] == len(program.schedule.ticks)
+
+
+def media_of(loads: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
+    """A medium of each row and microbatch with so many positions, `[media, 5]` by microbatch."""
+    rows = [
+        [[row, 0, n, 1, 1] for row, n in enumerate(own) if n] for own in zip(*loads, strict=True)
+    ]
+    return [np.array(own, np.int64).reshape(-1, 5) for own in rows]
+
+
+def test_pairs_of_rows_that_fill_by_themselves_may_be_too_many() -> None:
+    """A row that is full early and one that is full late, each in eight of sixteen microbatches."""
+    media = media_of([[8] * 8 + [0] * 8, [0] * 8 + [8] * 8])
+    decoder, cut = interleaved(1, 1, 16), EncoderPieces("vision")
+    frame = Frame.following(compile_program(placing.naive(decoder, [cut]), "layer"))
+
+    def excess(together: bool) -> str | None:
+        feeds = plan_units(media, 2, 8, together=together).feeds
+        return frame.excess(
+            compile_program(placing.naive(decoder, [replace(cut, feeds=feeds)]), "layer")
+        )
+
+    assert "pairs of microbatches on a stage: 72 do not fit" in str(excess(together=False))
+    assert excess(together=True) is None

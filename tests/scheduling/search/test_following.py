@@ -40,7 +40,7 @@ def frame() -> Frame:
 @given(st.integers(4, 256))
 def test_one_program_runs_every_load_up_to_the_full_one(load: int) -> None:
     own = found()
-    made = own.fitted(own.feeds({"vision": load}), frame())
+    made = own.fitted([own.feeds({"vision": load})], frame())
     check(made)
     program = compile_program(made, own.strategy.remat, own.strategy.remats)
     assert frame().excess(program) is None
@@ -50,7 +50,7 @@ def test_one_program_runs_every_load_up_to_the_full_one(load: int) -> None:
 
 def test_a_load_beyond_the_full_one_does_not_fit() -> None:
     with pytest.raises(ScheduleError, match="fits the compiled step"):
-        found().fitted(found().feeds({"vision": 64 * 16}), frame())
+        found().fitted([found().feeds({"vision": 64 * 16})], frame())
 
 
 def test_less_memory_makes_another_program() -> None:

@@ -11,15 +11,19 @@ import jax
 import numpy as np
 import pytest
 
+from data.kinds.rows import empty_rows
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.config.modalities import modalities
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step import units
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
+from mllm_jax.train.step.program import Follow, Room, StepTables
 from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.units import in_units
 from scheduling.programs.frame import Frame
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
@@ -222,6 +226,38 @@ def test_what_fits_no_slots_runs_with_the_decoders_microbatches(
         batch = place(scattered_load(4)[1], small)
         assert (np.asarray(batch["schedule"]["own"]) == small.program.tables.arrays["own"]).all()
     told = [r for r in caplog.records if "fits no schedule within the slots" in r.getMessage()]
+    assert len(told) == 1
+
+
+def test_rows_go_on_together_where_units_feed_too_many(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Media in the first row of two microbatches, and in the second row of the two others."""
+    monkeypatch.setattr(units, "_told", set())
+    kinds, nothing = modalities(model()), np.zeros((0, 5), np.int64)
+    rooms = {own.name: Room(MEDIA[own.name], 1) for own in kinds}
+    batches = [
+        {
+            "encoders": {own.name: empty_rows(own, ROWS, MEDIA[own.name]) for own in kinds},
+            "places": {
+                own.name: np.array([[int(m >= 2), 0, MEDIA[own.name], 1, 1]]) for own in kinds
+            },
+            "runs": dict.fromkeys(MEDIA, nothing),
+        }
+        for m in range(MICROBATCHES)
+    ]
+    asked: list[Feeds] = []
+
+    def tables(feeds: Mapping[str, Feeds]) -> StepTables | None:
+        asked.append(feeds["vision"])
+        return None if len(asked) % 2 else step().program.tables
+
+    for _ in range(2):
+        rows = dict.fromkeys(MEDIA, range(ROWS))
+        own = in_units(step().program, Follow(tables, rooms), batches, rows, rows, ROWS)
+        assert own[2]["vision"]["inputs"].shape[0] == 3
+    assert asked == [((0, 2), (1, 3)), ((0, 0), (1, 2), (3, 3))] * 2
+    told = [r for r in caplog.records if "its rows go on together" in r.getMessage()]
     assert len(told) == 1
 
 
