@@ -12,13 +12,11 @@ from mllm_jax.config.sections import ExperimentConfig
 from sharding.exchanges import possible
 from sharding.grid import JointGrid
 from sharding.lanes import check_lane
-from sharding.plan import AXES, ParallelPlan, PlanError, Requirement, factorizations
+from sharding.plan import AXES, ParallelPlan, PlanError, Requirement, divisors, factorizations
 from sharding.stages import StageViews, undivided_without_stages, without_stages
 
 #: Products of plan axes that split a dimension together.
 PRODUCTS = {"sequence": ("context", "tensor")}
-#: Plan axes that no plan may use yet, with the name of the parts that their ranks share.
-SINGLE_AXES = {"expert": "experts"}
 #: Most plans that a message suggests, and most plans that are tried.
 PLANS, MOST = 6, 20_000
 #: Parts of a budget that are tried on either side of it.
@@ -76,7 +74,7 @@ def _leave_out(key: str) -> list[Side]:
 
 def plan_checks(config: ExperimentConfig) -> list[Problem]:
     """Plans, each by itself and together; those that are missing are not looked at."""
-    plans = [*_counts(config), *_single(config), *_plan_names(config), *_grid(config)]
+    plans = [*_counts(config), *_sharers(config), *_plan_names(config), *_grid(config)]
     plans += [*_alike(config), *_exchange(config)]
     splits = [*_sizes(config), *_positions(config), *_rows(config)]
     return [*plans, *splits, *_stages_as_fsdp(config)]
@@ -94,8 +92,13 @@ def covering_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
         name: plan
         for name, plan in present_plans(config).items()
         if plan.devices == config.parallel.devices
-        and all(getattr(plan, axis) == 1 for axis in SINGLE_AXES)
+        and (plan.expert == 1 or _has_experts(config, name))
     }
+
+
+def _has_experts(config: ExperimentConfig, name: str) -> bool:
+    """Whether a module has experts, which ranks can share."""
+    return name == "decoder" and config.model.decoder.experts is not None
 
 
 # ---- plans that may do ---------------------------------------------------------------------------
@@ -116,11 +119,9 @@ def plans_for(config: ExperimentConfig, name: str) -> Iterator[Choice]:
     """Plans over all devices, those that are most like the present one first."""
     present = config.parallel.plans.get(name)
     given = present or ParallelPlan(data=config.parallel.devices)
-    axes = [
-        axis
-        for axis in AXES
-        if axis in ("data", "tensor") or (getattr(given, axis) > 1 and axis not in SINGLE_AXES)
-    ]
+    axes = [axis for axis in AXES if axis in ("data", "tensor") or getattr(given, axis) > 1]
+    if not _has_experts(config, name):
+        axes = [axis for axis in axes if axis != "expert"]
     for plan in sorted(_plans(config.parallel.devices, tuple(axes)), key=partial(_unlike, given)):
         if plan != present:
             degrees = {axis: n for axis, n in zip(AXES, plan.degrees, strict=True) if n > 1}
@@ -152,18 +153,15 @@ def _unlike(given: ParallelPlan, plan: ParallelPlan) -> tuple[float, str]:
 # ---- devices and grid ----------------------------------------------------------------------------
 
 
-def _single(config: ExperimentConfig) -> Iterator[Problem]:
+def _sharers(config: ExperimentConfig) -> Iterator[Problem]:
+    """Expert ranks have experts to share."""
     for name, plan in present_plans(config).items():
-        for axis in SINGLE_AXES:
-            if getattr(plan, axis) > 1:
-                why = f"{name} has no {SINGLE_AXES[axis]} to share"
-                if name == "decoder" and config.model.decoder.experts is not None:
-                    why = f"the seconds of an exchange between ranks of {axis} are not known yet"
-                reason = (
-                    f"{getattr(plan, axis)} is refused, as {why}, only 1 is valid; more ranks of "
-                    "rows are data or fsdp"
-                )
-                yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason)
+        if plan.expert > 1 and not _has_experts(config, name):
+            reason = (
+                f"{plan.expert} is refused, as {name} has no experts to share, only 1 is valid; "
+                "more ranks of rows are data or fsdp"
+            )
+            yield _plan_problem(config, name, f"{module_path(name)}.expert", reason)
 
 
 def _counts(config: ExperimentConfig) -> Iterator[Problem]:
@@ -292,6 +290,8 @@ def _sizes(config: ExperimentConfig) -> Iterator[Problem]:
             degree = getattr(plan, needs[0].axis)
             sizes = ", ".join(dict.fromkeys(f"{need.name} {need.size}" for need in needs))
             reason = f"{degree} does not divide {sizes} of {_model_path(config, name)}"
+            if axis == "expert":
+                reason += f", whose divisors are {divisors(needs[0].size)}"
             others = partial(_multiples, config, name, needs, degree)
             yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason, others)
 
@@ -355,7 +355,7 @@ def _rows(config: ExperimentConfig) -> Iterator[Problem]:
     """Every share of the batch is a whole number of rows."""
     rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.encoder_rows
     wrong = [
-        f"{degree}, data x fsdp of {module_path(name)}"
+        f"{degree}, {_shares(config, name)} of {module_path(name)}"
         for name, degree in shares.items()
         if rows * spread.get(name, 1) % degree
     ]
@@ -366,6 +366,11 @@ def _rows(config: ExperimentConfig) -> Iterator[Problem]:
         units = [degree // gcd(degree, spread.get(name, 1)) for name, degree in shares.items()]
         sides = partial(near, "data.rows", rows, lcm(*units))
         yield Problem("data.rows", reason, sides, 1, "nearest valid")
+
+
+def _shares(config: ExperimentConfig, name: str) -> str:
+    """How errors call the axes that deal the rows of module `name`."""
+    return "data x fsdp" + " x expert" * (config.parallel.plans[name].expert > 1)
 
 
 def _row_shares(config: ExperimentConfig) -> dict[str, int]:

@@ -15,6 +15,7 @@ from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 from mllm_jax.models.attention.dispatch import traceable
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
+from scheduling.costs.workload import Split
 from scheduling.executor.layers import Aux, LayerRun
 from sharding.collectives import vary
 from sharding.grid import JointGrid, View
@@ -28,8 +29,7 @@ Values = Callable[[LayerRun, jax.Array, Any], Any]
 
 def kept_bytes(
     config: ModelConfig,
-    module: str,
-    tensor: int,
+    split: Split,
     positions: int,
     batch: Mapping[str, Shape],
     trains: bool = True,
@@ -43,8 +43,7 @@ def kept_bytes(
 
     Args:
         config: configuration with the `dtype` and `attention` of the platform that runs it.
-        module: `"decoder"` or an encoder's name.
-        tensor: ranks of the tensor group.
+        split: how the layer is split; its tower is `"decoder"` or an encoder's name.
         positions: input positions of the row.
         batch: arrays that tell the layer how the row is packed.
         trains: whether the backward makes gradients of parameters, or of the layer's input alone.
@@ -53,11 +52,11 @@ def kept_bytes(
     def kept(run: LayerRun, x: jax.Array, context: Any) -> Any:
         return run.forward(jnp.int32(0), x, context).run()[1]
 
-    return _bytes(config, module, tensor, positions, batch, trains, kept)
+    return _bytes(config, split, positions, batch, trains, kept)
 
 
 def pairs_bytes(
-    config: ModelConfig, tensor: int, positions: int, batch: Mapping[str, Shape]
+    config: ModelConfig, split: Split, positions: int, batch: Mapping[str, Shape]
 ) -> float:
     """Bytes that a decoder layer's backward keeps for weight gradients that are apart from it.
 
@@ -67,23 +66,25 @@ def pairs_bytes(
     def pairs(run: LayerRun, x: jax.Array, context: Any) -> Any:
         return run.apart_from_weights(run.apart(x)[0], context).pairs(x, context)
 
-    return _bytes(config, "decoder", tensor, positions, batch, True, pairs)
+    return _bytes(config, split, positions, batch, True, pairs)
 
 
 def _bytes(
     config: ModelConfig,
-    module: str,
-    tensor: int,
+    split: Split,
     positions: int,
     batch: Mapping[str, Shape],
     trains: bool,
     values: Values,
 ) -> float:
     """Bytes of the `values` of a layer, the mean over a period; other arguments as above."""
+    module, tensor, shares = split
     config = config.model_copy(update={"attention": traceable(config.attention)})
     heads = config.decoder.kv_heads if module == "decoder" else None
-    grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
-    view = grid.decoder if tensor > 1 else View()
+    # As many ranks as there are experts: a rank keeps as much whatever part of them it has.
+    experts = config.decoder.experts.count if shares and config.decoder.experts else 1
+    grid = JointGrid.build({"decoder": ParallelPlan(expert=experts, tensor=tensor)}, heads)
+    view = grid.decoder if grid.devices > 1 else View()
     tower = Decoder(config, view) if module == "decoder" else Encoder(config, module, view)
     stack, specs = _layer(config, module, view)
     found: list[int] = []
@@ -101,7 +102,7 @@ def _bytes(
         found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
         return jnp.zeros(())
 
-    if tensor == 1:
+    if not view.all:
         jax.eval_shape(trace, stack, batch)
     else:
         names, sizes = zip(*grid.axes, strict=True)

@@ -19,7 +19,7 @@ def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
     settled = on_platform(config, hardware.platform)
     lowered = lower(settled)
     plan, chosen = lowered.pipeline, lowered.strategy
-    tensors = sorted({own.tensor for own in settled.parallel.plans.values()})
-    workload = traced_workload(settled, tensors, apart=chosen.weights_apart)
+    splits = {(own.tensor, own.expert > 1) for own in settled.parallel.plans.values()}
+    workload = traced_workload(settled, splits, apart=chosen.weights_apart)
     sizes = None if plan is None else buffer_sizes(workload, plan.schedule, chosen)
     return step_memory(workload, chosen, hardware, sizes)

@@ -94,7 +94,8 @@ class Planner:
     def workload(self) -> Workload:
         """The work of a step."""
         apart = not WEIGHTS_APART.isdisjoint(self.space.kinds)
-        return traced_workload(self.settled, self.space.tensors or (), apart=apart)
+        splits = [(tensor, False) for tensor in self.space.tensors or ()]
+        return traced_workload(self.settled, splits, apart=apart)
 
     @property
     def _trains(self) -> bool:

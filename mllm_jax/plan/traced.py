@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 import jax
@@ -12,45 +12,44 @@ from mllm_jax.config.modalities import packing
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.kept import kept_bytes, pairs_bytes
 from mllm_jax.models.model_config import ModelConfig
-from scheduling.costs.workload import Workload
+from scheduling.costs.workload import Split, Workload
 
 
 def traced_workload(
-    config: ExperimentConfig, tensors: Sequence[int], *, apart: bool = False
+    config: ExperimentConfig, splits: Collection[tuple[int, bool]], *, apart: bool = False
 ) -> Workload:
     """`workload(config)` with the bytes that the memory model needs.
 
     Args:
         config: configuration from `on_platform`.
-        tensors: degrees of tensor parallelism for which the memory will be asked for.
+        splits: tensor degrees for which the memory will be asked for, each with whether ranks share
+            experts.
         apart: whether schedules with weight gradients apart will be asked for, too.
     """
     whole, model = workload(config), config.model
     asked = [
-        (name, tensor)
+        Split(name, tensor, experts and name == "decoder")
         for name, positions in whole.positions.items()
-        for tensor in tensors
+        for tensor, experts in splits
         if _splits(model, name, tensor, positions)
     ]
     kept = {
-        (n, t): layer_bytes(model, n, t, whole.positions[n], n not in whole.frozen)
-        for n, t in sorted(asked)
+        own: layer_bytes(model, own, whole.positions[own.tower], own.tower not in whole.frozen)
+        for own in sorted({*asked})
     }
+    positions = whole.positions["decoder"]
     pairs = {
-        tensor: pairs_bytes(model, tensor, positions, _packed(model, "decoder", positions))
-        for name, tensor in asked
-        if apart and name == "decoder"
-        for positions in [whole.positions[name]]
+        own: pairs_bytes(model, own, positions, _packed(model, "decoder", positions))
+        for own in kept
+        if apart and own.tower == "decoder"
     }
     return replace(whole, kept=kept, apart=pairs)
 
 
-def layer_bytes(
-    model: ModelConfig, name: str, tensor: int, positions: int, trains: bool = True
-) -> float:
+def layer_bytes(model: ModelConfig, split: Split, positions: int, trains: bool = True) -> float:
     """`kept_bytes` of one row with so many positions, of the decoder or of a lane."""
-    tower = model.lanes.get(name, name)
-    return kept_bytes(model, tower, tensor, positions, _packed(model, name, positions), trains)
+    own = split._replace(tower=model.lanes.get(split.tower, split.tower))
+    return kept_bytes(model, own, positions, _packed(model, split.tower, positions), trains)
 
 
 def _packed(model: ModelConfig, name: str, positions: int) -> dict[str, jax.ShapeDtypeStruct]:

@@ -8,6 +8,8 @@ before and after attention; Jacobs et al., arXiv 2309.14509)::
 
     norm c | g | x attention x c | s | norm c | g | MLP c | s
 
+Where ranks share experts, tokens are exchanged around the MLP (`scheduling.costs.dispatch`).
+
 Sources of the model: FLOPs as `TowerWork` counts them; ring collectives as in NCCL; the memory of
 a step in `scheduling.costs.memory`.
 """
@@ -19,13 +21,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 
+from scheduling.costs.dispatch import Dispatched, Exposed
 from scheduling.costs.exchange import Exchanged, exchange_of
 from scheduling.costs.hardware import Efficiency, Hardware
 from scheduling.costs.shares import elements, entries
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.costs.tower import Tower
-from scheduling.costs.work import Part, TowerWork
+from scheduling.costs.work import ExpertWork, Part, TowerWork
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.schedules.task_kinds import EB, EF, TaskKind, W
 from sharding.numbering import Span, numbering
@@ -144,6 +147,47 @@ class Timing(Tower):
             return 0.0
         return self.group(size * self.of_layer, "fsdp")
 
+    # ---- experts that ranks share ----------------------------------------------------------------
+
+    @cached_property
+    def dispatched(self) -> Dispatched | None:
+        """What a layer with experts exchanges, if ranks share these."""
+        if self.shared_experts is None:
+            return None
+        tokens = self.rows * self.workload.positions[self.name] / self.plan.context
+        token = self.tower.width * self.workload.size
+        return Dispatched(self.shared_experts, tokens, token, self._digits["expert"])
+
+    @cached_property
+    def of_experts(self) -> float:
+        """Seconds of a layer's products with shared experts in a forward, the mean over layers."""
+        own = self.shared_experts
+        return own.share * self._of_experts(own) if own else 0.0
+
+    def _of_experts(self, own: ExpertWork) -> float:
+        return self.products(Part(TowerWork(own.flops, 0), 0))
+
+    @cached_property
+    def _experts_forward(self) -> tuple[Segment, ...]:
+        """The exchange of tokens in a layer's forward, the mean over layers."""
+        if self.dispatched is None:
+            return ()
+        own = self.dispatched.experts
+        return self._exchange(self.dispatched.forward(self.hardware, self._of_experts(own)), 0.0)
+
+    @cached_property
+    def _experts_backward(self) -> tuple[Segment, ...]:
+        """The same in a backward, which computes the experts' forward again."""
+        if self.dispatched is None:
+            return ()
+        products = (3 if self.trains else 2) * self._of_experts(self.dispatched.experts)
+        return self._exchange(self.dispatched.backward(self.hardware, products), self.of_experts)
+
+    def _exchange(self, exposed: Exposed, again: float) -> tuple[Segment, ...]:
+        assert self.shared_experts is not None  # as the callers know
+        share = self.shared_experts.share
+        return (Segment(again + share * exposed.moving, share * exposed.collective),)
+
     # ---- compute ---------------------------------------------------------------------------------
 
     def compute(self, part: Part, share: float = 1.0) -> float:
@@ -213,9 +257,14 @@ class Timing(Tower):
     @cached_property
     def layer_forward(self) -> tuple[Segment, ...]:
         """A layer's forward; the parameters of the next layer are gathered beside it."""
-        fsdp = self.hidden(self.layer_gather, self.tower.blocks * self.block)
         block = (Segment(0.0, self.gathered_rows), Segment(self.block, self.scattered_sums))
-        return (*block * self.tower.blocks, *_collectives(self.exchanged_heads, fsdp))
+        return (*block * self.tower.blocks, *self._beside_blocks, *self._experts_forward)
+
+    @property
+    def _beside_blocks(self) -> tuple[Segment, ...]:
+        """Collectives of a layer's forward that do not belong to a block."""
+        fsdp = self.hidden(self.layer_gather, self.tower.blocks * self.block)
+        return _collectives(self.exchanged_heads, fsdp)
 
     @cached_property
     def layer_backward(self) -> tuple[Segment, ...]:
@@ -234,7 +283,7 @@ class Timing(Tower):
         gather = self.layer_gather if self.remat == "none" else 0.0
         beside = products * half - min(self.gathered_rows, half)
         fsdp = self.hidden(gather + self.layer_scatter, self.tower.blocks * beside)
-        alone = _collectives(self.exchanged_heads, fsdp)
+        alone = (*_collectives(self.exchanged_heads, fsdp), *self._experts_backward)
         whole = TaskTime((*block * self.tower.blocks, *alone))
         return self._summed(whole, self.of_layer if self.trains else 0.0)
 
@@ -255,14 +304,19 @@ class Timing(Tower):
         block = (Segment(0.0, self.gathered_rows), Segment(compute, self.gathered_rows))
         gather = self.layer_gather if self.remat == "none" else 0.0
         fsdp = self.hidden(gather, self.tower.blocks * compute)
-        return (*block * self.tower.blocks, *_collectives(self.exchanged_heads, fsdp))
+        alone = _collectives(self.exchanged_heads, fsdp)
+        return (*block * self.tower.blocks, *alone, *self._experts_backward)
 
     @cached_property
     def layer_weights(self) -> tuple[Segment, ...]:
-        """A layer's weight gradients apart from its backward, on rows that are gathered again."""
+        """A layer's weight gradients apart from its backward, on rows that are gathered again.
+
+        Those of shared experts need the exchange of the backward once more.
+        """
         block = (Segment(0.0, self.gathered_rows), Segment(self.weights_block))
         fsdp = self.hidden(self.layer_scatter, self.tower.blocks * self.weights_block)
-        whole = TaskTime((*block * self.tower.blocks, *_collectives(fsdp)))
+        alone = (*_collectives(fsdp), *self._experts_backward)
+        whole = TaskTime((*block * self.tower.blocks, *alone))
         return self._summed(whole, self.of_layer)
 
     def summing(self, count: float) -> float:
@@ -272,16 +326,18 @@ class Timing(Tower):
 
     @property
     def layer_again(self) -> tuple[Segment, ...]:
-        """A layer's forward as its backward computes it again: without the last sum."""
+        """A layer's forward as its backward computes it again: without the last sum.
+
+        Nor does it need what shared experts make, whose backward computes their forward itself.
+        """
         if self.remat == "none":
             return ()
         if self.remat == "full":
             return self.layer_forward
-        last = 2 * self.tower.blocks - 1
-        return tuple(
-            Segment(segment.compute) if i == last else segment
-            for i, segment in enumerate(self.layer_forward)
-        )
+        compute = self.block - self.of_experts / self.tower.blocks
+        block = (Segment(0.0, self.gathered_rows), Segment(compute, self.scattered_sums))
+        blocks = (*(block * self.tower.blocks)[:-1], Segment(compute))
+        return (*blocks, *self._beside_blocks)
 
     def forward(self, layers: int) -> TaskTime:
         """The forward of a run of layers."""

@@ -24,6 +24,10 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
     cuts = [encoder_pieces(workload, strategy, name) for name in workload.encoders]
     encoders = {cut.name: _encoder(workload, strategy, cut) for cut in cuts}
     backward, more = _backward(strategy.remat, forward), {}
+    if tower.experts is not None and strategy.decoder.expert > 1 and strategy.remat != "layer":
+        # Their backward always computes the forward of shared experts again.
+        own = tower.experts
+        backward += per_chunk * own.share * own.flops * sum(rows)
     if strategy.weights_apart:
         # Attention has no weights.
         more = {W.cost: per_chunk * replace(tower.layer.work, quadratic=0, windowed=0).flops(rows)}

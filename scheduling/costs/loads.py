@@ -63,10 +63,7 @@ def loaded(workload: Workload, load: Load) -> Workload:
         raise ValueError(f"no load for {', '.join(short)}; valid: 1 position of a row or more")
     ratio = {name: load[name] / workload.positions[name] for name in workload.encoders}
     pairs = {name: workload.pairs.get(name, 1.0) / own for name, own in ratio.items()}
-    kept = {
-        (name, tensor): size * ratio.get(name, 1.0)
-        for (name, tensor), size in workload.kept.items()
-    }
+    kept = {split: size * ratio.get(split.tower, 1.0) for split, size in workload.kept.items()}
     positions = {name: load.get(name, own) for name, own in workload.positions.items()}
     return replace(
         workload,

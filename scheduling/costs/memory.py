@@ -134,11 +134,11 @@ def pairs(tower: Timing, layers: float) -> float:
     """
     if not tower.apart:
         return 0.0
-    found = tower.workload.apart.get(tower.plan.tensor)
+    found = tower.workload.apart.get(tower.split)
     if found is None:
         raise ScheduleError(
-            f"bytes of weight gradients apart are not known for tensor {tower.plan.tensor}; known "
-            f"for: {', '.join(map(str, tower.workload.apart)) or 'none'}"
+            f"bytes of weight gradients apart are not known for {tower.split}; known for: "
+            f"{', '.join(map(str, tower.workload.apart)) or 'none'}"
         )
     return layers * tower.rows * found / tower.plan.context
 
@@ -149,17 +149,27 @@ def everything(tower: Timing) -> float:
     Raises:
         ScheduleError: the tensor degree does not divide the tower.
     """
-    kept = tower.workload.kept.get((tower.name, tower.plan.tensor))
+    kept = tower.workload.kept.get(tower.split)
     if kept is None:
-        raise ScheduleError(f"{tower.name} does not divide by tensor {tower.plan.tensor}")
+        raise ScheduleError(f"{tower.name} does not divide by {tower.split}")
     return tower.rows * kept / tower.plan.context
 
 
 def _layer_work(tower: Timing) -> float:
-    """Bytes that a layer's backward works with: tensors it reads and gradients of parameters."""
+    """Bytes that a layer's backward works with: tensors it reads and gradients of parameters.
+
+    Where ranks share experts, it has buffers for copies of tokens.
+    """
     gradients = WIDE * tower.of_layer
     again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.remat]
-    return gradients + again * everything(tower)
+    return gradients + again * everything(tower) + _dispatch_buffers(tower)
+
+
+def _dispatch_buffers(tower: Timing) -> float:
+    own, size = tower.dispatched, tower.workload.size
+    if own is None:
+        return 0.0
+    return own.buffers(tower.hardware.platform, own.experts.hidden / tower.plan.tensor, size)
 
 
 def _task_work(tower: Timing) -> float:

@@ -6,8 +6,8 @@ from functools import cached_property
 
 from scheduling.costs.shares import elements
 from scheduling.costs.strategy import Strategy, encoder_pieces
-from scheduling.costs.work import TowerProfile
-from scheduling.costs.workload import WIDE, Workload
+from scheduling.costs.work import ExpertWork, TowerProfile
+from scheduling.costs.workload import WIDE, Split, Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import EncoderPieces
 from sharding.plan import ParallelPlan
@@ -57,6 +57,16 @@ class Tower:
     def cut(self) -> EncoderPieces:
         """How an encoder's work is cut."""
         return encoder_pieces(self.workload, self.strategy, self.name)
+
+    @cached_property
+    def shared_experts(self) -> ExpertWork | None:
+        """The experts that ranks share; None without any, or where a rank has all of them."""
+        return self.tower.experts if self.plan.expert > 1 else None
+
+    @property
+    def split(self) -> Split:
+        """How a layer is split."""
+        return Split(self.name, self.plan.tensor, self.shared_experts is not None)
 
     @property
     def remat(self) -> Remat:

@@ -84,6 +84,26 @@ class Part:
 
 
 @dataclass(frozen=True)
+class ExpertWork:
+    """The experts that tokens choose in a decoder's layers.
+
+    Attributes:
+        share: share of the layers that have experts.
+        top_k: experts of a token.
+        hidden: hidden width of an expert.
+        flops: FLOPs of a token in its experts, in the forward of a layer that has them.
+        buffer: copies of tokens that a rank has room for in a round of the exchange between ranks
+            that share experts, over an even share of them.
+    """
+
+    share: float
+    top_k: int
+    hidden: int
+    flops: float
+    buffer: float
+
+
+@dataclass(frozen=True)
 class TowerProfile:
     """A decoder or an encoder as the cost model sees it.
 
@@ -104,6 +124,7 @@ class TowerProfile:
         period: layers after which kinds of layers repeat; `layer` is then their mean.
         beside: activations that enter with that of the first layer: of a decoder inputs of further
             layers, of an encoder room for outputs of layers that are handed on.
+        experts: experts of the layers, whose work is part of `layer`; None without any.
     """
 
     layers: int
@@ -123,6 +144,7 @@ class TowerProfile:
     rest_parameters: Parameters
     period: int = 1
     beside: int = 0
+    experts: ExpertWork | None = None
 
     @property
     def periods(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from scheduling.costs.work import TowerProfile
 from sharding.exchanges import Exchange
@@ -13,6 +13,23 @@ from sharding.exchanges import Exchange
 SIZES = {"float32": 4, "bfloat16": 2}
 #: Bytes of a parameter, of its gradient, and of an element of partial sums: float32.
 WIDE = 4
+
+
+class Split(NamedTuple):
+    """How a layer of a tower is split among ranks, as far as the bytes that it keeps depend on it.
+
+    Attributes:
+        tower: name of the tower.
+        tensor: tensor degree.
+        experts: whether ranks share its experts.
+    """
+
+    tower: str
+    tensor: int
+    experts: bool = False
+
+    def __str__(self) -> str:
+        return f"tensor {self.tensor}" + " with shared experts" * self.experts
 
 
 @dataclass(frozen=True)
@@ -37,10 +54,10 @@ class Workload:
         by_segment: whether attention computes no pairs of unlike segments of a row.
         follows: whether encoders that fill bubbles have microbatches of their own, which every step
             places anew.
-        kept: by `(tower, tensor)`, the bytes of a layer's forward that its backward reads, for one
-            row, on one of `tensor` tensor ranks.
-        apart: by tensor degree, the bytes that the backward of a layer of the decoder keeps for
-            weight gradients that are apart from it, for one row, on one tensor rank.
+        kept: by `Split`, the bytes of a layer's forward that its backward reads, for one row, on
+            one tensor rank.
+        apart: by `Split` of the decoder, the bytes that the backward of a layer keeps for weight
+            gradients that are apart from it, for one row, on one tensor rank.
         lanes: by the name of a lane, its encoder; a tower that is not named shares no parameters.
         media_apart: whether media are in rows of their own, and not in those of their samples.
         exchange: the exchange of encoder outputs that is asked for, one of
@@ -57,8 +74,8 @@ class Workload:
     loss_chunk: int = 1024
     pairs: Mapping[str, float] = field(default_factory=dict)
     windowed_pairs: Mapping[str, float] = field(default_factory=dict)
-    kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
-    apart: Mapping[int, float] = field(default_factory=dict)
+    kept: Mapping[Split, float] = field(default_factory=dict)
+    apart: Mapping[Split, float] = field(default_factory=dict)
     lanes: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, int] = field(default_factory=dict)
     media_apart: bool = True

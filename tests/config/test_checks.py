@@ -297,9 +297,22 @@ ENDS = ("", ".connector")
             {
                 "parallel__decoder": {"expert": 4},
                 "model__decoder__family": "mixtral",
-                "model__decoder__experts": {"count": 4, "top_k": 2, "d_ff": 16},
+                "model__decoder__experts": {"count": 6, "top_k": 2, "d_ff": 16},
             },
-            ["parallel.decoder.expert: 4", "exchange between ranks of expert", "data 4"],
+            [
+                "parallel.decoder.expert: 4 does not divide experts.count 6 of model.decoder",
+                "divisors are [1, 2, 3, 6]; valid: data 2 x expert 2",
+                "model.decoder.experts.count 8",
+            ],
+        ),
+        (
+            {
+                "parallel__decoder": {"data": 2, "expert": 2},
+                "model__decoder__family": "mixtral",
+                "model__decoder__experts": {"count": 4, "top_k": 2, "d_ff": 16},
+                "data__rows": 6,
+            },
+            ["data.rows: 6", "4, data x fsdp x expert of parallel.decoder", "4, 8"],
         ),
         (
             {"parallel__encoders__vision": {"expert": 4}},

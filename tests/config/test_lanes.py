@@ -53,7 +53,7 @@ def test_parameters_are_counted_once_and_work_by_lane() -> None:
     audio = {"parallel__encoders": PLANS | {"audio": {"data": 4}}}
     whole = {"parallel__encoders": {"vision": {"data": 4}, "audio": {"data": 4}}}
     for own in (config(**plans, **whole), laned(**plans, **audio)):
-        workload = traced_workload(on_platform(own, "gpu"), (1,))
+        workload = traced_workload(on_platform(own, "gpu"), [(1, False)])
         memory.append(step_memory(workload, lower(own).strategy, hardware))
         flops.append({name: workload.flops(name) for name in workload.encoders})
     alone, shared = memory

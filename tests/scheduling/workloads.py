@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scheduling.costs.hardware import Efficiency, Hardware, Link
 from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
-from scheduling.costs.workload import Workload
+from scheduling.costs.workload import Split, Workload
 from scheduling.search.space import Space
 from sharding.plan import Requirement
 
@@ -69,12 +69,15 @@ def workload(
     positions = {name: 32 if name == "decoder" else 64 for name in towers}
     kept = {
         # Every rank of a tensor group keeps its part of most, and all of some.
-        (name, tensor): 2.0 * positions[name] * one.width * (2 + 20 / tensor)
+        Split(name, tensor): 2.0 * positions[name] * one.width * (2 + 20 / tensor)
         for name, one in towers.items()
         for tensor in TENSORS
     }
     width = towers["decoder"].width
-    apart = {tensor: 2.0 * positions["decoder"] * width * (4 + 12 / tensor) for tensor in TENSORS}
+    apart = {
+        Split("decoder", tensor): 2.0 * positions["decoder"] * width * (4 + 12 / tensor)
+        for tensor in TENSORS
+    }
     known: dict[str, Any] = {"loss_chunk": 16, "kept": kept, "apart": apart}
     return Workload(towers, positions, rows, **known | changes)
 

@@ -29,11 +29,11 @@ SIZES = {"experts": 24, "embed": 24, "heads": 24, "kv_heads": 4, "mlp": 48, "voc
 
 
 def tower(parameters: dict[LogicalAxes, int]) -> TowerProfile:
-    numbers = {"stride": 1, "reduction": 1, "features": 0, "blocks": 2, "heads": 24, "head_dim": 2}
-    sizes = {"layers": 1, "width": 24, "outputs": SIZES["vocab"], "kv_heads": SIZES["kv_heads"]}
+    values: dict[str, Any] = {"stride": 1, "reduction": 1, "features": 0, "blocks": 2, "heads": 24}
+    values |= {"layers": 1, "width": 24, "head_dim": 2}
+    values |= {"outputs": SIZES["vocab"], "kv_heads": SIZES["kv_heads"]}
     return TowerProfile(
-        **numbers,
-        **sizes,
+        **values,
         start=NOTHING,
         layer=NOTHING,
         end=NOTHING,

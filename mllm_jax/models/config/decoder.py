@@ -231,6 +231,7 @@ class DecoderConfig(Section):
         if not all(self.has_experts):
             found.append(Requirement("d_ff", self.d_ff, "tensor"))
         if self.experts is not None:
+            found.append(Requirement("experts.count", self.experts.count, "expert"))
             found.append(Requirement("experts.d_ff", self.experts.d_ff, "tensor"))
             if self.experts.shared_d_ff:
                 own = self.experts.shared_d_ff

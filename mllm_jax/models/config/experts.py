@@ -36,6 +36,8 @@ class ExpertsConfig(Section):
             of a token's logits (router z-loss, arXiv 2202.08906, equation 5), mean over layers.
         every: the last of every so many layers has experts, the others have an MLP.
         first_dense: first layers of the decoder that have an MLP whatever `every` says.
+        buffer: copies of tokens that an expert rank has room for in a round of the exchange between
+            such ranks, over an even share of them. Copies beyond it go in further rounds.
     """
 
     count: int = Field(gt=0, le=10_000)
@@ -53,6 +55,7 @@ class ExpertsConfig(Section):
     z_weight: float = Field(0.0, ge=0)
     every: int = Field(1, gt=0)
     first_dense: int = Field(0, ge=0)
+    buffer: float = Field(1.25, gt=0)
 
     @model_validator(mode="after")
     def _chosen(self) -> ExpertsConfig:

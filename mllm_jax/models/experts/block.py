@@ -29,9 +29,7 @@ from mllm_jax.models.platform import traced_platform
 from sharding.collectives import all_gather, reduce_scatter
 from sharding.dispatch import Dispatch, through_experts
 from sharding.grid import View
-
-#: Copies of tokens that a rank receives in a round, as a multiple of an even share.
-BUFFER = 1.25
+from sharding.rounds import is_ragged, parts_of_a_round
 
 
 class Kernels(NamedTuple):
@@ -135,9 +133,9 @@ def _dispatch(config: ExpertsConfig, copies: int, view: View) -> Dispatch:
     Accelerators run the exchange of one half of a round beside the products of the other.
     """
     platform, ranks = traced_platform(), view.degree(view.expert)
-    parts = 1 if platform == "cpu" else 2
-    slots = math.ceil(BUFFER * copies / (parts * ranks)) * ranks
-    return Dispatch(view.expert, config.count, slots, parts, ragged=platform != "cpu")
+    parts = parts_of_a_round(platform)
+    slots = math.ceil(config.buffer * copies / (parts * ranks)) * ranks
+    return Dispatch(view.expert, config.count, slots, parts, ragged=is_ragged(platform))
 
 
 Compute = Callable[[jax.Array, jax.Array], jax.Array]

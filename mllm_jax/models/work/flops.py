@@ -127,7 +127,12 @@ def _mlp(config: DecoderConfig, experts: bool) -> float:
     if own is None or not experts:
         products = 3 if config.traits.gated else 2
         return 2 * products * width * config.d_ff
-    return 2 * width * (own.count + 3 * own.active_d_ff + own.shared_gate)
+    return expert_flops(own.active_d_ff, width) + 2 * width * (own.count + own.shared_gate)
+
+
+def expert_flops(hidden: int, d_model: int) -> float:
+    """FLOPs of a token in experts of so much hidden width together, forward."""
+    return 6 * d_model * hidden
 
 
 def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import EncoderConfig
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.work.flops import work_parts
-from scheduling.costs.work import Part, TowerProfile
+from mllm_jax.models.work.flops import expert_flops, work_parts
+from scheduling.costs.work import ExpertWork, Part, TowerProfile
 
 
 def tower_profiles(config: ModelConfig) -> Mapping[str, TowerProfile]:
@@ -51,7 +51,18 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         rest_parameters=dict(rest),
         period=tower.period if isinstance(tower, DecoderConfig) else 1,
         beside=config.layer_inputs if name == "decoder" else len(config.encoder(name).deepstack),
+        experts=_experts(tower) if isinstance(tower, DecoderConfig) else None,
     )
+
+
+def _experts(decoder: DecoderConfig) -> ExpertWork | None:
+    """The experts of a decoder's layers."""
+    own = decoder.experts
+    if own is None:
+        return None
+    share = decoder.expert_layers / decoder.layers
+    flops = expert_flops(own.top_k * own.d_ff, decoder.d_model)
+    return ExpertWork(share, own.top_k, own.d_ff, flops, own.buffer)
 
 
 def _moved(tower: DecoderConfig | EncoderConfig) -> float:

@@ -22,7 +22,7 @@ from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import named
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import TRAINING_FACTOR
-from scheduling.costs.workload import Workload
+from scheduling.costs.workload import Split, Workload
 from scheduling.executor.layers import LayerRun
 from sharding.collectives import vary
 from sharding.grid import JointGrid
@@ -185,7 +185,7 @@ def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
     config = towers.model(decoder, encoder, attention="reference")
     name = "decoder" if encoder is None else "media"
     (kept, one), (_, other) = (forward(config, name, tensor, seed) for seed in (0, 1))
-    found = layer_bytes(config, name, tensor, POSITIONS[name])
+    found = layer_bytes(config, Split(name, tensor), POSITIONS[name])
     assert found == sum(leaf.nbytes for leaf in kept) / tensor
     # What another input changes must be kept.
     pairs = zip(one, other, strict=True)
@@ -205,7 +205,7 @@ def test_what_cudnn_keeps_is_counted_without_the_library(decoder: str, encoder: 
 
     def kept(attention: str, tensor: int) -> float:
         config = ModelConfig.model_validate(values | {"attention": attention})
-        return layer_bytes(config, name, tensor, tokens)
+        return layer_bytes(config, Split(name, tensor), tokens)
 
     assert kept("cudnn", 1) == kept("pallas_gpu", 1)
     bias, ids = 2 * 128**2, 4 * 128

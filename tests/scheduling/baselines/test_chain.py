@@ -16,7 +16,7 @@ from scheduling.costs.hardware import Hardware, Link
 from scheduling.costs.memory import everything, kept, logits
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import Part, TowerWork
-from scheduling.costs.workload import Workload
+from scheduling.costs.workload import Split, Workload
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -155,7 +155,9 @@ def test_even_chains_are_no_slower_balanced(data: st.DataObject) -> None:
     plain = without_head(small.workload(16, encoders=()))
     decoder = replace(plain.towers["decoder"], layers=count)
     towers = {"decoder": decoder, "vision": replace(decoder, layers=12 - count)}
-    kept = {(name, tensor): size for (_, tensor), size in plain.kept.items() for name in towers}
+    kept = {
+        split._replace(tower=name): size for split, size in plain.kept.items() for name in towers
+    }
     positions = {"decoder": 32, "vision": 32}
     workload = replace(plain, towers=towers, positions=positions, kept=kept)
     plan = ParallelPlan(stage=data.draw(st.sampled_from([1, 2])))
@@ -250,7 +252,7 @@ def test_encoders_take_memory_where_their_layers_are() -> None:
 
 def test_a_degree_that_an_encoder_does_not_divide_by_is_refused() -> None:
     workload = small.workload(encoders=[("vision", 64, 4)])
-    kept = {key: size for key, size in workload.kept.items() if key != ("vision", 2)}
+    kept = {key: size for key, size in workload.kept.items() if key != Split("vision", 2)}
     own = chain(replace(workload, kept=kept), ParallelPlan(stage=2, tensor=2))
     with pytest.raises(ScheduleError, match="vision does not divide by tensor 2"):
         _ = megatron(own).memory

@@ -1,0 +1,112 @@
+"""Bytes and seconds of exchanges of tokens between ranks that share experts (`sharding.dispatch`).
+
+Every rank sends copies of its tokens to the ranks of their experts and gets results back. The load
+is taken to be even, so that each of n ranks receives as many copies c as it sends. In the ring that
+stands for every collective (`Hardware.digits_seconds`) an all-to-all moves as much as a gather of
+
+| exchange | copies |
+|---|---|
+| ragged | c |
+| padded, as on CPUs | r b c: all slots of r rounds, each with room for b c copies |
+
+where r is one round, or as many as hold all copies if b is less than one. Forward, a token and its
+result move; backward, the token again with the gradient of its result, its weight, and the
+gradients of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.work import ExpertWork
+from scheduling.costs.workload import WIDE
+from sharding.numbering import Span
+from sharding.rounds import is_ragged, parts_of_a_round
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """Seconds of the exchange in a task of one layer with experts.
+
+    Attributes:
+        moving: seconds in which memory is read and written for it.
+        collective: seconds of the links that no product of the layer hides.
+    """
+
+    moving: float
+    collective: float
+
+
+@dataclass(frozen=True)
+class Dispatched:
+    """What a rank exchanges in a layer with experts, for one microbatch.
+
+    Attributes:
+        experts: the experts.
+        tokens: tokens of the rank.
+        token: bytes of a token between two layers.
+        spans: digits of the ranks' numbers, see `Hardware.digits_seconds`.
+    """
+
+    experts: ExpertWork
+    tokens: float
+    token: float
+    spans: tuple[Span, ...]
+
+    @property
+    def copies(self) -> float:
+        """Copies of the rank's tokens."""
+        return self.tokens * self.experts.top_k
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that move an even load."""
+        return ceil(1 / self.experts.buffer)
+
+    def slots(self, parts: int = 1) -> float:
+        """Copies that a rank has room for in each of the `parts` of a round."""
+        return self.experts.buffer * self.copies / parts
+
+    def moved(self, size: float, ragged: bool) -> float:
+        """Bytes of the array whose gather takes as long as one way of copies of `size` bytes."""
+        return size * (self.copies if ragged else self.rounds * self.slots())
+
+    def forward(self, hardware: Hardware, products: float) -> Exposed:
+        """Seconds of the exchange in a forward.
+
+        Args:
+            products: seconds of the experts' products in this task.
+        """
+        return self._exposed([self.token] * 2, hardware, products)
+
+    def backward(self, hardware: Hardware, products: float) -> Exposed:
+        """Seconds of the exchange in a backward; arguments as of `forward`."""
+        return self._exposed([2 * self.token, WIDE, self.token, WIDE], hardware, products)
+
+    def _exposed(self, ways: list[float], hardware: Hardware, products: float) -> Exposed:
+        """Seconds in which copies of so many bytes each go there or back, one after the other."""
+        parts, ragged = parts_of_a_round(hardware.platform), is_ragged(hardware.platform)
+        times = self.rounds * parts
+        seconds = sum(
+            times * hardware.digits_seconds(self.moved(size, ragged) / times, self.spans)
+            for size in ways
+        )
+        # The exchange of all parts but one is beside the products of another.
+        beside = (1 - 1 / parts) * seconds
+        # On both ranks copies are put into an order and taken out of it.
+        written = 2 * sum(ways) * self.rounds * self.slots()
+        speed = hardware.memory_bandwidth * hardware.efficiency.memory
+        return Exposed(2 * written / speed, seconds - min(beside, products))
+
+    def buffers(self, platform: str, hidden: float, size: int) -> float:
+        """Bytes that the backward of a layer works with.
+
+        Args:
+            platform: platform of the devices.
+            hidden: hidden width of an expert on one tensor rank.
+            size: bytes of an activation's element.
+        """
+        slots = self.slots(parts_of_a_round(platform))
+        return self.copies * 3 * self.token + slots * (6 * self.token + 4 * hidden * size)

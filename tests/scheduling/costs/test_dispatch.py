@@ -1,0 +1,170 @@
+"""Exchanges of tokens between ranks that share experts, by hand, and what holds for all plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduling.costs.estimate import Timing
+from scheduling.costs.flops import task_flops
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.memory import step_memory
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.work import ExpertWork, Part, TowerWork
+from scheduling.costs.workload import Split, Workload
+from scheduling.programs.program import Remat
+from sharding.plan import ParallelPlan
+from tests.scheduling import workloads as small
+
+WIDTH, TOKENS, ROWS, HIDDEN, TOP_K, COUNT = 64, 32, 8, 128, 2, 4
+#: FLOPs of a token in its experts, and bytes of a row of activations.
+EXPERT_FLOPS, ROW = 6 * WIDTH * TOP_K * HIDDEN, TOKENS * WIDTH * 2
+KERNELS = 3 * COUNT * WIDTH * HIDDEN
+OTHER = 20 * WIDTH**2
+
+
+def workload(buffer: float = 1.25, share: float = 1.0) -> Workload:
+    """A decoder whose layers have experts in place of the MLP, or a share of them."""
+    experts = ExpertWork(share, TOP_K, HIDDEN, EXPERT_FLOPS, buffer)
+    linear = 16 * WIDTH**2 + share * EXPERT_FLOPS
+    own = small.tower(
+        WIDTH,
+        4,
+        128,
+        layer=Part(TowerWork(linear, 4 * WIDTH), 32 * WIDTH),
+        layer_parameters={
+            ("embed", "heads", None): OTHER,
+            ("experts", "embed", "mlp"): share * KERNELS,
+        },
+        experts=experts,
+    )
+    made = small.workload(ROWS, WIDTH, encoders=())
+    kept = {**made.kept, Split("decoder", 1, experts=True): 1000.0}
+    return replace(made, towers={"decoder": own}, kept=kept)
+
+
+def timing(hardware: Hardware, plan: ParallelPlan, of: Workload, **changes: Any) -> Timing:
+    return Timing(of, Strategy({"decoder": plan}, **changes), hardware, "decoder")
+
+
+def ring(data: float, ranks: int) -> float:
+    """By hand: hops of 10 us, bytes at 160 MB/s."""
+    return (ranks - 1) * 1e-5 + data * (ranks - 1) / ranks / 1.6e8
+
+
+#: Seconds of a pass of the experts' products over the tokens of four of `ROWS` rows.
+PRODUCTS = 4 * TOKENS * EXPERT_FLOPS / 0.5e9
+COPIES = 4 * TOKENS * TOP_K
+
+
+@pytest.mark.parametrize("buffer", [1.25, 2.0, 0.5])
+def test_cpus_exchange_all_slots_and_hide_nothing(buffer: float) -> None:
+    """Two ranks with four rows each; with half of the room there are two rounds."""
+    cpu, plan = small.hardware(platform="cpu"), ParallelPlan(expert=2)
+    own = timing(cpu, plan, workload(buffer), remat="none")
+    alone = timing(cpu, ParallelPlan(data=2), workload(buffer), remat="none")
+    rounds = 2 if buffer < 1 else 1
+    slots = COPIES * buffer
+
+    def seconds(*copies: float) -> float:
+        moving = sum(rounds * ring(size * slots, 2) for size in copies)
+        return moving + sum(4 * rounds * slots * size for size in copies) / 8e8
+
+    token = WIDTH * 2
+    added = own.forward(3).seconds - alone.forward(3).seconds
+    assert added == pytest.approx(3 * seconds(token, token))
+    backward = seconds(2 * token, 4, token, 4) + PRODUCTS  # of the forward again
+    # Gradients of parameters are added to sums: of experts, half as many.
+    summed = 3 * 4 * KERNELS / 2 / 8e8
+    added = own.backward(3).seconds - alone.backward(3).seconds
+    assert added == pytest.approx(3 * (backward - summed))
+
+
+def test_accelerators_exchange_copies_and_hide_half_of_them() -> None:
+    """Both parts of a round take two hops; one of them is beside the products."""
+    plan, of = ParallelPlan(expert=2), workload()
+    own, alone = (timing(small.hardware(), p, of) for p in (plan, ParallelPlan(data=2)))
+    token = WIDTH * 2
+    moving = 2 * 2 * ring(token * COPIES / 2, 2)
+    assert moving / 2 < PRODUCTS, "the case is one of hiding all that can be hidden"
+    added = own.forward(1).collective - alone.forward(1).collective
+    assert added == pytest.approx(moving / 2)
+    written = 4 * 2 * token * COPIES * 1.25 / 8e8
+    assert own.forward(1).compute - alone.forward(1).compute == pytest.approx(written)
+
+
+def test_a_forward_that_is_computed_again_leaves_out_shared_experts() -> None:
+    """Their backward computes it anyway; where whole chunks are computed again it cannot."""
+    cpu, of = small.hardware(platform="cpu"), workload()
+    shared = {
+        remat: timing(cpu, ParallelPlan(expert=2), of, remat=remat).backward(1)
+        for remat in ("none", "layer", "full")
+    }
+    forward = timing(cpu, ParallelPlan(expert=2), of).forward(1)
+    plain = timing(cpu, ParallelPlan(data=2), of).forward(1)
+    again = shared["layer"].seconds - shared["none"].seconds
+    assert again == pytest.approx(plain.compute - PRODUCTS)
+    assert shared["full"].seconds - shared["none"].seconds == pytest.approx(forward.seconds)
+
+
+def test_flops_count_what_a_backward_of_shared_experts_computes_again() -> None:
+    cases: dict[Remat, int] = {"none": 1, "layer": 0, "full": 1}
+    for remat, again in cases.items():
+        shared, alone = (
+            task_flops(workload(), Strategy({"decoder": plan}, remat=remat))
+            for plan in (ParallelPlan(expert=2), ParallelPlan(data=2))
+        )
+        assert shared.forward == alone.forward
+        experts = 4 * ROWS * TOKENS * EXPERT_FLOPS
+        assert shared.backward - alone.backward == pytest.approx(again * experts)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_state_and_sums_of_experts_are_divided_and_all_else_is_not(share: float) -> None:
+    of, rest = workload(share=share), 64 * 128 + 64
+
+    def other(plan: ParallelPlan) -> tuple[float, float]:
+        own = timing(small.hardware(), plan, of)
+        made = step_memory(of, own.strategy, own.hardware)
+        assert made.optimizer == 2 * made.parameters == made.gradients
+        return made.parameters, own.scatter()
+
+    stored, summed = other(ParallelPlan(expert=4))
+    whole = 4 * (4 * OTHER + rest)
+    assert stored == pytest.approx(whole + 4 * 4 * share * KERNELS / 4)
+    # Experts of four ranks are nowhere else: dense parameters alone are summed.
+    assert summed == pytest.approx(2 * ring(whole, 4))
+    stored, summed = other(ParallelPlan(data=2, expert=2))
+    experts = 4 * 4 * share * KERNELS / 2
+    assert stored == pytest.approx(whole + experts)
+    assert summed == pytest.approx(2 * (ring(whole, 4) + ring(experts, 2)))
+
+
+@given(
+    expert=st.sampled_from([2, 4, 8]),
+    context=st.sampled_from([1, 2]),
+    share=st.sampled_from([0.25, 1.0]),
+    buffer=st.floats(0.3, 3),
+    platform=st.sampled_from(["cpu", "gpu", "tpu"]),
+)
+def test_less_of_the_layers_exchange_less(
+    expert: int, context: int, share: float, buffer: float, platform: Any
+) -> None:
+    """Seconds grow with the layers that have experts, and buffers of a layer do not."""
+    plan = ParallelPlan(expert=expert, context=context)
+    hardware = small.hardware(platform=platform)
+    part, whole = (timing(hardware, plan, workload(buffer, own)) for own in (share, 1.0))
+    assert part.dispatched is not None
+    assert whole.dispatched is not None
+    for task in ("_experts_forward", "_experts_backward"):
+        ((one,), (other,)) = getattr(part, task), getattr(whole, task)
+        assert one.compute == pytest.approx(share * other.compute)
+        assert one.collective == pytest.approx(share * other.collective)
+    one, other = (own.buffers(platform, HIDDEN, 2) for own in (part.dispatched, whole.dispatched))
+    assert one == other
+    # A rank has room for its even share, in one round or in several.
+    assert part.dispatched.rounds * part.dispatched.slots() >= part.dispatched.copies
