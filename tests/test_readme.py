@@ -26,7 +26,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON = ".venv/bin/python launch.py "
 QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate"))
 SLOW = (
-    *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace")),
+    *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace", "experts")),
     *(PYTHON + name for name in ("calibrate", "plan", "compile", "import", "export")),
     *("make " + name for name in ("train", "test", "test-all", "install")),
 )
@@ -73,7 +73,8 @@ def links() -> list[tuple[Path, str]]:
 def overrides(command: str, folder: Path) -> list[str]:
     """Overrides for a `launch.py` line that make it quick and leave nothing behind."""
     added = []
-    if known(command, tuple(PYTHON + name for name in ("train", "evaluate", "trace", "simulate"))):
+    kept = "train", "evaluate", "trace", "experts", "simulate"
+    if known(command, tuple(PYTHON + name for name in kept)):
         runs = folder / ("two" if "--processes" in command else "runs")
         added += [f"run.directory={runs}", *SHORT]
     if "configs/llava.yaml" in command:

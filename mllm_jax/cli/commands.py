@@ -130,6 +130,16 @@ def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     return Answer(result.to_json(), [(("what", "value"), result.rows)])
 
 
+def experts(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Draw the load of every expert in a run: a heat map, and its evenness over the steps."""
+    from mllm_jax.train.records.expert_history import COLUMNS, draw, expert_history
+
+    history = expert_history(config.run.path / "metrics.jsonl")
+    file = draw(history, Path(args.output or config.run.path))
+    value = history.to_json() | {"file": str(file)}
+    return Answer(value, [(COLUMNS, history.rows)], [f"written: {file}"])
+
+
 def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Predict a step on hardware that need not be here, with idle time by kind."""
     from mllm_jax.config.sections import ConfigError
@@ -275,6 +285,7 @@ COMMANDS = (
     budgets,
     bench,
     trace,
+    experts,
     simulate,
     calibrate,
     plan,

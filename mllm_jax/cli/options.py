@@ -185,10 +185,13 @@ def _bench(sub: argparse.ArgumentParser) -> None:
             group.add_argument(f"--{name}", type=reads[kind], metavar=value, help=told)
 
 
-def _trace(sub: argparse.ArgumentParser) -> None:
+def _folder(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--output", type=_path, metavar="DIR", help="folder (default: that of the run)"
     )
+
+
+def _trace(sub: argparse.ArgumentParser) -> None:
     help_text = "run a step on synthetic data, too, and show what happened"
     sub.add_argument("--measure", action="store_true", help=help_text)
 
@@ -198,9 +201,6 @@ def _simulate(sub: argparse.ArgumentParser) -> None:
         "description in configs/hardware, or a file of one (default: schedule.hardware or h100)"
     )
     sub.add_argument("--hardware", type=_path, metavar="NAME", help=help_text)
-    sub.add_argument(
-        "--output", type=_path, metavar="DIR", help="folder (default: that of the run)"
-    )
     help_text = (
         "compute of this stage of one replica takes FACTOR times as long; may be repeated for "
         "others (of one stage the last counts)"
@@ -324,8 +324,9 @@ _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "config": (_config,),
     "budgets": (_budgets,),
     "bench": (_processes, _bench),
-    "trace": (_processes, _trace),
-    "simulate": (_simulate,),
+    "trace": (_processes, _folder, _trace),
+    "experts": (_folder,),
+    "simulate": (_folder, _simulate),
     "calibrate": (_processes, _calibrate),
     "plan": (_plan,),
     "compile": (_compile,),

@@ -26,7 +26,7 @@ from tests.train.llava_folder import write_folder
 
 COMMANDS = (
     *("train", "evaluate", "verify", "config", "budgets"),
-    *("bench", "trace", "simulate", "calibrate", "plan", "compile"),
+    *("bench", "trace", "experts", "simulate", "calibrate", "plan", "compile"),
 )
 #: What a command needs besides a configuration.
 NEEDS = {"bench": ["step"], "compile": ["--topology", "tpu:v5p:2x2x1"]}

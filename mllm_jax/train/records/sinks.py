@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -275,8 +276,8 @@ def _write_whole(file: FileIO, data: bytes) -> None:
         data = data[file.write(data) :]
 
 
-def kept_lines(path: Path, resumed_step: int) -> list[str]:
-    """Lines of a file of JSON objects that are of steps up to `resumed_step`, none if it is not."""
+def kept_lines(path: Path, resumed_step: int = sys.maxsize) -> list[str]:
+    """Whole lines of a file of JSON objects, of steps up to `resumed_step`; none if it is not."""
     return [line for line in _lines(path) if _step(line) <= resumed_step]
 
 

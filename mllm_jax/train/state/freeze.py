@@ -8,7 +8,7 @@ from typing import Any
 import jax
 from jax import lax
 
-from mllm_jax.models.frozen import FIXED, FrozenParts
+from mllm_jax.models.frozen import FIXED, LOAD, FrozenParts
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,14 @@ class Frozen(FrozenParts):
         )
 
     def stop(self, params: Any) -> Any:
-        """The model's parameters, the frozen ones as constants."""
-        return jax.tree.map(_stop, params, self.mask(params)) if self.names else params
+        """The model's parameters, the frozen ones as constants.
+
+        A bias that follows the load of experts is none: the load takes the place of its gradient,
+        and is to be known of frozen experts as well.
+        """
+        if not self.names:
+            return params
+        return jax.tree_util.tree_map_with_path(_stop, params, self.mask(params))
 
     def stop_encoder(self, name: str, params: Any) -> Any:
         """Parameters of one encoder, the frozen ones as constants."""
@@ -48,5 +54,5 @@ def group_of(path: tuple[Any, ...]) -> str:
     return f"{encoder}.connector" if connects else str(encoder)
 
 
-def _stop(leaf: jax.Array, frozen: bool) -> jax.Array:
-    return lax.stop_gradient(leaf) if frozen else leaf
+def _stop(path: tuple[Any, ...], leaf: jax.Array, frozen: bool) -> jax.Array:
+    return lax.stop_gradient(leaf) if frozen and path[-1].key != LOAD else leaf

@@ -15,6 +15,8 @@ from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradient
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.records.expert_loads import insane_layer
+from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
@@ -145,6 +147,14 @@ def test_a_router_without_finite_logits_is_told_apart_from_those_before_it() -> 
     _, results = step.update(state, place(batches("softmax"), step))
     assert np.isfinite(results["loads"][0]).all()
     assert insane_layer((0, 1), results["loads"]) == 1
+
+
+def test_loads_of_a_frozen_decoder_are_those_of_one_that_trains() -> None:
+    own = model("softmax"), {"decoder": ParallelPlan()}, parameters("softmax"), batches("softmax")
+    frozen = loss_and_gradients(*own, frozen=Frozen(("decoder",)))
+    np.testing.assert_array_equal(load(frozen), load(on_one_device("softmax")))
+    leaves = jax.tree_util.tree_leaves_with_path(frozen[1])
+    assert not any(leaf.any() for path, leaf in leaves if not is_load(path))
 
 
 def load(result: tuple[np.ndarray, Any]) -> np.ndarray:
