@@ -184,6 +184,30 @@ class AdamWConfig(Section):
     epsilon: float = Field(1e-8, gt=0)
 
 
+class LambConfig(Section):
+    """LAMB (You et al. 2019): AdamW whose update of every matrix is scaled to the matrix's norm.
+
+    Norms and biases, which have no weight decay, are updated as by AdamW.
+
+    Args:
+        kind: name of the optimizer.
+        beta1: as in `adamw`.
+        beta2: as in `adamw`.
+        epsilon: as in `adamw`.
+        largest_ratio: bound of the trust ratio, the norm of a matrix over that of its update. null:
+            no bound.
+    """
+
+    #: As in `adamw`.
+    moments: ClassVar[int] = 2
+
+    kind: Literal["lamb"]
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.999, ge=0, lt=1)
+    epsilon: float = Field(1e-6, gt=0)
+    largest_ratio: float | None = Field(None, gt=0)
+
+
 class MuonConfig(Section):
     """Muon (Jordan et al. 2024) on the matrices of the layers, AdamW on everything else.
 
@@ -211,7 +235,7 @@ class MuonConfig(Section):
     epsilon: float = Field(1e-8, gt=0)
 
 
-OptimizerConfig = Annotated[AdamWConfig | MuonConfig, Field(discriminator="kind")]
+OptimizerConfig = Annotated[AdamWConfig | LambConfig | MuonConfig, Field(discriminator="kind")]
 
 
 class ParameterGroup(Section):

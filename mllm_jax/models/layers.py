@@ -314,7 +314,16 @@ class GatedMLP(nnx.Module):
 
     def __call__(self, x: jax.Array, view: View) -> jax.Array:
         """Gathered `[rows, tokens, d_model]` to sequence shards of the block's output."""
-        return self.down_proj.scattered(gated(self.gate_proj(x), self.up_proj(x)), view)
+        return self.last.scattered(self.activated(x), view)
+
+    def activated(self, x: jax.Array) -> jax.Array:
+        """`[rows, tokens, d_model]` to `[rows, tokens, d_ff / tensor]`."""
+        return gated(self.gate_proj(x), self.up_proj(x))
+
+    @property
+    def last(self) -> Dense:
+        """The product behind the activations."""
+        return self.down_proj
 
 
 class MLP(nnx.Module):
@@ -339,11 +348,16 @@ class MLP(nnx.Module):
 
     def __call__(self, x: jax.Array, view: View) -> jax.Array:
         """Gathered `[rows, tokens, inputs]` to sequence shards of the block's output."""
-        return self.fc2.scattered(self.activated(x), view)
+        return self.last.scattered(self.activated(x), view)
 
     def activated(self, x: jax.Array) -> jax.Array:
         """`[rows, tokens, inputs]` to `[rows, tokens, hidden / tensor]`."""
         return _activated(self.fc1(x), self.activation)
+
+    @property
+    def last(self) -> Dense:
+        """The product behind the activations."""
+        return self.fc2
 
 
 @partial(cheap, static_argnums=2)

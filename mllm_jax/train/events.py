@@ -78,7 +78,8 @@ class Taken(Timed):
         seconds: since the step before was taken, evaluations left out.
         microbatches: microbatches of the step, with the rows of this process.
         scalars: the step's results: `loss`, `grad_norm`, `targets`, `aux`, the auxiliary losses by
-            name, and `loads` of experts, `[layers, experts]` or None; they may be on the devices.
+            name, `loads` of experts, `[layers, experts]` or None, and `trust_ratios` of LAMB by
+            name, or None; they may be on the devices.
         learning_rate: learning rate of the step.
         skipped: samples refused so far in the run.
     """
@@ -97,6 +98,11 @@ class Taken(Timed):
     def aux(self) -> Mapping[str, SupportsFloat]:
         """Auxiliary losses, see `StepRecord`; whoever takes a value waits for the step."""
         return self.scalars["aux"]
+
+    @property
+    def trust_ratios(self) -> Mapping[str, SupportsFloat]:
+        """Trust ratios, see `StepRecord`; whoever takes a value waits for the step."""
+        return self.scalars["trust_ratios"] or {}
 
     @property
     def expert_loads(self) -> Any:

@@ -58,6 +58,7 @@ class Recording:
             head_flops=model_flops(config.model, {}, frozen, targets=1),
             targets=taken.scalars["targets"],
             aux=taken.aux,
+            trust_ratios=taken.trust_ratios,
             expert_layers=config.model.decoder.layers_with_experts,
             expert_loads=taken.expert_loads,
             skips=self._experiment.step.skips,

@@ -107,7 +107,10 @@ def test_all_mistakes_are_told_at_once() -> None:
         ({"run__name": "../up"}, ["run.name", "../up"]),
         ({"train": 3}, ["train: 3"]),
         ({"parallel__platform": "npu"}, ["parallel.platform", '"npu"', "cpu", "gpu", "tpu"]),
-        ({"train__optimizer": {"kind": "sgd"}}, ["train.optimizer.kind", "sgd", "adamw, muon"]),
+        (
+            {"train__optimizer": {"kind": "sgd"}},
+            ["train.optimizer.kind", "sgd", "adamw, lamb, muon"],
+        ),
         ({"train__optimizer": {"beta1": 0.9}}, ["train.optimizer.kind", "required", "muon"]),
         ({"model__encoders__vision__family": "dino"}, ["vision.family", "dino", "siglip, clip"]),
         ({"model__encoders__vision__patch": [1, 2, 3]}, ["vision.patch", "[1, 2, 3]"]),

@@ -3,11 +3,14 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 from scipy.special import erf
 
 from mllm_jax.models import multimodal
+from mllm_jax.models.decoders.decoder import DecoderLayer, segments_of
 from mllm_jax.models.model_config import ModelConfig
 from sharding.grid import View
 from tests.models import towers
@@ -68,8 +71,9 @@ def decoder(tokens: np.ndarray, params: Tree, config: Any) -> np.ndarray:
         x = x + params["embed_positions"]["embedding"][: len(tokens)]
     layer = jax.tree.map(lambda leaf: leaf[0], params["layers"])
     normed = norm(x, layer["input_layernorm"], eps)
-    x = x + attend(normed, layer["self_attn"], True, eps, theta)
-    normed, mlp = norm(x, layer["post_attention_layernorm"], eps), layer["mlp"]
+    x, mlp = x + attend(normed, layer["self_attn"], True, eps, theta), layer["mlp"]
+    if not config.parallel_block:
+        normed = norm(x, layer["post_attention_layernorm"], eps)
     if gpt:
         x = x + dense(gelu_tanh(dense(normed, mlp["fc1"])), mlp["fc2"])
     else:
@@ -132,9 +136,16 @@ def connect(x: np.ndarray, weights: Tree, stack: int) -> np.ndarray:
     return dense(gelu_tanh(dense(stacked, weights["fc1"])), weights["fc2"])
 
 
-@pytest.mark.parametrize("family", towers.DECODERS)
-def test_decoder(family: str) -> None:
-    config = towers.model(family)
+@pytest.mark.parametrize(
+    ("family", "changes"),
+    [
+        *[(family, {}) for family in towers.DECODERS],
+        ("llama", {"parallel_block": True}),
+        ("gpt", {"parallel_block": True}),
+    ],
+)
+def test_decoder(family: str, changes: dict[str, Any]) -> None:
+    config = towers.model(family, decoder_changes=changes)
     params = towers.parameters(config)["decoder"]
     tokens = towers.texts([LENGTH])
     batch = towers.text_batch(towers.lay([[LENGTH]], 12), tokens)
@@ -275,3 +286,23 @@ def test_bfloat16_decoder_has_a_float32_loss(family: str) -> None:
         losses.append(towers.quick(loss)(params))
         assert losses[-1].dtype == np.float32
     assert float(losses[0]) == pytest.approx(float(losses[1]), rel=0.02)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2_moe"])
+def test_a_parallel_block_is_the_sum_of_what_reads_one_norm(family: str) -> None:
+    experts = {"experts": {"count": 4, "top_k": 2, "d_ff": 16, "shared_d_ff": 8}}
+    own = {"parallel_block": True} | (experts if family == "qwen2_moe" else {})
+    config = towers.model(family, decoder_changes=own)
+    layer = DecoderLayer(config.decoder, "reference", None, "experts" in own, nnx.Rngs(0))
+    x = np.random.default_rng(0).normal(size=(1, LENGTH, config.decoder.d_model))
+    x, view = jnp.asarray(x, jnp.float32), View()
+    segments = segments_of(
+        config.decoder, jnp.ones((1, LENGTH), jnp.int32), jnp.arange(LENGTH)[None]
+    )
+    normed = layer.input_layernorm(x)
+    attended = layer.self_attn(normed, segments, view)
+    made = layer.experts(normed, segments, view)[0] if "experts" in own else layer.mlp(normed, view)
+    np.testing.assert_allclose(layer(x, segments, view)[0], x + attended + made, atol=1e-6)
+    assert not hasattr(layer, "post_attention_layernorm")
+    counted = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(layer, nnx.Param)))
+    assert sum(config.decoder.layer_elements.values()) == counted

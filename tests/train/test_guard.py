@@ -164,7 +164,14 @@ class Runs:
                 (at or {}).get(progress.step, lambda: None)()
                 value = jnp.int32(progress.step)
                 state = state | {"step": jax.device_put(value, state["step"].sharding)}
-                scalars = {"loss": loss, "grad_norm": 1.0, "targets": 0, "aux": {}, "loads": None}
+                scalars = {
+                    "loss": loss,
+                    "grad_norm": 1.0,
+                    "targets": 0,
+                    "aux": {},
+                    "loads": None,
+                    "trust_ratios": None,
+                }
                 yield state, Taken(progress.step, 1.0, [], scalars, 0.1)
                 self.paused.append(progress.paused)
 

@@ -43,6 +43,9 @@ class DecoderConfig(Section):
         pattern: attention of successive layers, `window` or `full`, repeated until the last layer;
             the length of the pattern divides `layers`. By default all layers have the window, if
             there is one.
+        parallel_block: attention and MLP (or experts) of a layer read one norm of its input, side
+            by side, in place of one after the other (PaLM, arXiv 2204.02311, section 2). With an
+            MLP, tensor ranks exchange activations half as often.
         activation_penalty: weight in the loss of the mean square of a layer's outputs, summed over
             the layers (activation regularization, arXiv 1708.01009).
     """
@@ -64,6 +67,7 @@ class DecoderConfig(Section):
     extra_tokens: int = Field(0, ge=0)
     window: int | None = Field(None, gt=0)
     pattern: tuple[Literal["window", "full"], ...] = ()
+    parallel_block: bool = False
     activation_penalty: float = Field(0.0, ge=0)
 
     @model_validator(mode="before")
@@ -136,6 +140,11 @@ class DecoderConfig(Section):
         return self
 
     @property
+    def blocks(self) -> int:
+        """Gathers and scatters of a layer over tensor ranks; experts have one of their own."""
+        return 1 if self.parallel_block and self.experts is None else 2
+
+    @property
     def windows(self) -> tuple[int | None, ...]:
         """Window of every layer of a period; None where a layer sees whole segments."""
         kinds = tuple(self.window if kind == "window" else None for kind in self.pattern) or (
@@ -194,14 +203,14 @@ class DecoderConfig(Section):
 
     @property
     def layer_elements(self) -> Mapping[tuple[str | None, ...], float]:
-        """Elements of the parameters of one layer: two norms, attention and MLP or experts.
+        """Elements of the parameters of one layer: its norms, attention and MLP or experts.
 
         Where layers are of several kinds, it is their mean.
         """
-        traits, width = self.traits, self.d_model
+        traits, width, norms = self.traits, self.d_model, 1 if self.parallel_block else 2
         heads = self.heads, self.kv_heads, self.head_dim
         attention = elements.attention(width, *heads, traits.biases, traits.qk_norm)
-        whole = elements.norm(2 * width, traits.centred) + attention
+        whole = elements.norm(norms * width, traits.centred) + attention
         kinds = [whole + self._mlp_elements(experts=own) for own in self.has_experts]
         return elements.mean(kinds)
 

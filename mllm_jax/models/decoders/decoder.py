@@ -22,6 +22,7 @@ from mllm_jax.models.layers import (
     gathered,
     normal,
     residual_gain,
+    scattered_sum,
 )
 from mllm_jax.models.parameters import Block, Params, Tower
 from mllm_jax.models.positions import rotary
@@ -41,6 +42,8 @@ class Embedding(nnx.Module):
 class DecoderLayer(nnx.Module):
     """Pre-norm attention, then MLP or experts; names follow the released Llama weights.
 
+    In a parallel block both read the first norm, and there is no second one.
+
     Args:
         window: tokens that attention sees, see `AttentionSpec`.
         experts: whether the layer has experts, and no MLP.
@@ -57,24 +60,49 @@ class DecoderLayer(nnx.Module):
         gain = residual_gain(config.layers)
         self.input_layernorm = _norm(config, rngs)
         self.self_attn = SelfAttention(_attention_spec(config, backend, window), rngs)
-        self.post_attention_layernorm = _norm(config, rngs)
+        if not config.parallel_block:
+            self.post_attention_layernorm = _norm(config, rngs)
         if experts and config.experts is not None:
             self.experts = Experts(config.experts, config.d_model, rngs, gain)
         else:
-            self.mlp = _mlp(config, rngs, gain)
-        self.sparse, self.aux = experts, tuple(config.aux)
+            self.mlp: GatedMLP | MLP = _mlp(config, rngs, gain)
+        self.parallel, self.sparse, self.aux = config.parallel_block, experts, tuple(config.aux)
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
         """`[rows, tokens / shards, d_model]` to the same, and auxiliary losses of this rank."""
-        x = x + self.self_attn(gathered(self.input_layernorm(x), view), segments, view)
-        normed = self.post_attention_layernorm(x)
-        losses = dict.fromkeys(self.aux, jnp.zeros(()))
+        losses: Aux = dict.fromkeys(self.aux, jnp.zeros(()))
+        normed = self.input_layernorm(x)
+        if self.parallel:
+            made, own = self._side_by_side(normed, segments, view)
+        else:
+            x = x + self.self_attn(gathered(normed, view), segments, view)
+            made, own = self._behind(self.post_attention_layernorm(x), segments, view)
+        x, losses = x + made, {**losses, **own}
+        if self.penalized:
+            losses = {**losses, "activation": _power(x, segments, view)}
+        return x, losses
+
+    def _behind(self, normed: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
+        """What MLP or experts make of a norm's output, and their auxiliary losses."""
+        if self.sparse:
+            return self.experts(normed, segments, view)
+        return self.mlp(gathered(normed, view), view), {}
+
+    def _side_by_side(
+        self, normed: jax.Array, segments: Segments, view: View
+    ) -> tuple[jax.Array, Aux]:
+        """Sum of attention and MLP or experts, all of one norm's output, and auxiliary losses.
+
+        Attention and MLP share one gather and one scatter.
+        """
+        whole = gathered(normed, view)
         if self.sparse:
             made, own = self.experts(normed, segments, view)
-            x, losses = x + made, losses | own
-        else:
-            x = x + self.mlp(gathered(normed, view), view)
-        return x, losses | ({"activation": _power(x, segments, view)} if self.penalized else {})
+            return self.self_attn(whole, segments, view) + made, own
+        out, last = self.self_attn.o_proj, self.mlp.last
+        attended = out, self.self_attn.attended(whole, segments, view)
+        total = scattered_sum([attended, (last, self.mlp.activated(whole))], view)
+        return last.add_bias(out.add_bias(total)), {}
 
     @property
     def penalized(self) -> bool:
@@ -82,7 +110,7 @@ class DecoderLayer(nnx.Module):
         return "activation" in self.aux
 
 
-def _mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> nnx.Module:
+def _mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> GatedMLP | MLP:
     d_model, d_ff = config.d_model, config.d_ff
     if config.traits.gated:
         return GatedMLP(d_model, d_ff, rngs, gain)

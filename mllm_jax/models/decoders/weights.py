@@ -190,6 +190,11 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
             f"model.decoder.window: {config.window} has no place in the released format of a "
             "decoder; valid: null"
         )
+    if config.parallel_block:
+        raise PretrainedError(
+            "model.decoder.parallel_block has no place in the released format of a decoder; "
+            "valid: false"
+        )
     if config.family not in DECODERS:
         raise PretrainedError(
             f"model.decoder.family: {config.family} has no released format; valid: "

@@ -26,11 +26,11 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
     tower: DecoderConfig | EncoderConfig
     if name == "decoder":
         tower, stride, reduction, features = config.decoder, 1, 1, 0
-        outputs, blocks, rest = tower.vocab_size, 2, tower.rest_elements
+        outputs, rest = tower.vocab_size, tower.rest_elements
     else:
         tower = config.encoder(name)
         stride, reduction, features = tower.stride, tower.reduction, tower.features
-        outputs, blocks = config.decoder.d_model, tower.blocks
+        outputs = config.decoder.d_model
         rest = tower.rest_elements + tower.connectors_elements(outputs)
     parts = work_parts(config, name)
     return TowerProfile(
@@ -40,7 +40,7 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         reduction=reduction,
         features=features,
         outputs=outputs,
-        blocks=blocks,
+        blocks=tower.blocks,
         heads=tower.heads,
         kv_heads=tower.kv_heads if isinstance(tower, DecoderConfig) else tower.heads,
         head_dim=tower.head_dim,
@@ -68,12 +68,12 @@ def _experts(decoder: DecoderConfig) -> ExpertWork | None:
 def _moved(tower: DecoderConfig | EncoderConfig) -> float:
     """Elements that a layer's norms, residual sums, rotations and activations read and write.
 
-    A norm or a residual sum takes two or three times the width, and there are two of each; what is
+    A norm and a residual sum take five times the width together, and every block has them; what is
     done to queries, keys, values and the attention's output six times the heads' width; what is
     done between the products of the MLP four times its width. Copies of a token for its experts are
     written and read four times: in their order, as results, and on the way back.
     """
-    found = 10 * tower.d_model + 6 * tower.heads * tower.head_dim
+    found = 5 * tower.blocks * tower.d_model + 6 * tower.heads * tower.head_dim
     if not isinstance(tower, DecoderConfig) or tower.experts is None:
         return found + 4 * tower.d_ff
     own, share = tower.experts, tower.expert_layers / tower.layers

@@ -46,6 +46,8 @@ class StepRecord:
         device_wait_seconds: part of `seconds` spent waiting for a step before, on the devices.
         aux: auxiliary losses by name: summed over layers, means over the step's tokens, without
             their weights; may stay on the device until reported.
+        trust_ratios: `least`, `mean` and `greatest` trust ratio of the matrices that LAMB updates
+            (`train.state.lamb`); may stay on the device until reported. Empty for other optimizers.
         expert_layers: numbers of the layers that have experts.
         expert_loads: `[layers with experts, experts]`, share of the step's tokens that each expert
             got, not a number where a router's logits are not finite; may stay on the device until
@@ -86,6 +88,7 @@ class StepRecord:
     place_seconds: float = 0.0
     device_wait_seconds: float = 0.0
     aux: Mapping[str, SupportsFloat] = field(default_factory=dict)
+    trust_ratios: Mapping[str, SupportsFloat] = field(default_factory=dict)
     expert_layers: tuple[int, ...] = ()
     expert_loads: Any = None
     parts: tuple[Mapping[str, PhaseLoad], ...] = ()
@@ -158,6 +161,7 @@ class Report:
         step_seconds: wall time of a step in the mean.
         place_seconds, device_wait_seconds: parts of it, see `StepRecord`.
         aux: auxiliary losses by name, means over the window as `loss` is, see `StepRecord`.
+        trust_ratios: those of the last step, see `StepRecord`.
         experts: loads of the experts of every layer that has them, means over the window.
     """
 
@@ -180,6 +184,7 @@ class Report:
     place_seconds: float | None = None
     device_wait_seconds: float | None = None
     aux: Mapping[str, float] = field(default_factory=dict)
+    trust_ratios: Mapping[str, float] = field(default_factory=dict)
     experts: tuple[ExpertLoad, ...] = ()
 
     def fields(self) -> list[tuple[str, str]]:
@@ -355,6 +360,7 @@ class Meter:
             place_seconds=timed.place_seconds / timed.steps if timed.steps else None,
             device_wait_seconds=timed.device_wait_seconds / timed.steps if timed.steps else None,
             aux={name: _mean(each.aux[name] for each in learnt) for name in last.aux},
+            trust_ratios={name: float(value) for name, value in last.trust_ratios.items()},
             experts=expert_loads(last.expert_layers, [each.expert_loads for each in learnt]),
         )
 

@@ -134,10 +134,12 @@ class TensorBoardSink:
         values = asdict(report)
         padding, imbalance = values.pop("padding"), values.pop("imbalance")
         aux, experts = values.pop("aux"), values.pop("experts")
+        trust = values.pop("trust_ratios")
         for name in ("step", "steps", "eta_seconds"):
             values.pop(name)
         known = {f"train/{name}": value for name, value in values.items() if value is not None}
         known |= {f"aux/{name}": value for name, value in aux.items()}
+        known |= {f"trust_ratio/{name}": value for name, value in trust.items()}
         known |= {
             f"experts_{name}/{own['layer']}": own[name]
             for own in experts

@@ -1,4 +1,4 @@
-"""AdamW and Muon on sharded parameters.
+"""AdamW, LAMB and Muon on sharded parameters.
 
 Everything here runs inside the train step's manual `shard_map`: leaves are local shards, and what
 needs the whole array (the global norm, Muon's orthogonalization) says so with collectives.
@@ -18,8 +18,9 @@ import numpy as np
 import optax
 from jax import lax
 
-from mllm_jax.config.load import AdamWConfig, MuonConfig, TrainConfig
+from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainConfig
 from mllm_jax.train.state.freeze import Frozen, group_of
+from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import muon_role
 from sharding.collectives import all_gather, axis_index, axis_size, psum, shard_slice, vary
@@ -48,13 +49,11 @@ def build_optimizer(
         layouts,
         Frozen(config.freeze).mask(layouts),
     )
+    parts = {"adamw": _adamw(config, layouts)}
     if isinstance(chosen, MuonConfig):
-        parts = {
-            "muon": _muon(config, chosen, layouts),
-            "adamw": _adamw(config, chosen, layouts, chosen.adam_learning_rate_ratio),
-        }
-    else:
-        parts = {"adamw": _adamw(config, chosen, layouts, 1.0)}
+        parts["muon"] = _muon(config, chosen, layouts)
+    elif isinstance(chosen, LambConfig):
+        parts["lamb"] = _lamb(config, chosen, layouts)
     used = {*jax.tree.leaves(labels)}
     if "load" in used:
         parts["load"] = follow_loads(bias_rate)
@@ -81,16 +80,17 @@ def _scale_groups(config: TrainConfig) -> optax.GradientTransformation:
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def _group(chosen: AdamWConfig | MuonConfig, path: tuple[Any, ...], layout: Layout) -> str:
+def _group(chosen: OptimizerConfig, path: tuple[Any, ...], layout: Layout) -> str:
     if is_load(path):
         return "load"
-    return "muon" if isinstance(chosen, MuonConfig) and is_matrix(layout) else "adamw"
+    if isinstance(chosen, MuonConfig) and is_matrix(layout):
+        return "muon"
+    return "lamb" if isinstance(chosen, LambConfig) and decays(layout) else "adamw"
 
 
-def _adamw(
-    config: TrainConfig, chosen: AdamWConfig | MuonConfig, layouts: Any, ratio: float
-) -> optax.GradientTransformation:
-    schedule = learning_rate(config)
+def _adamw(config: TrainConfig, layouts: Any) -> optax.GradientTransformation:
+    chosen, schedule = config.optimizer, learning_rate(config)
+    ratio = chosen.adam_learning_rate_ratio if isinstance(chosen, MuonConfig) else 1.0
     return optax.adamw(
         lambda step: ratio * schedule(step),
         b1=chosen.beta1,
@@ -98,6 +98,15 @@ def _adamw(
         eps=chosen.epsilon,
         weight_decay=config.weight_decay,
         mask=lambda params: _select(params, layouts, decays),
+    )
+
+
+def _lamb(config: TrainConfig, chosen: LambConfig, layouts: Any) -> optax.GradientTransformation:
+    return optax.chain(
+        optax.scale_by_adam(chosen.beta1, chosen.beta2, chosen.epsilon),
+        optax.add_decayed_weights(config.weight_decay),
+        scale_by_trust_ratio(_by_path(layouts), chosen.largest_ratio),
+        optax.scale_by_learning_rate(learning_rate(config)),
     )
 
 

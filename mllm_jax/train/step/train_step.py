@@ -22,6 +22,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from mllm_jax.models import multimodal
 from mllm_jax.runtime.together import compiled_together
+from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import load_table
 from mllm_jax.train.state.optimizer import global_norm
 from mllm_jax.train.step.program import GradientProgram, StepTables
@@ -62,6 +63,7 @@ class TrainStep:
         scalar, carried = PartitionSpec(), program.carried_specs
         scalars = {"loss": scalar, "grad_norm": scalar, "targets": scalar, "carried": carried}
         scalars["aux"] = dict.fromkeys(program.model.decoder.aux, scalar)
+        scalars["trust_ratios"] = scalar if trust_ratios(self.state_specs["optimizer"]) else None
         scalars["loads"] = scalar if program.model.decoder.experts else None
         self.update = jax.jit(
             self.shard(self._update, self.state_specs, (self.state_specs, scalars)),
@@ -155,8 +157,10 @@ class TrainStep:
         if self.skips:
             finite = jnp.isfinite(loss) & jnp.isfinite(norm)
             new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, state)
-        scalars = {"loss": loss, "grad_norm": norm, "targets": self.program.targets(batch)}
-        return new, scalars | {"carried": carried, "aux": aux, "loads": self._loads(grads)}
+        targets = self.program.targets(batch)
+        scalars: dict[str, Any] = {"loss": loss, "grad_norm": norm, "targets": targets}
+        scalars |= {"carried": carried, "aux": aux, "loads": self._loads(grads)}
+        return new, scalars | {"trust_ratios": trust_ratios(optimizer)}
 
     def _loads(self, grads: Any) -> jax.Array | None:
         """Loads of experts, `[layers, experts]`, see `load_table`; None without experts."""

@@ -147,6 +147,13 @@ def test_a_whisper_with_two_numbers_of_layers_is_refused() -> None:
         whisper_config({**values, "num_hidden_layers": 3})
 
 
+@pytest.mark.parametrize("own", [{"window": 4}, {"parallel_block": True}, {"extra_tokens": 1}])
+def test_a_decoder_without_a_place_in_the_released_format_is_refused(own) -> None:
+    config = DecoderConfig.model_validate(SIZES | own)
+    with pytest.raises(PretrainedError, match=f"{next(iter(own))}.* (has|have) no place"):
+        released_decoder(config)
+
+
 def test_a_family_without_a_released_format_is_refused() -> None:
     config = DecoderConfig.model_validate(SIZES | {"family": "gpt"})
     with pytest.raises(PretrainedError, match="gpt has no released format; valid: llama"):

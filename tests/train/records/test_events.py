@@ -110,7 +110,14 @@ def test_the_other_processes_are_told_what_may_take_long(monkeypatch):
 
 def test_what_was_waited_for_the_devices_belongs_to_the_step_that_waited(experiment):
     recording = Recording(experiment)
-    scalars = {"loss": 1.0, "grad_norm": 1.0, "targets": 1, "aux": {}, "loads": None}
+    scalars = {
+        "loss": 1.0,
+        "grad_norm": 1.0,
+        "targets": 1,
+        "aux": {},
+        "loads": None,
+        "trust_ratios": None,
+    }
     for step in (1, 2, 3):
         for event in (Read(step, 1.0, []), Placed(step, 2.0), Dispatched(step, 0.5)):
             recording(event)

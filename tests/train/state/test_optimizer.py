@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from mllm_jax.config.load import TrainConfig
 from mllm_jax.config.sections import OptimizerConfig
+from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.optimizer import (
     build_optimizer,
     decays,
@@ -63,8 +64,10 @@ def arrays(seed: int) -> Any:
     return found | {"table": found["table"].at[-1].set(0)}
 
 
-def updated(config: TrainConfig, plan: ParallelPlan, rounds: int = 3) -> Any:
-    """Parameters after some updates with given gradients under `plan`."""
+def updated(
+    config: TrainConfig, plan: ParallelPlan, rounds: int = 3, start: Any = None
+) -> tuple[Any, Any]:
+    """Parameters and trust ratios after some updates with given gradients under `plan`."""
     grid = JointGrid.build({"decoder": plan}, kv_heads=2)
     layout = layouts(AXES, grid.decoder)
     optimizer = build_optimizer(config, layout)
@@ -83,10 +86,12 @@ def updated(config: TrainConfig, plan: ParallelPlan, rounds: int = 3) -> Any:
             out_specs=(specs, state_specs),
         )
     )
-    params, state = arrays(0), optimizer.init(arrays(0))
+    params = start or arrays(0)
+    state = optimizer.init(params)
     for i in range(rounds):
         params, state = step(params, state, arrays(i + 1))
-    return jax.tree.map(np.asarray, params)
+    ratios = trust_ratios(state)
+    return jax.tree.map(np.asarray, params), ratios and {k: float(v) for k, v in ratios.items()}
 
 
 def train_config(kind: str, **changes: Any) -> TrainConfig:
@@ -94,17 +99,28 @@ def train_config(kind: str, **changes: Any) -> TrainConfig:
     return TrainConfig.model_validate(values)
 
 
-@pytest.mark.parametrize("kind", ["adamw", "muon"])
+@pytest.mark.parametrize("kind", ["adamw", "lamb", "muon"])
 @pytest.mark.parametrize(
     "plan", [ParallelPlan(data=2, expert=2, tensor=2), ParallelPlan(fsdp=2, tensor=4)], ids=str
 )
 def test_sharded_updates_equal_those_of_one_device(kind, plan):
     config = train_config(kind)
-    got, expected = updated(config, plan), updated(config, ParallelPlan())
+    (got, ratios), (expected, wanted) = updated(config, plan), updated(config, ParallelPlan())
+    assert (ratios or {}) == pytest.approx(wanted or {}, rel=1e-5)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
     assert got["table"][:-1].all()
     assert not got["table"][-1].any()
+
+
+def apart(tree: Any) -> Any:
+    """Every matrix of a stack as a leaf of its own."""
+
+    def split(axes: Any, x: Any) -> Any:
+        count = sum(name in ("layers", "experts") for name in axes)
+        return [*x.reshape(-1, *x.shape[count:])]
+
+    return jax.tree.map(split, AXES, tree, is_leaf=lambda x: isinstance(x, tuple))
 
 
 def test_adamw_equals_optax_with_its_own_clipping():
@@ -124,14 +140,59 @@ def test_adamw_equals_optax_with_its_own_clipping():
     for i in range(3):
         updates, state = reference.update(arrays(i + 1), state, params)
         params = optax.apply_updates(params, updates)
-    got = updated(config, ParallelPlan())
+    got, _ = updated(config, ParallelPlan())
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(params), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+#: A bound below all ratios.
+BOUND = 1e-3
+
+
+@pytest.mark.parametrize("bound", [None, BOUND])
+def test_lamb_equals_optax_with_a_ratio_for_every_matrix(bound):
+    own = {"kind": "lamb", "largest_ratio": bound}
+    config = train_config("lamb", optimizer=own, weight_decay=0.3, clip_norm=None)
+    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    params = apart(arrays(0))
+    matrices = jax.tree.map(lambda leaf, own: [decays(leaf)] * len(own), layout, params)
+    trust = optax.scale_by_trust_ratio() if bound is None else optax.scale(bound)
+    reference = optax.chain(
+        optax.scale_by_adam(0.9, 0.999, 1e-6),
+        optax.add_decayed_weights(0.3, matrices),
+        optax.masked(trust, matrices),
+        optax.scale_by_learning_rate(learning_rate(config)),
+    )
+    state = reference.init(params)
+    for i in range(3):
+        updates, state = reference.update(apart(arrays(i + 1)), state, params)
+        params = optax.apply_updates(params, updates)
+    got, ratios = updated(config, ParallelPlan())
+    for a, b in zip(jax.tree.leaves(apart(got)), jax.tree.leaves(params), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    if bound is not None:
+        assert ratios == pytest.approx(dict.fromkeys(ratios, bound))
+
+
+def test_trust_ratios_of_matrices_that_are_zero_are_not_counted():
+    start = arrays(0)
+    start["layers"]["up"] = start["layers"]["up"].at[1].set(0)
+    own = {"kind": "lamb", "epsilon": 1e-12}
+    config = train_config("lamb", optimizer=own, weight_decay=0.0, warmup_steps=0, clip_norm=None)
+    moved, ratios = updated(config, ParallelPlan(), rounds=1, start=start)
+    # The first update of Adam is a sign; its ratio of 1 moves a matrix by the learning rate.
+    np.testing.assert_allclose(np.abs(moved["layers"]["up"][1]), 0.1, rtol=1e-4)
+    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    found = jax.tree.map(lambda leaf, own: own if decays(leaf) else [], layout, apart(start))
+    known = [each for each in jax.tree.leaves(found) if each.any()]
+    sizes = [jnp.linalg.norm(each) / jnp.count_nonzero(each) ** 0.5 for each in known]
+    expected = {"least": min(sizes), "mean": sum(sizes) / len(sizes), "greatest": max(sizes)}
+    assert ratios == pytest.approx({k: float(v) for k, v in expected.items()}, rel=1e-4)
+
+
 def test_muon_updates_are_nearly_orthogonal_and_scaled():
     config = train_config("muon", weight_decay=0.0, warmup_steps=0, clip_norm=None)
-    moved = updated(config, ParallelPlan(data=2), rounds=1)["layers"]["up"] - np.asarray(
+    moved = updated(config, ParallelPlan(data=2), rounds=1)[0]["layers"]["up"] - np.asarray(
         arrays(0)["layers"]["up"]
     )
     values = np.linalg.svd(moved / (0.1 * 0.2 * 16**0.5), compute_uv=False)

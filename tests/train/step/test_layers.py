@@ -29,7 +29,13 @@ from tests.train.models import small_model
 
 ROWS, TOKENS, MICROBATCHES, PENALTY = 2, 24, 3, 0.25
 #: Three periods: one of four is padding wherever there are two or four runs of layers.
-MIXED = {"layers": 6, "pattern": ["window", "full"], "window": 3, "activation_penalty": PENALTY}
+MIXED = {
+    "layers": 6,
+    "pattern": ["window", "full"],
+    "window": 3,
+    "parallel_block": True,
+    "activation_penalty": PENALTY,
+}
 
 
 @cache

@@ -40,8 +40,8 @@ class Vit22bLayer(nnx.Module):
         """`[rows, patches / shards, d_model]` to the same."""
         whole = gathered(self.layer_norm(x), view)
         attended = self.self_attn.o_proj, self.self_attn.attended(whole, segments, view)
-        activated = self.mlp.fc2, self.mlp.activated(whole)
-        return x + self.mlp.fc2.add_bias(scattered_sum([attended, activated], view))
+        activated = self.mlp.last, self.mlp.activated(whole)
+        return x + self.mlp.last.add_bias(scattered_sum([attended, activated], view))
 
 
 def tower(config: Vit22bConfig, backend: str) -> Tower:

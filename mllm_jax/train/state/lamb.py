@@ -1,0 +1,120 @@
+"""LAMB's trust ratios on sharded parameters (You et al., arXiv 1904.00962, algorithm 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from sharding.axes import muon_role
+from sharding.collectives import pmax, psum
+from sharding.grid import Axes
+from sharding.rules import Layout
+
+
+class TrustRatios(NamedTuple):
+    """The optimizer's state: the last step's trust ratios, float32 scalars.
+
+    Attributes:
+        least, mean, greatest: over all matrices whose ratio is known.
+    """
+
+    least: jax.Array
+    mean: jax.Array
+    greatest: jax.Array
+
+
+def scale_by_trust_ratio(
+    layouts: Mapping[Any, Layout], largest: float | None
+) -> optax.GradientTransformation:
+    """Scale the update u of every matrix w to the norm of the matrix: u times ||w|| / ||u||.
+
+    Every layer of a stack and every expert has a ratio of its own. Where a norm is zero, as those
+    of matrices that begin at zero and of padding, the ratio is 1 and is not counted.
+
+    Args:
+        layouts: layout of every parameter, by path; parameters without weight decay are scaled
+            too, so leave them to another transformation.
+        largest: bound of the ratios (phi in the paper); None for none.
+    """
+
+    def init(params: Any) -> TrustRatios:
+        del params
+        return TrustRatios(*[jnp.ones(()) for _ in TrustRatios._fields])
+
+    def update(updates: Any, state: TrustRatios, params: Any) -> tuple[Any, TrustRatios]:
+        del state
+        ratios = jax.tree_util.tree_map_with_path(
+            lambda path, u, w: _ratio(w, u, layouts[path], largest), updates, params
+        )
+        scaled = jax.tree_util.tree_map_with_path(
+            lambda path, u, ratio: u * _spread(jnp.where(ratio > 0, ratio, 1), layouts[path]),
+            updates,
+            ratios,
+        )
+        return scaled, _summary(
+            [(ratio, layouts[path]) for path, ratio in jax.tree_util.tree_leaves_with_path(ratios)]
+        )
+
+    return optax.GradientTransformation(init, update)
+
+
+def trust_ratios(optimizer: Any) -> Mapping[str, jax.Array] | None:
+    """The ratios of the last step in the state of an optimizer, by name; None if it has none."""
+    nodes = jax.tree.leaves(optimizer, is_leaf=lambda node: isinstance(node, TrustRatios))
+    found = [node for node in nodes if isinstance(node, TrustRatios)]
+    return found[0]._asdict() if found else None
+
+
+def _ratio(
+    weights: jax.Array, update: jax.Array, layout: Layout, largest: float | None
+) -> jax.Array:
+    """The trust ratio of every matrix of a leaf, `[stacks..]` float32; 0 where it is not known."""
+    norms = [_norms(each, layout) for each in (weights, update)]
+    known = (norms[0] > 0) & (norms[1] > 0)
+    ratio = norms[0] / jnp.where(known, norms[1], 1)
+    return jnp.where(known, ratio if largest is None else jnp.minimum(ratio, largest), 0)
+
+
+def _norms(x: jax.Array, layout: Layout) -> jax.Array:
+    """Euclidean norm of every matrix of a leaf, `[stacks..]` float32, over all of its shards."""
+    own = [dim for dim, stacked in enumerate(_stacked(layout)) if not stacked]
+    squares = jnp.sum(jnp.square(x.astype(jnp.float32)), axis=own)
+    axes = tuple(axis for dim in own for axis in layout.mesh_axes[dim])
+    return jnp.sqrt(psum(squares, axes))
+
+
+def _spread(ratio: jax.Array, layout: Layout) -> jax.Array:
+    """`[stacks..]` with dimensions of size 1 for those of the matrices."""
+    return jnp.expand_dims(ratio, [dim for dim, own in enumerate(_stacked(layout)) if not own])
+
+
+def _stacked(layout: Layout) -> list[bool]:
+    """Whether every entry of a dimension has a matrix of its own, by dimension."""
+    return [muon_role(name) == "stack" for name in layout.axes]
+
+
+def _summary(ratios: list[tuple[jax.Array, Layout]]) -> TrustRatios:
+    """Least, mean and greatest of all ratios that are known, the same on every rank."""
+    parts = [_of_leaf(ratio, _stack_axes(layout)) for ratio, layout in ratios]
+    least, total, count, greatest = (jnp.stack(each) for each in zip(*parts, strict=True))
+    known = jnp.sum(count)
+    mean = jnp.sum(total) / jnp.maximum(known, 1)
+    ends = jnp.min(least), mean, jnp.max(greatest)
+    return TrustRatios(*[jnp.where(known > 0, end, 1) for end in ends])
+
+
+def _of_leaf(ratio: jax.Array, axes: Axes) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Least, sum, number and greatest of the ratios of a leaf, over all ranks."""
+    known = ratio > 0
+    least = -pmax(jnp.max(jnp.where(known, -ratio, -jnp.inf)), axes)
+    total, count = psum((jnp.sum(ratio), jnp.sum(known)), axes)
+    return least, total, count, pmax(jnp.max(ratio), axes)
+
+
+def _stack_axes(layout: Layout) -> Axes:
+    pairs = zip(layout.mesh_axes, _stacked(layout), strict=True)
+    return tuple(axis for axes, stacked in pairs if stacked for axis in axes)
