@@ -294,8 +294,8 @@ def test_a_parallel_block_is_the_sum_of_what_reads_one_norm(family: str) -> None
     own = {"parallel_block": True} | (experts if family == "qwen2_moe" else {})
     config = towers.model(family, decoder_changes=own)
     layer = DecoderLayer(config.decoder, "reference", None, "experts" in own, nnx.Rngs(0))
-    x = np.random.default_rng(0).normal(size=(1, LENGTH, config.decoder.d_model))
-    x, view = jnp.asarray(x, jnp.float32), View()
+    x = jax.random.normal(jax.random.key(0), (1, LENGTH, config.decoder.d_model))
+    view = View()
     segments = segments_of(
         config.decoder, jnp.ones((1, LENGTH), jnp.int32), jnp.arange(LENGTH)[None]
     )
