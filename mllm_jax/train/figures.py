@@ -61,6 +61,7 @@ class Recording:
             trust_ratios=taken.trust_ratios,
             expert_layers=config.model.decoder.layers_with_experts,
             expert_loads=taken.expert_loads,
+            expert_ranks=config.parallel.decoder.expert,
             skips=self._experiment.step.skips,
             skipped=taken.skipped,
             loads=over_microbatches(parts),

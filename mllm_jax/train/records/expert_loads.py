@@ -46,6 +46,28 @@ def _of_layer(layer: int, shares: NDArray[np.float64]) -> ExpertLoad:
     return ExpertLoad(layer, imbalance, entropy, tuple(shares.tolist()))
 
 
+def rank_loads(loads: ArrayLike, ranks: int) -> tuple[float, float]:
+    """Tokens of the ranks that share the experts of a step, of the mean and of the fullest one.
+
+    Ranks wait for each other in every layer, so the tokens of its fullest rank are added up::
+
+        [[2 2 | 1 1]         ranks have 4 2 and 1 5: the means are 3 + 3, the fullest 4 + 5
+         [0 1 | 3 2]]
+
+    Args:
+        loads: `[layers, experts]`, in any unit; each rank has as many successive experts.
+        ranks: number of the ranks.
+
+    Returns:
+        Sums over layers, `(0, 0)` where a router's logits are not finite.
+    """
+    own = np.asarray(loads, np.float64)
+    by_rank = own.reshape(len(own), ranks, -1).sum(-1)
+    if not np.isfinite(by_rank).all():
+        return 0.0, 0.0
+    return float(by_rank.mean(-1).sum()), float(by_rank.max(-1).sum())
+
+
 def insane_layer(layers: Sequence[int], loads: ArrayLike | None) -> int | None:
     """The first layer whose router had logits that are not finite; its load is no number."""
     found = () if loads is None else np.isnan(np.asarray(loads)).any(axis=-1)

@@ -18,7 +18,7 @@ from typing import Annotated, Any, SupportsFloat
 from pydantic import ConfigDict, Field
 
 from data.planning.groups.group import WHOLE, Group
-from mllm_jax.train.records.expert_loads import ExpertLoad, expert_loads
+from mllm_jax.train.records.expert_loads import ExpertLoad, expert_loads, rank_loads
 
 #: Rules for values read back from checkpoints: known keys, no numbers in quotes, finite numbers.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -26,6 +26,8 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 Amount = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
 
+#: Name, among phases, of the products of experts, where ranks share these.
+EXPERT_RANKS = "expert ranks"
 #: Usual values, which log lines leave out; `metrics.jsonl` has all values.
 WAIT, PADDING, IMBALANCE, EXPERTS = 0.05, 0.10, 1.05, 2.0
 
@@ -52,6 +54,7 @@ class StepRecord:
         expert_loads: `[layers with experts, experts]`, share of the step's tokens that each expert
             got, not a number where a router's logits are not finite; may stay on the device until
             reported. None without experts.
+        expert_ranks: number of ranks that share experts.
         used: positions that hold samples, by budget (`tokens`, encoder names).
         capacity: positions computed, by budget; padding is `capacity - used`.
         flops: model FLOPs of the step but for the decoder's head, forward and backward, all
@@ -91,6 +94,7 @@ class StepRecord:
     trust_ratios: Mapping[str, SupportsFloat] = field(default_factory=dict)
     expert_layers: tuple[int, ...] = ()
     expert_loads: Any = None
+    expert_ranks: int = 1
     parts: tuple[Mapping[str, PhaseLoad], ...] = ()
     group: Group = WHOLE
 
@@ -99,6 +103,17 @@ class StepRecord:
         """Whether the update was left out; waits for the step."""
         values = float(self.loss), float(self.gradient_norm)
         return self.skips and not all(map(math.isfinite, values))
+
+    @property
+    def phases(self) -> dict[str, PhaseLoad]:
+        """`loads`, and the tokens of ranks that share experts; waits for the step if there are any.
+
+        Which rank a token goes to is the router's choice, whatever rank its sample is dealt to.
+        """
+        if self.expert_ranks == 1:
+            return dict(self.loads)
+        mean, fullest = rank_loads(self.expert_loads, self.expert_ranks)
+        return {**self.loads, EXPERT_RANKS: PhaseLoad(mean, fullest, fullest)}
 
     @property
     def model_flops(self) -> float:
@@ -155,7 +170,7 @@ class Report:
         eta_seconds: time left at the rate of the window.
         skipped: samples refused so far.
         imbalance: work of the heaviest data-parallel rank over the mean, by phase, `before` and
-            `after` balancing.
+            `after` balancing; of `expert ranks` their tokens, the same before and after.
         moved_bytes, planning_seconds: means over steps, see `StepRecord`.
         skipped_updates: number of updates of the window that were left out.
         step_seconds: wall time of a step in the mean.
@@ -192,6 +207,7 @@ class Report:
         width = len(str(self.steps))
         paddings = {modality(name): share for name, share in self.padding.items()}
         imbalances = {phase(name): own["after"] for name, own in self.imbalance.items()}
+        ranks = imbalances.pop(EXPERT_RANKS, 1.0)
         busiest = {f"layer {own.layer}": own.imbalance for own in self.experts}
         shown = [
             ("step", f"{self.step:>{width}}/{self.steps}"),
@@ -204,6 +220,7 @@ class Report:
             ("wait", _above(WAIT, {"": self.wait_share or 0.0}, "{:.0%}")),
             ("padding", _above(PADDING, paddings, "{:.0%}")),
             ("imbalance", _above(IMBALANCE, imbalances, "{:.2f}")),
+            (EXPERT_RANKS, _above(IMBALANCE, {"": ranks}, "{:.2f}")),
             ("experts", _above(EXPERTS, busiest, "{:.1f}")),
             ("skipped", str(self.skipped) if self.skipped else ""),
             ("skipped updates", str(self.skipped_updates) if self.skipped_updates else ""),
@@ -240,7 +257,7 @@ class Sums:
             flops=self.flops + record.model_flops,
             used=_added(self.used, record.used),
             capacity=_added(self.capacity, record.capacity),
-            loads=_added(self.loads, record.loads, PhaseLoad()),
+            loads=_added(self.loads, record.phases, PhaseLoad()),
             moved_bytes=self.moved_bytes + record.moved_bytes,
             planning_seconds=self.planning_seconds + record.planning_seconds,
             place_seconds=self.place_seconds + record.place_seconds,

@@ -114,6 +114,21 @@ def test_a_step_costs_three_forwards_of_every_segment() -> None:
     assert work.flops([3, 4]) == 2 * 7 + 9 + 16
 
 
+@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("count", [4, 64])
+def test_a_step_costs_the_experts_of_a_token_and_not_all(count: int, every: int) -> None:
+    """MFU and balancing count a dense MLP of the width of a token's experts, and the router."""
+    experts = {"count": count, "top_k": 2, "d_ff": 20, "shared_d_ff": 12, "every": every}
+    layers, lengths = {"layers": 4, "d_ff": 52}, {"decoder": np.array([9, 4])}
+    dense = towers.model(decoder_changes=layers)
+    sparse = towers.model("mixtral", decoder_changes={**layers, "experts": experts})
+    router = TRAINING_FACTOR * 13 * (4 // every) * 2 * 32 * count
+    assert model_flops(sparse, lengths) - model_flops(dense, lengths) == pytest.approx(router)
+    # What deals samples has the same function.
+    own, other = (tower_work(config, "decoder") for config in (sparse, dense))
+    assert own.flops([9, 4]) - other.flops([9, 4]) == pytest.approx(router / TRAINING_FACTOR)
+
+
 @pytest.mark.parametrize(
     ("kind", "peak"),
     [

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -187,6 +188,24 @@ def test_imbalance_weighs_steps_by_their_work() -> None:
     (single,) = reports(Meter(steps=1), [record(1, loads={"decoder": PhaseLoad(1, 1, 1)})])
     assert "imbalance" not in dict(single.fields())
     assert PhaseLoad().imbalance == {"before": 1.0, "after": 1.0}
+
+
+def test_tokens_of_expert_ranks_stand_beside_the_work_of_phases() -> None:
+    """The two ranks of a layer's experts wait for each other; a step without numbers counts not."""
+    meter = Meter(steps=3, every=3)
+    loads = {"decoder": PhaseLoad(1.0, 3.0, 1.2)}
+    steps = [[[2, 2, 1, 1], [0, 1, 3, 2]], [[1, 1, 1, 1], [3, 0, 0, 0]], np.full((2, 4), np.nan)]
+    shared = {"loads": loads, "expert_layers": (0, 1), "expert_ranks": 2}
+    (report,) = reports(
+        meter, [record(i + 1, expert_loads=np.array(own), **shared) for i, own in enumerate(steps)]
+    )
+    after = (4 + 5 + 2 + 3) / (3 + 3 + 2 + 1.5)
+    assert report.imbalance["expert ranks"] == pytest.approx({"before": after, "after": after})
+    fields = dict(report.fields())
+    assert (fields["imbalance"], fields["expert ranks"]) == ("text 1.20", f"{after:.2f}")
+    alone = record(1, expert_loads=np.array(steps[0]), **shared | {"expert_ranks": 1})
+    (report,) = reports(Meter(steps=1), [alone])
+    assert "expert ranks" not in report.imbalance
 
 
 def test_a_loss_on_the_device_is_read_when_reported() -> None:
