@@ -7,10 +7,12 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
+import ml_dtypes
 import numpy as np
 import pytest
 import yaml
@@ -166,6 +168,54 @@ def test_encoders_of_whole_models_go_with_any_decoder(
     assert (files.media.get("audio") is None) == (name == "vision")
 
 
+#: Two ranks that share experts, and shards of all else.
+SHARED = {"devices": 4, "decoder": {"fsdp": 2, "expert": 2}}
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "encoder"),
+    [
+        ("mixtral", "vision", "siglip"),
+        ("qwen2_moe", "audio", "whisper"),
+        ("qwen3_moe", "vision", "clip"),
+    ],
+)
+def test_any_encoder_goes_with_a_decoder_with_experts(
+    family: str, name: str, encoder: str, tmp_path: Path
+) -> None:
+    """Both come in and, from ranks that share experts, go out bit by bit."""
+    run, decoder = tmp_path / "run", with_texts(family, tmp_path / "decoder")
+    values = imported(run, decoder, "--encoder", f"{name}={PARITY / encoder}", "--devices", "4")
+    state, told = begun(planned(values, **SHARED))
+    assert f"at random: {name}.connector" in told
+    kernel = state["params"]["decoder"]["layers"]["experts"]["up_proj"]["kernel"]
+    assert {shard.data.shape[1] for shard in kernel.addressable_shards} == {kernel.shape[1] // 2}
+    for part, source in (("decoder", decoder), (name, PARITY / encoder)):
+        out = tmp_path / f"{part} again"
+        line = ["export", "--run", str(run), "--out", str(out), "--part", part]
+        assert launch.main(line) == Exit.OK
+        given, found = tensors(source), tensors(out)
+        assert found.keys() == given.keys() or part != "decoder"
+        for tensor, value in found.items():
+            np.testing.assert_array_equal(value, given[tensor], err_msg=tensor)
+
+
+def with_texts(family: str, folder: Path) -> Path:
+    """A copy of a decoder with the tokenizer of another one, for which its vocabulary grows."""
+    shutil.copytree(PARITY / family, folder)
+    for path in (PARITY / "llama3").glob("*"):
+        if path.name.startswith(("tokenizer", "chat_template")):
+            shutil.copyfile(path, folder / path.name)
+    values = json.loads((folder / "config.json").read_text())
+    more = json.loads((PARITY / "llama3" / "config.json").read_text())["vocab_size"]
+    given = tensors(folder)
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        given[name] = np.resize(given[name], (more, given[name].shape[1]))
+    save_file(given, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(values | {"vocab_size": more}))
+    return folder
+
+
 def test_types_of_exported_tensors_can_be_chosen(tmp_path: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
     begun(planned(imported(run, PARITY / "qwen2_5"), **SHARDED))
@@ -201,6 +251,48 @@ def changed(folder: Path, **changes: np.ndarray | None) -> Path:
     kept = {name: value for name, value in values.items() if value is not None}
     save_file(kept, path, metadata={"format": "pt"})
     return folder
+
+
+def fused(name: str, value: np.ndarray) -> dict[str, np.ndarray]:
+    """The experts of a layer in one tensor, as some newer families have them."""
+    layer, _, rest = name.partition(".experts.")
+    projection = rest.split(".")[1]
+    return {f"{layer}.experts.{projection}": np.stack([value, value])}
+
+
+def gptq(name: str, value: np.ndarray) -> dict[str, np.ndarray]:
+    """Four bits of eight weights in a number."""
+    stem, rows = name.removesuffix("weight"), len(value)
+    return {f"{stem}qweight": np.zeros((4, rows), np.int32), f"{stem}scales": np.ones((1, rows))}
+
+
+def eights(name: str, value: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: value.astype(ml_dtypes.float8_e4m3fn)}
+
+
+def scaled(name: str, value: np.ndarray) -> dict[str, np.ndarray]:
+    return eights(name, value) | {f"{name}_scale_inv": np.ones((1, 1), np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        (fused, r"\.experts\.down_proj holds all experts of a layer; valid: tensors of every"),
+        (gptq, r"experts\.0\.down_proj\.qweight is of quantised weights; valid: a release that"),
+        (scaled, r"experts\.0\.down_proj\.weight_scale_inv is of quantised weights; valid"),
+        (eights, r"of another type than F64, .*: model.layers.0.*proj.weight F8_E4M3"),
+    ],
+)
+def test_experts_in_forms_that_are_not_known_are_refused_by_name(
+    form: Callable[[str, np.ndarray], dict[str, np.ndarray]], reason: str, tmp_path: Path
+) -> None:
+    source, found = tmp_path / "source", dict[str, np.ndarray]()
+    shutil.copytree(PARITY / "qwen3_moe", source)
+    for name, value in tensors(source).items():
+        found |= form(name, value) if ".experts." in name else {name: value}
+    save_file(found, source / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(PretrainedError, match=reason):
+        import_weights.import_release(str(source), tmp_path / "out", {}, "auto", 1)
 
 
 @pytest.mark.parametrize(

@@ -105,9 +105,14 @@ def _places(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_places(values: Mapping[str, Any], own: ExpertsConfig) -> None:
-    """Raise PretrainedError if other layers have experts than ours say."""
-    without = values.get("mlp_only_layers") or []
-    for layer in range(values["num_hidden_layers"]):
+    """Raise PretrainedError if other layers have experts than ours say, or no period has all."""
+    without, layers = values.get("mlp_only_layers") or [], values["num_hidden_layers"]
+    if not own.first_dense and layers % own.every:
+        raise PretrainedError(
+            f"num_hidden_layers: {layers} is not supported with decoder_sparse_step: {own.every}, "
+            "as the last layers are no whole period; valid: a multiple of it"
+        )
+    for layer in range(layers):
         theirs = layer not in without and (layer + 1) % own.every == 0
         if theirs != own.here(layer):
             raise PretrainedError(

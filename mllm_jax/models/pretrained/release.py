@@ -140,6 +140,8 @@ def _told(error: ValidationError) -> str:
     """The first problem of a configuration; its keys are those that they have here."""
     first = error.errors(include_url=False)[0]
     key = ".".join(map(str, first["loc"]))
+    if not key:  # of keys that do not go together, which the message names
+        return first["msg"].removeprefix("Value error, ")
     return f"{key}: {first['msg']}, got {first['input']!r:.80}"
 
 

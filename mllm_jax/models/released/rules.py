@@ -6,12 +6,21 @@ a released tensor for every layer, numbered where the name says `{layer}`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mllm_jax.models.config.encoder import EncoderConfig
-from mllm_jax.models.released.files import PretrainedError, Stored, listed
+from mllm_jax.models.released.files import TYPES, PretrainedError, Stored, listed
 from mllm_jax.models.released.forms import Form, Shape, dense, flat, same
+
+#: Ends of the names of tensors that quantised weights have.
+_QUANTISED = "qweight|qzeros|scales|g_idx|absmax|quant_map|weight_packed|weight_scale(_inv)?|blocks"
+#: Forms of weights that are not read, by a pattern of the names of their tensors.
+_UNREAD: Mapping[str, str] = {
+    r"\.experts\.(?!\d)": "holds all experts of a layer; valid: tensors of every expert by itself",
+    rf"[._]({_QUANTISED})$": "is of quantised weights; valid: a release that is not quantised",
+}
 
 
 @dataclass(frozen=True)
@@ -100,7 +109,8 @@ def check(tensors: Mapping[str, Stored], rules: Iterable[Rule], unused: Sequence
         unused: tensors that may be there although no parameter comes from them.
 
     Raises:
-        PretrainedError: lists the tensors that are missing, misshapen, or of no parameter.
+        PretrainedError: lists the tensors that are missing, misshapen, of no parameter, or of a
+            type that weights do not have.
     """
     rules = list(rules)
     layers = max((rule.layers or 0 for rule in rules), default=0)
@@ -114,7 +124,27 @@ def check(tensors: Mapping[str, Stored], rules: Iterable[Rule], unused: Sequence
         for name, shape in shapes.items()
         if name in tensors and tensors[name].shape != shape
     ]
-    problems = {"missing": missing, "of no parameter": extra, "misshapen": misshapen}
+    mistyped = [
+        f"{name} {tensors[name].dtype}"
+        for name in shapes
+        if name in tensors and tensors[name].dtype not in TYPES
+    ]
+    problems = {
+        "missing": missing,
+        "of no parameter": extra,
+        "misshapen": misshapen,
+        f"of another type than {', '.join(TYPES)}": mistyped,
+    }
     told = [f"{len(own)} {what}: {listed(own)}" for what, own in problems.items() if own]
     if told:
-        raise PretrainedError("the released tensors are not those of the model: " + "; ".join(told))
+        raise PretrainedError(
+            "the released tensors are not those of the model: " + "; ".join([*told, *_known(extra)])
+        )
+
+
+def _known(extra: Sequence[str]) -> Iterator[str]:
+    """What is known of the first tensor of no parameter of every form that is not read."""
+    for pattern, reason in _UNREAD.items():
+        name = next((name for name in extra if re.search(pattern, name)), None)
+        if name is not None:
+            yield f"{name} {reason}"

@@ -118,6 +118,44 @@ def test_what_is_not_supported_is_refused(changes: dict[str, Any], told: str) ->
     assert told in str(refused.value)
 
 
+#: The small Qwen1.5-MoE: every layer has experts.
+MOE = {
+    **{key: value for key, value in LLAMA.items() if key != "rope_scaling"},
+    "model_type": "qwen2_moe",
+    "num_experts": 60,
+    "num_experts_per_tok": 4,
+    "moe_intermediate_size": 1408,
+    "shared_expert_intermediate_size": 5632,
+    "norm_topk_prob": False,
+    "num_hidden_layers": 24,
+}
+
+
+def test_layers_with_experts_are_those_of_the_release() -> None:
+    for step, dense, expected in ((1, [], 24), (3, [], 8), (1, [0, 1], 22), (5, [0], 4)):
+        own = decoder_config({**MOE, "decoder_sparse_step": step, "mlp_only_layers": dense})
+        assert own.expert_layers == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"decoder_sparse_step": 5},
+            "num_hidden_layers: 24 is not supported with decoder_sparse_step: 5, as the last",
+        ),
+        ({"mlp_only_layers": [3]}, "mlp_only_layers: [3] is not supported; valid: the first"),
+        ({"num_experts": None}, "the configuration of qwen2_moe lacks num_experts"),
+        ({"num_experts_per_tok": 61}, "top_k 61 is above experts.count 60; choose top_k from 1"),
+    ],
+    ids=str,
+)
+def test_experts_that_are_not_supported_are_refused(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        decoder_config({**MOE, **changes})
+    assert told in str(refused.value)
+
+
 def test_towers_of_old_clips_are_what_their_dictionaries_say() -> None:
     own = {"model_type": "clip_vision_model", "hidden_size": 64, "hidden_act": "gelu"}
     whole = {"model_type": "clip", "vision_config": own, "vision_config_dict": {"hidden_size": 96}}
