@@ -1,8 +1,8 @@
 """Compiled, scheduled HLO modules, read off their text.
 
 `Compiled.as_text()` lists the instructions of every computation in the order in which the device
-starts them. Compute is counted in the FLOPs of matrix products: dots, convolutions and calls of
-cuBLAS, inside fusions as well.
+starts them. Compute is counted in the FLOPs of matrix products: dots, convolutions, calls of
+cuBLAS and kernels for products by groups, inside fusions as well.
 """
 
 from __future__ import annotations
@@ -194,15 +194,15 @@ def shape_bytes(shape: str) -> float:
 def flops(module: Module, computation: Computation, instruction: Instruction) -> float:
     """FLOPs of the matrix products of one instruction and of the computations that it calls.
 
-    Products count two FLOPs per multiply-add. Kernels that are opaque custom calls count nothing,
-    nor do conditionals and loops of unknown length.
+    Products count two FLOPs per multiply-add. Other kernels than those of products by groups count
+    nothing, nor do conditionals and loops of unknown length.
     """
     if instruction.opcode == "dot":
         return _dot_flops(computation, instruction)
     if instruction.opcode == "convolution":
         return _convolution_flops(computation, instruction)
     if instruction.opcode == "custom-call":
-        return _gemm_flops(computation, instruction)
+        return _gemm_flops(computation, instruction) + _grouped_flops(computation, instruction)
     if instruction.opcode == "while":
         return (trips(module, instruction) or 0) * _total(module, instruction.called("body"))
     if instruction.opcode in ("fusion", "call", "async-start"):
@@ -250,6 +250,19 @@ def _gemm_flops(computation: Computation, call: Instruction) -> float:
     left = _dims(computation, call.operands[0])
     contracted = math.prod(left[int(d)] for d in re.findall(r"\d+", found[1]))
     return 2.0 * math.prod(arrays(call.shape)[0][1]) * contracted
+
+
+def _grouped_flops(computation: Computation, call: Instruction) -> float:
+    """FLOPs of kernels of `mllm_jax.models.experts.grouped`, as if all their rows were of groups.
+
+    Such a kernel has one array of kernels, an operand or the result; both others have its rows.
+    """
+    if not any(scope.startswith("grouped_product") for scope in call.scopes):
+        return 0.0
+    operands = (_dims(computation, name) for name in call.operands)
+    shapes = [*operands, arrays(call.shape)[0][1]]
+    kernels = [shape for shape in shapes if len(shape) == 3]
+    return 2.0 * shapes[-3][0] * math.prod(kernels[0][1:]) if kernels else 0.0
 
 
 def _convolution_flops(computation: Computation, convolution: Instruction) -> float:

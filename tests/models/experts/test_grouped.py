@@ -1,16 +1,12 @@
-"""Products by groups: as one product for each group, with nothing of rows behind all groups."""
+"""Products by groups in a model: gradients, and nothing of rows behind all groups."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mllm_jax.models.experts.block import Kernels, grouped_mlp
 from mllm_jax.models.experts.grouped import grouped_product
@@ -32,25 +28,8 @@ def by_hand(rows: Any, kernels: Any, counts: np.ndarray) -> jax.Array:
     return jnp.sum(jnp.where(taken > 0, made, 0), axis=1)
 
 
-#: Rows of all generated cases, which one compiled program computes.
-ROWS = 150
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(0, ROWS // 5), min_size=5, max_size=5))
-def test_values_are_those_of_one_product_for_each_group(counts: list[int]) -> None:
-    rows, kernels, sizes = case(counts, ROWS - sum(counts), 5, 3)
-    found = product_of_all()(rows, kernels, sizes)
-    np.testing.assert_allclose(found, by_hand(rows, kernels, sizes), rtol=1e-5, atol=1e-5)
-
-
-@cache
-def product_of_all() -> Any:
-    return jax.jit(grouped_product)
-
-
-@pytest.mark.parametrize("counts", [[3, 0, 5, 1], [0, 0, 0, 9], [70, 130, 1, 65]])
-def test_gradients_are_those_of_one_product_for_each_group(counts: list[int]) -> None:
+def test_gradients_are_those_of_one_product_for_each_group() -> None:
+    counts = [70, 130, 0, 65]
     rows, kernels, sizes = case(counts, 4, 5, 3)
 
     def total(product: Any, rows: Any, kernels: Any) -> jax.Array:
