@@ -126,7 +126,15 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes the texts that `_Loader` would take for numbers."""
+    """Quotes the texts that `_Loader` would take for numbers; texts of several lines stay such."""
+
+
+def _written(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar(f"{_CORE}str", text, style=style)
+
+
+_Dumper.add_representer(str, _written)
 
 
 def _value(node: yaml.Node) -> Any:

@@ -24,7 +24,7 @@ from tests.train.llava_folder import write_folder
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON = ".venv/bin/python launch.py "
-QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate"))
+QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate", "submit"))
 SLOW = (
     *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace", "experts")),
     *(PYTHON + name for name in ("calibrate", "plan", "compile", "import", "export")),
@@ -77,6 +77,10 @@ def overrides(command: str, folder: Path) -> list[str]:
     if known(command, tuple(PYTHON + name for name in kept)):
         runs = folder / ("two" if "--processes" in command else "runs")
         added += [f"run.directory={runs}", *SHORT]
+    if known(command, (f"{PYTHON}submit",)):
+        # Pods have their runs on volumes, not here.
+        own = "run.directory={}" if "--cluster slurm" in command else "--output={}"
+        added.append(own.format(folder / "submitted"))
     if "configs/llava.yaml" in command:
         mine = folder / "my_data"
         if not mine.exists():

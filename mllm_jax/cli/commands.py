@@ -17,6 +17,7 @@ from mllm_jax.bench.benchmarks import BENCHMARKS, EMULATED
 from mllm_jax.cli.answer import Answer
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import peers
+from mllm_jax.submit import pulse
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
@@ -31,6 +32,7 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 
     stands(untouched(config))
     _start(args, config, keep=True)
+    pulse.begin()
     from mllm_jax.train.loop import train as run
 
     return Answer(run(config, console, args.from_step))
@@ -252,6 +254,15 @@ def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console
     return Answer(advice.to_json(), [(columns, advice.rows)], lines)
 
 
+def submit(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Write the job of a run for Slurm or Kubernetes, and submit it (--go)."""
+    from mllm_jax.submit.submit import submit as run
+
+    output = Path(args.output) if args.output else None
+    result = run(config, args.cluster, args.nodes, output, go=args.go)
+    return Answer(result.to_json(), [(("what", "value"), result.rows)], result.lines)
+
+
 def import_(args: argparse.Namespace, console: Console) -> Answer:
     """Make a run that begins with released weights: fetch, check and configure them."""
     from mllm_jax.release.import_weights import import_release as run
@@ -290,6 +301,7 @@ COMMANDS = (
     calibrate,
     plan,
     compile,
+    submit,
     import_,
     export,
 )

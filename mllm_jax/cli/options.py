@@ -31,6 +31,7 @@ Exit codes:
 INPUTS = {
     "bench": "{" + ",".join(BENCHMARKS) + "} [--config FILE]",
     "compile": "--config FILE --topology TOPOLOGY",
+    "submit": "--cluster NAME|FILE --nodes N --config FILE",
     "import": "--from FOLDER|HUB_ID --out DIR",
     "export": "--run DIR --out DIR",
 }
@@ -251,6 +252,17 @@ def _compile(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--topology", required=True, metavar="TOPOLOGY", help=help_text)
 
 
+def _submit(sub: argparse.ArgumentParser) -> None:
+    help_text = "slurm, kubernetes or another name in configs/clusters/, or a description's file"
+    sub.add_argument("--cluster", type=_path, required=True, metavar="NAME|FILE", help=help_text)
+    help_text = "nodes of the job, each with one process"
+    sub.add_argument("--nodes", type=_positive, required=True, metavar="N", help=help_text)
+    help_text = "submit the job (sbatch, kubectl apply); without it files are only written"
+    sub.add_argument("--go", action="store_true", help=help_text)
+    help_text = "folder for the files (default: submit in the folder of the run)"
+    sub.add_argument("--output", type=_path, metavar="DIR", help=help_text)
+
+
 def _import(sub: argparse.ArgumentParser) -> None:
     help_text = "folder of a released checkpoint, or organisation/name[@revision] of a hub"
     sub.add_argument(
@@ -330,6 +342,7 @@ _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "calibrate": (_processes, _calibrate),
     "plan": (_plan,),
     "compile": (_compile,),
+    "submit": (_submit,),
     "import": (_import,),
     "export": (_export,),
 }

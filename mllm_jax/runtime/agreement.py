@@ -96,9 +96,14 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: leaf for key, leaf in flat(dict(config)).items() if not OWN_KEYS.fullmatch(key)}
 
 
+def versions() -> dict[str, str]:
+    """Versions of the packages that decide the results of a run."""
+    return {name: _version(name) for name in VERSIONS}
+
+
 def code() -> dict[str, str]:
     """Versions, and a digest of every source file of ours."""
-    facts = {f"version of {name}": _version(name) for name in VERSIONS}
+    facts = {f"version of {name}": own for name, own in versions().items()}
     root = Path(__file__).parents[2]
     found = [root / name for name in SCRIPTS if (root / name).is_file()]
     found += [path for name in PACKAGES for path in sorted((root / name).rglob("*.py"))]

@@ -234,6 +234,9 @@ def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> No
                 met.count,
                 met.index,
                 coordinator_bind_address=str(met.bind) if met.bind else None,
+                # Under Slurm JAX would take this process for one of several on its node, and show
+                # it one GPU only.
+                cluster_detection_method="deactivate",
                 heartbeat_timeout_seconds=NEVER,
                 initialization_timeout=round(seconds) + MARGIN,
             )

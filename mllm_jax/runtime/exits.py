@@ -51,6 +51,8 @@ CODES = {
     ("mllm_jax.runtime.part", "JoinError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.part", "PeerError"): Exit.LOST_PEER,
     ("mllm_jax.runtime.folder", "RunError"): Exit.BAD_INPUT,
+    ("mllm_jax.submit.clusters", "ClusterError"): Exit.BAD_INPUT,
+    ("mllm_jax.submit.send", "SubmitError"): Exit.BAD_INPUT,
     ("mllm_jax.train.guard", "DivergedError"): Exit.DIVERGED,
     ("mllm_jax.train.state.saved", "CheckpointError"): Exit.DAMAGED,
     ("mllm_jax.train.state.saved", "NoCheckpointError"): Exit.BAD_INPUT,

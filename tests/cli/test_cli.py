@@ -26,10 +26,14 @@ from tests.train.llava_folder import write_folder
 
 COMMANDS = (
     *("train", "evaluate", "verify", "config", "budgets"),
-    *("bench", "trace", "experts", "simulate", "calibrate", "plan", "compile"),
+    *("bench", "trace", "experts", "simulate", "calibrate", "plan", "compile", "submit"),
 )
 #: What a command needs besides a configuration.
-NEEDS = {"bench": ["step"], "compile": ["--topology", "tpu:v5p:2x2x1"]}
+NEEDS = {
+    "bench": ["step"],
+    "compile": ["--topology", "tpu:v5p:2x2x1"],
+    "submit": ["--cluster", "slurm", "--nodes", "1"],
+}
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Runs as jobs of Slurm and Kubernetes: descriptions of clusters, generated files, submission."""

@@ -1,0 +1,280 @@
+"""Clusters as data: what a job may ask of them, and how its processes are started there.
+
+A description is a YAML file in `configs/clusters/`, or one of your own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from scheduling.strict_yaml import YamlError, read_yaml, shown
+
+FOLDER = Path(__file__).resolve().parents[2] / "configs" / "clusters"
+
+#: One line of text.
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
+#: A name of a partition, an account or the like.
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.,@+-]*$")]
+#: A name of an environment variable.
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+#: A limit of time as sbatch takes it: minutes, minutes:seconds, days-hours:minutes:seconds ...
+Limit = Annotated[str, Field(pattern=r"^(\d+-)?\d+(:\d+){0,2}$")]
+#: A label of RFC 1123, which most names in Kubernetes are.
+Label = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+#: An absolute path in a container.
+Mount = Annotated[str, Field(pattern=r"^/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$")]
+
+#: Names of variables whose values are secrets.
+SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+#: An assignment to such a variable within a line of a script.
+_ASSIGNED = re.compile(
+    r"\b(\w*(?:TOKEN|KEY|SECRET|PASSW|CREDENTIAL)\w*)=(?!\s|$|[\"']?\$)", re.IGNORECASE
+)
+
+
+class ClusterError(ValueError):
+    """A description of a cluster that is missing, unknown or wrong."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+
+class Cluster(_Data):
+    """What both kinds of clusters have.
+
+    Attributes:
+        devices_per_node: devices of one node; null: as many as the plan needs on each of `--nodes`.
+        environment: variables with their values. No secrets: those are passed by name.
+        grace_seconds: seconds from SIGTERM to SIGKILL, within which the run takes its step to the
+            end and saves; null: 120 seconds and the time of writing a checkpoint.
+        write_bandwidth: bytes per second that one node writes to the storage of checkpoints.
+        restarts: most attempts after failures, beside those after an interruption by the cluster.
+        join_seconds: seconds for which processes wait for each other.
+        port: TCP port of process 0, for processes of one node only (Slurm) the first of 1000 ports.
+    """
+
+    devices_per_node: Annotated[int, Field(ge=1)] | None = None
+    environment: Mapping[Variable, Line] = Field(default_factory=dict)
+    grace_seconds: Annotated[int, Field(ge=10)] | None = None
+    write_bandwidth: Annotated[float, Field(gt=0)] = 5.0e8
+    restarts: Annotated[int, Field(ge=0)] = 10
+    join_seconds: Annotated[int, Field(ge=10)] = 600
+    port: Annotated[int, Field(ge=1024, le=31000)] = 12355
+
+    @model_validator(mode="after")
+    def _check_secrets(self) -> Cluster:
+        for name in self.environment:
+            if SECRET.search(name):
+                raise ValueError(
+                    f"environment.{name}: a secret has no value in a file; valid: "
+                    f"{self._by_name(name)}"
+                )
+        return self
+
+    def _by_name(self, name: str) -> str:
+        """How a secret is passed by its name."""
+        raise NotImplementedError
+
+
+class Slurm(Cluster):
+    """A cluster under Slurm; see docs/slurm.md.
+
+    Attributes:
+        kind: `slurm`.
+        partition, account, qos: as in `sbatch`; null: those of the cluster.
+        time_limit: limit of one attempt, as in `sbatch` (`days-hours:minutes:seconds`); the job is
+            queued again at the limit. null: that of the partition.
+        gpu_type: type of the GPUs, as the cluster calls it; null: any.
+        exclusive: whether a job has nodes, and their memory, to itself.
+        cpus_per_node: CPU cores of a job on a shared node; null: what the cluster gives.
+        pass_environment: names of variables that the job has from where it is submitted, beside
+            HOME, PATH and USER; all others are left behind.
+        options: further options of sbatch, e.g. `--constraint=h100`.
+        launch_options: further options of srun, e.g. `--container-image=...`.
+        setup: lines of the script before the training, e.g. `module load cuda`.
+        python: the Python that runs `launch.py`; null: the one that submits.
+    """
+
+    kind: Literal["slurm"]
+    partition: Word | None = None
+    account: Word | None = None
+    qos: Word | None = None
+    time_limit: Limit | None = None
+    gpu_type: Word | None = None
+    exclusive: bool = True
+    cpus_per_node: Annotated[int, Field(ge=1)] | None = None
+    pass_environment: tuple[Variable, ...] = ()
+    options: tuple[Annotated[str, Field(pattern=r"^--[a-z][^\x00-\x1f\x7f]*$")], ...] = ()
+    launch_options: tuple[Annotated[str, Field(pattern=r"^-[^\x00-\x1f\x7f]*$")], ...] = ()
+    setup: tuple[Line, ...] = ()
+    python: Line | None = None
+
+    @model_validator(mode="after")
+    def _check_lines(self) -> Slurm:
+        for line in (*self.options, *self.launch_options, *self.setup):
+            if found := _ASSIGNED.search(line):
+                raise ValueError(
+                    f"{found[1]} is given a value in a line: a secret has no value in a file; "
+                    f"valid: {self._by_name(found[1])}"
+                )
+        return self
+
+    def _by_name(self, name: str) -> str:
+        return f"pass_environment: [{name}]"
+
+    @property
+    def limit_seconds(self) -> int | None:
+        """Seconds of `time_limit`."""
+        if self.time_limit is None:
+            return None
+        days, _, rest = self.time_limit.rpartition("-")
+        parts = [int(part) for part in rest.split(":")]
+        # Without days one number is minutes, and two are minutes and seconds.
+        units = (3600, 60, 1) if days or len(parts) == 3 else (60, 1)
+        pairs = zip(parts, units, strict=False)
+        return 86400 * int(days or 0) + sum(part * unit for part, unit in pairs)
+
+
+class Tpu(_Data):
+    """TPUs of a node pool of GKE.
+
+    Attributes:
+        accelerator: value of the node label `cloud.google.com/gke-tpu-accelerator`.
+        topology: chips of the slice along each axis, e.g. `4x4x4`.
+    """
+
+    accelerator: Label
+    topology: Annotated[str, Field(pattern=r"^[1-9]\d*(x[1-9]\d*){1,2}$")]
+
+    @property
+    def chips(self) -> int:
+        """Chips of the slice."""
+        return math.prod(int(side) for side in self.topology.split("x"))
+
+
+class Kubernetes(Cluster):
+    """A cluster under Kubernetes with JobSet 0.10 or newer; see docs/kubernetes.md.
+
+    Attributes:
+        kind: `kubernetes`.
+        image: container image with Python, this project and its dependencies.
+        namespace: namespace of all objects.
+        directory: folder of the project in the image; relative paths of the configuration begin
+            there.
+        python: the Python that runs `launch.py` in `directory`.
+        volumes: by the folder where it is mounted, the name of a PersistentVolumeClaim that all
+            nodes may write (ReadWriteMany). The folder of the run must lie in one of them.
+        secrets: by the name of a variable, `secret/key`: the Secret that holds its value.
+        gpu_resource: name of the resource that stands for one GPU.
+        tpu: kind of TPUs, for plans with `parallel.platform: tpu`.
+        cpus_per_node: CPU cores that a node must have free; null: any number.
+        memory_per_node: GiB of memory likewise.
+        shared_memory: GiB of /dev/shm, which NCCL uses; it counts as memory.
+        node_selector: labels that nodes must have.
+        tolerations: keys of taints that do not keep the job from nodes.
+        queue: name of the local queue of Kueue; null: no queue.
+        service_account: name of the service account; null: the default one.
+        pull_policy: when the image is pulled.
+    """
+
+    kind: Literal["kubernetes"]
+    image: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]*$")]
+    namespace: Label = "default"
+    directory: Mount = "/workspace"
+    python: Line = "python3"
+    volumes: Mapping[Mount, Label] = Field(default_factory=dict)
+    secrets: Mapping[
+        Variable, Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*/[A-Za-z0-9_.-]+$")]
+    ] = Field(default_factory=dict)
+    gpu_resource: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$")] = "nvidia.com/gpu"
+    tpu: Tpu | None = None
+    cpus_per_node: Annotated[int, Field(ge=1)] | None = None
+    memory_per_node: Annotated[int, Field(ge=1)] | None = None
+    shared_memory: Annotated[int, Field(ge=1)] | None = None
+    node_selector: Mapping[Line, str] = Field(default_factory=dict)
+    tolerations: tuple[Line, ...] = ()
+    queue: Label | None = None
+    service_account: Label | None = None
+    pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+
+    def _by_name(self, name: str) -> str:
+        return f"secrets: {{{name}: NAME_OF_SECRET/key}}"
+
+
+AnyCluster = Slurm | Kubernetes
+KINDS: Mapping[str, type[Slurm] | type[Kubernetes]] = {"slurm": Slurm, "kubernetes": Kubernetes}
+
+
+def named(name: str) -> AnyCluster:
+    """The description in `configs/clusters/<name>.yaml`, or in the file of that path.
+
+    Raises:
+        ClusterError: there is no such description, or it is wrong.
+    """
+    if name.endswith((".yaml", ".yml")):
+        return read(Path(name))
+    if name not in names():
+        raise ClusterError(
+            f"--cluster {name}: unknown; valid: {', '.join(names())}, or a file NAME.yaml (begin "
+            f"with a copy of one in {FOLDER})"
+        )
+    return read(FOLDER / f"{name}.yaml")
+
+
+def names() -> list[str]:
+    """The shipped descriptions."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def read(path: Path) -> AnyCluster:
+    """The description in a YAML file.
+
+    Raises:
+        ClusterError: the file cannot be read or is no description; the message says which keys are
+            wrong and why.
+    """
+    try:
+        values = read_yaml(path)
+    except YamlError as error:
+        raise ClusterError(f"{path}: {error}") from None
+    kind = values.get("kind") if isinstance(values, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        told = f"{shown(kind)} is refused" if kind else "required, but not given"
+        raise ClusterError(f"{path}: kind: {told}; valid: {', '.join(KINDS)}")
+    try:
+        return KINDS[kind].model_validate(_tuples(values))
+    except ValidationError as error:
+        problems = _explained(error.errors(include_url=False), KINDS[kind])
+        raise ClusterError(f"{path}: {'; '.join(problems)}") from None
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values with tuples for lists, as nothing is converted afterwards."""
+    return {key: tuple(own) if isinstance(own, list) else own for key, own in values.items()}
+
+
+def _explained(details: Iterable[ErrorDetails], kind: type[BaseModel]) -> list[str]:
+    """Dotted key, value, reason and, for an unknown key, the valid ones."""
+    return [_explain(detail, kind) for detail in details]
+
+
+def _explain(detail: ErrorDetails, kind: type[BaseModel]) -> str:
+    path = [str(part) for part in detail["loc"]]
+    name = ".".join(path)
+    reason = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "extra_forbidden":
+        section = Tpu if path[:-1] == ["tpu"] else kind
+        return f"{name}: unknown key; valid: {', '.join(section.model_fields)}"
+    if detail["type"] == "missing":
+        return f"{name}: required, but not given"
+    if not path:
+        return reason
+    return f"{name}: {shown(detail['input'])} is refused: {reason}"

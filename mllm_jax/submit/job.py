@@ -1,0 +1,273 @@
+"""A run as a job of a cluster: which nodes, devices and seconds it takes. All of it is checked."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.config.load import ConfigError, ExperimentConfig, to_yaml
+from mllm_jax.config.lower import lower
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.submit.clusters import AnyCluster, Kubernetes, Slurm
+
+#: Exit codes of training after which another attempt would end in the same way.
+FINAL = (Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED)
+#: Seconds for the running step to end, and for all processes to notice that they are to stop.
+STEP_SECONDS = 120
+#: The longest grace that Slurm takes, in seconds.
+LONGEST_GRACE = 65535
+#: Bytes of a parameter, and of each of its moments, in a checkpoint.
+WIDE = 4
+#: Most characters of the name of a JobSet: its pods are called `<name>-train-0-<node>-<5 letters>`,
+#: which are 63 characters at most.
+LONGEST_NAME = 40
+
+_LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
+#: A user and a password in a URL, and values of its query that give access.
+_CREDENTIALS = re.compile(
+    r"://[^/\s@]*:[^/\s@]+@|[?&][^=&]*(token|key|secret|passw|credential|sig(nature)?)[^=&]*=[^&]",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run as a job.
+
+    Attributes:
+        name: name of the run and of the job.
+        folder: folder of the run.
+        output: folder of the generated files.
+        directory: where the job is submitted; relative paths of the configuration begin there.
+        nodes: number of nodes, each with one process.
+        devices: devices of one node.
+        platform: `cpu`, `gpu` or `tpu`.
+        config: the resolved configuration, in YAML.
+        grace: seconds from SIGTERM to SIGKILL.
+        restarts: most attempts after failures.
+        join_seconds: seconds for which processes wait for each other.
+        hang_seconds: seconds without a sign of life after which a process counts as dead.
+        port: TCP port of process 0.
+    """
+
+    name: str
+    folder: Path
+    output: Path
+    directory: Path
+    nodes: int
+    devices: int
+    platform: str
+    config: str
+    grace: int
+    restarts: int
+    join_seconds: int
+    hang_seconds: float
+    port: int
+
+    @property
+    def config_file(self) -> Path:
+        """File of the configuration, which is called by its content.
+
+        Another submission cannot change what attempts of this job read.
+        """
+        digest = hashlib.sha256(self.config.encode()).hexdigest()[:12]
+        return self.output / f"config-{digest}.yaml"
+
+    def command(self, python: str, launch: str, config: str) -> tuple[str, ...]:
+        """Words of the training's command, without the place of its process.
+
+        Args:
+            python: the Python.
+            launch: the file `launch.py`.
+            config: file of the configuration.
+        """
+        return python, launch, "train", "--config", config
+
+    @property
+    def together(self) -> tuple[str, ...]:
+        """Further words for several processes, without coordinator and number."""
+        if self.nodes == 1:
+            return ()
+        return "--processes", str(self.nodes), "--join-seconds", str(self.join_seconds)
+
+
+def make_job(
+    config: ExperimentConfig, cluster: AnyCluster, name: str, nodes: int, output: Path | None
+) -> Job:
+    """The job of a run.
+
+    Args:
+        config: configuration of the run.
+        cluster: where it is to run.
+        name: name of the description of the cluster, for messages.
+        nodes: number of nodes.
+        output: folder of generated files; None: `submit` in the folder of the run.
+
+    Raises:
+        ConfigError: cluster and configuration do not fit; the message lists every reason.
+    """
+    problems = list(_problems(config, cluster, name, nodes))
+    if problems:
+        raise ConfigError(f"submit --cluster {name}", problems)
+    folder = config.run.path.resolve()
+    return Job(
+        name=config.run.name,
+        folder=folder,
+        output=(output or folder / "submit").resolve(),
+        directory=Path.cwd(),
+        nodes=nodes,
+        devices=config.parallel.devices // nodes,
+        platform=config.parallel.platform,
+        config=to_yaml(config),
+        grace=grace_seconds(config, cluster, nodes),
+        restarts=cluster.restarts,
+        join_seconds=cluster.join_seconds,
+        hang_seconds=config.run.hang_seconds,
+        port=cluster.port,
+    )
+
+
+def checkpoint_bytes(config: ExperimentConfig) -> int:
+    """Bytes of a checkpoint, at most: every parameter in float32 with the optimizer's moments."""
+    work = lower(config).workload
+    parameters = sum(tower.parameters for name, tower in work.towers.items() if work.holds(name))
+    return WIDE * parameters * (1 + work.moments)
+
+
+def grace_seconds(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -> int:
+    """Seconds in which the running step ends and a checkpoint is written by all nodes."""
+    if cluster.grace_seconds is not None:
+        return cluster.grace_seconds
+    return STEP_SECONDS + math.ceil(checkpoint_bytes(config) / (nodes * cluster.write_bandwidth))
+
+
+# ---- checks --------------------------------------------------------------------------------------
+
+
+def _problems(
+    config: ExperimentConfig, cluster: AnyCluster, name: str, nodes: int
+) -> Iterator[str]:
+    yield from _device_problems(config, cluster, name, nodes)
+    yield from _grace_problems(config, cluster, nodes)
+    if isinstance(cluster, Slurm):
+        yield from _slurm_problems(config, cluster)
+    else:
+        yield from _kubernetes_problems(config, cluster)
+    yield from _secrets(config.model_dump(mode="json"))
+    if not config.checkpoint.enabled:
+        yield (
+            "checkpoint.enabled false: an attempt that follows an interruption would begin anew; "
+            "valid: true"
+        )
+
+
+def _device_problems(
+    config: ExperimentConfig, cluster: AnyCluster, name: str, nodes: int
+) -> Iterator[str]:
+    devices, own = config.parallel.devices, cluster.devices_per_node
+    if own is None and devices % nodes:
+        valid = ", ".join(str(n) for n in range(1, devices + 1) if devices % n == 0)
+        yield (
+            f"--nodes {nodes}: parallel.devices {devices} cannot be shared evenly by {nodes} "
+            f"nodes; valid: --nodes {valid}"
+        )
+    if own is not None and own * nodes != devices:
+        choices = [f"--nodes {devices // own}"] if devices % own == 0 else []
+        if devices % nodes == 0:
+            choices.append(f"devices_per_node: {devices // nodes}")
+        choices.append(f"parallel.devices={own * nodes} with plans to match")
+        yield (
+            f"--nodes {nodes}: cluster {name} has {own} devices on each node, {own * nodes} on "
+            f"{nodes}, but the plan uses parallel.devices {devices}; valid: {', or '.join(choices)}"
+        )
+
+
+def _grace_problems(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -> Iterator[str]:
+    grace = grace_seconds(config, cluster, nodes)
+    if grace > LONGEST_GRACE:
+        size = checkpoint_bytes(config) / 1e9
+        yield (
+            f"grace_seconds: {grace} s are needed for a checkpoint of {size:.3g} GB on {nodes} "
+            f"nodes at write_bandwidth {cluster.write_bandwidth:g}; valid: at most {LONGEST_GRACE} "
+            "s, with more nodes or the true write_bandwidth"
+        )
+    limit = cluster.limit_seconds if isinstance(cluster, Slurm) else None
+    if limit is not None and limit < 2 * grace:
+        yield (
+            f"time_limit: {limit} s, of which grace_seconds {grace} are for the last checkpoint; "
+            f"valid: at least {2 * grace} s"
+        )
+
+
+def _slurm_problems(config: ExperimentConfig, cluster: Slurm) -> Iterator[str]:
+    if config.parallel.platform == "tpu":
+        yield "parallel.platform tpu: TPUs are not asked of Slurm; valid: cpu, gpu"
+    if cluster.exclusive and cluster.cpus_per_node is not None:
+        yield (
+            f"cpus_per_node: {cluster.cpus_per_node} of a node that the job has to itself; valid: "
+            "left out, or exclusive: false"
+        )
+
+
+def _kubernetes_problems(config: ExperimentConfig, cluster: Kubernetes) -> Iterator[str]:
+    yield from _tpu_problems(config, cluster)
+    yield from name_problems(config.run.name)
+    folder = Path(cluster.directory) / config.run.path
+    if not any(folder.is_relative_to(mount) for mount in cluster.volumes):
+        mounts = ", ".join(f"run.directory={mount}" for mount in cluster.volumes)
+        yield (
+            f"run.directory {config.run.directory}: {folder} lies in none of the volumes, so "
+            f"checkpoints would be lost with their pods; valid: {mounts or 'a volume there'}"
+        )
+
+
+def _tpu_problems(config: ExperimentConfig, cluster: Kubernetes) -> Iterator[str]:
+    platform, tpu = config.parallel.platform, cluster.tpu
+    if (platform == "tpu") != (tpu is not None):
+        asked = "asks for TPUs (tpu:)" if tpu else "asks for no TPUs (no key tpu)"
+        valid = "tpu, or a cluster without the key" if tpu else "cpu, gpu, or a cluster with it"
+        yield f"parallel.platform {platform}: the cluster {asked}; valid: {valid}"
+    elif tpu is not None and tpu.chips != config.parallel.devices:
+        yield (
+            f"tpu.topology: {tpu.topology} is {tpu.chips} chips, but the plan uses "
+            f"parallel.devices {config.parallel.devices}; valid: a topology of so many chips, or "
+            f"parallel.devices={tpu.chips} with plans to match"
+        )
+
+
+def name_problems(name: str) -> Iterator[str]:
+    """The problem of a name that is no label, if it is none, with the label most like it."""
+    if _LABEL.fullmatch(name) and len(name) <= LONGEST_NAME:
+        return
+    yield (
+        f"run.name {name}: no label of Kubernetes, which takes a to z, 0 to 9 and -, begins with a "
+        f"letter, does not end with - and has at most {LONGEST_NAME} characters; valid: "
+        f"run.name={as_label(name)}"
+    )
+
+
+def as_label(name: str) -> str:
+    """The valid name of a JobSet that is most like `name`."""
+    text = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    text = text if text[:1].isalpha() else f"run-{text}"
+    return text[:LONGEST_NAME].strip("-")
+
+
+def _secrets(values: Any, path: str = "") -> Iterator[str]:
+    """Keys of the configuration, which is written into files, whose values give access."""
+    if isinstance(values, dict):
+        for name, value in values.items():
+            yield from _secrets(value, f"{path}.{name}" if path else name)
+    elif isinstance(values, list):
+        for number, value in enumerate(values):
+            yield from _secrets(value, f"{path}.{number}")
+    elif isinstance(values, str) and _CREDENTIALS.search(values):
+        yield (
+            f"{path}: the URL holds a secret, which would be written into files; valid: a URL "
+            "without it, and the secret in a variable that is passed by name"
+        )

@@ -1,0 +1,263 @@
+"""The objects of a job of Kubernetes: a JobSet, its headless service, its configuration.
+
+A pod runs one process on one node. All pods are started again together, by what the pod's end was:
+
+    exit code 2, 3, 4, 5 ............... the JobSet has failed for good
+    130 (a node is drained, preempted) . started again, whenever that happens
+    1, 6, 137, a probe, a lost node .... started again, at most `restarts` times
+
+Objects are plain dicts, as the API takes them. Sources: the API of JobSet v1alpha2 and its failure
+policy (jobset.sigs.k8s.io), pod failure policies of Jobs, labels of TPUs on GKE.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.submit.clusters import Kubernetes
+from mllm_jax.submit.job import FINAL, Job
+from mllm_jax.submit.pulse import BEAT, FILE
+
+Object = dict[str, Any]
+
+#: Name of the one kind of pods, and of their container.
+TRAIN = "train"
+#: Where the configuration is in a container.
+CONFIG_FOLDER = "/etc/mllm-jax"
+CONFIG_NAME = "config.yaml"
+#: The file that a process touches while it lives.
+PULSE_FOLDER = "/var/run/mllm-jax"
+PULSE_FILE = f"{PULSE_FOLDER}/pulse"
+#: Variable with the number of a process.
+PROCESS = "MLLM_JAX_PROCESS"
+_INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+#: Seconds between two probes, and of one of them at most.
+PERIOD, TIMEOUT = 10, 10
+#: Seconds in which all processes have found their devices once they have met.
+FOUND = 600
+#: Probes in a row that fail before a process counts as dead.
+FAILURES = 3
+#: Seconds for a process that is dead by its probe: it saves nothing.
+DEAD_GRACE = 10
+
+
+def manifests(job: Job, cluster: Kubernetes) -> list[Object]:
+    """All objects of a job, in the order in which they are made."""
+    return [service(job, cluster), config_map(job, cluster), jobset(job, cluster)]
+
+
+def service(job: Job, cluster: Kubernetes) -> Object:
+    """The headless service, by which pods find each other's addresses before they are ready."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata(job, cluster),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {"jobset.sigs.k8s.io/jobset-name": job.name},
+            "ports": [{"name": "coordinator", "port": job.port}],
+        },
+    }
+
+
+def config_map(job: Job, cluster: Kubernetes) -> Object:
+    """The configuration of the run."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(job, cluster),
+        "data": {CONFIG_NAME: job.config},
+    }
+
+
+def jobset(job: Job, cluster: Kubernetes) -> Object:
+    """The JobSet: one indexed Job whose pods are the processes of the run."""
+    labels = {"kueue.x-k8s.io/queue-name": cluster.queue} if cluster.queue else {}
+    metadata = _metadata(job, cluster)
+    metadata["labels"] |= labels
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": metadata,
+        "spec": {
+            "network": {
+                "enableDNSHostnames": True,
+                "subdomain": job.name,
+                "publishNotReadyAddresses": True,
+            },
+            "failurePolicy": {"maxRestarts": job.restarts, "rules": _restarts()},
+            "successPolicy": {"operator": "All"},
+            "replicatedJobs": [
+                {"name": TRAIN, "replicas": 1, "template": {"spec": _job(job, cluster)}}
+            ],
+        },
+    }
+
+
+def coordinator(job: Job) -> str:
+    """Address of process 0: the name of the first pod, which the headless service resolves."""
+    return f"{job.name}-{TRAIN}-0-0.{job.name}:{job.port}"
+
+
+def _metadata(job: Job, cluster: Kubernetes) -> Object:
+    labels = {"app.kubernetes.io/name": "mllm-jax", "app.kubernetes.io/instance": job.name}
+    return {"name": job.name, "namespace": cluster.namespace, "labels": labels}
+
+
+# ---- failures ------------------------------------------------------------------------------------
+
+
+def _ends() -> list[Object]:
+    """Rules by which a pod's end fails its Job, with the number of the rule in the message."""
+    codes = (FINAL, (Exit.INTERRUPTED,))
+    return [
+        {
+            "action": "FailJob",
+            "onExitCodes": {
+                "containerName": TRAIN,
+                "operator": "In",
+                "values": [int(code) for code in own],
+            },
+        }
+        for own in codes
+    ]
+
+
+def _restarts() -> list[Object]:
+    """What follows from the failure of the Job, by the rule that has matched.
+
+    Ends without a rule are failures with the reason BackoffLimitExceeded, which start all pods
+    again and count.
+    """
+    actions = {"final": "FailJobSet", "interrupted": "RestartJobSetAndIgnoreMaxRestarts"}
+    return [
+        {
+            "name": name,
+            "action": action,
+            "onJobFailureReasons": ["PodFailurePolicy"],
+            "onJobFailureMessagePatterns": [f"matching FailJob rule at index {number}$"],
+        }
+        for number, (name, action) in enumerate(actions.items())
+    ]
+
+
+# ---- pods ----------------------------------------------------------------------------------------
+
+
+def _job(job: Job, cluster: Kubernetes) -> Object:
+    return {
+        "completionMode": "Indexed",
+        "parallelism": job.nodes,
+        "completions": job.nodes,
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": _ends()},
+        "template": {"spec": _pod(job, cluster)},
+    }
+
+
+def _pod(job: Job, cluster: Kubernetes) -> Object:
+    volumes, mounts = _volumes(job, cluster)
+    spec: Object = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": job.grace,
+        "containers": [_container(job, cluster, mounts)],
+        "volumes": volumes,
+    }
+    selector = dict(cluster.node_selector)
+    if cluster.tpu:
+        selector["cloud.google.com/gke-tpu-accelerator"] = cluster.tpu.accelerator
+        selector["cloud.google.com/gke-tpu-topology"] = cluster.tpu.topology
+    tolerations = [{"key": key, "operator": "Exists"} for key in cluster.tolerations]
+    further = {
+        "nodeSelector": selector,
+        "tolerations": tolerations,
+        "serviceAccountName": cluster.service_account,
+    }
+    return spec | {key: value for key, value in further.items() if value}
+
+
+def _container(job: Job, cluster: Kubernetes, mounts: list[Object]) -> Object:
+    container: Object = {
+        "name": TRAIN,
+        "image": cluster.image,
+        "imagePullPolicy": cluster.pull_policy,
+        "workingDir": cluster.directory,
+        "command": _command(job, cluster),
+        "env": _environment(job, cluster),
+        "ports": [{"name": "coordinator", "containerPort": job.port}],
+        "resources": _resources(job, cluster),
+        "volumeMounts": mounts,
+        "startupProbe": _probe(job, cluster, math.ceil((job.join_seconds + FOUND) / PERIOD)),
+        "livenessProbe": _probe(job, cluster, FAILURES)
+        | {"terminationGracePeriodSeconds": DEAD_GRACE},
+    }
+    return container
+
+
+def _command(job: Job, cluster: Kubernetes) -> list[str]:
+    """The training's command; Kubernetes itself puts in the number of the process."""
+    words = job.command(cluster.python, "launch.py", f"{CONFIG_FOLDER}/{CONFIG_NAME}")
+    if job.nodes == 1:
+        return list(words)
+    place = ("--coordinator", coordinator(job), "--process", f"$({PROCESS})")
+    return [*words, *job.together, *place]
+
+
+def _environment(job: Job, cluster: Kubernetes) -> list[Object]:
+    own = {FILE: PULSE_FILE} | dict(cluster.environment)
+    values: list[Object] = [{"name": name, "value": value} for name, value in own.items()]
+    index = {"name": PROCESS, "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}}
+    secrets = [
+        {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+        for name, (secret, key) in ((n, own.split("/")) for n, own in cluster.secrets.items())
+    ]
+    return [*values, *([index] if job.nodes > 1 else []), *secrets]
+
+
+def _resources(job: Job, cluster: Kubernetes) -> Object:
+    """What the node must have; of devices, limits are requests."""
+    devices = {"gpu": cluster.gpu_resource, "tpu": "google.com/tpu"}.get(job.platform)
+    requests = {
+        "cpu": str(cluster.cpus_per_node) if cluster.cpus_per_node else None,
+        "memory": f"{cluster.memory_per_node}Gi" if cluster.memory_per_node else None,
+    }
+    found = {
+        "limits": {devices: str(job.devices)} if devices else {},
+        "requests": {name: value for name, value in requests.items() if value},
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _volumes(job: Job, cluster: Kubernetes) -> tuple[list[Object], list[Object]]:
+    """Volumes of a pod, and where its container mounts them."""
+    volumes: list[Object] = [
+        {"name": "config", "configMap": {"name": job.name}},
+        {"name": "pulse", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+    ]
+    mounts: list[Object] = [
+        {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
+        {"name": "pulse", "mountPath": PULSE_FOLDER},
+    ]
+    if cluster.shared_memory:
+        size = f"{cluster.shared_memory}Gi"
+        volumes.append({"name": "memory", "emptyDir": {"medium": "Memory", "sizeLimit": size}})
+        mounts.append({"name": "memory", "mountPath": "/dev/shm"})
+    for number, (mount, claim) in enumerate(cluster.volumes.items()):
+        name = f"volume-{number}"
+        volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+        mounts.append({"name": name, "mountPath": mount})
+    return volumes, mounts
+
+
+def _probe(job: Job, cluster: Kubernetes, failures: int) -> Object:
+    """A look at the pulse of the process, which begins as soon as its devices are found."""
+    age = str(math.ceil(max(job.hang_seconds, 2 * BEAT)))
+    return {
+        "exec": {"command": [cluster.python, "-m", "mllm_jax.submit.pulse", age]},
+        "periodSeconds": PERIOD,
+        "timeoutSeconds": TIMEOUT,
+        "failureThreshold": failures,
+    }

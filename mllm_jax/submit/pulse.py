@@ -1,0 +1,57 @@
+"""A file that a process touches as long as it lives, for the probes of a container.
+
+    MLLM_JAX_PULSE=/var/run/mllm-jax/pulse python launch.py train ...
+    python -m mllm_jax.submit.pulse 60        # ends with 0 if the file was touched within 60 s
+
+A process that is stopped, or whose interpreter is stuck, touches nothing. Processes that wait for
+each other for ever are found by the watch of the processes (`mllm_jax.runtime.peers`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+#: Name of the environment variable that names the file.
+FILE = "MLLM_JAX_PULSE"
+#: Seconds between two beats.
+BEAT = 5.0
+
+
+def begin() -> None:
+    """Touch the file from now on, if the environment names one; the first time before returning.
+
+    Raises:
+        OSError: the file cannot be made.
+    """
+    if FILE in os.environ:
+        file = Path(os.environ[FILE])
+        file.touch()
+        threading.Thread(target=_go_on, args=(file,), name="pulse", daemon=True).start()
+
+
+def _go_on(file: Path) -> None:
+    while True:
+        time.sleep(BEAT)
+        file.touch()
+
+
+def main(words: Sequence[str]) -> int:
+    """Exit code of a probe: 0 if the file was touched within so many seconds, else 1."""
+    file, seconds = Path(os.environ[FILE]), float(words[0])
+    try:
+        age = time.time() - file.stat().st_mtime
+    except FileNotFoundError:
+        sys.stderr.write(f"{file} is not there: the process has not found its devices yet\n")
+        return 1
+    if age > seconds:
+        sys.stderr.write(f"{file} was touched {age:.0f} s ago; {seconds:g} s are allowed\n")
+    return int(age > seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

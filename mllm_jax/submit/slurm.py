@@ -1,0 +1,157 @@
+"""The script of a job of Slurm, which starts one process on each node and judges how it ends.
+
+submitted -> runs -> 0, 2, 3, 4, 5 ............... ends for good
+               |---> 130 (limit, preemption) ...... is queued again, and goes on from its save
+               `---> 1, 6, 137, ... ............... likewise, at most `restarts` times
+               (a node is lost: Slurm itself queues the job again)
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.submit.clusters import Slurm
+from mllm_jax.submit.job import FINAL, Job
+
+#: Ports from the first one on, of which each job has one by its number.
+PORTS = 1000
+#: Seconds between the end of one process and the end of the others, beside `hang_seconds`: they
+#: find out by themselves, and say why.
+APART = 60
+#: What a job always has of the environment in which it is submitted.
+PASSED = ("HOME", "PATH", "USER")
+#: Name of the table of attempts in the folder of the run.
+ATTEMPTS = "attempts.tsv"
+
+
+def script(job: Job, cluster: Slurm, python: str, root: Path) -> str:
+    """The text of the script.
+
+    Args:
+        job: what to run.
+        cluster: where to run it.
+        python: the Python that runs `launch.py`, unless the cluster names another.
+        root: folder of `launch.py`.
+    """
+    parts = (
+        [
+            "#!/usr/bin/env bash",
+            f"# Run {job.name} on {job.nodes} nodes, written by launch.py submit.",
+            *(f"#SBATCH {option}" for option in options(job, cluster)),
+        ],
+        [
+            "set -u",
+            "# SIGTERM is for the training, which saves and ends; this script sees how.",
+            "trap : TERM",
+            *(f"export {name}={shlex.quote(text)}" for name, text in cluster.environment.items()),
+            *cluster.setup,
+        ],
+        _coordinator() if job.nodes > 1 else [],
+        _launch(job, cluster, cluster.python or python, root),
+        _verdict(job),
+    )
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def options(job: Job, cluster: Slurm) -> Iterator[str]:
+    """The options of sbatch."""
+    log = str(job.folder).replace("%", "%%")
+    given = {
+        "--job-name": job.name,
+        "--partition": cluster.partition,
+        "--account": cluster.account,
+        "--qos": cluster.qos,
+        "--time": cluster.time_limit,
+        "--nodes": job.nodes,
+        "--ntasks-per-node": 1,
+        "--cpus-per-task": cluster.cpus_per_node,
+        "--gres": _gpus(job, cluster) if job.platform == "gpu" else None,
+        "--output": _quoted(f"{log}/slurm-%j.out"),
+        "--open-mode": "append",
+        "--signal": f"TERM@{job.grace}",
+        "--export": ",".join(dict.fromkeys((*PASSED, *cluster.pass_environment))),
+    }
+    yield from (f"{name}={value}" for name, value in given.items() if value is not None)
+    yield "--requeue"
+    if cluster.exclusive:
+        yield from ("--exclusive", "--mem=0")
+    yield from cluster.options
+
+
+def _gpus(job: Job, cluster: Slurm) -> str:
+    kind = f":{cluster.gpu_type}" if cluster.gpu_type else ""
+    return f"gpu{kind}:{job.devices}"
+
+
+def _quoted(text: str) -> str:
+    """A value in a line of options, whose quotes are not the shell's."""
+    return f'"{text}"' if " " in text else text
+
+
+def _coordinator() -> list[str]:
+    """Lines that find where process 0 listens.
+
+    The last node is asked for the address of the first one: a machine may take its own name for a
+    loopback address, which no other machine reaches.
+    """
+    return [
+        'nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))',
+        'name=$(scontrol --oneliner show node "${nodes[0]}" | grep -o " NodeAddr=[^ ]*")',
+        'find=(srun --export=ALL --nodes=1 --ntasks=1 --nodelist="${nodes[-1]}")',
+        'address=$("${find[@]}" getent ahosts "${name#*=}" | awk \'NR == 1 {print $1}\')',
+        '[[ $address == *:* ]] && address="[$address]"',
+        "if [[ -z $address ]]; then",
+        '  echo "error: ${nodes[-1]} finds no address of ${nodes[0]} (${name#*=})" >&2',
+        f"  exit {Exit.BAD_INPUT:d}",
+        "fi",
+    ]
+
+
+def _launch(job: Job, cluster: Slurm, python: str, root: Path) -> list[str]:
+    """Lines that run the training on all nodes."""
+    words = job.command(python, str(root / "launch.py"), str(job.config_file))
+    launcher = (
+        *("srun", "--export=ALL", "--cpu-bind=none", "--kill-on-bad-exit=0"),
+        f"--wait={round(job.hang_seconds) + APART}",
+        *cluster.launch_options,
+    )
+    begin = f"cd {shlex.quote(str(job.directory))} || exit {Exit.BAD_INPUT:d}"
+    if job.nodes == 1:
+        return [begin, f"{shlex.join(launcher)} \\", f"  {shlex.join(words)}", "code=$?"]
+    return [
+        begin,
+        f"port=$(({job.port} + SLURM_JOB_ID % {PORTS}))",
+        f"{shlex.join(launcher)} \\",
+        '  bash -c \'exec "$@" --process "$SLURM_PROCID"\' process \\',
+        f"  {shlex.join(words)} \\",
+        f'  --coordinator "$address:$port" {shlex.join(job.together)}',
+        "code=$?",
+    ]
+
+
+def _verdict(job: Job) -> list[str]:
+    """Lines that tell how the attempt has ended, and queue the job again or not."""
+    attempts = shlex.quote(str(job.folder / ATTEMPTS))
+    final = " | ".join(str(int(code)) for code in (Exit.OK, *FINAL))
+    interrupted = int(Exit.INTERRUPTED)
+    return [
+        f"attempts={attempts}",
+        'printf "%s\\t%s\\t%s\\t%s\\t%s\\n" "$(date +%Y-%m-%dT%H:%M:%S%z)" "$SLURM_JOB_ID" \\',
+        '  "${SLURM_RESTART_COUNT:-0}" "$code" "$SLURM_JOB_NODELIST" >>"$attempts"',
+        "case $code in",
+        f'  {final}) exit "$code" ;;',
+        f"  {interrupted}) ;;",
+        "  *)",
+        '    failed=$(awk -F "\\t" -v job="$SLURM_JOB_ID" \\',
+        f"      '$2 == job && $4 != {interrupted} {{n++}} END {{print n}}' \"$attempts\")",
+        f"    if ((failed > {job.restarts})); then",
+        f'      echo "error: failure $failed, exit code $code; restarts: {job.restarts}" >&2',
+        '      exit "$code"',
+        "    fi ;;",
+        "esac",
+        'echo "exit code $code: job $SLURM_JOB_ID is queued again" >&2',
+        'scontrol requeue "$SLURM_JOB_ID" || exit "$code"',
+    ]

@@ -1,0 +1,98 @@
+"""A run put on a cluster: its files are written, and submitted if that is asked for."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.submit.clusters import named
+from mllm_jax.submit.files import write_files
+from mllm_jax.submit.job import Job, make_job
+from mllm_jax.submit.send import command, send
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job, and what has become of it.
+
+    Attributes:
+        job: the job.
+        cluster: name of the cluster's description.
+        kind: `slurm` or `kubernetes`.
+        files: files that are written, the one to submit first.
+        command: words of the command that submits it.
+        number: number or name that the cluster gave the job; None if it is only written.
+    """
+
+    job: Job
+    cluster: str
+    kind: str
+    files: tuple[Path, ...]
+    command: tuple[str, ...]
+    number: str | None
+
+    @property
+    def rows(self) -> list[tuple[str, object]]:
+        """What the job asks for."""
+        job = self.job
+        devices = f"{job.nodes} x {job.devices} {job.platform}"
+        return [
+            ("cluster", f"{self.cluster} ({self.kind})"),
+            ("nodes x devices", devices),
+            ("folder of the run", str(job.folder)),
+            ("grace after SIGTERM, s", job.grace),
+            ("restarts after failures", job.restarts),
+        ]
+
+    @property
+    def lines(self) -> list[str]:
+        """What was done, and what is left to do."""
+        written = [f"written: {file}" for file in self.files]
+        if self.number is None:
+            return [*written, f"submit it with --go, or by: {shlex.join(self.command)}"]
+        return [*written, f"submitted: job {self.number}"]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer for programs."""
+        job = self.job
+        return {
+            "cluster": self.cluster,
+            "kind": self.kind,
+            "name": job.name,
+            "nodes": job.nodes,
+            "devices_per_node": job.devices,
+            "platform": job.platform,
+            "grace_seconds": job.grace,
+            "restarts": job.restarts,
+            "folder": str(job.folder),
+            "files": [str(file) for file in self.files],
+            "command": list(self.command),
+            "job": self.number,
+        }
+
+
+def submit(
+    config: ExperimentConfig, cluster: str, nodes: int, output: Path | None, *, go: bool
+) -> Submitted:
+    """Write the files of a job, and with `go` submit it.
+
+    Args:
+        cluster: name in `configs/clusters/`, or a file.
+        nodes: number of nodes.
+        output: folder for the files; None: `submit` in the folder of the run.
+
+    Raises:
+        ClusterError: there is no such description, or it is wrong.
+        ConfigError: the run does not fit the cluster.
+        RunError: the folder takes no files.
+        SubmitError: the job is written, but not submitted.
+    """
+    found = named(cluster)
+    job = make_job(config, found, cluster, nodes, output)
+    files = write_files(job, found)
+    number = send(job, found, files[0]) if go else None
+    words = tuple(command(found, files[0]))
+    return Submitted(job, cluster, found.kind, files, words, number)

@@ -1,0 +1,32 @@
+"""Clusters and jobs for tests to bend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.submit.clusters import Kubernetes, Slurm
+from mllm_jax.submit.job import Job, make_job
+from tests.configs import config
+
+#: Of a cluster of Kubernetes that has room for runs of the working folder.
+KUBERNETES: dict[str, Any] = {
+    "kind": "kubernetes",
+    "image": "mllm-jax:1",
+    "volumes": {"/workspace/runs": "runs"},
+}
+
+
+def slurm(**keys: Any) -> Slurm:
+    return Slurm.model_validate({"kind": "slurm", **keys})
+
+
+def kubernetes(**keys: Any) -> Kubernetes:
+    return Kubernetes.model_validate(KUBERNETES | keys)
+
+
+def job(
+    cluster: Slurm | Kubernetes, nodes: int = 2, output: Path | None = None, **changes: Any
+) -> Job:
+    """The small run on `nodes` nodes."""
+    return make_job(config(**changes), cluster, "mine", nodes, output)

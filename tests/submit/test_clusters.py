@@ -1,0 +1,111 @@
+"""Descriptions of clusters: what they say, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mllm_jax.submit.clusters import FOLDER, ClusterError, named, names, read
+from tests.configs import ROOT
+from tests.submit.jobs import KUBERNETES, slurm
+
+
+def described(path: Path, **keys: object) -> Path:
+    path.write_text(yaml.safe_dump(keys))
+    return path
+
+
+def refusal(path: Path, **keys: object) -> str:
+    with pytest.raises(ClusterError) as told:
+        read(described(path, **keys))
+    return str(told.value)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_shipped_description_names_its_command(name: str) -> None:
+    assert named(name) == named(str(FOLDER / f"{name}.yaml"))
+    head = (FOLDER / f"{name}.yaml").read_text().replace("\\\n#", " ")
+    (command,) = re.findall(r"^#   command   (.*)$", head, re.MULTILINE)
+    words = shlex.split(command)
+    assert words[1:4] == ["launch.py", "submit", "--cluster"]
+    assert words[4] == name
+    assert (ROOT / words[words.index("--config") + 1]).is_file()
+
+
+def test_what_is_unknown_is_refused_with_the_valid_choices(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    with pytest.raises(ClusterError, match=r"--cluster pbs: unknown; valid: kubernetes, .*slurm"):
+        named("pbs")
+    with pytest.raises(ClusterError, match=r"mine.yaml: cannot be read"):
+        named(str(path))
+    assert "kind: 'pbs' is refused; valid: slurm, kubernetes" in refusal(path, kind="pbs")
+    assert "kind: required, but not given" in refusal(path, partition="gpu")
+    said = refusal(path, kind="slurm", partion="gpu")
+    assert "partion: unknown key; valid: devices_per_node, " in said
+    assert "partition, " in said
+    tpu = {"accelerator": "tpu-v5p-slice", "chips": 4}
+    said = refusal(path, **KUBERNETES, tpu=tpu)
+    assert "tpu.topology: required" in said
+    assert "tpu.chips: unknown key; valid: accelerator, topology" in said
+    assert "image: required" in refusal(path, kind="kubernetes")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("partition", "gpu\n#SBATCH --uid=0"),
+        ("partition", "gpu cpu"),
+        ("time_limit", "tomorrow"),
+        ("devices_per_node", "8"),
+        ("devices_per_node", 0),
+        ("options", ["-p gpu"]),
+        ("setup", ["module load cuda\nrm -r x"]),
+        ("environment", {"A B": "1"}),
+        ("environment", {"A": "1\n2"}),
+        ("pass_environment", ["HOME,PATH=x"]),
+        ("port", 80),
+    ],
+)
+def test_values_that_would_say_more_than_they_may_are_refused(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    said = refusal(tmp_path / "mine.yaml", kind="slurm", **{key: value})
+    assert f"mine.yaml: {key}" in said
+    assert "is refused" in said
+
+
+@pytest.mark.parametrize("name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "db_password", "WANDB_KEY"])
+def test_secrets_are_passed_by_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "mine.yaml"
+    said = refusal(path, kind="slurm", environment={name: "abc123"})
+    assert f"environment.{name}: a secret has no value in a file; valid: pass_envi" in said
+    assert "abc123" not in said
+    said = refusal(path, **KUBERNETES, environment={name: "abc123"})
+    assert f"valid: secrets: {{{name}: NAME_OF_SECRET/key}}" in said
+    for line in (f"export {name}=abc123", f"--container-env={name}=abc123"):
+        key = "setup" if line.startswith("export") else "options"
+        said = refusal(path, kind="slurm", **{key: [line]})
+        assert f"{name} is given a value" in said
+        assert "abc123" not in said
+    read(described(path, kind="slurm", pass_environment=[name]))
+    read(described(path, **KUBERNETES, secrets={name: "hub/token"}))
+    read(described(path, kind="slurm", setup=[f"export {name}=$(cat ~/.secret)"]))
+
+
+@given(st.integers(0, 9), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
+def test_limits_of_time_are_read_as_sbatch_reads_them(days: int, h: int, m: int, s: int) -> None:
+    def seconds(text: str) -> int | None:
+        return slurm(time_limit=text).limit_seconds
+
+    assert seconds(f"{days}-{h}:{m}:{s}") == ((days * 24 + h) * 60 + m) * 60 + s
+    assert seconds(f"{days}-{h}:{m}") == ((days * 24 + h) * 60 + m) * 60
+    assert seconds(f"{days}-{h}") == (days * 24 + h) * 3600
+    assert seconds(f"{h}:{m}:{s}") == (h * 60 + m) * 60 + s
+    assert seconds(f"{m}:{s}") == m * 60 + s
+    assert seconds(f"{m}") == m * 60

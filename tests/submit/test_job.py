@@ -1,0 +1,137 @@
+"""A run and a cluster that do not fit are refused with both numbers and the valid choices."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mllm_jax.config.load import ConfigError, load
+from mllm_jax.submit.job import (
+    LONGEST_NAME,
+    STEP_SECONDS,
+    Job,
+    as_label,
+    checkpoint_bytes,
+    name_problems,
+)
+from tests.configs import config
+from tests.submit.jobs import job, kubernetes, slurm
+
+
+def refusal(cluster: Any, nodes: int = 2, **changes: Any) -> str:
+    with pytest.raises(ConfigError, match="submit --cluster mine") as told:
+        job(cluster, nodes, **changes)
+    return str(told.value)
+
+
+def test_the_devices_of_a_job_are_those_of_the_plan() -> None:
+    assert job(slurm(), 2).devices == 2
+    assert job(slurm(devices_per_node=1), 4).devices == 1
+    said = refusal(slurm(), 3)
+    assert "--nodes 3: parallel.devices 4 cannot be shared evenly" in said
+    assert "valid: --nodes 1, 2, 4" in said
+    said = refusal(slurm(devices_per_node=4))
+    assert "4 devices on each node, 8 on 2, but the plan uses parallel.devices 4" in said
+    assert "valid: --nodes 1, or devices_per_node: 2, or parallel.devices=8 with plans" in said
+
+
+def test_tpus_are_asked_for_where_the_plan_uses_them() -> None:
+    v5p = {"accelerator": "tpu-v5p-slice", "topology": "2x2x1"}
+    assert job(kubernetes(tpu=v5p), 1, parallel__platform="tpu").platform == "tpu"
+    said = refusal(kubernetes(), parallel__platform="tpu")
+    assert "parallel.platform tpu: the cluster asks for no TPUs" in said
+    said = refusal(kubernetes(tpu=v5p))
+    assert "parallel.platform cpu: the cluster asks for TPUs" in said
+    said = refusal(kubernetes(tpu=v5p | {"topology": "2x4"}), parallel__platform="tpu")
+    assert "2x4 is 8 chips, but the plan uses parallel.devices 4" in said
+    assert "valid: cpu, gpu" in refusal(slurm(), parallel__platform="tpu")
+
+
+def test_the_grace_fits_the_checkpoint() -> None:
+    size = checkpoint_bytes(config())
+    assert job(slurm()).grace == STEP_SECONDS + 1
+    slow = job(slurm(write_bandwidth=100.0))
+    assert slow.grace == STEP_SECONDS + math.ceil(size / 200)
+    assert job(slurm(grace_seconds=30)).grace == 30
+    said = refusal(slurm(write_bandwidth=1.0))
+    assert f"{STEP_SECONDS + math.ceil(size / 2)} s are needed" in said
+    assert "valid: at most 65535 s" in said
+    said = refusal(slurm(grace_seconds=100, time_limit="3:00"))
+    assert "time_limit: 180 s, of which grace_seconds 100" in said
+    assert "valid: at least 200 s" in said
+
+
+def test_the_checkpoint_has_every_parameter_with_its_moments() -> None:
+    import jax
+
+    from mllm_jax.models.multimodal import abstract_parameters
+
+    own = config()
+    shapes, _ = abstract_parameters(own.model)
+    leaves = jax.tree.leaves(shapes)
+    assert checkpoint_bytes(own) == sum(leaf.size for leaf in leaves) * 4 * 3
+
+
+def test_runs_of_pods_are_kept_on_volumes() -> None:
+    said = refusal(kubernetes(volumes={"/data": "runs"}))
+    assert "/workspace/runs/test lies in none of the volumes" in said
+    assert "valid: run.directory=/data" in said
+    job(kubernetes(volumes={"/data": "runs"}), run__directory="/data/mine")
+
+
+def test_a_run_that_saves_nothing_is_refused() -> None:
+    assert "checkpoint.enabled false" in refusal(slurm(), checkpoint__enabled=False)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://me:abc123@example.com/data.jsonl",
+        "https://example.com/data.jsonl?X-Amz-Signature=abc123",
+        "https://example.com/data.jsonl?a=b&access_token=abc123",
+    ],
+)
+def test_a_configuration_that_holds_a_secret_is_refused(url: str) -> None:
+    source = {"kind": "llava", "path": url, "media": "media"}
+    said = refusal(slurm(), data__source=source)
+    assert "data.source.path: the URL holds a secret" in said
+    assert "abc123" not in said
+
+
+@given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", fullmatch=True))
+def test_every_name_has_a_label(name: str) -> None:
+    label = as_label(name)
+    assert re.fullmatch(r"[a-z]([a-z0-9-]*[a-z0-9])?", label)
+    assert len(label) <= LONGEST_NAME
+    assert as_label(label) == label
+    assert [*name_problems(label)] == []
+    assert len([*name_problems(name)]) == (label != name)
+
+
+def test_a_name_that_is_no_label_is_refused_with_one_that_is() -> None:
+    assert job(slurm(), run__name="My_Run.2").name == "My_Run.2"
+    said = refusal(kubernetes(), run__name="My_Run.2")
+    assert "run.name My_Run.2: no label of Kubernetes, which takes a to z, 0 to 9 and -" in said
+    assert said.endswith("valid: run.name=my-run-2")
+    assert job(kubernetes(), run__name="my-run-2").name == "my-run-2"
+
+
+def test_what_attempts_read_does_not_change_with_another_submission(tmp_path: Any) -> None:
+    first = job(slurm(), output=tmp_path)
+    second = job(slurm(), output=tmp_path, train__steps=5)
+    assert first.config_file != second.config_file
+    first.config_file.write_text(first.config)
+    assert load(first.config_file) == config()
+
+
+def test_one_node_needs_no_coordinator() -> None:
+    def words(own: Job) -> tuple[str, ...]:
+        return (*own.command("python", "launch.py", "c.yaml"), *own.together)
+
+    assert words(job(slurm(), 1)) == ("python", "launch.py", "train", "--config", "c.yaml")
+    assert words(job(slurm(), 2))[-4:] == ("--processes", "2", "--join-seconds", "600")

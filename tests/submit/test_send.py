@@ -1,0 +1,125 @@
+"""Files are written and submitted, by programs that only say how they were called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import launch
+from mllm_jax.config.load import load
+from mllm_jax.runtime.exits import Exit
+from scheduling.strict_yaml import write_yaml
+from tests.configs import VALUES
+from tests.submit.jobs import KUBERNETES
+
+
+class Desk:
+    """A machine from which runs are submitted."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, capsys: Any) -> None:
+        self.folder, self._capsys, self.programs = folder, capsys, folder / "bin"
+        self.programs.mkdir()
+        (folder / "small.yaml").write_text(write_yaml(VALUES))
+        (folder / "pods.yaml").write_text(write_yaml(KUBERNETES))
+        patch.chdir(folder)
+        patch.setenv("PATH", str(self.programs))
+
+    def install(self, name: str, text: str) -> None:
+        path = self.programs / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def submit(self, *words: str, cluster: str = "slurm") -> tuple[int, str]:
+        """Exit code and what was said."""
+        own = ("--cluster", cluster, "--nodes", "2", "--config", "small.yaml", *words)
+        code = launch.main(["submit", *own])
+        said = self._capsys.readouterr()
+        return code, " ".join((said.out + said.err).split())
+
+    @property
+    def run(self) -> Path:
+        return self.folder / "runs" / "test"
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Desk:
+    return Desk(tmp_path, monkeypatch, capsys)
+
+
+def test_files_are_written_and_the_command_is_told(desk: Desk) -> None:
+    code, said = desk.submit("train.steps=7", "--json")
+    assert code == Exit.OK
+    told = json.loads(said)
+    script, config, environment = map(Path, told["files"])
+    assert told["command"] == ["sbatch", "--parsable", str(script)]
+    assert told["job"] is None
+    assert load(config).train.steps == 7
+    assert str(config) in script.read_text()
+    record = json.loads(environment.read_text())
+    assert record["versions"]["jax"]
+    assert {"commit", "uncommitted", "user", "host", "python"} <= {*record}
+    assert not (desk.run / "submitted.json").exists()
+
+
+def test_files_go_where_they_are_asked_to(desk: Desk) -> None:
+    assert desk.submit("--output", "out", cluster="pods.yaml")[0] == Exit.OK
+    assert {path.name for path in (desk.folder / "out").iterdir()} == {
+        "job.yaml",
+        "environment.json",
+    }
+
+
+@pytest.mark.parametrize(
+    ("cluster", "program", "file"),
+    [("slurm", "sbatch", "job.sbatch"), ("pods.yaml", "kubectl", "job.yaml")],
+)
+def test_a_missing_program_is_named_with_the_file(
+    desk: Desk, cluster: str, program: str, file: str
+) -> None:
+    code, said = desk.submit("--go", cluster=cluster)
+    path = desk.run / "submit" / file
+    assert code == Exit.BAD_INPUT
+    assert f"{program} is not on this machine's PATH; {path} is written" in said
+    assert path.is_file()
+
+
+def test_a_program_that_refuses_is_quoted(desk: Desk) -> None:
+    desk.install("sbatch", "echo 'invalid partition specified' >&2; exit 1")
+    code, said = desk.submit("--go")
+    assert code == Exit.BAD_INPUT
+    assert "has ended with exit code 1: invalid partition specified" in said
+    assert "is written, but not submitted" in said
+
+
+def test_a_run_folder_has_one_job_at_a_time(desk: Desk) -> None:
+    desk.install("sbatch", "echo '41;cluster'")
+    desk.install("squeue", 'echo "40 RUNNING"; echo "41 PENDING"')
+    assert "submitted: job 41" in desk.submit("--go")[1]
+    code, said = desk.submit("--go")
+    assert code == Exit.BAD_INPUT
+    assert f"run folder {desk.run} is held by job 41 (test, pending, submitted " in said
+    assert "`scancel 41`, or choose another run.name" in said
+    assert desk.submit("--go", "run.name=other")[0] == Exit.OK
+    for ended in ("41 COMPLETED", "41 FAILED", "41 CANCELLED", "40 RUNNING"):
+        desk.install("squeue", f'echo "{ended}"')
+        assert desk.submit("--go")[0] == Exit.OK
+
+
+def test_a_jobset_of_the_same_name_holds_the_run(desk: Desk) -> None:
+    desk.install("kubectl", f'echo "$@" >>{desk.folder}/calls')
+    code, said = desk.submit("--go", cluster="pods.yaml")
+    assert code == Exit.OK
+    assert "submitted: job default/test" in said
+    asked, applied = (desk.folder / "calls").read_text().splitlines()
+    assert asked.startswith("get jobset test --namespace default --ignore-not-found")
+    assert applied == f"apply --filename {desk.run}/submit/job.yaml"
+    desk.install("kubectl", 'echo "2026-01-01T00:00:00Z "')
+    code, said = desk.submit("--go", cluster="pods.yaml")
+    assert code == Exit.BAD_INPUT
+    assert "is held by JobSet test in namespace default (active, since 2026-01-01T" in said
+    assert "`kubectl delete jobset test --namespace default` first" in said
+    desk.install("kubectl", 'echo "2026-01-01T00:00:00Z Failed"')
+    assert "(failed, since" in desk.submit("--go", cluster="pods.yaml")[1]

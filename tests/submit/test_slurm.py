@@ -1,0 +1,136 @@
+"""The script of a job of Slurm, run with programs that only say how they were called."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.submit.clusters import Slurm
+from mllm_jax.submit.slurm import script
+from tests.configs import ROOT
+from tests.submit.jobs import job, slurm
+
+#: Programs of Slurm. The training ends with $CODE; n2 knows the address of n1.
+PROGRAMS = {
+    "srun": 'case "$*" in *getent*) [ "$NAMED" ] && echo "$NAMED STREAM n1" ;;'
+    ' *) printf "%s\\n" "srun $*" >>"$CALLS"; exit "$CODE" ;; esac',
+    "scontrol": 'case "$*" in *hostnames*) printf "n1\\nn2\\n" ;;'
+    ' *node*) echo "NodeName=n1 NodeAddr=one.example NodeHostName=n1" ;;'
+    ' *) echo "scontrol $*" >>"$CALLS" ;; esac',
+}
+
+
+class Node:
+    """A node on which a script runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.calls = folder, folder / "calls"
+        self.programs = folder / "bin"
+        self.programs.mkdir()
+        for name, text in PROGRAMS.items():
+            (self.programs / name).write_text(f"#!/bin/sh\n{text}\n")
+            (self.programs / name).chmod(0o755)
+
+    def run(self, cluster: Slurm, code: int = 0, nodes: int = 2, **environment: str) -> int:
+        """The exit code of the script of a job whose training ends with `code`."""
+        own = job(cluster, nodes, run__directory=str(self.folder))
+        own.folder.mkdir(exist_ok=True)
+        text = script(own, cluster, "/usr/bin/python3", ROOT)
+        variables = {
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+            "SLURM_JOB_ID": "1234",
+            "SLURM_JOB_NODELIST": "n[1-2]",
+            "CALLS": str(self.calls),
+            "CODE": str(code),
+            "NAMED": "10.0.0.1",
+        }
+        done = subprocess.run(
+            ["bash"], input=text, text=True, env=variables | environment, timeout=60, check=False
+        )
+        return done.returncode
+
+    @property
+    def said(self) -> list[str]:
+        """The calls of Slurm's programs since the last time."""
+        lines = self.calls.read_text().splitlines() if self.calls.exists() else []
+        self.calls.unlink(missing_ok=True)
+        return lines
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def options(cluster: Slurm, nodes: int = 2, **changes: Any) -> list[str]:
+    text = script(job(cluster, nodes, **changes), cluster, "/usr/bin/python3", ROOT)
+    head = "#SBATCH "
+    return [line.removeprefix(head) for line in text.splitlines() if line.startswith(head)]
+
+
+REQUEUE = "scontrol requeue 1234"
+
+
+def test_the_training_is_started_on_all_nodes_with_the_address_of_the_first(node: Node) -> None:
+    assert node.run(slurm(join_seconds=30, port=2000)) == 0
+    (call,) = node.said
+    assert "--wait=120" in call
+    assert f"/usr/bin/python3 {ROOT}/launch.py train --config {node.folder}/test/submit" in call
+    assert call.endswith("--coordinator 10.0.0.1:2234 --processes 2 --join-seconds 30")
+    node.run(slurm(), NAMED="fd00::1")
+    assert "--coordinator [fd00::1]:12589 " in node.said[0]
+    node.run(slurm(launch_options=("--container-image=a b",)), nodes=1)
+    (call,) = node.said
+    assert "--container-image=a b /usr/bin/python3" in call
+    assert "--coordinator" not in call
+
+
+def test_a_node_whose_address_is_not_found_ends_the_job(node: Node) -> None:
+    assert node.run(slurm(), NAMED="") == Exit.BAD_INPUT
+    assert not node.said
+
+
+@pytest.mark.parametrize("code", [*Exit, 137, 143])
+def test_only_what_may_pass_is_queued_again(node: Node, code: int) -> None:
+    returned = node.run(slurm(), code)
+    final = {Exit.OK, Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED}
+    assert (node.said[1:] == [REQUEUE]) == (code not in final)
+    assert returned == (code if code in final else 0)
+    (line,) = (node.folder / "test" / "attempts.tsv").read_text().splitlines()
+    assert line.split("\t")[1:] == ["1234", "0", str(int(code)), "n[1-2]"]
+
+
+def test_failures_are_bounded_and_interruptions_are_not(node: Node) -> None:
+    cluster, codes = slurm(restarts=2), [6, 130, 130, 137, 130, 1]
+    ends = [(node.run(cluster, code), node.said[1:] == [REQUEUE]) for code in codes]
+    assert ends == [(0, True)] * 5 + [(1, False)]
+    # Another job of the run begins anew.
+    node.run(cluster, 6, SLURM_JOB_ID="1235")
+    assert node.said[1:] == ["scontrol requeue 1235"]
+
+
+def test_values_of_a_description_stay_values(node: Node) -> None:
+    text = "$(touch spoilt) \"a\" 'b' `c`"
+    marked = node.folder / "marked"
+    cluster = slurm(environment={"MARK": text}, setup=(f'echo "$MARK" >{marked}',))
+    assert node.run(cluster) == 0
+    assert marked.read_text() == text + "\n"
+
+
+def test_options_say_what_the_job_needs() -> None:
+    cluster = slurm(partition="gpu", time_limit="1-0", gpu_type="h100", options=("--nice=5",))
+    found = options(cluster, parallel__platform="gpu", run__directory="/a b/%x")
+    assert {"--partition=gpu", "--time=1-0", "--gres=gpu:h100:2", "--nodes=2"} <= {*found}
+    assert {"--ntasks-per-node=1", "--requeue", "--open-mode=append", "--nice=5"} <= {*found}
+    assert '--output="/a b/%%x/test/slurm-%j.out"' in found
+    assert "--signal=TERM@121" in found
+    assert "--export=HOME,PATH,USER" in found
+    passed = options(slurm(exclusive=False, cpus_per_node=4, pass_environment=("HF_TOKEN",)))
+    assert {"--cpus-per-task=4", "--export=HOME,PATH,USER,HF_TOKEN"} <= {*passed}
+    assert "--exclusive" not in passed
+    assert not any(option.startswith("--gres") for option in passed)
