@@ -19,18 +19,22 @@ class Answer:
         tables: tables for people: columns and rows of each.
         lines: likewise, behind the tables.
         code: exit code.
+        told: whether another process has answered already.
     """
 
     value: object
     tables: Sequence[tuple[Sequence[str], Sequence[Sequence[object]]]] = ()
     lines: Sequence[str] = ()
     code: int = 0
+    told: bool = False
 
 
 def show(console: Console, answer: Answer, *, as_json: bool) -> None:
     """Write an answer where its reader expects it."""
     from mllm_jax.console import print_json, print_table
 
+    if answer.told:
+        return
     if as_json:
         print_json(answer.value)
         return

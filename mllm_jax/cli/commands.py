@@ -7,6 +7,7 @@ commands: `launch.py --help` and a mistake in a configuration need none of it.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -27,6 +28,8 @@ if TYPE_CHECKING:  # which --help does not need
 
 def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Train, or go on where the run of this name stopped; evaluate at the end."""
+    if args.supervise:
+        return _supervise(config)
     from mllm_jax.runtime.interrupt import stands
     from mllm_jax.runtime.standing import untouched
 
@@ -36,6 +39,23 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     from mllm_jax.train.loop import train as run
 
     return Answer(run(config, console, args.from_step))
+
+
+def _supervise(config: ExperimentConfig) -> Answer:
+    """Keep training going in another process, which answers."""
+    from mllm_jax.config.sections import ConfigError
+    from mllm_jax.runtime.watch import Limits
+    from mllm_jax.supervise.policy import Policy
+    from mllm_jax.supervise.supervisor import Settings, supervise
+
+    run = config.run
+    if not config.checkpoint.enabled:
+        problem = "a restart would lose all steps; valid: checkpoint.enabled true"
+        raise ConfigError("train --supervise", [f"checkpoint.enabled false: {problem}"])
+    limits = Limits(run.hang_seconds, run.stall_seconds, run.phase_seconds)
+    policy = Policy(run.restarts, run.backoff_seconds)
+    code = supervise(sys.orig_argv, Settings(run.path, limits, policy))
+    return Answer(None, code=code, told=True)
 
 
 def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
@@ -353,11 +373,13 @@ def _start(
     """Start devices and processes; with `keep`, compiled programs are kept between runs."""
     from mllm_jax.runtime.agreement import agree, code, configured
     from mllm_jax.runtime.devices import Processes, start
+    from mllm_jax.runtime.supervised.process import LATER, supervised
     from mllm_jax.runtime.watch import Limits
 
     processes = Processes(args.processes, args.process, args.coordinator, args.join_seconds)
     run = config.run
-    limits = Limits(run.hang_seconds, run.stall_seconds, run.phase_seconds)
+    later = LATER if supervised() else 0.0
+    limits = Limits(run.hang_seconds + later, run.stall_seconds, run.phase_seconds)
     same = partial(agree, "configuration and code")
     if keep:
         from mllm_jax.runtime.cache import keep_compiled

@@ -20,6 +20,7 @@ from mllm_jax.cli.commands import COMMANDS, keys
 from mllm_jax.cli.options import WITHOUT_CONFIG, parse
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import leave_process, peers
+from mllm_jax.runtime.supervised.process import obey
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
@@ -31,6 +32,7 @@ VERDICT = 5.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    obey()
     args = parse(sys.argv[1:] if argv is None else argv, COMMANDS)
     from mllm_jax.console import log_to, open_console
     from mllm_jax.runtime.interrupt import Interruptible

@@ -311,6 +311,11 @@ def _train(sub: argparse.ArgumentParser) -> None:
         "go on from the checkpoint of this step, not the newest; newer ones are set aside (renamed)"
     )
     sub.add_argument("--from-step", type=_whole, metavar="N", help=help_text)
+    help_text = (
+        "start training as a process of its own, watch it, and start it again after faults that "
+        "may pass (run.restarts); see docs/runbook.md"
+    )
+    sub.add_argument("--supervise", action="store_true", help=help_text)
 
 
 def _processes(sub: argparse.ArgumentParser) -> None:

@@ -54,6 +54,10 @@ class RunConfig(Section):
             measures data (one is stuck), after which all processes of a run end; null: no limit.
         phase_seconds: seconds that one process compiles, evaluates, restores or measures data (it
             is stuck) after which all processes of a run end; null: no limit.
+        restarts: restarts in a row, with `--supervise`, that may follow attempts which take no step
+            that is new.
+        backoff_seconds: seconds before the first of these restarts; doubled before each further
+            one, up to 300.
         compilation_cache: folder of compiled programs, so that a restart need not compile again;
             `auto`: the folder of JAX_COMPILATION_CACHE_DIR, or else one in the user's caches; null:
             no folder. Programs that took at least 0.1 s to compile are kept, unless
@@ -70,6 +74,8 @@ class RunConfig(Section):
     hang_seconds: float = Field(60.0, ge=3)
     stall_seconds: float | None = Field(1800.0, ge=3)
     phase_seconds: float | None = Field(43200.0, ge=3)
+    restarts: int = Field(5, ge=0)
+    backoff_seconds: float = Field(1.0, ge=0)
     compilation_cache: LocalText | None = "auto"
 
     @property

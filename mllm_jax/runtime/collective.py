@@ -39,20 +39,7 @@ class Collective(Peers):
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.index, self.count = jax.process_index(), jax.process_count()
-        self._limits, self._event = limits, "start"
-
-    def note(self, event: str, *, limited: bool = True) -> None:
-        """See `Peers.note`; the others do not hear it, but a message of this process has it."""
-        del limited
-        self._event = event
-
-    @contextmanager
-    def doing(self, event: str, *, limited: bool) -> Iterator[None]:
-        """See `Peers.doing`."""
-        before = self._event
-        self.note(event, limited=limited)
-        yield
-        self._event = before
+        self._limits = limits
 
     def gather(self, name: str, value: Any) -> list[Any]:
         """See `Peers.gather`; its programs are the same even on processes that differ."""
@@ -78,8 +65,8 @@ class Collective(Peers):
             key, seconds = "run.stall_seconds", self._limits.stalled
         why = (
             f"process {self.index} of {self.count} has waited {seconds} s ({key}) for the others "
-            f"({what}), after: {self._event}. One of them is gone or stuck; JAX does not say "
-            "which: see the last lines of each"
+            f"({what}), after: {self.activity.event}. One of them is gone or stuck; JAX does not "
+            "say which: see the last lines of each"
         )
         with deadline(seconds, why):
             yield

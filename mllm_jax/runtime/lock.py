@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 #: Name of the lock in the folder of a run; the file stays there, and names its last holder.
 NAME = ".lock"
+#: Seconds between two looks at a lock that is waited for.
+_AGAIN = 0.1
 
 
 class LockedError(RuntimeError):
@@ -24,18 +26,23 @@ class LockedError(RuntimeError):
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, name: str = NAME, patience: float = 0.0) -> Iterator[None]:
     """Keep other runs out of `folder` within the context; only the primary process asks for it.
 
     The lock is the operating system's (`flock`): it needs no cleaning up after `kill -9`, and on a
     file system that hosts share, it holds between them.
 
+    Args:
+        folder: folder of the run.
+        name: name of the lock's file.
+        patience: seconds to wait for another process that has it.
+
     Raises:
         LockedError: another process has it; the message says which, and since when.
     """
-    with (folder / NAME).open("a+") as file:
+    with (folder / name).open("a+") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(file, time.monotonic() + patience)
         except BlockingIOError:
             raise LockedError(
                 f"run folder {folder} is in use by {_holder(file)}; wait until it ends, stop it, "
@@ -49,6 +56,17 @@ def locked(folder: Path) -> Iterator[None]:
             )
         _sign(file)
         yield
+
+
+def _take(file: IO[str], until: float) -> None:
+    """Take the lock, or raise BlockingIOError once the time is over."""
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_AGAIN)
 
 
 def _sign(file: IO[str]) -> None:

@@ -6,8 +6,10 @@ import multiprocessing
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mllm_jax.runtime.exits import Exit
@@ -21,11 +23,37 @@ class PeerError(RuntimeError):
     """An error of another process, which is gone or never came."""
 
 
+@dataclass(frozen=True)
+class Activity:
+    """The present activity of a process.
+
+    Attributes:
+        event: the last event of the process, in words.
+        since: time of the event, by `time.monotonic`.
+        limited: whether the activity should not take long.
+        waiting: whether the process only waits for others.
+    """
+
+    event: str = "start"
+    since: float = 0.0
+    limited: bool = False
+    waiting: bool = False
+
+
 class Peers:
-    """A process that is alone; `mllm_jax.runtime.peers` has one among others."""
+    """A process that is alone; `mllm_jax.runtime.peers` has one among others.
+
+    Attributes:
+        index: number of this process.
+        count: number of processes.
+        activity: present activity of this process.
+        step: newest step that this process has taken since it started; 0 before the first.
+    """
 
     index = 0
     count = 1
+    activity = Activity()
+    step = 0
 
     def gather(self, name: str, value: Any) -> list[Any]:
         """Every process's value for `name`, in their order; all must call in the same order.
@@ -38,11 +66,24 @@ class Peers:
 
     def note(self, event: str, *, limited: bool = True) -> None:
         """Note the present activity of this process; with `limited` it should not take long."""
+        self._be_at(Activity(event, time.monotonic(), limited))
+
+    def took(self, step: int) -> None:
+        """Note that this process has taken a step."""
+        self.step = step
+        _heard()
+
+    def _be_at(self, activity: Activity) -> None:
+        self.activity = activity
+        _heard()
 
     @contextmanager
     def doing(self, event: str, *, limited: bool) -> Iterator[None]:
         """Note an activity of this process within the context; then the earlier one continues."""
+        before = self.activity
+        self.note(event, limited=limited)
         yield
+        self._be_at(replace(before, since=time.monotonic()))
 
     @contextmanager
     def meeting(self, what: str) -> Iterator[None]:
@@ -61,13 +102,21 @@ class Peers:
             what: is waited for, for the message.
             limited: whether no process should then be at what may take long, such as compiling.
         """
-        yield
+        with self.doing(f"waiting for {what}", limited=limited):
+            yield
 
     def leave(self, code: int, reason: str = "") -> None:
         """Tell the others that this process ends, and with `code` other than 0, why."""
 
 
 _current: Peers = Peers()
+_heard: Callable[[], None] = lambda: None  # noqa: E731 - replaced by `on_events`
+
+
+def on_events(listener: Callable[[], None]) -> None:
+    """Let `listener` be called upon every event of this process, in whichever thread it happens."""
+    global _heard
+    _heard = listener
 
 
 def peers() -> Peers:

@@ -25,11 +25,18 @@ import time
 from collections import defaultdict
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.part import JoinError, PeerError, Peers, end_process, take_part
+from mllm_jax.runtime.part import (
+    Activity,
+    JoinError,
+    PeerError,
+    Peers,
+    end_process,
+    take_part,
+)
 from mllm_jax.runtime.relay import Relay
 from mllm_jax.runtime.watch import Limits, Peer, fault
 from mllm_jax.runtime.wire import LONGEST, Address, Line, Message, hold_port
@@ -60,7 +67,8 @@ class Together(Peers):
         self.index, self.count = index, count
         self._address, self._limits = address, limits
         now = time.monotonic()
-        self._own = Peer(index, socket.gethostname(), os.getpid(), now, since=now)
+        self._own = Peer(index, socket.gethostname(), os.getpid(), now)
+        self.activity = Activity(since=now)
         self._peers: dict[int, Peer] = {}
         self._asked: dict[str, asyncio.Future[list[Any]]] = {}
         self._leaving = self._ending = False
@@ -83,19 +91,6 @@ class Together(Peers):
         with self.waiting(name):
             return self._call(self._gather(name, value))
 
-    def note(self, event: str, *, limited: bool = True) -> None:
-        """See `Peers.note`."""
-        self._own.event, self._own.since, self._own.limited = event, time.monotonic(), limited
-        self._own.waiting = False
-
-    @contextmanager
-    def doing(self, event: str, *, limited: bool) -> Iterator[None]:
-        """See `Peers.doing`."""
-        before, was_limited = self._own.event, self._own.limited
-        self.note(event, limited=limited)
-        yield
-        self.note(before, limited=was_limited)
-
     @contextmanager
     def meeting(self, what: str) -> Iterator[None]:
         """See `Peers.meeting`; the watch names the process that is missing."""
@@ -106,9 +101,9 @@ class Together(Peers):
     @contextmanager
     def waiting(self, what: str, *, limited: bool = True) -> Iterator[None]:
         """See `Peers.waiting`; the watch names the process that is missing."""
-        event = f"waiting for the others ({what}), after: {self._own.event}"
+        event = f"waiting for the others ({what}), after: {self.activity.event}"
         with self.doing(event, limited=limited):
-            self._own.waiting = True
+            self._be_at(replace(self.activity, waiting=True))
             yield
 
     def each(self) -> str:
@@ -166,7 +161,7 @@ class Together(Peers):
                 for peer in self._peers.values():
                     peer.heard = now
             self._own.heard = now
-            own = self._own
+            own = self.activity
             doing = {"limited": own.limited, "waiting": own.waiting}
             self._tell("beat", event=own.event, ago=now - own.since, **doing)
             if why := self._fault(now):
@@ -415,7 +410,8 @@ class First(Together):
             line.send(kind, **content)
 
     def _fault(self, now: float) -> str | None:
-        return fault([self._own, *self._peers.values()], now, self._limits)
+        own = replace(self._own, **asdict(self.activity))
+        return fault([own, *self._peers.values()], now, self._limits)
 
     async def _finish(self) -> None:
         await asyncio.gather(*(line.finish() for line in self._lines.values()))

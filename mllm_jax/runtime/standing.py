@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.runtime.supervised.process import own_command
+
+if TYPE_CHECKING:  # which a supervisor does not need
+    from mllm_jax.config.sections import ExperimentConfig
 
 FROM_STEP = "--from-step"
 
@@ -48,21 +52,26 @@ def finished(config: ExperimentConfig, step: int) -> str:
 def again() -> str:
     """The command that goes on from the newest checkpoint of this process' run, for a shell.
 
-    It is that of this process without `--from-step`, which would lead back there once more.
+    It is the command that has begun the run without `--from-step`, which would lead back there
+    once more.
     """
-    words = iter(sys.orig_argv)
-    kept = []
-    for word in words:
-        if word == FROM_STEP:
-            next(words, None)  # its number
-        elif not word.startswith(f"{FROM_STEP}="):
+    return shlex.join(without(FROM_STEP, own_command()))
+
+
+def without(option: str, words: Sequence[str]) -> list[str]:
+    """The words of a command without an option that has a value."""
+    left, kept = iter(words), []
+    for word in left:
+        if word == option:
+            next(left, None)
+        elif not word.startswith(f"{option}="):
             kept.append(word)
-    return shlex.join(kept)
+    return kept
 
 
 def _as_started() -> str:
-    """The command of this process, `--from-step` included: it may not have been followed yet."""
-    return shlex.join(sys.orig_argv)
+    """The command that has begun the run, with `--from-step`, which may not be followed yet."""
+    return shlex.join(own_command())
 
 
 def _folder(config: ExperimentConfig) -> Path:

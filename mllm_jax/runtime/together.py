@@ -32,12 +32,15 @@ def compiled_together(name: str, program: Any) -> Callable[..., Any]:
     seen: set[Any] = set()
 
     def run(*arguments: Any) -> Any:
+        signature = _signature(arguments)
+        if signature in seen:
+            return program(*arguments)
+        seen.add(signature)
         if peers().count > 1:
-            signature = _signature(arguments)
-            if signature not in seen:
-                seen.add(signature)
-                _compile(name, program, arguments)
-        return program(*arguments)
+            _compile(name, program, arguments)
+            return program(*arguments)
+        with peers().doing(f"compiling {name}", limited=False):
+            return program(*arguments)
 
     return run
 

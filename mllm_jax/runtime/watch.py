@@ -16,11 +16,13 @@ class Limits:
             limit.
         longest: seconds without an event of a process in what may take long, e.g. compiling; None:
             no limit.
+        stalled_by: what sets `stalled`, for messages.
     """
 
     silent: float = 60.0
     stalled: float | None = 1800.0
     longest: float | None = 43200.0
+    stalled_by: str = "run.stall_seconds"
 
 
 LIMITS = Limits()
@@ -75,7 +77,7 @@ def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
             f"{worst} is stuck or gone: no sign of life for {now - worst.heard:.0f} s "
             f"(run.hang_seconds is {limits.silent:g}); {worst.last(now)}"
         )
-    return _endless(there, now, limits.longest) or _stalled(there, now, limits.stalled)
+    return _endless(there, now, limits.longest) or _stalled(there, now, limits)
 
 
 def _endless(there: Sequence[Peer], now: float, longest: float | None) -> str | None:
@@ -89,8 +91,9 @@ def _endless(there: Sequence[Peer], now: float, longest: float | None) -> str | 
     return f"{worst} takes longer than {longest:g} s (run.phase_seconds); {worst.last(now)}"
 
 
-def _stalled(there: Sequence[Peer], now: float, stalled: float | None) -> str | None:
+def _stalled(there: Sequence[Peer], now: float, limits: Limits) -> str | None:
     """The process that stopped first, if no process goes on with work that should not take long."""
+    stalled, by = limits.stalled, limits.stalled_by
     if stalled is None or not there or not all(peer.limited for peer in there):
         return None
     if now - max(peer.since for peer in there) <= stalled:
@@ -98,9 +101,9 @@ def _stalled(there: Sequence[Peer], now: float, stalled: float | None) -> str | 
     working = [peer for peer in there if not peer.waiting]
     if not working:
         each = "; ".join(f"{peer}: {peer.last(now)}" for peer in there)
-        return f"all processes wait for each other since {stalled:g} s (run.stall_seconds): {each}"
+        return f"all processes wait for each other since {stalled:.4g} s ({by}): {each}"
     worst = min(working, key=lambda peer: peer.since)
     return (
-        f"{worst} is stuck: no process goes on since {stalled:g} s (run.stall_seconds), and "
+        f"{worst} is stuck: no process goes on since {stalled:.4g} s ({by}), and "
         f"it is the one that stopped first; {worst.last(now)}"
     )

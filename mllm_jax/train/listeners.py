@@ -12,7 +12,16 @@ from rich.console import Console
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.events import Evaluating, Event, Listener, Placed, Read, Reading, Saving
+from mllm_jax.train.events import (
+    Evaluating,
+    Event,
+    Listener,
+    Placed,
+    Read,
+    Reading,
+    Saving,
+    Taken,
+)
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.figures import Figures
 from mllm_jax.train.notices import Notices
@@ -96,6 +105,8 @@ def tell_peers(event: Event) -> None:
             peers().note(f"waiting for the data of step {event.step}")
         case Placed():
             peers().note(f"step {event.step}")
+        case Taken():
+            peers().took(event.step)
         case Saving():
             peers().note(f"saving after step {event.step}")
         case Evaluating():

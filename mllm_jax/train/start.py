@@ -18,6 +18,7 @@ from mllm_jax.runtime.folder import RunError, made_folder
 from mllm_jax.runtime.lock import NAME as LOCK
 from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.supervised.process import PATIENCE, supervised
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import go_on_with
 from mllm_jax.train.state.changes import tell_changes
@@ -36,7 +37,9 @@ def claimed(folder: Path) -> Iterator[None]:
         RunError: the folder cannot be written.
         LockedError: another run has it.
     """
-    with made_folder(folder, keep=LOCK), locked(folder) if is_primary() else nullcontext():
+    patience = PATIENCE if supervised() else 0.0
+    lock = locked(folder, patience=patience) if is_primary() else nullcontext()
+    with made_folder(folder, keep=LOCK), lock:
         peers().gather("the run's folder is locked", None)
         yield
 

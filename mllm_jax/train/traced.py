@@ -8,7 +8,7 @@ import jax
 
 from mllm_jax.config.lower import lower
 from mllm_jax.runtime.devices import peak_flops
-from mllm_jax.runtime.part import waiting
+from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.records.recorder import UNKNOWN_RATE, Recorder, own_name, write_timelines
 
@@ -20,7 +20,8 @@ def traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple
     schedule = observed.program.schedule
     assert schedule is not None  # a configuration without stages has no trace_step
     # Its program is compiled for another frame, which has rows of its own.
-    state, scalars = observed.update(state, batch | {"schedule": observed.schedule})
+    with peers().doing("compiling the step with observers", limited=False):
+        state, scalars = observed.update(state, batch | {"schedule": observed.schedule})
     with waiting(f"step {number}"):
         jax.block_until_ready(scalars)
         jax.effects_barrier()

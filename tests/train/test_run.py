@@ -117,6 +117,22 @@ def test_a_run_leaves_a_summary_metrics_and_checkpoints(whole, folder):
     assert list((run / "tensorboard").iterdir())
 
 
+def test_a_supervised_run_that_is_killed_ends_with_the_losses_of_one_that_was_not(whole, folder):
+    config = write_config(folder, "watched", run__compilation_cache=str(folder / "compiled"))
+    run, supervisor = folder / "watched", launch("train", config, "--supervise", "--json")
+    children = Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children")
+    while not (run / "checkpoints" / "2").exists():
+        assert supervisor.poll() is None, supervisor.communicate()
+        time.sleep(0.01)
+    victim = int(children.read_text())
+    os.kill(victim, signal.SIGKILL)
+    out, err = finish(supervisor)
+    assert f"pid {victim}) was killed by SIGKILL" in err
+    assert "after step 2" in err
+    assert json.loads(out)["exact_match"] == whole["exact_match"]
+    assert losses(run) == losses(folder / "whole")
+
+
 def test_the_same_command_on_a_finished_run_keeps_its_summary(whole, folder):
     out, _ = finish(launch("train", folder / "whole.yaml", "--json"))
     # The peak of a CPU, and with it the MFU, is measured by every process anew.

@@ -1,0 +1,1 @@
+"""What supervisors and their processes tell each other on one machine."""

@@ -1,0 +1,72 @@
+"""Signs of life of a training process, in a file that its supervisor has made.
+
+The file is in memory and as long as it will ever be (`LENGTH`), so neither a full disk nor a
+network file system that hangs can keep a process from telling that it lives, or its supervisor from
+reading it. Both have it open, and nothing is left of it when both have ended. Times are of the
+machine's monotonic clock, which all its processes share.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+#: Bytes of the file: one JSON object and blanks.
+LENGTH = 4096
+#: Times that the file is read while it is being replaced.
+_READS = 10
+#: Characters of an event that are told.
+_SHOWN = 500
+
+
+@dataclass(frozen=True)
+class Beat:
+    """A sign of life.
+
+    Attributes:
+        attempt: number of the attempt that the process belongs to.
+        pid: id of the process.
+        step: newest step that the process has taken; 0 before its first.
+        event: last event of the process.
+        since: time of the event.
+        limited: whether the present activity should not take long.
+        waiting: whether the process only waits for others.
+        time: time of this sign.
+    """
+
+    attempt: int
+    pid: int
+    step: int
+    event: str
+    since: float
+    limited: bool
+    waiting: bool
+    time: float
+
+
+def make() -> int:
+    """The descriptor of a new file."""
+    file = os.memfd_create("beats")
+    os.ftruncate(file, LENGTH)
+    return file
+
+
+def write(file: int, beat: Beat) -> None:
+    """Replace the sign of life in the file."""
+    content = asdict(beat) | {"event": beat.event[:_SHOWN]}
+    os.pwrite(file, json.dumps(content).encode().ljust(LENGTH), 0)
+
+
+def read(file: int) -> Beat | None:
+    """The newest sign of life; None before the first one."""
+    for _ in range(_READS - 1):
+        with suppress(ValueError):  # it was being replaced
+            return _read(file)
+    return _read(file)
+
+
+def _read(file: int) -> Beat | None:
+    text = os.pread(file, LENGTH, 0).rstrip(b"\0")
+    return Beat(**json.loads(text)) if text else None

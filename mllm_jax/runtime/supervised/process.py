@@ -1,0 +1,143 @@
+"""The part of a supervised process: it tells that it lives, and ends with its supervisor.
+
+A supervisor (`mllm_jax.supervise`) starts a training process with a `Supervised` in the
+environment. The process ends when the supervisor does, however that ends. It writes its signs of
+life (`beats.py`), and upon the signal `STACKS` the Python stacks of all its threads, even if it is
+stuck outside Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from mllm_jax.runtime.part import on_events, peers
+from mllm_jax.runtime.supervised.beats import Beat, write
+
+#: Name of the environment variable.
+VARIABLE = "MLLM_JAX_SUPERVISED"
+#: The signal upon which a process writes its stacks.
+STACKS = signal.SIGUSR1
+#: Seconds between two signs of life.
+BEAT = 0.5
+#: Seconds by which a supervised process judges other processes later than the supervisors do, who
+#: can say more.
+LATER = 15.0
+#: Seconds for which a supervised process waits for the folder of its run, as the process of the
+#: attempt before may be on its way out.
+PATIENCE = 20.0
+
+#: Option of `prctl` for the signal at the end of the parent, from <linux/prctl.h>.
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """What a supervisor tells its process.
+
+    Attributes:
+        attempt: number of the attempt.
+        supervisor: id of the supervisor's process.
+        beats: descriptor of the file for signs of life.
+        stacks: descriptor of the file for stacks.
+        command: the command of the supervisor, for messages that say how to go on.
+    """
+
+    attempt: int
+    supervisor: int
+    beats: int
+    stacks: int
+    command: tuple[str, ...]
+
+    def environment(self) -> dict[str, str]:
+        """Variables for the process."""
+        return {VARIABLE: json.dumps(asdict(self))}
+
+    @classmethod
+    def found(cls, environment: Mapping[str, str]) -> Supervised | None:
+        """The value that the variables hold; None if there is no supervisor."""
+        if VARIABLE not in environment:
+            return None
+        told = json.loads(environment[VARIABLE])
+        return cls(**told | {"command": tuple(told["command"])})
+
+
+_current: Supervised | None = None
+
+
+def supervised() -> Supervised | None:
+    """What this process was told by its supervisor; None if it has none."""
+    return _current
+
+
+def obey() -> None:
+    """Begin to be supervised if the environment says so; the first thing that a process does."""
+    global _current
+    _current = Supervised.found(os.environ)
+    if _current is None:
+        return
+    del os.environ[VARIABLE]  # which is not for processes that this one starts
+    end_with_parent(_current.supervisor)
+    faulthandler.register(STACKS, file=_current.stacks, all_threads=True)
+    signs = _Signs(_current)
+    on_events(signs.write)
+    peers().note("start", limited=False)
+    threading.Thread(target=signs.go_on, name="beats", daemon=True).start()
+
+
+def end_with_parent(parent: int) -> None:
+    """Let the kernel kill this process as soon as its parent has ended, however that happens.
+
+    Args:
+        parent: id of the parent; this process ends at once if its parent has ended already.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) has failed")
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def own_command() -> tuple[str, ...]:
+    """The words of the command that has begun this run: the supervisor's, if there is one."""
+    return tuple(sys.orig_argv) if _current is None else _current.command
+
+
+class _Signs:
+    """Writes signs of life: upon every event, and while there is none."""
+
+    def __init__(self, told: Supervised) -> None:
+        self._told, self._lock = told, threading.Lock()
+
+    def go_on(self) -> None:
+        """Write as long as this process lives."""
+        while True:
+            self.write()
+            time.sleep(BEAT)
+
+    def write(self) -> None:
+        """Write one."""
+        with self._lock:
+            write(self._told.beats, self._beat())
+
+    def _beat(self) -> Beat:
+        own = peers()
+        now = own.activity
+        return Beat(
+            attempt=self._told.attempt,
+            pid=os.getpid(),
+            step=own.step,
+            event=now.event,
+            since=now.since,
+            limited=now.limited,
+            waiting=now.waiting,
+            time=time.monotonic(),
+        )

@@ -1,0 +1,137 @@
+"""One training process, as its supervisor has started it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from mllm_jax.runtime.supervised import beats
+from mllm_jax.runtime.supervised.beats import Beat
+from mllm_jax.runtime.supervised.process import STACKS, Supervised
+from mllm_jax.supervise.ends import End
+
+logger = logging.getLogger(__name__)
+
+#: Seconds in which a process must have written its stacks.
+WRITTEN = 2.0
+#: Seconds in which the folder of the run must have taken them.
+KEPT = 5.0
+
+
+class Child:
+    """A training process in a session of its own, so that a terminal's signals come by us alone.
+
+    Args:
+        attempt: number of the attempt that it belongs to.
+        process: number of the process in its run.
+        folder: folder for stacks.
+    """
+
+    def __init__(self, attempt: int, process: int, folder: Path) -> None:
+        self.attempt, self._process, self._folder = attempt, process, folder
+        self._beats, self._stacks = beats.make(), os.memfd_create("stacks")
+        self._running: asyncio.subprocess.Process | None = None
+        self._early: list[int] = []
+        self._halted, self._written = False, ""
+        self._halting = asyncio.Lock()
+
+    async def start(self, command: Sequence[str], own: Sequence[str]) -> None:
+        """Start the process.
+
+        Args:
+            command: words of its command.
+            own: words of the supervisor's command.
+
+        Raises:
+            OSError: there is no such program, or no room for another process.
+        """
+        told = Supervised(self.attempt, os.getpid(), self._beats, self._stacks, tuple(own))
+        self._running = await asyncio.create_subprocess_exec(
+            *command,
+            env={**os.environ, **told.environment()},
+            pass_fds=(self._beats, self._stacks),
+            start_new_session=True,
+        )
+        for number in self._early:
+            self.signal(number)
+
+    @property
+    def beat(self) -> Beat | None:
+        """The newest sign of life."""
+        return beats.read(self._beats)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process itself, as soon as it is there."""
+        if self._running is None:
+            self._early.append(number)
+            return
+        with suppress(ProcessLookupError):
+            self._running.send_signal(number)
+
+    async def halt(self) -> None:
+        """End the process and all that it has started, once its stacks are written."""
+        self._halted = True
+        async with self._halting:
+            if self._running is not None and self._running.returncode is None:
+                await self._write_stacks()
+                self._kill()
+
+    async def wait(self) -> End:
+        """The end of the process, as soon as it has come."""
+        assert self._running is not None, "the process is not started"
+        code, pid = await self._running.wait(), self._running.pid
+        self._kill()  # what it may have left behind
+        async with self._halting:
+            beat, host = self.beat, socket.gethostname()
+            os.close(self._beats)
+            os.close(self._stacks)
+        end = End(self._process, host, pid, code, halted=self._halted, stacks=self._written)
+        if beat is None:
+            return end
+        ago = time.monotonic() - beat.since
+        return End(**vars(end) | {"step": beat.step, "event": beat.event, "ago": ago})
+
+    def _kill(self) -> None:
+        """Kill all processes of the session."""
+        if self._running is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._running.pid, signal.SIGKILL)
+
+    async def _write_stacks(self) -> None:
+        """Have the stacks written, which takes a handler of the process, and keep them."""
+        if self.beat is None:
+            return  # it has not said yet that it would, and the signal would kill it
+        self.signal(STACKS)
+        self.signal(signal.SIGCONT)  # a process that is stopped handles no signal
+        text = await self._settled()
+        if text:
+            path = self._folder / f"attempt-{self.attempt}-process-{self._process}.txt"
+            self._written = str(path)
+            try:
+                await asyncio.wait_for(asyncio.to_thread(_keep, path, text), KEPT)
+            except (OSError, TimeoutError) as error:
+                logger.warning("%s cannot be written: %r; it would hold\n%s", path, error, text)
+                self._written = ""
+
+    async def _settled(self) -> bytes:
+        """The file of stacks once it does not grow any more."""
+        size, until = -1, time.monotonic() + WRITTEN
+        while time.monotonic() < until:
+            await asyncio.sleep(0.1)
+            now = os.fstat(self._stacks).st_size
+            if now and now == size:
+                break
+            size = now
+        return os.pread(self._stacks, max(0, os.fstat(self._stacks).st_size), 0)
+
+
+def _keep(path: Path, text: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text)

@@ -1,0 +1,321 @@
+"""When the attempts of a run begin and end, on all hosts: decisions without clock or process.
+
+One conductor, in the supervisor of process 0, hears all supervisors and tells all of them::
+
+    WAITING --- all hosts are there, the pause is over ---> RUNNING     Begin
+    RUNNING --- a process has ended, or is at fault ------> HALTING     Halt, at once or soon
+    HALTING --- all processes have ended -----------------> WAITING     after a cause that may pass
+                                                        \\-> OVER        Finish, after any other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.supervised.beats import Beat
+from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
+from mllm_jax.supervise.ends import End, cause
+from mllm_jax.supervise.pace import Pace
+from mllm_jax.supervise.policy import NONE, POLICY, Policy, Tries
+
+#: Seconds for processes to end by themselves once one of them has: they say why.
+GRACE = 6.0
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A supervisor has come.
+
+    Attributes:
+        process: number of its training process.
+        host: name of its machine.
+        pid: id of the supervisor.
+        attempt: newest attempt that it knows of.
+    """
+
+    process: int
+    host: str
+    pid: int
+    attempt: int = 0
+
+
+@dataclass(frozen=True)
+class Left:
+    """A supervisor has gone, and its training process with it."""
+
+    process: int
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A sign of life of a training process; its times are of the conductor's clock."""
+
+    process: int
+    beat: Beat
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A training process has ended."""
+
+    attempt: int
+    end: End
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """The supervisor of process 0 was asked to stop; its process, if there is one, was, too."""
+
+
+Event = Joined | Left | Sign | Ended | Interrupted
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Start the training processes of an attempt; `anew` if no attempt has taken a step so far."""
+
+    attempt: int
+    anew: bool
+
+
+@dataclass(frozen=True)
+class Halt:
+    """End the training processes of the attempt that have not ended."""
+
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The run is over, and the supervisors end with this code; why is empty if all is well."""
+
+    code: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Say:
+    """A line for the log."""
+
+    text: str
+
+
+Action = Begin | Halt | Finish | Say
+
+
+class Phase(Enum):
+    """See above."""
+
+    WAITING = 0
+    RUNNING = 1
+    HALTING = 2
+    OVER = 3
+
+
+@dataclass
+class Place:
+    """A host as the conductor knows it.
+
+    Attributes:
+        joined: its supervisor.
+        busy: whether its training process has not ended.
+        heard: time of the last sign of life.
+        pace: how long events last on it.
+    """
+
+    joined: Joined
+    busy: bool = False
+    heard: float = 0.0
+    pace: Pace = field(default_factory=Pace)
+
+    @property
+    def peer(self) -> Peer:
+        """The training process."""
+        beat, who = self.pace.beat, self.joined
+        if beat is None:
+            return Peer(who.process, who.host, 0, self.heard, since=self.heard)
+        own = beat.event, beat.since, beat.limited, beat.waiting
+        return Peer(who.process, who.host, beat.pid, self.heard, *own)
+
+
+@dataclass
+class Conductor:
+    """Takes the decisions for the processes of one run.
+
+    Attributes:
+        count: number of hosts.
+        policy: bounds on attempts.
+        limits: limits beyond which a process is at fault.
+        wait: seconds to wait for hosts that are missing.
+        attempt: number of the newest attempt.
+        tries: the attempts so far.
+        phase: see above.
+    """
+
+    count: int
+    policy: Policy = POLICY
+    limits: Limits = LIMITS
+    wait: float = 600.0
+    attempt: int = 0
+    tries: Tries = NONE
+    phase: Phase = Phase.WAITING
+    _places: dict[int, Place] = field(default_factory=dict)
+    _ends: list[End] = field(default_factory=list)
+    _since: float = 0.0
+    _begun: float = 0.0
+    _pause_ends: float = 0.0
+    _fault: str = ""
+    _halted: bool = False
+    _interrupted: bool = False
+
+    def hear(self, event: Event, now: float) -> list[Action]:
+        """What follows from an event at the time `now`, in seconds."""
+        if self.phase is Phase.OVER:
+            return []
+        match event:
+            case Joined():
+                self._places[event.process] = Place(event)
+                self.attempt = max(self.attempt, event.attempt)
+            case Left():
+                return self._left(event.process, now)
+            case Sign():
+                return self._sign(event)
+            case Ended():
+                return self._ended(event, now)
+            case Interrupted():
+                self._interrupted = True
+                if self.phase is Phase.WAITING:
+                    return self._finish(Exit.INTERRUPTED, "interrupted between two attempts")
+        return []
+
+    def tick(self, now: float) -> list[Action]:
+        """What follows from the time alone."""
+        match self.phase:
+            case Phase.WAITING:
+                return self._begin_or_wait(now)
+            case Phase.RUNNING:
+                return self._watch(now)
+            case Phase.HALTING:
+                return self._press(now)
+        return []
+
+    def slept(self, now: float) -> None:
+        """Nobody was heard for a while, as this supervisor was stopped itself: all live."""
+        for place in self._places.values():
+            place.heard = now
+
+    def _begin_or_wait(self, now: float) -> list[Action]:
+        missing = [i for i in range(self.count) if i not in self._places]
+        if missing and now - self._since > self.wait:
+            return self._finish(
+                Exit.LOST_PEER,
+                f"the supervisor{'s' * (len(missing) > 1)} of process"
+                f"{'es' * (len(missing) > 1)} {', '.join(map(str, missing))} of {self.count} did "
+                f"not come within {self.wait:g} s (run.wait_for_hosts)",
+            )
+        if missing or now < self._pause_ends:
+            return []
+        self.attempt += 1
+        self.phase, self._begun, self._fault, self._halted = Phase.RUNNING, now, "", False
+        self._ends = []
+        for i, place in self._places.items():
+            self._places[i] = Place(place.joined, busy=True, heard=now)
+        return [Begin(self.attempt, anew=self.tries.best == 0)]
+
+    def _watch(self, now: float) -> list[Action]:
+        """Name a process that is at fault, if there is one, and end the attempt."""
+        busy = [place for place in self._places.values() if place.busy]
+        found = fault([place.peer for place in busy], now, _widest(busy, self.limits))
+        return self._fail(found, now) if found else []
+
+    def _fail(self, why: str, now: float) -> list[Action]:
+        self.phase, self._since, self._fault, self._halted = Phase.HALTING, now, why, True
+        return [Say(f"attempt {self.attempt}: {why}"), Halt(self.attempt)]
+
+    def _press(self, now: float) -> list[Action]:
+        """Have processes ended that do not end by themselves."""
+        well = all(end.code == Exit.OK for end in self._ends)
+        if self._halted or now - self._since <= (self.limits.silent if well else GRACE):
+            return []
+        self._halted = True
+        return [Halt(self.attempt)]
+
+    def _sign(self, sign: Sign) -> list[Action]:
+        place = self._places.get(sign.process)
+        if sign.beat.attempt != self.attempt or place is None:
+            return [
+                Say(
+                    f"a sign of life of attempt {sign.beat.attempt} from process {sign.process} "
+                    f"(pid {sign.beat.pid}) is refused: the present attempt is {self.attempt}"
+                )
+            ]
+        place.heard, place.pace = sign.beat.time, place.pace.after(sign.beat)
+        return []
+
+    def _left(self, process: int, now: float) -> list[Action]:
+        place = self._places.pop(process, None)
+        if place is None or not place.busy:
+            return []
+        peer = place.peer
+        beat = place.pace.beat
+        step = beat.step if beat else 0
+        ago = now - peer.since
+        lost = End(process, peer.host, peer.pid, Exit.LOST_PEER, step, peer.event, ago)
+        said: list[Action] = []
+        if self.phase is Phase.RUNNING:
+            said = self._fail(f"{peer} is gone with its supervisor; {peer.last(now)}", now)
+        self._ends.append(lost)
+        return said + self._judged(now)
+
+    def _ended(self, event: Ended, now: float) -> list[Action]:
+        place = self._places.get(event.end.process)
+        if event.attempt != self.attempt or place is None or not place.busy:
+            return [Say(f"attempt {self.attempt}: the end of another attempt is refused: {event}")]
+        place.busy = False
+        self._ends.append(event.end)
+        if self.phase is Phase.RUNNING:
+            self.phase, self._since = Phase.HALTING, now
+        elif event.end.code != Exit.OK and all(e.code == Exit.OK for e in self._ends[:-1]):
+            self._since = now  # the others, which were given time to finish, will now fail
+        return self._judged(now)
+
+    def _judged(self, now: float) -> list[Action]:
+        """What follows once the last process of an attempt has ended."""
+        if self.phase is not Phase.HALTING or any(place.busy for place in self._places.values()):
+            return []
+        main = cause(self._ends)
+        self.tries = self.tries.after(max(end.step for end in self._ends))
+        why = self._fault or str(main)
+        if all(end.code == Exit.OK for end in self._ends):
+            return self._finish(Exit.OK, "")
+        if self._interrupted or (main.final and not self._fault):
+            code = Exit.INTERRUPTED if self._interrupted else main.exit
+            return self._finish(code, f"attempt {self.attempt} is the last: {why}")
+        told = f"attempt {self.attempt} has ended after {now - self._begun:.0f} s"
+        told += "" if self._fault else f": {why}"
+        if self.tries.exhausted(self.policy):
+            return self._finish(
+                main.exit,
+                f"{told}; it is the last, as {self.tries.failed} attempts in a row have taken no "
+                f"new step (run.restarts is {self.policy.restarts})",
+            )
+        pause = self.policy.pause(self.tries.failed)
+        self.phase, self._since, self._pause_ends = Phase.WAITING, now, now + pause
+        return [Say(f"{told}; {self._stacks()}attempt {self.attempt + 1} begins in {pause:g} s")]
+
+    def _stacks(self) -> str:
+        files = [end.stacks for end in self._ends if end.stacks]
+        return f"Python stacks are in {', '.join(files)}; " if files else ""
+
+    def _finish(self, code: int, why: str) -> list[Action]:
+        self.phase = Phase.OVER
+        return [Finish(int(code), why)]
+
+
+def _widest(places: list[Place], limits: Limits) -> Limits:
+    """The limits of the process that may take the longest for what it is at."""
+    each: Iterator[Limits] = (place.pace.limits(limits) for place in places)
+    return max(each, key=lambda own: own.stalled or float("inf"), default=replace(limits))

@@ -1,0 +1,86 @@
+"""How training processes end, and what follows from it: pure data and functions."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mllm_jax.runtime.exits import MEANINGS, Exit
+
+#: Codes after which another attempt would end in the same way, or is not wanted.
+FINAL = frozenset(
+    {Exit.OK, Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED, Exit.INTERRUPTED}
+)
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of one training process.
+
+    Attributes:
+        process: number of the process in its run.
+        host: name of its machine.
+        pid: id of the process; 0 if it is not known.
+        code: exit code; below 0 the number of the signal that has ended it.
+        step: newest step that it has taken in this attempt; 0 if none.
+        event: its last event.
+        ago: seconds from the event to the end.
+        halted: whether the supervisor has ended it, as the attempt was over.
+        stacks: file with the stacks of all its threads; empty if there is none.
+    """
+
+    process: int
+    host: str
+    pid: int
+    code: int
+    step: int = 0
+    event: str = "start"
+    ago: float = 0.0
+    halted: bool = False
+    stacks: str = ""
+
+    @property
+    def exit(self) -> int:
+        """The exit code for whoever has started the supervisor: 0 to 255."""
+        return self.code if self.code >= 0 else int(Exit.FAILED)
+
+    @property
+    def final(self) -> bool:
+        """Whether no other attempt should follow."""
+        return self.code in FINAL and not self.halted
+
+    def __str__(self) -> str:
+        who = f"process {self.process} (host {self.host}, pid {self.pid})"
+        return f"{who} {_ended(self.code)}; its last event: {self.event}, {self.ago:.0f} s before"
+
+
+def cause(ends: Sequence[End]) -> End:
+    """The end that explains those of the other processes of an attempt.
+
+    A process that was killed explains others that have lost it, an error that no attempt mends
+    explains everything, and ends that the supervisors brought about explain nothing.
+    """
+    return min(ends, key=lambda end: (_rank(end), end.process))
+
+
+def _rank(end: End) -> int:
+    if end.halted:
+        return 3
+    if end.code == Exit.LOST_PEER:
+        return 2
+    if end.code == Exit.OK:
+        return 4
+    return 0 if end.final else 1
+
+
+def _ended(code: int) -> str:
+    """`was killed by SIGKILL`, `ended with exit code 6 (another process is gone ...)`."""
+    if code >= 0:
+        told = code in {*Exit} and code != Exit.FAILED
+        meaning = f" ({MEANINGS[Exit(code)]})" if told else ""
+        return f"ended with exit code {code}{meaning}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

@@ -1,0 +1,96 @@
+"""A supervisor, and what it starts: a process that does as it is told, without jax.
+
+python -m tests.supervise.program FOLDER ACTIONS [--supervise] [--from-step N]
+
+ACTIONS are those of the attempts, with commas: `steps4 kill`, ... `done`; see `act`. Every process
+writes a line to `FOLDER/attempts` when it starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.supervised.process import obey, supervised
+
+
+def main() -> int:
+    """Supervise, or act."""
+    obey()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("actions")
+    parser.add_argument("--supervise", action="store_true")
+    parser.add_argument("--from-step", type=int)
+    args = parser.parse_args()
+    if args.supervise:
+        return watch(args.folder)
+    told = supervised()
+    assert told is not None
+    with (args.folder / "attempts").open("a") as file:
+        file.write(f"{told.attempt} {os.getpid()} {args.from_step}\n")
+    for action in args.actions.split(",")[told.attempt - 1].split():
+        act(action, args.folder)
+    return Exit.OK
+
+
+def watch(folder: Path) -> int:
+    """Supervise; what this needs is not loaded by the processes that are started."""
+    from mllm_jax.runtime.watch import Limits
+    from mllm_jax.supervise.policy import Policy
+    from mllm_jax.supervise.supervisor import Settings, supervise
+
+    logging.basicConfig(format="%(levelname)s %(message)s")
+    limits = Limits(silent=1.5, stalled=30.0, longest=60.0)
+    return supervise(sys.orig_argv, Settings(folder, limits, Policy(2, 0.1)))
+
+
+def act(action: str, folder: Path) -> None:
+    """One action of an attempt: `steps4`, `kill`, `stop`, `hang`, `grip`, `wait`, `exit3`, ..."""
+    if action.startswith("steps"):
+        for step in range(1, int(action.removeprefix("steps")) + 1):
+            peers().note(f"step {step}")
+            peers().took(step)
+            time.sleep(0.05)
+    elif action.startswith("exit"):
+        sys.exit(int(action.removeprefix("exit")))
+    elif action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif action == "stop":
+        while True:
+            os.kill(os.getpid(), signal.SIGSTOP)
+    elif action == "hang":
+        a_place_to_hang_at()
+    elif action == "grip":
+        while True:
+            ctypes.PyDLL(None).sleep(60)  # in C, and no other thread comes to Python meanwhile
+    elif action == "wait":
+        (folder / "waiting").touch()
+        time.sleep(60)
+    elif action == "helper":
+        helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        (folder / "helper").write_text(str(helper.pid))
+    elif action == "gracious":
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(Exit.INTERRUPTED))
+    elif action == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    elif action != "done":
+        raise ValueError(action)
+
+
+def a_place_to_hang_at() -> None:
+    """Its name is to be found in the stacks."""
+    time.sleep(60)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

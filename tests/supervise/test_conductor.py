@@ -1,0 +1,234 @@
+"""When attempts begin and end: every history of events, without a process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.supervised.beats import Beat
+from mllm_jax.runtime.watch import Limits
+from mllm_jax.supervise.conductor import (
+    GRACE,
+    Action,
+    Begin,
+    Conductor,
+    Ended,
+    Finish,
+    Halt,
+    Interrupted,
+    Joined,
+    Left,
+    Phase,
+    Say,
+    Sign,
+)
+from mllm_jax.supervise.ends import FINAL, End, cause
+from mllm_jax.supervise.pace import FACTOR, KNOWN, Pace, kind_of
+from mllm_jax.supervise.policy import LONGEST, Policy, Tries
+
+LIMITS = Limits(silent=60.0, stalled=1800.0, longest=7200.0)
+POLICY = Policy(restarts=2, backoff=4.0)
+
+
+def beat(attempt=1, step=0, event="step 1", since=0.0, time=0.0, waiting=False) -> Beat:
+    return Beat(attempt, 77, step, event, since, limited=True, waiting=waiting, time=time)
+
+
+def end(process=0, code=0, step=0, halted=False) -> End:
+    return End(process, f"host{process}", 77, code, step, f"step {step}", 1.0, halted)
+
+
+def conductor(count=1) -> Conductor:
+    own = Conductor(count, POLICY, LIMITS, wait=100.0)
+    for i in range(count):
+        assert own.hear(Joined(i, f"host{i}", i), 0.0) == []
+    assert own.tick(0.0) == [Begin(1, anew=True)]
+    return own
+
+
+def kinds(actions: list[Action]) -> list[type]:
+    return [type(action) for action in actions]
+
+
+def test_attempts_begin_when_all_hosts_are_there():
+    own = Conductor(2, POLICY, LIMITS, wait=100.0)
+    own.hear(Joined(0, "a", 1, attempt=6), 0.0)
+    assert own.tick(99.0) == []
+    own.hear(Joined(1, "b", 2, attempt=4), 99.0)
+    assert own.tick(99.0) == [Begin(7, anew=True)]
+
+
+def test_hosts_that_do_not_come_are_named():
+    own = Conductor(4, POLICY, LIMITS, wait=100.0)
+    for i in (0, 2):
+        own.hear(Joined(i, f"host{i}", i), 0.0)
+    (finish,) = own.tick(100.5)
+    assert isinstance(finish, Finish)
+    assert finish.code == Exit.LOST_PEER
+    assert "the supervisors of processes 1, 3 of 4 did not come within 100 s" in finish.why
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_process_that_was_killed_explains_those_that_have_lost_it(order):
+    own = conductor(2)
+    ends = [end(0, Exit.LOST_PEER, step=5), end(1, -9, step=5)]
+    assert own.hear(Ended(1, ends[order[0]]), 10.0) == []
+    (say,) = own.hear(Ended(1, ends[order[1]]), 11.0)
+    assert isinstance(say, Say)
+    assert "process 1 (host host1, pid 77) was killed by SIGKILL" in say.text
+    assert own.tick(11.0 + POLICY.backoff - 0.1) == []
+    assert own.tick(11.0 + POLICY.backoff) == [Begin(2, anew=False)]
+
+
+def test_processes_that_do_not_end_by_themselves_are_ended():
+    own = conductor(2)
+    own.hear(Ended(1, end(0, Exit.LOST_PEER)), 10.0)
+    own.hear(Sign(1, beat(time=10.0, since=10.0)), 10.0)
+    assert own.tick(10.0 + GRACE) == []
+    assert own.tick(10.1 + GRACE) == [Halt(1)]
+    assert own.tick(30.0) == []
+
+
+def test_others_have_time_to_finish_after_one_that_is_done():
+    own = conductor(2)
+    own.hear(Ended(1, end(0, Exit.OK)), 10.0)
+    assert own.tick(10.0 + LIMITS.silent) == []
+    assert own.hear(Ended(1, end(1, Exit.OK)), 70.0) == [Finish(Exit.OK)]
+    assert own.phase is Phase.OVER
+
+
+def test_a_silent_process_is_named_with_its_last_event_and_the_attempt_ends_everywhere():
+    own = conductor(2)
+    for now in range(70):
+        own.hear(Sign(0, beat(time=now, since=now, event=f"waiting for step {now}")), now)
+        if now < 5:
+            own.hear(Sign(1, beat(time=now, since=now, event=f"step {now}", step=now)), now)
+        actions = own.tick(now)
+        if actions:
+            break
+    assert kinds(actions) == [Say, Halt]
+    assert now == 65
+    assert "process 1 (host host1, pid 77) is stuck or gone: no sign of life" in actions[0].text
+    assert "its last event: step 4, 61 s ago" in actions[0].text
+
+
+def test_a_process_that_lives_and_does_not_move_is_named_within_hang_seconds():
+    own = conductor(2)
+    for now in range(100):
+        moved = min(now, 9)
+        last = {"time": now, "since": moved}
+        own.hear(Sign(0, beat(event=f"waiting for step {moved}", waiting=True, **last)), now)
+        own.hear(Sign(1, beat(event=f"step {moved}", **last)), now)
+        actions = own.tick(now)
+        if actions:
+            break
+    assert kinds(actions) == [Say, Halt]
+    assert now == 9 + LIMITS.silent + 1
+    assert "process 1 (host host1, pid 77) is stuck" in actions[0].text
+
+
+def test_a_host_that_leaves_ends_the_attempt_and_is_waited_for():
+    own = conductor(2)
+    said = own.hear(Left(1), 10.0)
+    assert kinds(said) == [Say, Halt]
+    assert "process 1 (host host1, pid 0) is gone with its supervisor" in said[0].text
+    own.hear(Ended(1, end(0, -9, halted=True)), 12.0)
+    assert own.tick(50.0) == []
+    own.hear(Joined(1, "elsewhere", 9), 60.0)
+    assert own.tick(60.0) == [Begin(2, anew=True)]
+
+
+def test_signs_and_ends_of_other_attempts_are_refused_by_name():
+    own = conductor(1)
+    (say,) = own.hear(Sign(0, beat(attempt=3)), 1.0)
+    assert "a sign of life of attempt 3 from process 0 (pid 77) is refused" in say.text
+    (say,) = own.hear(Ended(3, end(0, -9)), 1.0)
+    assert "the end of another attempt is refused" in say.text
+    assert own.phase is Phase.RUNNING
+
+
+def test_an_interruption_between_attempts_ends_the_run():
+    own = conductor(1)
+    own.hear(Ended(1, end(0, -9)), 1.0)
+    (finish,) = own.hear(Interrupted(), 2.0)
+    assert finish == Finish(Exit.INTERRUPTED, "interrupted between two attempts")
+
+
+CODES = st.sampled_from([-11, -9, 0, 1, 2, 3, 4, 5, 6, 77, 130])
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.tuples(CODES, st.integers(0, 4), st.integers(0, 2)), min_size=12, max_size=40),
+)
+def test_every_history_ends_within_its_bounds(count, history):
+    """Whatever happens, attempts follow each other, never beyond the bound, and one is the last."""
+    own, now, drawn, begun = Conductor(count, POLICY, LIMITS), 0.0, iter(history * count), []
+    for i in range(count):
+        own.hear(Joined(i, f"host{i}", i), now)
+    best, failed = 0, 0
+    while own.phase is not Phase.OVER:
+        now = own._pause_ends
+        actions = own.tick(now)
+        assert kinds(actions) == [Begin]
+        begun.append(actions[0].attempt)
+        ends = [(i, next(drawn, (1, 0, 0))) for i in range(count)]
+        for i, (code, step, late) in ends:
+            now += late
+            actions = own.hear(Ended(own.attempt, end(i, code, step)), now)
+        step = max(step for _, (_, step, _) in ends)
+        best, failed = (step, 0) if step > best else (best, failed + 1)
+        main = cause([end(i, code, step) for i, (code, step, _) in ends])
+        well = all(code == 0 for _, (code, _, _) in ends)
+        over = well or (main.final and main.code != 0) or failed > POLICY.restarts
+        assert (own.phase is Phase.OVER) == over
+        assert kinds(actions) == [Finish if over else Say]
+        if over:
+            assert actions[0].code == (0 if well else main.exit)
+    assert begun == [*range(1, len(begun) + 1)]
+    assert own.hear(Interrupted(), now) == own.tick(now + 1e9) == []
+
+
+@given(st.lists(st.tuples(CODES, st.booleans()), min_size=1, max_size=5))
+def test_a_cause_is_no_consequence(found):
+    ends = [end(i, code, halted=halted) for i, (code, halted) in enumerate(found)]
+    main = cause(ends)
+    own = [e for e in ends if not e.halted and e.code not in (Exit.OK, Exit.LOST_PEER)]
+    errors = [e for e in own if e.code in FINAL]
+    if errors:
+        assert main == errors[0]
+    elif own:
+        assert main == own[0]
+    else:
+        assert main.halted or main.code in (Exit.OK, Exit.LOST_PEER)
+
+
+def test_pauses_are_doubled_up_to_a_bound():
+    policy = Policy(restarts=50, backoff=4.0)
+    assert [policy.pause(n) for n in (0, 1, 2, 3)] == [4.0, 4.0, 8.0, 16.0]
+    assert policy.pause(10_000) == LONGEST
+    assert Tries().after(5) == Tries(5, 0)
+    assert Tries(5, 0).after(5) == Tries(5, 1)
+    assert Tries(5, 3).after(6) == Tries(6, 0)
+    assert not Tries(5, 50).exhausted(policy)
+    assert Tries(5, 51).exhausted(policy)
+    assert Tries(5, 0).exhausted(Policy(restarts=0))
+
+
+def test_the_pace_of_a_process_limits_what_it_is_at():
+    pace, now = Pace(), 0.0
+    for step in range(KNOWN + 1):
+        assert pace.limits(LIMITS) == LIMITS
+        pace = pace.after(beat(event=f"step {step}", since=now))
+        now += 20.0
+    assert pace.limits(LIMITS).stalled == FACTOR * 20.0
+    quick = replace(pace, longest={"step": 0.5})
+    assert quick.limits(LIMITS).stalled == LIMITS.silent
+    assert replace(pace, longest={"step": 500.0}).limits(LIMITS) == LIMITS
+    other = pace.after(beat(event="saving after step 4", since=now))
+    assert other.limits(LIMITS) == LIMITS
+    assert kind_of("waiting for the data of step 12") == "waiting for the data of step"

@@ -1,0 +1,183 @@
+"""Supervisors and small processes: restarts, ends, signals, and nothing that is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mllm_jax.runtime.exits import Exit
+from tests.configs import ROOT
+
+Process = subprocess.Popen[str]
+
+
+def start(processes: list[Process], folder: Path, actions: str, *options: str) -> Process:
+    words = [sys.executable, "-m", "tests.supervise.program", str(folder), actions, "--supervise"]
+    processes.append(
+        subprocess.Popen(
+            [*words, *options],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    )
+    return processes[-1]
+
+
+def ended(process: Process, code: int, *words: str) -> str:
+    """What a supervisor has said, which must end with `code` and have said `words`."""
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    for word in words:
+        assert word in err, err
+    return err
+
+
+def attempts(folder: Path) -> list[list[str]]:
+    """Number, pid and `--from-step` of the processes that were started."""
+    path = folder / "attempts"
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def soon(holds: Callable[[], bool]) -> None:
+    """Wait for something that should not take long."""
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def gone(pid: int) -> bool:
+    """Whether there is no such process, or one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def test_training_is_started_again_after_causes_that_may_pass(processes, tmp_path):
+    process = start(processes, tmp_path, "steps4 kill,steps5 exit1,steps6 exit6,steps7 done")
+    said = ended(
+        process,
+        Exit.OK,
+        "was killed by SIGKILL; its last event: step 4",
+        "ended with exit code 1; its last event: step 5",
+        "ended with exit code 6 (another process is gone, is stuck or never came)",
+        "attempt 4 begins in 0.1 s",
+    )
+    assert [line[0] for line in attempts(tmp_path)] == ["1", "2", "3", "4"]
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "code", [Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED, Exit.INTERRUPTED]
+)
+def test_training_ends_at_once_where_no_attempt_would_help(code, processes, tmp_path):
+    process = start(processes, tmp_path, f"steps4 exit{code:d},done")
+    ended(process, code, "attempt 1 is the last", f"ended with exit code {code:d} (")
+    assert len(attempts(tmp_path)) == 1
+
+
+def test_restarts_without_a_new_step_are_bounded_and_the_pause_grows(processes, tmp_path):
+    actions = "steps4 kill,steps4 kill,steps2 exit1,exit1,done"
+    said = ended(
+        start(processes, tmp_path, actions),
+        Exit.FAILED,
+        "attempt 2 begins in 0.1 s",
+        "attempt 4 begins in 0.2 s",
+        "3 attempts in a row have taken no new step (run.restarts is 2)",
+    )
+    assert "attempt 5" not in said
+    assert len(attempts(tmp_path)) == 4
+
+
+def test_a_process_that_is_stopped_or_hangs_is_named_with_its_stacks(processes, tmp_path):
+    actions = "steps4 stop,steps40 hang,steps41 grip,done"
+    stopped, stuck = "is stuck or gone: no sign of life", "is stuck: no process goes on"
+    said = ended(start(processes, tmp_path, actions), Exit.OK, stopped, stuck)
+    lines = [line for line in said.splitlines() if "its last event" in line]
+    pids = [int(line[1]) for line in attempts(tmp_path)]
+    for line, pid, how, event in zip(
+        lines, pids, (stopped, stuck, stopped), ("step 4", "step 40", "step 41"), strict=False
+    ):
+        assert how in line
+        assert f"pid {pid})" in line
+        assert f"its last event: {event}, " in line
+    assert "run.hang_seconds, or 10 times the longest of its kind so far" in lines[1]
+    stacks = [tmp_path / "stacks" / f"attempt-{i}-process-0.txt" for i in (1, 2, 3)]
+    assert "a_place_to_hang_at" in stacks[1].read_text()
+    for path in stacks:
+        assert f"Python stacks are in {path}" in said
+        assert "Thread 0x" in path.read_text()
+        assert "tests/supervise/program.py" in path.read_text()
+    assert all(map(gone, pids))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_passed_on_and_ends_all(number, processes, tmp_path):
+    process = start(processes, tmp_path, "gracious steps4 wait,done")
+    soon((tmp_path / "waiting").exists)
+    process.send_signal(number)
+    name = signal.Signals(number).name
+    ended(process, Exit.INTERRUPTED, f"{name} is passed on to the training process")
+    assert len(attempts(tmp_path)) == 1
+
+
+def test_a_second_signal_ends_a_process_that_heeds_none(processes, tmp_path):
+    process = start(processes, tmp_path, "deaf steps4 wait,done")
+    soon((tmp_path / "waiting").exists)
+    process.terminate()
+    time.sleep(0.3)
+    assert not gone(int(attempts(tmp_path)[0][1]))
+    process.terminate()
+    ended(process, Exit.INTERRUPTED)
+    assert gone(int(attempts(tmp_path)[0][1]))
+
+
+def test_no_process_outlives_a_supervisor_that_is_killed_nor_helpers_one_that_ends(
+    processes, tmp_path
+):
+    process = start(processes, tmp_path, "helper steps4 kill,wait")
+    soon((tmp_path / "waiting").exists)
+    helper, (first, second) = (
+        int((tmp_path / "helper").read_text()),
+        [int(line[1]) for line in attempts(tmp_path)],
+    )
+    assert gone(first)
+    assert gone(helper)
+    assert not gone(second)
+    process.kill()
+    soon(lambda: gone(second))
+
+
+def test_one_folder_has_one_supervisor_and_the_error_names_it(processes, tmp_path):
+    first = start(processes, tmp_path, "wait")
+    soon((tmp_path / "waiting").exists)
+    second = start(processes, tmp_path, "wait")
+    _, err = second.communicate(timeout=20)
+    assert f"LockedError: run folder {tmp_path} is in use by process {first.pid} on " in err
+    first.kill()
+    soon(lambda: gone(int(attempts(tmp_path)[0][1])))
+    ended(start(processes, tmp_path, "done"), Exit.OK)
+
+
+def test_a_run_goes_back_to_a_step_once(processes, tmp_path):
+    actions = "exit1,steps9 kill,steps10 kill,done"
+    ended(start(processes, tmp_path, actions, "--from-step", "7"), Exit.OK)
+    assert [line[2] for line in attempts(tmp_path)] == ["7", "7", "None", "None"]
+
+
+def test_a_supervisor_loads_no_jax():
+    program = (
+        "import sys, launch; import mllm_jax.supervise.supervisor; "
+        "sys.exit('jax' in sys.modules or 'flax' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=os.environ, check=True)
