@@ -156,10 +156,21 @@ def experts(args: argparse.Namespace, config: ExperimentConfig, console: Console
     """Draw the load of every expert in a run: a heat map, and its evenness over the steps."""
     from mllm_jax.train.records.expert_history import COLUMNS, draw, expert_history
 
+    folder = Path(args.output or config.run.path)
+    if args.routes:
+        return _routes(config, folder)
     history = expert_history(config.run.path / "metrics.jsonl")
-    file = draw(history, Path(args.output or config.run.path))
+    file = draw(history, folder)
     value = history.to_json() | {"file": str(file)}
     return Answer(value, [(COLUMNS, history.rows)], [f"written: {file}"])
+
+
+def _routes(config: ExperimentConfig, folder: Path) -> Answer:
+    """Draw the way of a few tokens through a layer with experts."""
+    from mllm_jax.check.expert_routes import draw, routes
+
+    file = draw(routes(config), folder)
+    return Answer({"file": str(file)}, lines=[f"written: {file}"])
 
 
 def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:

@@ -197,6 +197,11 @@ def _trace(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--measure", action="store_true", help=help_text)
 
 
+def _experts(sub: argparse.ArgumentParser) -> None:
+    help_text = "draw the way of a few tokens through a layer instead; needs no run"
+    sub.add_argument("--routes", action="store_true", help=help_text)
+
+
 def _simulate(sub: argparse.ArgumentParser) -> None:
     help_text = (
         "description in configs/hardware, or a file of one (default: schedule.hardware or h100)"
@@ -342,7 +347,7 @@ _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "budgets": (_budgets,),
     "bench": (_processes, _bench),
     "trace": (_processes, _folder, _trace),
-    "experts": (_folder,),
+    "experts": (_folder, _experts),
     "simulate": (_folder, _simulate),
     "calibrate": (_processes, _calibrate),
     "plan": (_plan,),

@@ -1,0 +1,217 @@
+"""The way of a few tokens through a layer with experts, as a picture.
+
+::
+
+    tokens -> copies by expert -> on the ranks of the experts -> results -> weighted sums
+           router            exchange          grouped products     exchange
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.config.experts import ExpertsConfig
+from mllm_jax.runtime.folder import RunError, prepare_folder
+
+if TYPE_CHECKING:  # which routes need not
+    from matplotlib.axes import Axes
+
+#: Tokens of each rank in the picture.
+TOKENS = 4
+#: Heights of a square and of the gap between ranks, in rows of squares; inches of a row.
+GAP, INCH = 1.6, 0.24
+#: Places of the columns from left to right, and their titles.
+COLUMNS = (0.0, 2.0, 5.0, 8.0, 10.0)
+TITLES = ("tokens", "copies, sorted\nby expert", "on the experts' ranks", "results", "sums")
+#: What happens between two columns.
+STEPS = ("router", "exchange", "exchange", "weights")
+
+
+class Copy(NamedTuple):
+    """A copy of a token: its expert, the rank and the number of the token there, and its weight."""
+
+    expert: int
+    rank: int
+    token: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The choices of the tokens of some ranks that share experts.
+
+    Attributes:
+        experts: experts of all ranks.
+        choice: `[ranks, tokens, top_k]`, numbers of experts.
+        weights: `[ranks, tokens, top_k]`, factors of their results.
+    """
+
+    experts: int
+    choice: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def drawn(cls, config: ExpertsConfig, ranks: int, seed: int) -> Routes:
+        """Choices of a router with random logits."""
+        logits = np.random.default_rng(seed).normal(size=(ranks, TOKENS, config.count))
+        choice = np.argsort(-logits, axis=-1)[..., : config.top_k]
+        scores = np.exp(np.take_along_axis(logits, choice, axis=-1))
+        return cls(config.count, choice, scores / scores.sum(-1, keepdims=True))
+
+    @property
+    def ranks(self) -> int:
+        """Ranks that share the experts."""
+        return len(self.choice)
+
+    def owner(self, expert: int) -> int:
+        """The rank that has an expert."""
+        return expert * self.ranks // self.experts
+
+    def sent(self, rank: int) -> list[Copy]:
+        """Copies of the tokens of a rank, sorted by expert, then by token."""
+        places = np.ndindex(self.choice[rank].shape)
+        found = [
+            Copy(int(self.choice[rank][at]), rank, at[0], float(self.weights[rank][at]))
+            for at in places
+        ]
+        return sorted(found)
+
+    def arrived(self, rank: int) -> list[Copy]:
+        """Copies that a rank computes, sorted by expert, then by the rank they come from."""
+        sent = (copy for source in range(self.ranks) for copy in self.sent(source))
+        return sorted(copy for copy in sent if self.owner(copy.expert) == rank)
+
+
+def routes(config: ExperimentConfig) -> Routes:
+    """Those of the configured layers and ranks.
+
+    Raises:
+        RunError: the decoder has no experts.
+    """
+    own = config.model.decoder.experts
+    if own is None:
+        raise RunError(
+            f"model.decoder.family: {config.model.decoder.family} has no experts to draw; valid: a "
+            "family with experts"
+        )
+    return Routes.drawn(own, config.parallel.decoder.expert, config.train.seed)
+
+
+def draw(routes: Routes, folder: Path) -> Path:
+    """Write `routes.png`: the ranks below one another, the steps of a layer from left to right.
+
+    Raises:
+        RunError: `folder` cannot be written.
+    """
+    # The drawing library is loaded only where something is drawn.
+    from matplotlib.figure import Figure
+
+    prepare_folder(folder)
+    tops = [0.0]
+    for rank in range(routes.ranks):
+        rows = max(len(routes.sent(rank)), len(routes.arrived(rank)))
+        tops.append(tops[-1] + rows + GAP)
+    figure = Figure(figsize=(10.0, INCH * (tops[-1] + 4)), dpi=120, layout="constrained")
+    axes = figure.subplots()
+    _Drawing(routes, tops, axes).draw()
+    path = folder / "routes.png"
+    figure.savefig(path)
+    return path
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """The squares of all columns and the lines between them; `tops` are those of the ranks."""
+
+    routes: Routes
+    tops: Sequence[float]
+    axes: Axes
+
+    def draw(self) -> None:
+        for rank in range(self.routes.ranks):
+            self._rank(rank)
+        for copy, here, there in self._ways():
+            color = f"C{copy.rank}"
+            token = self._middle(copy.rank, copy.token, TOKENS)
+            self._line(0, token, here, color, 1.0)
+            self._line(1, here, there, color, 1.0)
+            self._line(2, there, here, color, 1.0)
+            self._line(3, here, token, color, 4.0 * copy.weight)
+        self._titles()
+
+    def _ways(self) -> Iterator[tuple[Copy, float, float]]:
+        """Every copy with its height where it is sent from, and where it is computed."""
+        for rank in range(self.routes.ranks):
+            arrived = self.routes.arrived(rank)
+            for number, copy in enumerate(arrived):
+                sent = self.routes.sent(copy.rank)
+                here = self._middle(copy.rank, sent.index(copy), len(sent))
+                yield copy, here, self._middle(rank, number, len(arrived))
+
+    def _rank(self, rank: int) -> None:
+        """Frame, name and squares of a rank."""
+        top, bottom = self.tops[rank], self.tops[rank + 1] - GAP
+        self.axes.axhspan(top - 0.4, bottom + 0.4, color="0.95", zorder=0)
+        own = [n for n in range(self.routes.experts) if self.routes.owner(n) == rank]
+        name = f"rank {rank}\nexperts\n{own[0]} to {own[-1]}" if own[1:] else f"rank {rank}"
+        self.axes.text(-0.7, (top + bottom) / 2, name, ha="right", va="center", fontsize=8)
+        for column in (0, 4):
+            for token in range(TOKENS):
+                self._square(column, self._middle(rank, token, TOKENS), rank, "")
+        sent = self.routes.sent(rank)
+        for number, copy in enumerate(sent):
+            for column in (1, 3):
+                self._square(column, self._middle(rank, number, len(sent)), rank, str(copy.expert))
+        self._products(rank)
+
+    def _products(self, rank: int) -> None:
+        """Copies on the rank of their experts, with a frame around those of each expert."""
+        from matplotlib.patches import Rectangle
+
+        arrived = self.routes.arrived(rank)
+        heights = [self._middle(rank, number, len(arrived)) for number in range(len(arrived))]
+        for copy, height in zip(arrived, heights, strict=True):
+            self._square(2, height, copy.rank, str(copy.expert))
+        for expert in {copy.expert for copy in arrived}:
+            own = [y for copy, y in zip(arrived, heights, strict=True) if copy.expert == expert]
+            corner = COLUMNS[2] - 0.5, own[0] - 0.5
+            frame = Rectangle(corner, 1.0, own[-1] - own[0] + 1, fill=False, color="0.2", zorder=3)
+            self.axes.add_patch(frame)
+
+    def _middle(self, rank: int, number: int, count: int) -> float:
+        """Height of the square `number` of `count` in the middle of a rank."""
+        top, bottom = self.tops[rank], self.tops[rank + 1] - GAP
+        return (top + bottom - count) / 2 + number + 0.5
+
+    def _square(self, column: int, height: float, rank: int, text: str) -> None:
+        from matplotlib.patches import Rectangle
+
+        corner, color = (COLUMNS[column] - 0.3, height - 0.38), f"C{rank}"
+        self.axes.add_patch(Rectangle(corner, 0.6, 0.76, color=color, zorder=2))
+        place = COLUMNS[column], height, text
+        self.axes.text(*place, color="white", fontsize=7, ha="center", va="center", zorder=4)
+
+    def _line(self, column: int, begin: float, end: float, color: str, width: float) -> None:
+        x = COLUMNS[column] + 0.5, COLUMNS[column + 1] - 0.5
+        self.axes.plot(x, (begin, end), color=color, linewidth=width, alpha=0.6, zorder=1)
+
+    def _titles(self) -> None:
+        for x, title in zip(COLUMNS, TITLES, strict=True):
+            self.axes.text(x, -1.0, title, ha="center", va="bottom", fontsize=8)
+        middles = np.add(COLUMNS[1:], COLUMNS[:-1]) / 2
+        for x, step in zip(middles, STEPS, strict=True):
+            self.axes.text(x, -0.7, step, ha="center", va="bottom", fontsize=8, style="italic")
+        below = self.tops[-1] - 0.4
+        product = "a frame: rows of one expert\nin the grouped product"
+        self.axes.text(COLUMNS[2], below, product, ha="center", va="top", fontsize=8)
+        legend = "colors: ranks of the tokens\nnumbers: experts of the copies"
+        self.axes.text(COLUMNS[0], below, legend, ha="center", va="top", fontsize=8)
+        self.axes.set(xlim=(-2.2, COLUMNS[-1] + 0.7), ylim=(below + 2, -3))
+        self.axes.axis("off")
