@@ -50,11 +50,16 @@ class FieldsConfig(_Section):
         return self
 
 
+#: Seconds for which something is tried again.
+Retry = Annotated[float, Field(ge=0)]
+
+
 class _Files(_Section):
     """Keys of all sources that read files."""
 
     path: Place  # training split: file, folder or pattern, local or a URL
     heldout: Place | None = None  # evaluation split, in the same format
+    retry_seconds: Retry = 300.0  # how long a URL out of reach is tried again before the run ends
     fields: FieldsConfig = FieldsConfig()
 
 

@@ -15,6 +15,7 @@ class Exit(IntEnum):
     DIVERGED = 4
     DAMAGED = 5
     LOST_PEER = 6
+    OUT_OF_REACH = 7
     INTERRUPTED = 130
 
 
@@ -27,6 +28,7 @@ MEANINGS = {
     Exit.DIVERGED: "loss, gradients or state are not finite, or the loss has spiked",
     Exit.DAMAGED: "no checkpoint can be read, or they belong to something else",
     Exit.LOST_PEER: "another process is gone, is stuck or never came",
+    Exit.OUT_OF_REACH: "a place of data stays out of reach; start again when it is back",
     Exit.INTERRUPTED: "interrupted by SIGINT or SIGTERM; the message says what is saved",
 }
 
@@ -41,6 +43,7 @@ def table() -> str:
 CODES = {
     ("data.sample", "DataError"): Exit.BAD_DATA,
     ("data.sample", "SampleError"): Exit.BAD_DATA,
+    ("data.sources.formats.patience", "AwayError"): Exit.OUT_OF_REACH,
     ("mllm_jax.config.sections", "ConfigError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.devices", "DeviceError"): Exit.BAD_INPUT,
     ("mllm_jax.models.attention.limits", "AttentionError"): Exit.BAD_INPUT,

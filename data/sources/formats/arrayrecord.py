@@ -47,10 +47,13 @@ def open_arrayrecord(config: DataConfig, options: ArrayRecordSource, path: str) 
     Raises:
         DataError: no such file, one that is damaged or no ArrayRecord file, or no room for a copy.
     """
-    files, form = find_files(path, _SUFFIXES), form_of(options.fields, config)
+    files, form = (
+        find_files(path, _SUFFIXES, options.retry_seconds),
+        form_of(options.fields, config),
+    )
     what = f"arrayrecord {fingerprint_of(files)}"
     index = open_index(config.cache, what, ("ends",), lambda: _index(files, config.cache))
-    media = None if options.media is None else media_folder(options.media)
+    media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return ConversationSet(PackedRecords(files, index, media, config.cache), form, config)
 
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from data.faults import FaultKind
 from data.kinds.blob import Blob
 from data.sample import DataError, MediaError
-from data.sources.formats.storage import File, StorageError, local_path, remote, remote_file
+from data.sources.formats.patience import Patient, StorageError
+from data.sources.formats.storage import File, local_path, remote, remote_file
 
 _DATA_URI = "data:"
 
@@ -84,15 +85,18 @@ class MediaFolder(ABC):
         """The folder by itself, for fingerprints and messages."""
 
 
-def media_folder(place: str) -> MediaFolder:
+def media_folder(place: str, retry_seconds: float = 0.0) -> MediaFolder:
     """The folder at a path or URL.
+
+    Args:
+        retry_seconds: as in `storage.remote`.
 
     Raises:
         DataError: the place is no folder, or its file system is not available.
     """
     path = local_path(place)
     if path is None:
-        return RemoteFolder(*remote(place))
+        return RemoteFolder(*remote(place, retry_seconds))
     if not path.is_dir():
         raise DataError(f"data.source.media: {path} is not a folder")
     return LocalFolder(path)
@@ -123,7 +127,7 @@ class LocalFolder(MediaFolder):
 class RemoteFolder(MediaFolder):
     """A folder behind fsspec."""
 
-    system: Any
+    system: Patient
     root: str
 
     def find(self, name: str) -> Blob:
@@ -154,7 +158,7 @@ class _LocalMember(Blob):
 
 @dataclass(frozen=True)
 class _RemoteMember(Blob):
-    system: Any
+    system: Patient
     root: str
     name: str
 
@@ -167,19 +171,18 @@ class _RemoteMember(Blob):
 
     def _found(self, path: str) -> File:
         try:
-            if self.system.isdir(path):
-                raise MediaError(
-                    FaultKind.MISSING,
-                    f"{self.name!r} is not a regular file in the media folder {self.root}",
-                )
-            return remote_file(self.system, path)
+            file = remote_file(self.system, path)
         except FileNotFoundError as error:
             message = f"{self.name!r} is missing in the media folder {self.root}"
             raise MediaError(FaultKind.MISSING, message) from error
-        except MediaError:
+        except StorageError:
             raise
         except Exception as error:  # every file system has errors of its own
             raise StorageError(f"cannot reach {path}: {type(error).__name__}: {error}") from error
+        if file is None:
+            message = f"{self.name!r} is not a regular file in the media folder {self.root}"
+            raise MediaError(FaultKind.MISSING, message)
+        return file
 
 
 def check_relative(name: str) -> None:

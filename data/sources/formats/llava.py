@@ -44,9 +44,9 @@ def open_llava(config: DataConfig, options: LlavaSource, path: str) -> Conversat
     Raises:
         DataError: no such file, an unreadable one, or one that is no list of records.
     """
-    files = find_files(path, (".json", LINES))
+    files = find_files(path, (".json", LINES), options.retry_seconds)
     index = open_index(config.cache, fingerprint_of(files), _NAMES, lambda: _index(files))
-    media = None if options.media is None else media_folder(options.media)
+    media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return ConversationSet(
         JsonRecords(files, index, media), form_of(options.fields, config), config
     )

@@ -61,11 +61,14 @@ def open_parquet(config: DataConfig, options: ParquetSource, path: str) -> Conve
         DataError: no such file, one that is no Parquet file or damaged, or columns that are not
             those of records.
     """
-    files, form = find_files(path, (".parquet",)), form_of(options.fields, config)
+    files, form = (
+        find_files(path, (".parquet",), options.retry_seconds),
+        form_of(options.fields, config),
+    )
     what = f"parquet {fingerprint_of(files)} {options.fields.model_dump_json()}"
     index = open_index(config.cache, what, _NAMES, lambda: _index(files, form))
     columns = _columns(files[0], _opened(files[0]).schema_arrow, form)
-    media = None if options.media is None else media_folder(options.media)
+    media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return ConversationSet(ParquetRecords(files, index, media, columns), form, config)
 
 

@@ -19,16 +19,13 @@ from typing import Any, BinaryIO
 import fsspec
 
 from data.sample import DataError
+from data.sources.formats.patience import Patient, StorageError
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
 #: Names in file systems of the stamp that changes with a file's contents, the surest first.
 _STAMPS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "updated", "created")
 #: `train-00003-of-00016.parquet`, as hubs name the shards of a split.
 _SPLIT = re.compile(r"(.+)-\d{5}-of-\d{5}\.")
-
-
-class StorageError(DataError):
-    """A file that cannot be reached or read, for a reason that lies outside of the file."""
 
 
 def local_path(place: str) -> Path | None:
@@ -38,8 +35,11 @@ def local_path(place: str) -> Path | None:
     return None if _REMOTE.match(place) else Path(place)
 
 
-def remote(place: str) -> tuple[Any, str]:
+def remote(place: str, retry_seconds: float) -> tuple[Patient, str]:
     """The file system of a URL, and the path in it.
+
+    Args:
+        retry_seconds: seconds for which whatever is asked of the file system is tried again.
 
     Raises:
         DataError: fsspec does not know the protocol, or what it needs for it is not installed.
@@ -48,7 +48,7 @@ def remote(place: str) -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(place)
     except (ImportError, ValueError, OSError) as error:
         raise DataError(f"data.source: cannot open {place}: {error}") from error
-    return system, str(path)
+    return Patient(system, retry_seconds), str(path)
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class File:
         path: path in the file system.
         size: bytes.
         stamp: changes with the contents: an etag, or the time of the last change.
-        system: fsspec's file system, None for a local file.
+        system: file system behind fsspec, None for a local file.
     """
 
     path: str
     size: int
     stamp: str
-    system: Any = None
+    system: Patient | None = None
 
     @property
     def name(self) -> str:
@@ -76,10 +76,13 @@ class File:
         """Bytes from `start` on.
 
         Raises:
-            StorageError: the file cannot be read, or ends before.
+            StorageError: the file cannot be read, or ends before. AwayError: its place stays out
+                of reach.
         """
         try:
             data = self._read(start, size)
+        except StorageError:
+            raise
         except Exception as error:  # every file system has errors of its own
             raise StorageError(
                 f"cannot read {self.path}: {type(error).__name__}: {error}"
@@ -94,7 +97,7 @@ class File:
     def _read(self, start: int, size: int) -> bytes:
         if self.system is not None:
             # Some file systems take an empty range for an open one.
-            return bytes(self.system.cat_file(self.path, start, start + size)) if size else b""
+            return self.system.cat_file(self.path, start, start + size) if size else b""
         with Path(self.path).open("rb") as file:
             file.seek(start)
             return file.read(size)
@@ -155,20 +158,25 @@ class Ranges(io.RawIOBase):
 # ---- finding -------------------------------------------------------------------------------------
 
 
-def find_files(place: str, suffixes: Sequence[str]) -> tuple[File, ...]:
+def find_files(place: str, suffixes: Sequence[str], retry_seconds: float = 0.0) -> tuple[File, ...]:
     """The files that `place` names, in the order of their paths.
 
     Args:
         place: a file, a folder (all files in it with one of `suffixes`, however deep, but hidden
             ones), or a pattern with `*`, `?` or `[...]`.
         suffixes: such as `.parquet`.
+        retry_seconds: as in `remote`, also for whoever reads the files.
 
     Raises:
-        DataError: there is none, they are of several splits, or the place cannot be reached.
+        AwayError: the place stays out of reach.
+        DataError: there is none, they are of several splits, or the place cannot be listed.
     """
     path = local_path(place)
     try:
-        files = _local_files(path, suffixes) if path is not None else _remote_files(place, suffixes)
+        if path is not None:
+            files = _local_files(path, suffixes)
+        else:
+            files = _remote_files(*remote(place, retry_seconds), suffixes)
     except DataError:
         raise
     except Exception as error:  # every file system has errors of its own
@@ -199,27 +207,42 @@ def local_file(path: Path) -> File:
     return File(str(path), status.st_size, str(status.st_mtime_ns))
 
 
-def _remote_files(place: str, suffixes: Sequence[str]) -> tuple[File, ...]:
-    system, path = remote(place)
-    if glob.has_magic(path) and not system.exists(path):
-        found = system.glob(path, detail=True)
-    elif system.isdir(path):
+def _remote_files(system: Patient, path: str, suffixes: Sequence[str]) -> tuple[File, ...]:
+    # Not `exists`, which takes a place that is out of reach for one that is not there.
+    info = _info(system, path)
+    if info is None:
+        found = system.glob(path, detail=True) if glob.has_magic(path) else {}
+    elif info["type"] == "directory" or system.isdir(path):
         under = len(path.rstrip("/"))
         found = system.find(path, detail=True)
         found = {p: info for p, info in found.items() if _wanted(p[under:].lstrip("/"), suffixes)}
     else:
-        found = {path: system.info(path)} if system.exists(path) else {}
+        found = {path: info}
     return tuple(
         _remote_file(system, p, found[p]) for p in sorted(found) if found[p]["type"] != "directory"
     )
 
 
-def remote_file(system: Any, path: str) -> File:
-    """A file behind fsspec as it is now. Raises FileNotFoundError, and whatever else it may."""
-    return _remote_file(system, path, system.info(path))
+def _info(system: Patient, path: str) -> Any:
+    """What the file system says of a file or folder; None if it is not there."""
+    try:
+        return system.info(path)
+    except FileNotFoundError:
+        return None
 
 
-def _remote_file(system: Any, path: str, info: dict[str, Any]) -> File:
+def remote_file(system: Patient, path: str) -> File | None:
+    """A file behind fsspec as it is now; None if there is a folder.
+
+    Raises:
+        AwayError: the place stays out of reach. FileNotFoundError: there is nothing. Others: those
+            of the file system.
+    """
+    info = system.info(path)
+    return None if info["type"] == "directory" else _remote_file(system, path, info)
+
+
+def _remote_file(system: Patient, path: str, info: dict[str, Any]) -> File:
     stamp = next((f"{key} {info[key]}" for key in _STAMPS if info.get(key) is not None), "")
     return File(path, int(info["size"]), stamp, system)
 

@@ -85,7 +85,10 @@ def open_webdataset(config: DataConfig, options: WebDatasetSource, path: str) ->
         DataError: no such file, one that is compressed, damaged or no tar file, or a member that
             no data set should have.
     """
-    files, form = find_files(path, _SUFFIXES), form_of(options.fields, config)
+    files, form = (
+        find_files(path, _SUFFIXES, options.retry_seconds),
+        form_of(options.fields, config),
+    )
     what = f"webdataset {fingerprint_of(files)}"
     index = open_index(config.cache, what, _NAMES, lambda: _index(files))
     return ConversationSet(TarRecords(files, index, form), form, config)

@@ -11,7 +11,8 @@ import pytest
 
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
-from data.sources.formats.storage import File, StorageError
+from data.sources.formats.patience import StorageError
+from data.sources.formats.storage import File
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig
 from tests.data.sources.formats.writers import array_records, encoded_image

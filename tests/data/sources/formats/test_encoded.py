@@ -23,7 +23,8 @@ from data.kinds.blob import Blob
 from data.kinds.image.files import EncodedImage
 from data.sample import MediaError
 from data.sources.formats.blobs import Bytes, Part, data_uri, media_folder
-from data.sources.formats.storage import File, StorageError, local_file
+from data.sources.formats.patience import Patient, StorageError
+from data.sources.formats.storage import File, local_file
 from tests.data.sources.formats.writers import encoded_clip, encoded_image
 
 LONGEST = 20_000
@@ -238,9 +239,9 @@ class Offline:
 
 
 def test_a_network_that_is_gone_is_no_bad_sample() -> None:
-    part = Part("x", File("x", 5000, "", Offline()), 0, 5000)
+    part = Part("x", File("x", 5000, "", Patient(Offline(), 0)), 0, 5000)
     folder = media_folder("memory://a")
-    object.__setattr__(folder, "system", Offline())
+    object.__setattr__(folder, "system", Patient(Offline(), 0))
     for blob in (part, folder.find("x")):
         for read in (EncodedImage(blob, 10**6).size, EncodedAudio(blob, LONGEST).load):
             with pytest.raises(StorageError, match=r"cannot (read|reach) .*PermissionError"):

@@ -12,7 +12,8 @@ import pytest
 import data.sources.formats.parquet
 from data.processing.processor import make_processor
 from data.sample import DataError, MediaError, SampleError
-from data.sources.formats.storage import File, StorageError
+from data.sources.formats.patience import StorageError
+from data.sources.formats.storage import File
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig
 from tests.data.sources.formats.writers import STORED, encoded_image

@@ -12,11 +12,15 @@ from typing import Any, BinaryIO
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
 from data.sample import DataError
-from data.sources.formats.storage import File, StorageError, find_files, local_file, local_path
+from data.sources.formats import patience
+from data.sources.formats.patience import AwayError, Patient, StorageError
+from data.sources.formats.storage import File, find_files, local_file, local_path
+from mllm_jax.runtime.exits import Exit, code_of
 
 DATA = bytes(range(256)) * 4
 
@@ -66,7 +70,7 @@ def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
     operations: list[Operation], start: int, chunk: int
 ) -> None:
     size = 700
-    file = File("x", len(DATA), "", Failing(len(DATA)))
+    file = File("x", len(DATA), "", Patient(Failing(len(DATA)), 0))
     with file.open(chunk, start, size) as part, io.BytesIO(DATA[start : start + size]) as whole:
         assert walk(part, operations) == walk(whole, operations)
 
@@ -74,14 +78,115 @@ def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
 @pytest.mark.parametrize(
     ("system", "message"),
     [
-        (Failing(300, ConnectionError("gone")), "cannot read x: ConnectionError: gone"),
+        (Failing(300, PermissionError("x")), "cannot read x: PermissionError: x"),
+        (
+            Failing(300, ConnectionError("gone")),
+            r"x has been out of reach for 0 s \(retry_seconds\), .* ConnectionError: gone",
+        ),
         (Failing(300), "x ends 212 bytes before byte 512: it has changed, or is not whole"),
     ],
 )
 def test_a_failed_read_ends_the_file_and_is_told_after(system: Failing, message: str) -> None:
-    file = File("x", len(DATA), "", system)
+    file = File("x", len(DATA), "", Patient(system, 0))
     with pytest.raises(StorageError, match=message), file.open(256) as stream:
         _library(stream)
+
+
+class Clock:
+    """Time that passes only while something sleeps."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+
+    def monotonic(self) -> float:
+        return sum(self.pauses)
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(patience, "time", found)
+    return found
+
+
+class Flaky(MemoryFileSystem):
+    """Files in memory, out of reach as often as `failures` says, at every call."""
+
+    protocol = "flaky"
+    failures, error = 0, ConnectionError("reset by peer")
+    left = 0
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(super()._strip_protocol(path.replace("flaky://", "memory://", 1)))
+
+    def _try(self) -> None:
+        cls = type(self)
+        cls.left = cls.failures if cls.left < 0 else cls.left
+        cls.left -= 1
+        if cls.left >= 0:
+            raise cls.error
+
+    def info(self, path: str, **options: Any) -> Any:
+        self._try()
+        return super().info(path, **options)
+
+    def cat_file(self, path: str, start: Any = None, end: Any = None, **options: Any) -> bytes:
+        self._try()
+        return bytes(super().cat_file(path, start, end, **options))
+
+
+@pytest.fixture
+def flaky(monkeypatch: pytest.MonkeyPatch) -> type[Flaky]:
+    fsspec.register_implementation("flaky", Flaky, clobber=True)
+    fsspec.filesystem("memory").pipe({"/shelf/a.bin": DATA, "/shelf/b.bin": DATA})
+    monkeypatch.setattr(Flaky, "failures", 3)
+    monkeypatch.setattr(Flaky, "left", 3)
+    return Flaky
+
+
+def test_a_place_that_comes_back_is_read(
+    flaky: type[Flaky], clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = find_files("flaky://shelf", (".bin",), 60)
+    assert [file.name for file in files] == ["a.bin", "b.bin"]
+    clock.pauses.clear()
+    assert files[0].read(3, 5) == DATA[3:8]
+    for pause, most in zip(clock.pauses, (0.5, 1.0, 2.0), strict=True):
+        assert most / 2 <= pause <= most
+    told = "flaky:///shelf/a.bin is out of reach, and is tried again for 60 s: ConnectionError"
+    assert told in caplog.text
+    assert "flaky:///shelf/a.bin is in reach again, after" in caplog.text
+
+
+def test_a_place_that_stays_away_is_named_once_the_time_is_up(
+    flaky: type[Flaky], clock: Clock
+) -> None:
+    (file, _) = find_files("flaky://shelf", (".bin",), 60)
+    flaky.left = 10**6
+    clock.pauses.clear()
+    with pytest.raises(AwayError, match=r"flaky:///shelf/a.bin has been out of reach for 60 s"):
+        file.read(0, 4)
+    assert sum(clock.pauses) == pytest.approx(60)
+    with pytest.raises(AwayError, match="flaky:///shelf has been out of reach for 0 s"):
+        find_files("flaky://shelf", (".bin",))
+    error = AwayError("x")
+    assert code_of(pickle.loads(pickle.dumps(error))) == Exit.OUT_OF_REACH
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("x"), PermissionError("x")])
+def test_what_does_not_pass_is_not_tried_again(
+    error: Exception, flaky: type[Flaky], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file, _) = find_files("flaky://shelf", (".bin",), 60)
+    clock.pauses.clear()
+    monkeypatch.setattr(flaky, "error", error)
+    with pytest.raises(StorageError, match=type(error).__name__):
+        file.read(0, 4)
+    assert clock.pauses == []
 
 
 def _library(stream: BinaryIO) -> None:

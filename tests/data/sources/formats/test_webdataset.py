@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
-from data.sources.formats.storage import StorageError, local_file
+from data.sources.formats.patience import StorageError
+from data.sources.formats.storage import local_file
 from data.sources.formats.webdataset import _members_of
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig

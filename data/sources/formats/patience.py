@@ -1,0 +1,109 @@
+"""File systems that are tried again while they are out of reach."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from data.sample import DataError
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between the first two attempts; each pause is twice as long as the one before.
+FIRST, LONGEST = 0.5, 30.0
+#: Errors that another attempt does not mend.
+_DEFINITE = (
+    FileNotFoundError,
+    PermissionError,
+    IsADirectoryError,
+    NotADirectoryError,
+    NotImplementedError,
+    ImportError,
+    TypeError,
+    ValueError,
+)
+
+
+class StorageError(DataError):
+    """A file that cannot be reached or read, for a reason that lies outside of the file."""
+
+
+class AwayError(StorageError):
+    """A place that has stayed out of reach; a run that is started again later may go on."""
+
+
+@dataclass(frozen=True)
+class Patient:
+    """fsspec's file system, whose calls are tried again after errors that may pass.
+
+    Pauses grow, and are drawn from their second half, so that the hosts of a run do not come back
+    all at once. Every call raises AwayError if no attempt within `seconds` has succeeded; errors
+    that do not pass, such as FileNotFoundError and PermissionError, are raised at once.
+
+    Attributes:
+        system: file system of fsspec.
+        seconds: how long a call is tried again.
+    """
+
+    system: Any
+    seconds: float
+
+    def cat_file(self, path: str, start: int, end: int) -> bytes:
+        return bytes(self._call(path, lambda: self.system.cat_file(path, start, end)))
+
+    def info(self, path: str) -> Any:
+        return self._call(path, lambda: self.system.info(path))
+
+    def isdir(self, path: str) -> bool:
+        return bool(self._call(path, lambda: self.system.isdir(path)))
+
+    def glob(self, path: str, **options: Any) -> Any:
+        return self._call(path, lambda: self.system.glob(path, **options))
+
+    def find(self, path: str, **options: Any) -> Any:
+        return self._call(path, lambda: self.system.find(path, **options))
+
+    def unstrip_protocol(self, path: str) -> str:
+        return str(self.system.unstrip_protocol(path))
+
+    def _call(self, path: str, call: Callable[[], Any]) -> Any:
+        begin, pause = time.monotonic(), FIRST
+        while True:
+            try:
+                found = call()
+            except _DEFINITE:
+                raise
+            except Exception as error:  # every file system has errors of its own
+                left = self.seconds - (time.monotonic() - begin)
+                self._note(path, error, left, pause == FIRST)
+                time.sleep(min(pause * random.uniform(0.5, 1), left))
+                pause = min(2 * pause, LONGEST)
+            else:
+                if pause > FIRST:
+                    spent = time.monotonic() - begin
+                    logger.warning("%s is in reach again, after %.1f s", self.named(path), spent)
+                return found
+
+    def _note(self, path: str, error: Exception, left: float, first: bool) -> None:
+        """Tell of a failed attempt. Raises AwayError if it was the last one."""
+        why = f"{type(error).__name__}: {error}"
+        if left <= 0:
+            raise AwayError(
+                f"data.source: {self.named(path)} has been out of reach for "
+                f"{self.seconds:g} s (retry_seconds), at last with {why}"
+            ) from error
+        if first:
+            logger.warning(
+                "%s is out of reach, and is tried again for %.0f s: %s", self.named(path), left, why
+            )
+
+    def named(self, path: str) -> str:
+        """`path` as a URL."""
+        try:
+            return self.unstrip_protocol(path)
+        except (AttributeError, ValueError):  # file systems that have no protocol
+            return path
