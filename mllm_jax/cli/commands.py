@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mllm_jax.bench.benchmarks import BENCHMARKS, EMULATED
 from mllm_jax.cli.answer import Answer
 from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import Processes, peers
 from mllm_jax.submit import pulse
 
 if TYPE_CHECKING:  # which --help does not need
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # which --help does not need
 def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Train, or go on where the run of this name stopped; evaluate at the end."""
     if args.supervise:
-        return _supervise(config)
+        return _supervise(args, config)
     from mllm_jax.runtime.interrupt import stands
     from mllm_jax.runtime.standing import untouched
 
@@ -41,21 +41,40 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     return Answer(run(config, console, args.from_step))
 
 
-def _supervise(config: ExperimentConfig) -> Answer:
+def _supervise(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
     """Keep training going in another process, which answers."""
     from mllm_jax.config.sections import ConfigError
     from mllm_jax.runtime.watch import Limits
+    from mllm_jax.runtime.wire import Address
     from mllm_jax.supervise.policy import Policy
-    from mllm_jax.supervise.supervisor import Settings, supervise
+    from mllm_jax.supervise.start import supervise
+    from mllm_jax.supervise.supervisor import Settings
 
-    run = config.run
+    run, place = config.run, _processes(args)
+    problems = []
     if not config.checkpoint.enabled:
-        problem = "a restart would lose all steps; valid: checkpoint.enabled true"
-        raise ConfigError("train --supervise", [f"checkpoint.enabled false: {problem}"])
-    limits = Limits(run.hang_seconds, run.stall_seconds, run.phase_seconds)
-    policy = Policy(run.restarts, run.backoff_seconds)
-    code = supervise(sys.orig_argv, Settings(run.path, limits, policy))
-    return Answer(None, code=code, told=True)
+        problems.append(
+            "checkpoint.enabled false: a restart would lose all steps; valid: checkpoint.enabled "
+            "true"
+        )
+    if config.parallel.distributed:
+        problems.append(
+            "parallel.distributed true: supervisors must find each other before JAX does; valid: "
+            "parallel.distributed false with --coordinator, --processes and --process"
+        )
+    if problems:
+        raise ConfigError("train --supervise", problems)
+    settings = Settings(
+        run.path,
+        Limits(run.hang_seconds, run.stall_seconds, run.phase_seconds),
+        Policy(run.restarts, run.backoff_seconds),
+        run.wait_for_hosts,
+        place.index,
+        place.count,
+        Address.parse(place.coordinator) if place.coordinator and place.count > 1 else None,
+    )
+    pulse.begin()
+    return Answer(None, code=supervise(sys.orig_argv, settings), told=True)
 
 
 def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
@@ -362,6 +381,11 @@ def _teller(console: Console) -> Callable[[object], None]:
     return tell
 
 
+def _processes(args: argparse.Namespace) -> Processes:
+    """The place of this process among those of the run."""
+    return Processes(args.processes, args.process, args.coordinator, args.join_seconds)
+
+
 def _start_any(args: argparse.Namespace) -> None:
     """The devices that this process finds by itself; DeviceError for several processes."""
     from mllm_jax.runtime.devices import DeviceError, start_any
@@ -383,11 +407,11 @@ def _start(
 ) -> None:
     """Start devices and processes; with `keep`, compiled programs are kept between runs."""
     from mllm_jax.runtime.agreement import agree, code, configured
-    from mllm_jax.runtime.devices import Processes, start
+    from mllm_jax.runtime.devices import start
     from mllm_jax.runtime.supervised.process import LATER, supervised
     from mllm_jax.runtime.watch import Limits
 
-    processes = Processes(args.processes, args.process, args.coordinator, args.join_seconds)
+    processes = _processes(args)
     run = config.run
     later = LATER if supervised() else 0.0
     limits = Limits(run.hang_seconds + later, run.stall_seconds, run.phase_seconds)

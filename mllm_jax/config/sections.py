@@ -58,6 +58,8 @@ class RunConfig(Section):
             that is new.
         backoff_seconds: seconds before the first of these restarts; doubled before each further
             one, up to 300.
+        wait_for_hosts: seconds that supervisors wait for those of other hosts, at the start and
+            when one is gone.
         compilation_cache: folder of compiled programs, so that a restart need not compile again;
             `auto`: the folder of JAX_COMPILATION_CACHE_DIR, or else one in the user's caches; null:
             no folder. Programs that took at least 0.1 s to compile are kept, unless
@@ -76,6 +78,7 @@ class RunConfig(Section):
     phase_seconds: float | None = Field(43200.0, ge=3)
     restarts: int = Field(5, ge=0)
     backoff_seconds: float = Field(1.0, ge=0)
+    wait_for_hosts: float = Field(600.0, ge=0)
     compilation_cache: LocalText | None = "auto"
 
     @property

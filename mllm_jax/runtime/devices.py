@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 
 import jax
@@ -19,7 +18,7 @@ from jax.experimental import multihost_utils
 
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime.collective import join_found
-from mllm_jax.runtime.part import deadline, peers
+from mllm_jax.runtime.part import ALONE, Processes, deadline, peers
 from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import LIMITS, Limits
 from mllm_jax.runtime.wire import Address
@@ -36,45 +35,6 @@ class StartedError(DeviceError):
     """JAX has found its devices before those of the configuration were chosen."""
 
 
-@dataclass(frozen=True)
-class Processes:
-    """Place of this process among those of one run.
-
-    Attributes:
-        count: processes of the run.
-        index: number of this one, 0 to `count` - 1.
-        coordinator: `host:port` at which process 0 listens; None for a single process.
-        join_seconds: how long they wait for each other at the start.
-    """
-
-    count: int = 1
-    index: int = 0
-    coordinator: str | None = None
-    join_seconds: float = 60.0
-
-    def __post_init__(self) -> None:
-        """Refuse a place that does not exist.
-
-        Raises:
-            DeviceError: the index is out of range, or several processes have no coordinator, or
-                one without a port.
-        """
-        if not 0 <= self.index < self.count:
-            raise DeviceError(
-                f"--process {self.index} is not one of --processes {self.count}; "
-                f"valid: 0 to {self.count - 1}"
-            )
-        if self.count > 1 and self.coordinator is None:
-            raise DeviceError(
-                f"--processes {self.count} needs --coordinator HOST:PORT, where process 0 listens"
-            )
-        if self.coordinator is not None:
-            try:
-                Address.parse(self.coordinator)
-            except ValueError as error:
-                raise DeviceError(f"--coordinator {error}") from None
-
-
 #: Makes every emulated CPU device compute with one thread.
 ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
@@ -88,7 +48,7 @@ MARGIN = 60
 
 def start(
     parallel: ParallelConfig,
-    processes: Processes = Processes(),
+    processes: Processes = ALONE,
     limits: Limits = LIMITS,
     check: Callable[[], None] = lambda: None,
     *,

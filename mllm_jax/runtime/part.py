@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.wire import Address
 
 
 class JoinError(RuntimeError):
@@ -21,6 +22,49 @@ class JoinError(RuntimeError):
 
 class PeerError(RuntimeError):
     """An error of another process, which is gone or never came."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Place of this process among those of one run.
+
+    Attributes:
+        count: processes of the run.
+        index: number of this one, 0 to `count` - 1.
+        coordinator: `host:port` at which process 0 listens; None for a single process.
+        join_seconds: how long they wait for each other at the start.
+    """
+
+    count: int = 1
+    index: int = 0
+    coordinator: str | None = None
+    join_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Refuse a place that does not exist.
+
+        Raises:
+            JoinError: the index is out of range, or several processes have no coordinator, or
+                one without a port.
+        """
+        if not 0 <= self.index < self.count:
+            raise JoinError(
+                f"--process {self.index} is not one of --processes {self.count}; "
+                f"valid: 0 to {self.count - 1}"
+            )
+        if self.count > 1 and self.coordinator is None:
+            raise JoinError(
+                f"--processes {self.count} needs --coordinator HOST:PORT, where process 0 listens"
+            )
+        if self.coordinator is not None:
+            try:
+                Address.parse(self.coordinator)
+            except ValueError as error:
+                raise JoinError(f"--coordinator {error}") from None
+
+
+#: The place of a process that has no others.
+ALONE = Processes()
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from mllm_jax.runtime.part import (
     take_part,
 )
 from mllm_jax.runtime.relay import Relay
+from mllm_jax.runtime.supervised.process import attempt, supervised
 from mllm_jax.runtime.watch import Limits, Peer, fault
 from mllm_jax.runtime.wire import LONGEST, Address, Line, Message, hold_port
 
@@ -214,7 +215,8 @@ class Member(Together):
         deadline = time.monotonic() + seconds
         self._line = await self._connect(deadline, seconds)
         own = self._own
-        self._line.send("hello", index=own.index, count=self.count, host=own.host, pid=own.pid)
+        who = {"index": own.index, "host": own.host, "pid": own.pid}
+        self._line.send("hello", **who, count=self.count, attempt=attempt())
         try:
             # Process 0 says who is missing; its deadline may have begun as late as this one ends.
             async with asyncio.timeout(seconds + 5):
@@ -298,8 +300,13 @@ class First(Together):
 
     async def _meet(self, seconds: float) -> None:
         try:
+            # A supervisor holds the port meanwhile, as `hold_port` does.
             server = await asyncio.start_server(
-                self._greet, self._address.host, self._address.port, limit=LONGEST
+                self._greet,
+                self._address.host,
+                self._address.port,
+                limit=LONGEST,
+                reuse_port=supervised() is not None,
             )
         except OSError as error:
             raise JoinError(
@@ -334,7 +341,7 @@ class First(Together):
             return
         now = time.monotonic()
         peer = Peer(hello["index"], hello["host"], hello["pid"], now, since=now)
-        if why := self._unfit(peer, hello["count"]):
+        if why := self._unfit(peer, hello["count"], hello["attempt"]):
             line.send("refused", why=why, wrong=True)
             self._spawn(line.finish())
             await line.receive()
@@ -346,8 +353,10 @@ class First(Together):
         with suppress(asyncio.CancelledError):  # as in the relay
             await self._listen(peer, line)
 
-    def _unfit(self, peer: Peer, count: int) -> str:
+    def _unfit(self, peer: Peer, count: int, theirs: int | None) -> str:
         """Why `peer` cannot be one of these processes; a wrong number of them ends all."""
+        if theirs != attempt():
+            return f"{peer} is of attempt {theirs}, process 0 of attempt {attempt()}"
         if count != self.count:
             why = f"{peer} was started with --processes {count}, process 0 with {self.count}"
             if not self._complete.done():

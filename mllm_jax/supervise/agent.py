@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 #: Option that makes a command supervise itself.
 SUPERVISE = "--supervise"
+#: Option that says where processes meet: the supervisors, or the training processes of an attempt.
+COORDINATOR = "--coordinator"
 #: Seconds from a second signal to the end of a process that heeds none.
 LAST = 5.0
 
@@ -45,7 +47,11 @@ class Work:
         A run goes back to the checkpoint of `--from-step` once; later attempts go on from there.
         """
         words = [word for word in self.own if word != SUPERVISE]
-        return words if begin.anew else without(FROM_STEP, words)
+        if not begin.anew:
+            words = without(FROM_STEP, words)
+        if begin.coordinator:
+            words = [*without(COORDINATOR, words), COORDINATOR, begin.coordinator]
+        return words
 
 
 class Agent:
@@ -60,6 +66,8 @@ class Agent:
     def __init__(self, work: Work, tasks: asyncio.TaskGroup, tell: Callable[[Ended], None]) -> None:
         self._work, self._tasks, self._tell = work, tasks, tell
         self._child: Child | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._signals: list[int] = []
 
     @property
@@ -70,7 +78,17 @@ class Agent:
     def begin(self, begin: Begin) -> None:
         """Start the process of an attempt."""
         self._child = Child(begin.attempt, self._work.process, self._work.folder / "stacks")
+        self._idle.clear()
         self._tasks.create_task(self._run(self._child, begin))
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is a process."""
+        return self._child is not None
+
+    async def idle(self) -> None:
+        """Wait until there is no process."""
+        await self._idle.wait()
 
     def halt(self) -> None:
         """End the process, if there is one."""
@@ -93,6 +111,7 @@ class Agent:
             logger.error("process %d cannot be started: %s", self._work.process, error)
             end = End(self._work.process, socket.gethostname(), 0, Exit.FAILED)
         self._child = None
+        self._idle.set()
         if self._signals and end.code != Exit.OK:
             end = replace(end, code=int(Exit.INTERRUPTED), halted=False)
         self._tell(Ended(begin.attempt, end))

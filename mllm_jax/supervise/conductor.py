@@ -23,6 +23,8 @@ from mllm_jax.supervise.policy import NONE, POLICY, Policy, Tries
 
 #: Seconds for processes to end by themselves once one of them has: they say why.
 GRACE = 6.0
+#: Seconds in which the kernel must have ended a process that is killed.
+UNENDING = 120.0
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,17 @@ Event = Joined | Left | Sign | Ended | Interrupted
 
 @dataclass(frozen=True)
 class Begin:
-    """Start the training processes of an attempt; `anew` if no attempt has taken a step so far."""
+    """Start the training processes of an attempt.
+
+    Attributes:
+        attempt: number of the attempt.
+        anew: whether no attempt has taken a step so far.
+        coordinator: where the processes of the attempt meet; empty for a single process.
+    """
 
     attempt: int
     anew: bool
+    coordinator: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,6 +162,7 @@ class Conductor:
         attempt: number of the newest attempt.
         tries: the attempts so far.
         phase: see above.
+        since: time at which the phase has begun.
     """
 
     count: int
@@ -162,9 +172,9 @@ class Conductor:
     attempt: int = 0
     tries: Tries = NONE
     phase: Phase = Phase.WAITING
+    since: float = 0.0
     _places: dict[int, Place] = field(default_factory=dict)
     _ends: list[End] = field(default_factory=list)
-    _since: float = 0.0
     _begun: float = 0.0
     _pause_ends: float = 0.0
     _fault: str = ""
@@ -209,7 +219,7 @@ class Conductor:
 
     def _begin_or_wait(self, now: float) -> list[Action]:
         missing = [i for i in range(self.count) if i not in self._places]
-        if missing and now - self._since > self.wait:
+        if missing and now - self.since > self.wait:
             return self._finish(
                 Exit.LOST_PEER,
                 f"the supervisor{'s' * (len(missing) > 1)} of process"
@@ -232,16 +242,26 @@ class Conductor:
         return self._fail(found, now) if found else []
 
     def _fail(self, why: str, now: float) -> list[Action]:
-        self.phase, self._since, self._fault, self._halted = Phase.HALTING, now, why, True
+        self.phase, self.since, self._fault, self._halted = Phase.HALTING, now, why, True
         return [Say(f"attempt {self.attempt}: {why}"), Halt(self.attempt)]
 
     def _press(self, now: float) -> list[Action]:
         """Have processes ended that do not end by themselves."""
         well = all(end.code == Exit.OK for end in self._ends)
-        if self._halted or now - self._since <= (self.limits.silent if well else GRACE):
+        if self._halted:
+            return self._give_up(now)
+        if now - self.since <= (self.limits.silent if well else GRACE):
             return []
-        self._halted = True
+        self.since, self._halted = now, True
         return [Halt(self.attempt)]
+
+    def _give_up(self, now: float) -> list[Action]:
+        """End the run if a process cannot be ended: the next attempt would meet it."""
+        if now - self.since <= UNENDING:
+            return []
+        stay = [str(place.peer) for place in self._places.values() if place.busy]
+        why = f"{', '.join(stay)} cannot be ended within {UNENDING:g} s: the machine is at fault"
+        return self._finish(Exit.LOST_PEER, f"attempt {self.attempt} is the last: {why}")
 
     def _sign(self, sign: Sign) -> list[Action]:
         place = self._places.get(sign.process)
@@ -277,9 +297,9 @@ class Conductor:
         place.busy = False
         self._ends.append(event.end)
         if self.phase is Phase.RUNNING:
-            self.phase, self._since = Phase.HALTING, now
+            self.phase, self.since = Phase.HALTING, now
         elif event.end.code != Exit.OK and all(e.code == Exit.OK for e in self._ends[:-1]):
-            self._since = now  # the others, which were given time to finish, will now fail
+            self.since = now  # the others, which were given time to finish, will now fail
         return self._judged(now)
 
     def _judged(self, now: float) -> list[Action]:
@@ -303,7 +323,7 @@ class Conductor:
                 f"new step (run.restarts is {self.policy.restarts})",
             )
         pause = self.policy.pause(self.tries.failed)
-        self.phase, self._since, self._pause_ends = Phase.WAITING, now, now + pause
+        self.phase, self.since, self._pause_ends = Phase.WAITING, now, now + pause
         return [Say(f"{told}; {self._stacks()}attempt {self.attempt + 1} begins in {pause:g} s")]
 
     def _stacks(self) -> str:

@@ -1,4 +1,9 @@
-"""The supervisor of one host: `launch.py train --supervise`, in a process that never loads jax."""
+"""The supervisor of one host: `launch.py train --supervise`, in a process that never loads jax.
+
+The supervisor of process 0 leads: it has the conductor, and listens at the address of
+`--coordinator` as long as the run goes on. The others follow. The training processes of an attempt
+meet at another port of that host, in every attempt at a new one.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +13,21 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import getpid
 from pathlib import Path
 
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.runtime.interrupt import SIGNALS
-from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.watch import LIMITS, Limits
+from mllm_jax.runtime.wire import Address
 from mllm_jax.supervise.agent import Agent, Work
-from mllm_jax.supervise.conductor import (
-    Action,
-    Begin,
-    Conductor,
-    Ended,
-    Event,
-    Finish,
-    Halt,
-    Interrupted,
-    Joined,
-    Say,
-    Sign,
-)
+from mllm_jax.supervise.conductor import Ended, Finish, Joined
 from mllm_jax.supervise.policy import POLICY, Policy
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two looks at the training process.
 TICK = 0.25
-#: Name of the lock of a supervisor in the folder of its run.
-LOCK = ".supervisor"
 
 
 @dataclass(frozen=True)
@@ -50,88 +39,86 @@ class Settings:
         limits: limits beyond which a process is at fault.
         policy: bounds on attempts.
         wait: seconds to wait for the supervisors of other hosts.
+        process: number of the training process of this host.
+        count: number of training processes, one a host.
+        address: where the supervisor of process 0 listens; None for one process.
     """
 
     folder: Path
     limits: Limits = LIMITS
     policy: Policy = POLICY
     wait: float = 600.0
+    process: int = 0
+    count: int = 1
+    address: Address | None = None
 
-
-def supervise(own: Sequence[str], settings: Settings) -> int:
-    """Keep a training process going until it is done, or cannot go on.
-
-    Args:
-        own: words of the supervisor's command.
-
-    Returns:
-        The exit code of the process that has ended last.
-
-    Raises:
-        RunError: the folder cannot be written.
-        LockedError: another supervisor has the folder.
-    """
-    prepare_folder(settings.folder)
-    with locked(settings.folder, LOCK):
-        return asyncio.run(Supervisor(own, settings).run())
+    @property
+    def joined(self) -> Joined:
+        """This process as a supervisor."""
+        return Joined(self.process, socket.gethostname(), getpid())
 
 
 class Supervisor:
-    """The supervisor of a run of one process.
+    """What supervisors have in common; see `leader.py` and `follower.py`.
 
     Args:
         own: words of its command.
     """
 
-    def __init__(self, own: Sequence[str], settings: Settings) -> None:
-        self._work = Work(tuple(own), 0, settings.folder)
-        self._limits = settings.limits
-        self._conductor = Conductor(1, settings.policy, settings.limits, settings.wait)
-        self._finish: Finish | None = None
-        self._ticked = time.monotonic()
+    _agent: Agent
+    _finish: Finish | None = None
 
-    async def run(self) -> int:
-        """Run to the end; its exit code."""
+    def __init__(self, own: Sequence[str], settings: Settings) -> None:
+        self._settings = settings
+        self._work = Work(tuple(own), settings.process, settings.folder)
+        self._slept = Slept(settings.limits.silent / 2)
+
+    async def run(self) -> Finish:
+        """Run to the end of the run.
+
+        Raises:
+            JoinError: the address cannot be listened at.
+        """
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._interrupt, number)
         async with asyncio.TaskGroup() as tasks:
-            self._agent = Agent(self._work, tasks, self._hear)
-            self._hear(Joined(0, socket.gethostname(), getpid()))
-            while self._finish is None:
-                self._look()
-                await asyncio.sleep(TICK)
-        return self._finish.code
+            self._agent = Agent(self._work, tasks, self._ended)
+            await self._go_on()
+        assert self._finish is not None
+        return self._finish
 
-    def _look(self) -> None:
-        """Look at the training process, and at the time."""
-        now = time.monotonic()
-        if now - self._ticked > self._limits.silent / 2:
-            self._conductor.slept(now)
-        self._ticked = now
-        beat = self._agent.beat
-        if beat is not None:
-            self._hear(Sign(0, beat))
-        self._act(self._conductor.tick(now))
+    async def _go_on(self) -> None:
+        """Work until `_finish` is there."""
+        raise NotImplementedError
 
-    def _hear(self, event: Event | Ended) -> None:
-        self._act(self._conductor.hear(event, time.monotonic()))
+    def _ended(self, ended: Ended) -> None:
+        """The training process of this host has ended."""
+        raise NotImplementedError
 
     def _interrupt(self, number: int) -> None:
         logger.warning("%s is passed on to the training process", signal.Signals(number).name)
         self._agent.signal(number)
-        self._hear(Interrupted())
+        self._interrupted()
 
-    def _act(self, actions: Sequence[Action]) -> None:
-        for action in actions:
-            match action:
-                case Begin():
-                    self._agent.begin(action)
-                case Halt():
-                    self._agent.halt()
-                case Say():
-                    logger.warning("%s", action.text)
-                case Finish():
-                    self._finish = action
-                    if action.code != Exit.OK:
-                        logger.error("%s", action.why)
+    def _interrupted(self) -> None:
+        """This supervisor was asked to stop; its process, if there is one, was, too."""
+        raise NotImplementedError
+
+
+@dataclass
+class Slept:
+    """Tells whether this process was stopped itself, so that the silence of others means nothing.
+
+    Attributes:
+        longest: seconds between two looks that are none.
+        looked: time of the last look.
+    """
+
+    longest: float
+    looked: float = field(default_factory=time.monotonic)
+
+    def __call__(self, now: float) -> bool:
+        """Whether this look comes too late."""
+        before, self.looked = self.looked, now
+        return now - before > self.longest

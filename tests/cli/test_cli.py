@@ -19,8 +19,9 @@ from mllm_jax.bench.benchmarks import BENCHMARKS, Benchmark
 from mllm_jax.cli import main as cli
 from mllm_jax.cli.answer import Answer
 from mllm_jax.config.load import ConfigError, load
-from mllm_jax.runtime.devices import DeviceError, Processes, start
+from mllm_jax.runtime.devices import DeviceError, start
 from mllm_jax.runtime.exits import MEANINGS, Exit
+from mllm_jax.runtime.part import JoinError, Processes
 from tests.configs import ROOT, VALUES, config, values
 from tests.train.llava_folder import write_folder
 
@@ -332,7 +333,7 @@ def test_evaluating_a_run_without_checkpoint_is_bad_input(small: Path, tmp_path:
 def test_impossible_processes_are_refused(
     count: int, index: int, coordinator: str | None, reason: str
 ) -> None:
-    with pytest.raises(DeviceError, match=reason):
+    with pytest.raises(JoinError, match=reason):
         Processes(count, index, coordinator)
 
 

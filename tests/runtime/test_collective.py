@@ -14,9 +14,8 @@ from jax.experimental import multihost_utils
 from mllm_jax.config.sections import ParallelConfig
 from mllm_jax.runtime import collective, devices, part
 from mllm_jax.runtime.collective import Collective, everywhere
-from mllm_jax.runtime.devices import Processes
 from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.part import PeerError, Peers
+from mllm_jax.runtime.part import PeerError, Peers, Processes
 from mllm_jax.runtime.watch import Limits
 from mllm_jax.runtime.wire import Address
 

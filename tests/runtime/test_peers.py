@@ -13,8 +13,8 @@ import pytest
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import PeerError
-from mllm_jax.runtime.peers import join
-from mllm_jax.runtime.watch import Limits
+from mllm_jax.runtime.peers import First, join
+from mllm_jax.runtime.watch import Limits, Peer
 from mllm_jax.runtime.wire import Address, hold_port
 from tests.configs import ROOT
 
@@ -163,6 +163,14 @@ def test_a_process_that_counts_others_is_named(processes, address):
     add(processes, 1, 3, address)
     for process in processes:
         ends(process, Exit.BAD_INPUT, "process 1 (host ", "--processes 3, process 0 with 2")
+
+
+def test_a_process_of_another_attempt_is_refused_by_name(monkeypatch):
+    monkeypatch.setattr("mllm_jax.runtime.peers.attempt", lambda: 4)
+    first = First(0, 2, Address("127.0.0.1", 1), Limits())
+    told = "process 1 (host b, pid 7) is of attempt 3, process 0 of attempt 4"
+    assert first._unfit(Peer(1, "b", 7, heard=0.0), 2, 3) == told
+    assert first._unfit(Peer(1, "b", 7, heard=0.0), 2, 4) == ""
 
 
 def test_a_number_that_is_taken_is_refused_and_the_others_go_on(processes, address):

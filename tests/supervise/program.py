@@ -1,9 +1,9 @@
 """A supervisor, and what it starts: a process that does as it is told, without jax.
 
-python -m tests.supervise.program FOLDER ACTIONS [--supervise] [--from-step N]
+python -m tests.supervise.program FOLDER ACTIONS [--supervise] [--process I] ...
 
 ACTIONS are those of the attempts, with commas: `steps4 kill`, ... `done`; see `act`. Every process
-writes a line to `FOLDER/attempts` when it starts.
+writes a line to `FOLDER/I/attempts` when it starts.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.supervised.process import obey, supervised
+from mllm_jax.runtime.wire import Address
 
 
 def main() -> int:
@@ -31,27 +32,37 @@ def main() -> int:
     parser.add_argument("actions")
     parser.add_argument("--supervise", action="store_true")
     parser.add_argument("--from-step", type=int)
+    parser.add_argument("--coordinator", type=Address.parse)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--process", type=int, default=0)
+    parser.add_argument("--wait", type=float, default=30.0)
     args = parser.parse_args()
     if args.supervise:
-        return watch(args.folder)
+        return watch(args)
     told = supervised()
     assert told is not None
-    with (args.folder / "attempts").open("a") as file:
-        file.write(f"{told.attempt} {os.getpid()} {args.from_step}\n")
+    own = args.folder / str(args.process)
+    own.mkdir(exist_ok=True)
+    with (own / "attempts").open("a") as file:
+        file.write(f"{told.attempt} {os.getpid()} {args.from_step} {args.coordinator}\n")
     for action in args.actions.split(",")[told.attempt - 1].split():
-        act(action, args.folder)
+        act(action, own)
     return Exit.OK
 
 
-def watch(folder: Path) -> int:
+def watch(args: argparse.Namespace) -> int:
     """Supervise; what this needs is not loaded by the processes that are started."""
     from mllm_jax.runtime.watch import Limits
     from mllm_jax.supervise.policy import Policy
-    from mllm_jax.supervise.supervisor import Settings, supervise
+    from mllm_jax.supervise.start import supervise
+    from mllm_jax.supervise.supervisor import Settings
 
     logging.basicConfig(format="%(levelname)s %(message)s")
     limits = Limits(silent=1.5, stalled=30.0, longest=60.0)
-    return supervise(sys.orig_argv, Settings(folder, limits, Policy(2, 0.1)))
+    place = args.process, args.processes, args.coordinator
+    return supervise(
+        sys.orig_argv, Settings(args.folder, limits, Policy(2, 0.1), args.wait, *place)
+    )
 
 
 def act(action: str, folder: Path) -> None:

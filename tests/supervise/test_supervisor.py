@@ -41,9 +41,9 @@ def ended(process: Process, code: int, *words: str) -> str:
     return err
 
 
-def attempts(folder: Path) -> list[list[str]]:
-    """Number, pid and `--from-step` of the processes that were started."""
-    path = folder / "attempts"
+def attempts(folder: Path, process: int = 0) -> list[list[str]]:
+    """Number, pid, `--from-step` and `--coordinator` of the processes that were started."""
+    path = folder / str(process) / "attempts"
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -124,7 +124,7 @@ def test_a_process_that_is_stopped_or_hangs_is_named_with_its_stacks(processes, 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_passed_on_and_ends_all(number, processes, tmp_path):
     process = start(processes, tmp_path, "gracious steps4 wait,done")
-    soon((tmp_path / "waiting").exists)
+    soon((tmp_path / "0" / "waiting").exists)
     process.send_signal(number)
     name = signal.Signals(number).name
     ended(process, Exit.INTERRUPTED, f"{name} is passed on to the training process")
@@ -133,7 +133,7 @@ def test_a_signal_is_passed_on_and_ends_all(number, processes, tmp_path):
 
 def test_a_second_signal_ends_a_process_that_heeds_none(processes, tmp_path):
     process = start(processes, tmp_path, "deaf steps4 wait,done")
-    soon((tmp_path / "waiting").exists)
+    soon((tmp_path / "0" / "waiting").exists)
     process.terminate()
     time.sleep(0.3)
     assert not gone(int(attempts(tmp_path)[0][1]))
@@ -146,9 +146,9 @@ def test_no_process_outlives_a_supervisor_that_is_killed_nor_helpers_one_that_en
     processes, tmp_path
 ):
     process = start(processes, tmp_path, "helper steps4 kill,wait")
-    soon((tmp_path / "waiting").exists)
+    soon((tmp_path / "0" / "waiting").exists)
     helper, (first, second) = (
-        int((tmp_path / "helper").read_text()),
+        int((tmp_path / "0" / "helper").read_text()),
         [int(line[1]) for line in attempts(tmp_path)],
     )
     assert gone(first)
@@ -160,7 +160,7 @@ def test_no_process_outlives_a_supervisor_that_is_killed_nor_helpers_one_that_en
 
 def test_one_folder_has_one_supervisor_and_the_error_names_it(processes, tmp_path):
     first = start(processes, tmp_path, "wait")
-    soon((tmp_path / "waiting").exists)
+    soon((tmp_path / "0" / "waiting").exists)
     second = start(processes, tmp_path, "wait")
     _, err = second.communicate(timeout=20)
     assert f"LockedError: run folder {tmp_path} is in use by process {first.pid} on " in err

@@ -133,6 +133,37 @@ def test_a_supervised_run_that_is_killed_ends_with_the_losses_of_one_that_was_no
     assert losses(run) == losses(folder / "whole")
 
 
+def watched_pair(folder: Path, name: str) -> list[subprocess.Popen[str]]:
+    """Two supervised processes of one run."""
+    compiled, port = str(folder / "compiled"), free_port()
+    config = write_config(
+        folder, name, run__compilation_cache=compiled, evaluate={"enabled": False}
+    )
+    place = ["--supervise", "--coordinator", f"127.0.0.1:{port}", "--processes", "2", "--process"]
+    return [launch("train", config, *place, str(process)) for process in (0, 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.multihost
+def test_supervised_processes_end_with_the_losses_of_an_undisturbed_run(folder, processes):
+    processes += watched_pair(folder, "undisturbed")
+    for process in processes:
+        finish(process)
+    pair = watched_pair(folder, "disturbed")
+    processes += pair
+    children = Path(f"/proc/{pair[1].pid}/task/{pair[1].pid}/children")
+    while not (folder / "disturbed" / "checkpoints" / "2").exists():
+        assert all(process.poll() is None for process in pair), pair[0].communicate()
+        time.sleep(0.01)
+    os.kill(int(children.read_text()), signal.SIGKILL)
+    _, err = finish(pair[0])
+    finish(pair[1])
+    assert "process 1 (host " in err
+    assert "was killed by SIGKILL" in err
+    assert "after step 2" in err
+    assert losses(folder / "disturbed") == losses(folder / "undisturbed")
+
+
 def test_the_same_command_on_a_finished_run_keeps_its_summary(whole, folder):
     out, _ = finish(launch("train", folder / "whole.yaml", "--json"))
     # The peak of a CPU, and with it the MFU, is measured by every process anew.

@@ -78,6 +78,11 @@ def supervised() -> Supervised | None:
     return _current
 
 
+def attempt() -> int | None:
+    """The number of the attempt that this process belongs to; None without a supervisor."""
+    return _current.attempt if _current else None
+
+
 def obey() -> None:
     """Begin to be supervised if the environment says so; the first thing that a process does."""
     global _current

@@ -1,0 +1,204 @@
+"""The supervisor of process 0: it has the conductor, and tells the other supervisors what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from mllm_jax.runtime.part import JoinError
+from mllm_jax.runtime.wire import Address, Line, hold_port
+from mllm_jax.supervise import messages
+from mllm_jax.supervise.conductor import (
+    Action,
+    Begin,
+    Conductor,
+    Ended,
+    Event,
+    Finish,
+    Halt,
+    Interrupted,
+    Joined,
+    Left,
+    Say,
+    Sign,
+)
+from mllm_jax.supervise.messages import LONGEST, Hello, MessageError
+from mllm_jax.supervise.supervisor import TICK, Settings, Supervisor
+
+logger = logging.getLogger(__name__)
+
+#: Seconds after which another supervisor with the same number may take the place of a silent one.
+PRESENT = 5.0
+
+
+@dataclass
+class Other:
+    """Another supervisor.
+
+    Attributes:
+        joined: who it is.
+        line: connection to it.
+        heard: time of its last message.
+    """
+
+    joined: Joined
+    line: Line
+    heard: float
+
+
+class Leader(Supervisor):
+    """See above."""
+
+    def __init__(self, own: Sequence[str], settings: Settings) -> None:
+        super().__init__(own, settings)
+        self._conductor = Conductor(
+            settings.count, settings.policy, settings.limits, settings.wait, since=time.monotonic()
+        )
+        self._others: dict[int, Other] = {}
+        self._held: socket.socket | None = None
+
+    async def _go_on(self) -> None:
+        self._hear(self._settings.joined)
+        while self._finish is None:
+            self._look(time.monotonic())
+            await asyncio.sleep(TICK)
+        await asyncio.gather(*(other.line.finish() for other in self._others.values()))
+
+    async def listen(self) -> None:
+        """Begin to listen for other supervisors.
+
+        Raises:
+            JoinError: that is not possible at the address.
+        """
+        address = self._settings.address
+        if address is None:
+            return
+        try:
+            await asyncio.start_server(self._greet, address.host, address.port, limit=LONGEST)
+        except OSError as error:
+            raise JoinError(
+                f"the supervisor of process 0 cannot listen at {address} ({error.strerror}); "
+                "valid: a free port and an address of this machine for --coordinator"
+            ) from None
+
+    def _look(self, now: float) -> None:
+        """Look at the training process, at the other supervisors, and at the time."""
+        if self._slept(now):
+            self._conductor.slept(now)
+            for other in self._others.values():
+                other.heard = now
+        beat = self._agent.beat
+        if beat is not None:
+            self._hear(Sign(0, beat))
+        for other in list(self._others.values()):
+            other.line.send("alive")
+            if now - other.heard > self._settings.limits.silent:
+                other.line.close()
+                self._leave(other)
+        self._act(self._conductor.tick(now))
+
+    def _ended(self, ended: Ended) -> None:
+        self._hear(ended)
+
+    def _interrupted(self) -> None:
+        self._hear(Interrupted())
+
+    def _hear(self, event: Event) -> None:
+        self._act(self._conductor.hear(event, time.monotonic()))
+
+    def _act(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            match action:
+                case Begin():
+                    action = replace(action, coordinator=self._meeting_point())
+                    self._tell(action)
+                    self._agent.begin(action)
+                case Halt():
+                    self._tell(action)
+                    self._agent.halt()
+                case Say():
+                    logger.warning("%s", action.text)
+                case Finish():
+                    self._tell(action)
+                    self._finish = action
+
+    def _tell(self, action: Begin | Halt | Finish) -> None:
+        for other in self._others.values():
+            other.line.send(messages.kind(action), **messages.content(action))
+
+    def _meeting_point(self) -> str:
+        """Where the training processes of the next attempt meet: a port that is held for them."""
+        if self._settings.address is None:
+            return ""
+        if self._held is not None:
+            self._held.close()
+        host = self._settings.address.host
+        self._held = hold_port(host)
+        return str(Address(host, self._held.getsockname()[1]))
+
+    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = Line(reader, writer)
+        message = await line.receive()
+        try:
+            hello = Hello.read(message or {})
+        except MessageError as error:
+            logger.warning("%s", error)
+            line.close()
+            return
+        if why := self._unfit(hello):
+            logger.warning("refused: %s", why)
+            line.send("refused", why=why)
+            await asyncio.gather(line.finish(), line.receive())
+            line.close()
+            return
+        before = self._others.get(hello.joined.process)
+        if before is not None:
+            before.line.close()
+            self._leave(before)
+        other = Other(hello.joined, line, time.monotonic())
+        self._others[hello.joined.process] = other
+        self._hear(hello.joined)
+        with suppress(asyncio.CancelledError):  # at the end, of which asyncio would make an error
+            await self._listen(other)
+
+    def _unfit(self, hello: Hello) -> str:
+        """Why a supervisor cannot be one of this run; empty if it can."""
+        who, own = f"the supervisor of process {hello.joined.process}", self._settings
+        who += f" (host {hello.joined.host}, pid {hello.joined.pid})"
+        if hello.run != str(own.folder):
+            return f"{who} has the run folder {hello.run}, that of process 0 {own.folder}"
+        if hello.count != own.count:
+            return f"{who} was started with --processes {hello.count}, process 0 with {own.count}"
+        taken = self._others.get(hello.joined.process)
+        if taken is not None and time.monotonic() - taken.heard < PRESENT:
+            return f"{who} comes too late: host {taken.joined.host}, pid {taken.joined.pid}, is it"
+        if not 0 < hello.joined.process < own.count:
+            return f"{who} is none of --processes {own.count}; valid: 1 to {own.count - 1}"
+        return ""
+
+    async def _listen(self, other: Other) -> None:
+        """Hear another supervisor until its connection ends."""
+        process = other.joined.process
+        while (message := await other.line.receive()) is not None:
+            other.heard = time.monotonic()
+            try:
+                event = messages.event(message, process, other.heard)
+            except MessageError as error:
+                logger.warning("%s; its connection is closed", error)
+                other.line.close()
+                break
+            if event is not None:
+                self._hear(event)
+        self._leave(other)
+
+    def _leave(self, other: Other) -> None:
+        """The connection to another supervisor has ended."""
+        process = other.joined.process
+        if self._others.get(process) is other:
+            del self._others[process]
+            self._hear(Left(process))

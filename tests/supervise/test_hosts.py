@@ -1,0 +1,121 @@
+"""Supervisors of several hosts, here processes of one: attempts that all take part in."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from mllm_jax.runtime.exits import Exit
+from tests.runtime.test_peers import free_port
+from tests.runtime.test_processes import EVERYWHERE, listening
+from tests.supervise.test_supervisor import Process, attempts, ended, gone, soon, start
+
+
+@pytest.fixture
+def address() -> str:
+    return f"127.0.0.1:{free_port()}"
+
+
+def pair(
+    processes: list[Process], folder: Path, address: str, actions: tuple[str, str], *options: str
+) -> tuple[Process, Process]:
+    """The supervisors of two processes."""
+    first, second = (
+        host(processes, folder, address, process, own, *options)
+        for process, own in enumerate(actions)
+    )
+    return first, second
+
+
+def host(
+    processes: list[Process], folder: Path, address: str, process: int, actions: str, *options: str
+) -> Process:
+    """The supervisor of one of two processes."""
+    place = ["--coordinator", address, "--processes", "2", "--process", str(process)]
+    return start(processes, folder, actions, *place, *options)
+
+
+def waiting(folder: Path) -> None:
+    """Wait until both processes wait."""
+    for process in (0, 1):
+        soon((folder / str(process) / "waiting").exists)
+    time.sleep(0.8)  # they tell each other what they do twice a second
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_all_hosts_begin_again_together_and_the_cause_is_named(
+    victim, processes, tmp_path, address
+):
+    actions = ["steps4 exit6,steps5 done"] * 2
+    actions[victim] = "steps4 kill,steps5 done"
+    first, second = pair(processes, tmp_path, address, (actions[0], actions[1]))
+    killed = "was killed by SIGKILL; its last event: step 4"
+    ended(first, Exit.OK, "attempt 1 has ended after ", f" s: process {victim} (host ", killed)
+    assert ended(second, Exit.OK) == ""
+    told = [[(line[0], line[3]) for line in attempts(tmp_path, i)] for i in (0, 1)]
+    assert told[0] == told[1]
+    assert [number for number, _ in told[0]] == ["1", "2"]
+    meetings = {meeting for _, meeting in told[0]}
+    assert address not in meetings
+    assert {meeting.rpartition(":")[0] for meeting in meetings} == {"127.0.0.1"}
+
+
+def test_a_process_that_hangs_is_named_on_another_host_and_all_end(processes, tmp_path, address):
+    actions = "steps4 wait,done", "steps5 stop,done"
+    first, second = pair(processes, tmp_path, address, actions)
+    said = ended(first, Exit.OK, "process 1 (host ", "no sign of life", "its last event: step 5")
+    ended(second, Exit.OK)
+    for process in (0, 1):
+        path = tmp_path / "stacks" / f"attempt-1-process-{process}.txt"
+        assert str(path) in said
+        assert "Thread 0x" in path.read_text()
+
+
+def test_a_host_that_is_started_again_joins(processes, tmp_path, address):
+    first, second = pair(processes, tmp_path, address, ("steps4 wait,done", "steps4 wait,done"))
+    waiting(tmp_path)
+    assert not listening(first.pid) & EVERYWHERE
+    second.kill()
+    soon(lambda: gone(int(attempts(tmp_path, 0)[0][1])))
+    ended(host(processes, tmp_path, address, 1, "steps4 wait,done"), Exit.OK)
+    ended(first, Exit.OK, "process 1 (host ", "is gone with its supervisor; its last event: step 4")
+    assert all(gone(int(line[1])) for i in (0, 1) for line in attempts(tmp_path, i))
+
+
+def test_a_leader_that_is_started_again_goes_on_with_the_next_number(processes, tmp_path, address):
+    first, second = pair(processes, tmp_path, address, ("steps4 wait,done", "steps4 wait,done"))
+    waiting(tmp_path)
+    first.kill()
+    soon(lambda: gone(int(attempts(tmp_path, 1)[0][1])))
+    ended(host(processes, tmp_path, address, 0, "steps4 wait,done"), Exit.OK)
+    ended(second, Exit.OK, "the connection to the supervisor of process 0 is gone")
+    assert [line[0] for line in attempts(tmp_path, 0)] == ["1", "2"]
+
+
+def test_supervisors_that_do_not_fit_are_refused_by_name(processes, tmp_path, address):
+    first, second = pair(processes, tmp_path, address, ("wait,done", "wait,done"))
+    waiting(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    ended(
+        host(processes, elsewhere, address, 1, "done"),
+        Exit.BAD_INPUT,
+        f"has the run folder {elsewhere}, that of process 0 {tmp_path}",
+    )
+    place = ["--coordinator", address, "--process", "2", "--processes", "3"]
+    told = "was started with --processes 3, process 0 with 2"
+    ended(start(processes, tmp_path, "done", *place), Exit.BAD_INPUT, told)
+    (tmp_path / ".supervisor-1").unlink()  # as on another host, which has a folder of its own
+    who, why = "the supervisor of process 1 (host ", f", pid {second.pid}, is it"
+    late = host(processes, tmp_path, address, 1, "done")
+    ended(late, Exit.BAD_INPUT, who, f"pid {late.pid}) comes too late: host ", why)
+    assert first.poll() is second.poll() is None
+
+
+def test_hosts_that_do_not_come_are_named_on_both_sides(processes, tmp_path, address):
+    waits = ["--wait", "0.5"]
+    told = "process 1 of 2 found no supervisor of process 0 at " + address
+    ended(host(processes, tmp_path, address, 1, "done", *waits), Exit.LOST_PEER, told)
+    told = "the supervisor of process 1 of 2 did not come within 0.5 s (run.wait_for_hosts)"
+    ended(host(processes, tmp_path, address, 0, "done", *waits), Exit.LOST_PEER, told)
