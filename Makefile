@@ -26,7 +26,7 @@ INSTALL := test ! -L $(VENV) || { echo "error: $(VENV) is a link; remove it"; ex
 # make's jobs would install into one environment at the same time.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all lint bench clean
+.PHONY: help install train test test-all test-slurm lint bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -40,10 +40,17 @@ train: $(DEMO) ## Train the demo and evaluate it: text, images and speech on 4 e
 	$(BIN)/python launch.py train --config $(CONFIG) $(ARGS)
 
 test: $(TEST) ## Run the tests that take minutes
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not gpu" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not gpu and not slurm" $(ARGS)
 
 test-all: $(TEST) ## Run every test, the slow ones too
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+test-slurm: $(TEST) ## Install Debian's Slurm, as root, and train on two nodes of it
+	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || \
+		{ echo "error: test-slurm installs Debian's slurm-wlm and munge, for which it must be root on Debian"; exit 1; }
+	command -v slurmctld slurmd munged || \
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes slurm-wlm munge; }
+	$(BIN)/python -m pytest -n 0 -m slurm tests/slurm $(ARGS)
 
 install: $(CREATED) ## Install only: EXTRAS=cuda13 (NVIDIA), tpu, demo, test, ...
 	$(INSTALL) ".[$(EXTRAS)]"

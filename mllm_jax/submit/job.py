@@ -14,9 +14,10 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.config.lower import lower
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit.clusters import AnyCluster, Kubernetes, Slurm
+from mllm_jax.supervise import ends
 
 #: Exit codes of training after which another attempt would end in the same way.
-FINAL = (Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED)
+FINAL = tuple(sorted(ends.FINAL - {Exit.OK, Exit.INTERRUPTED}))
 #: Seconds for the running step to end, and for all processes to notice that they are to stop.
 STEP_SECONDS = 120
 #: The longest grace that Slurm takes, in seconds.

@@ -1,9 +1,12 @@
 """The script of a job of Slurm, which starts one process on each node and judges how it ends.
 
-submitted -> runs -> 0, 2, 3, 4, 5 ............... ends for good
-               |---> 130 (limit, preemption) ...... is queued again, and goes on from its save
-               `---> 1, 6, 137, ... ............... likewise, at most `restarts` times
-               (a node is lost: Slurm itself queues the job again)
+    submitted -> runs ---> 0, 2, 3, 4, 5 ........ ends for good
+                  |---> 130 (limit) ............ is queued again, and goes on from its save
+                  |---> 1, 6, 137, ... ......... likewise, at most `restarts` times
+                  |---> cancelled .............. ends for good, once it has saved
+                  `---> preempted, node lost ... Slurm itself queues the job again
+
+The text depends on the job and the cluster alone.
 """
 
 from __future__ import annotations
@@ -152,6 +155,12 @@ def _verdict(job: Job) -> list[str]:
         '      exit "$code"',
         "    fi ;;",
         "esac",
+        "# A job that was cancelled, or that Slurm queues again itself, does not run any more.",
+        'state=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)',
+        "if [[ $state != RUNNING ]]; then",
+        '  echo "exit code $code: job $SLURM_JOB_ID is $state, and not queued again" >&2',
+        '  exit "$code"',
+        "fi",
         'echo "exit code $code: job $SLURM_JOB_ID is queued again" >&2',
         'scontrol requeue "$SLURM_JOB_ID" || exit "$code"',
     ]

@@ -22,6 +22,7 @@ PROGRAMS = {
     "scontrol": 'case "$*" in *hostnames*) printf "n1\\nn2\\n" ;;'
     ' *node*) echo "NodeName=n1 NodeAddr=one.example NodeHostName=n1" ;;'
     ' *) echo "scontrol $*" >>"$CALLS" ;; esac',
+    "squeue": 'echo "$STATE"',
 }
 
 
@@ -48,6 +49,7 @@ class Node:
             "CALLS": str(self.calls),
             "CODE": str(code),
             "NAMED": "10.0.0.1",
+            "STATE": "RUNNING",
         }
         done = subprocess.run(
             ["bash"], input=text, text=True, env=variables | environment, timeout=60, check=False
@@ -103,6 +105,12 @@ def test_only_what_may_pass_is_queued_again(node: Node, code: int) -> None:
     assert returned == (code if code in final else 0)
     (line,) = (node.folder / "test" / "attempts.tsv").read_text().splitlines()
     assert line.split("\t")[1:] == ["1234", "0", str(int(code)), "n[1-2]"]
+
+
+@pytest.mark.parametrize("code", [Exit.INTERRUPTED, 137])
+def test_a_job_that_is_cancelled_is_not_queued_again(node: Node, code: int) -> None:
+    assert node.run(slurm(), code, STATE="COMPLETING") == code
+    assert REQUEUE not in node.said
 
 
 def test_failures_are_bounded_and_interruptions_are_not(node: Node) -> None:
