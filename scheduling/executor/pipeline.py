@@ -285,10 +285,32 @@ class _Step:
         )[1]
 
     def _row(self, tick: jax.Array) -> Tree:
-        """This stage's entries of a tick; of tick -1: what enters for the decoder's first."""
+        """This stage's entries of a tick; of tick -1: what enters for the decoder's first.
+
+        Bundles of an encoder alone do not run if their microbatches have no media: nothing of what
+        they make would land, and all their gradients are zero. An observer is told of all bundles.
+        """
         rows = self.schedule["own"][0], self.schedule["joint"]
         entries = (lax.dynamic_index_in_dim(own, 1 + tick, keepdims=False) for own in rows)
-        return self.frame.row(*map(list, entries))
+        row = self.frame.row(*map(list, entries))
+        if self.pipeline.observe:
+            return row
+        alone = {
+            str(k): k for own in self.frame.kinds for k in own if k.tasks and not k.decoder.tasks
+        }
+        idle = {
+            name: jnp.where(self._with_media(kind, row), row["runs"][name], 0)
+            for name, kind in alone.items()
+        }
+        return row | {"runs": row["runs"] | idle}
+
+    def _with_media(self, kind: BundleKind, row: Tree) -> jax.Array:
+        """Whether the microbatch of any task of an encoders' bundle has media."""
+        found = jnp.zeros((), bool)
+        for task, name in kind.tasks:
+            slot = jnp.maximum(row["encoders"][name][task.cost]["local"], 0)
+            found |= self.tasks.with_media[name][slot]
+        return found
 
     def _embed(self, state: Tree, row: Tree) -> Tree:
         """The input of the microbatch that enters next: embeddings and encoder outputs."""

@@ -73,6 +73,9 @@ class EncoderFunctions(Protocol):
     def traits(self) -> LayerTraits:
         """How layers differ, and which values they take and return beside the activation."""
 
+    def holds_media(self, batch: Tree) -> jax.Array:
+        """Whether rows hold media, here or on a rank that the layers' collectives wait for."""
+
     def embed(self, params: Tree, batch: Tree) -> jax.Array:
         """Patches or frames to `[rows, positions / tensor, d_model]`.
 
@@ -148,6 +151,9 @@ class Tasks:
         batch: as in `Pipeline.loss_and_gradients`.
         axes: all axes of the grid; all that layers see varies over them.
         aux: factors of the sums of auxiliary losses in the loss.
+
+    Attributes:
+        with_media: by lane, `[slots]`: whether the microbatch in each slot of this stage has media.
     """
 
     def __init__(
@@ -163,6 +169,10 @@ class Tasks:
         self.batch, self.axes = batch, axes
         self.vary = partial(vary, axes=axes)
         self.aux = self.vary(dict(aux))
+        self.with_media = {
+            name: jax.vmap(tower.functions.holds_media)(batch["encoders"][name])
+            for name, tower in encoders.items()
+        }
         if frame.sizes.pairs:
             context = self._context(decoder, self.decoder_batch(jnp.int32(0)))
             decoder.layers = decoder.layers.apart_from_weights(self.activation, context)

@@ -20,7 +20,7 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.media import Views, land
 from scheduling.executor.layers import Aux
-from sharding.collectives import Axes, psum, vary
+from sharding.collectives import psum, vary
 from sharding.exchanges import AS_USUAL, USUAL, Exchange, Exchanges
 from sharding.grid import View
 
@@ -111,8 +111,8 @@ class EncoderLane(multimodal.Encoder):
     def landed(self, params: Any, batch: Any, routes: Any, decoder_batch: Any) -> jax.Array:
         """All parts one after the other.
 
-        Of an encoder with several lanes a row without media is not computed. Ranks that meet in a
-        row's collectives agree on that.
+        Without media nothing is computed: of an encoder with several lanes a row, of others all
+        rows of this rank.
         """
         params = self._stop(params)
 
@@ -120,11 +120,18 @@ class EncoderLane(multimodal.Encoder):
             with jax.named_scope(f"encode_{self._lane}"):
                 return multimodal.encode(params, self.encoder, rows, self._model, self.view)
 
-        def row(rows: Any) -> jax.Array:
-            return _unless_empty(lambda: encode(rows), rows, self.view.fsdp)
+        def filled(rows: Any) -> jax.Array:
+            return _if(self.holds_media(rows), lambda: encode(rows))
 
-        made = encode(batch) if self._lane == self.encoder else _one_by_one(row, batch)
+        made = filled(batch) if self._lane == self.encoder else _one_by_one(filled, batch)
         return self.land(made, routes, decoder_batch)
+
+    def holds_media(self, batch: Any) -> jax.Array:
+        """Whether these rows hold media on any rank that shares gathered parameters.
+
+        Ranks that share a row agree by themselves, as each of them has the whole row's segments.
+        """
+        return psum(jnp.count_nonzero(batch["segment_ids"]), self.view.fsdp) > 0
 
     def _stop(self, params: Any) -> Any:
         return self._constant.stop_encoder(self.encoder, params)
@@ -188,13 +195,12 @@ def _one_by_one(make: Callable[[Any], jax.Array], rows: Any) -> jax.Array:
     return made.reshape(-1, *made.shape[2:])
 
 
-def _unless_empty(make: Callable[[], jax.Array], rows: Any, axes: Axes) -> jax.Array:
-    """`make()`, or zeros if these rows hold no media on any rank of `axes`."""
+def _if(chosen: jax.Array, make: Callable[[], jax.Array]) -> jax.Array:
+    """`make()` where `chosen` holds, else zeros."""
     expected = jax.eval_shape(make)
-    count = psum(jnp.count_nonzero(rows["segment_ids"]), axes)
 
     def nothing() -> jax.Array:
         zeros = jnp.zeros(expected.shape, expected.dtype)
         return vary(zeros, tuple(sorted(jax.typeof(expected).mat.varying)))
 
-    return lax.cond(count > 0, make, nothing)
+    return lax.cond(chosen, make, nothing)

@@ -1,0 +1,81 @@
+"""Encoders compute nothing of microbatches without media: not-a-number in those reaches nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from mllm_jax.check.synthetic import scattered, synthetic_batch
+from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import build_step
+from mllm_jax.train.step.train_step import TrainStep
+from scheduling.schedules.schedule import EncoderPieces, interleaved
+from sharding.mesh import shardings
+from sharding.plan import ParallelPlan
+from tests.scheduling.placing import naive
+from tests.train.models import small_model
+
+ROWS, TOKENS, MICROBATCHES = 2, 24, 4
+MEDIA = {"vision": 16, "audio": 32}
+#: Microbatches of each step in which an encoder has media.
+HELD = {"none": {}, "some": {"vision": [1], "audio": [1, 2]}}
+WHOLE = {
+    "decoder": ParallelPlan(data=2),
+    "vision": ParallelPlan(fsdp=2),
+    "audio": ParallelPlan(data=2),
+}
+STAGED = {
+    "decoder": ParallelPlan(stage=2, data=2),
+    "vision": ParallelPlan(data=2, fsdp=2),
+    "audio": ParallelPlan(stage=2, data=2),
+}
+CUTS = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
+
+
+def model() -> ModelConfig:
+    return small_model(remat="layer")
+
+
+def microbatches(held: dict[str, list[int]], filler: float) -> list[Any]:
+    """Microbatches of which some hold media; the inputs of all others are `filler`."""
+    return [microbatch(m, held, filler) for m in range(MICROBATCHES)]
+
+
+def microbatch(m: int, held: dict[str, list[int]], filler: float) -> Any:
+    batch = synthetic_batch(model(), ROWS, TOKENS, MEDIA, m)
+    for name, tree in batch["encoders"].items():
+        if m not in held.get(name, []):
+            tree["segment_ids"][:] = 0
+            tree["inputs"][:] = filler
+            batch["decoder"]["media"][name][:] = -1
+            batch["places"][name] = batch["places"][name][:0]
+    return batch
+
+
+@pytest.fixture(scope="module", params=["whole", "staged"])
+def step(request: pytest.FixtureRequest) -> TrainStep:
+    if request.param == "whole":
+        return build_step(model(), WHOLE, None)
+    schedule = naive(interleaved(2, 1, MICROBATCHES), CUTS)
+    return build_step(model(), STAGED, PipelinePlan(schedule, co_issue=False))
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_microbatches_without_media_are_not_computed(step: TrainStep, held: str) -> None:
+    own = initial_parameters(model(), seed=0)
+    one = dict.fromkeys(step.program.views, ParallelPlan())
+    expected = loss_and_gradients(model(), one, own, microbatches(HELD[held], 0.0))
+    stored = jax.device_put(step.form.stored(own), shardings(step.mesh, step.form.specs))
+    poisoned = enumerate(microbatches(HELD[held], np.nan))
+    batches = [scattered(batch, model(), seed) for seed, batch in poisoned]
+    grads, loss = step.gradients(stored, place(batches, step))
+    found = np.asarray(loss), jax.tree.map(np.asarray, step.form.canonical(grads))
+    result = compare(found, expected)
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
