@@ -8,7 +8,7 @@ experiment.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -94,6 +94,10 @@ def initial_parameters(model: ModelConfig, seed: int) -> Any:
     return jax.tree.map(np.asarray, make(key))
 
 
+#: From parameters of the model to loss and gradients.
+Gradients = Callable[[Any], tuple[np.ndarray, Any]]
+
+
 def loss_and_gradients(
     model: ModelConfig,
     plans: dict[str, ParallelPlan],
@@ -107,25 +111,43 @@ def loss_and_gradients(
 
     Parameters and gradients are those of the model, layers stacked in their order.
     """
+    return gradients_of(model, plans, microbatches, pipeline, frozen, exchanges)(params)
+
+
+def gradients_of(
+    model: ModelConfig,
+    plans: dict[str, ParallelPlan],
+    microbatches: Sequence[Any],
+    pipeline: PipelinePlan | None = None,
+    frozen: Frozen = NOTHING_FROZEN,
+    exchanges: Exchanges = AS_USUAL,
+) -> Gradients:
+    """`loss_and_gradients` of any parameters, by one program that the first of them compile."""
     alone = plans["decoder"].devices == 1
     own = jax.local_devices()[:1] if alone else None
     step = build_step(model, plans, pipeline, frozen, devices=own, exchanges=exchanges)
     rows = microbatches[0]["decoder"]["tokens"].shape[0]
     chosen = local_rows(step, rows)
     local = [batch if alone else select_rows(batch, chosen) for batch in microbatches]
-    placed = jax.tree.map(
-        lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
-        jax.tree.map(np.asarray, step.form.stored(params)),
-        step.abstract["params"],
-    )
-    on_devices = place(local, step)
-    # Accelerators multiply float32 in fewer bits unless told otherwise.
-    with jax.default_matmul_precision("highest"):
-        on_devices = step.primed(placed, on_devices)
-        program = step.gradients.lower(placed, on_devices).compile(_run_once())
-    grads, loss = program(placed, on_devices)
-    grads = jax.tree.map(whole, grads)
-    return whole(loss), jax.tree.map(np.asarray, step.form.canonical(grads))
+    batch = place(local, step)
+    programs: list[Any] = []
+
+    def run(params: Any) -> tuple[np.ndarray, Any]:
+        placed = jax.tree.map(
+            lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
+            jax.tree.map(np.asarray, step.form.stored(params)),
+            step.abstract["params"],
+        )
+        # Accelerators multiply float32 in fewer bits unless told otherwise.
+        with jax.default_matmul_precision("highest"):
+            primed = step.primed(placed, batch)
+            if not programs:
+                programs.append(step.gradients.lower(placed, primed).compile(_run_once()))
+        grads, loss = programs[0](placed, primed)
+        grads = jax.tree.map(whole, grads)
+        return whole(loss), jax.tree.map(np.asarray, step.form.canonical(grads))
+
+    return run
 
 
 def _run_once() -> dict[str, Any]:

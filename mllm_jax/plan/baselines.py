@@ -143,15 +143,17 @@ class _Choice:
 
 
 def _configured(planner: Planner) -> Strategy | None:
-    """The configured strategy of the decoder, if it fits the devices, the model and the rows."""
+    """The configured strategy of the decoder, if it fits the devices, the model and the rows.
+
+    The systems that are compared share no experts between ranks.
+    """
     config, space = planner.settled, planner.space
     decoder, rows = config.parallel.decoder, planner.workload.rows
     fits = decoder.devices == space.devices and (
         decoder.context in (space.contexts or ()) and decoder.tensor in (space.tensors or ())
     )
-    if not (fits and space.fits("decoder", decoder)) or rows % (
-        config.train.accumulate * decoder.batch
-    ):
+    dealt = rows % (config.train.accumulate * decoder.batch) == 0
+    if not (fits and dealt and space.fits("decoder", decoder)) or decoder.expert > 1:
         return None
     return Strategy(
         {"decoder": decoder},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
@@ -20,7 +21,7 @@ from scheduling.search.bounds import Bounds
 from scheduling.search.branch_and_bound import Lean, Outcome, Progress, Search, leanest, search
 from scheduling.search.make import Scheduler
 from scheduling.search.space import Space
-from sharding.plan import Requirement
+from sharding.plan import Requirement, divisors
 
 #: Larger tensor groups are not tried.
 MOST_TENSORS = 128
@@ -74,11 +75,18 @@ class Planner:
             memory=self.hardware.room if self.memory is None else self.memory,
             contexts=rows,
             tensors=split("tensor", rows),
+            experts=self._experts,
             domain=most,
             kinds=tuple(sorted(WEIGHTS_APART)) if self._trains else (),
             pad=self.settled.schedule.pad_layers,
             evaluates=config.evaluate.enabled,
         )
+
+    @property
+    def _experts(self) -> tuple[int, ...]:
+        """Numbers of ranks that can share the experts of the decoder, if it has any."""
+        own = self.settled.model.decoder.experts
+        return (1,) if own is None else tuple(divisors(own.count))
 
     def _requirements(self) -> dict[str, tuple[Requirement, ...]]:
         config, model = self.settled, self.settled.model
@@ -94,7 +102,8 @@ class Planner:
     def workload(self) -> Workload:
         """The work of a step."""
         apart = not WEIGHTS_APART.isdisjoint(self.space.kinds)
-        splits = [(tensor, False) for tensor in self.space.tensors or ()]
+        shares = {degree > 1 for degree in self.space.experts}
+        splits = [*product(self.space.tensors or (), shares)]
         return traced_workload(self.settled, splits, apart=apart)
 
     @property

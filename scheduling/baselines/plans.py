@@ -36,7 +36,7 @@ def chains(
 
 def plain_space(space: Space) -> Space:
     """The space of plans that these systems have: data, tensor and stages."""
-    return replace(space, contexts=(1,), gathers=("step",))
+    return replace(space, contexts=(1,), experts=(1,), gathers=("step",))
 
 
 def _recomputing_apart(chain: Chain) -> Iterator[Chain]:

@@ -37,6 +37,7 @@ class Space:
         memory: bytes of a device that a step may take.
         counts: numbers of devices that strategies may use, or None for all up to `devices`.
         stages, contexts, tensors, chunks: degrees that are tried, or None for all.
+        experts: degrees of ranks that share experts that are tried.
         domain: number of devices within which context and tensor groups stay, or None for any.
         remats: rematerialisation policies that are tried.
         gathers: ways of gathering parameters over fsdp that are tried.
@@ -56,6 +57,7 @@ class Space:
     stages: tuple[int, ...] | None = None
     contexts: tuple[int, ...] | None = None
     tensors: tuple[int, ...] | None = None
+    experts: tuple[int, ...] = (1,)
     domain: int | None = None
     chunks: tuple[int, ...] | None = None
     remats: tuple[Remat, ...] = get_args(Remat)
@@ -137,9 +139,10 @@ def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
         inner = stage * context * tensor
         if stage > periods or not space.uses(inner * batch):
             continue
-        own = {"stage": stage, "context": context, "tensor": tensor}
-        for fsdp in _sharings(batch, inner):
-            yield ParallelPlan(data=batch // fsdp, fsdp=fsdp, **own)
+        for expert in (n for n in space.experts if batch % n == 0):
+            own = {"stage": stage, "expert": expert, "context": context, "tensor": tensor}
+            for fsdp in _sharings(batch // expert, inner * expert):
+                yield ParallelPlan(data=batch // expert // fsdp, fsdp=fsdp, **own)
 
 
 def _sharings(batch: int, inner: int) -> list[int]:
@@ -183,7 +186,7 @@ def encoder_plans(
         inside = batch * stage // decoder.stage
         if workload.encoders[name].layers % stage or (rows % inside and not space.spreads):
             continue
-        for fsdp in sorted({1, decoder.fsdp, batch}):
+        for fsdp in sorted({1, decoder.fsdp, decoder.fsdp * decoder.expert, batch}):
             if batch % fsdp:
                 continue
             plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, **own)

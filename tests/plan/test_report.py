@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 import launch
+from mllm_jax.config.checks import check
 from mllm_jax.config.load import ExperimentConfig, load, resolve
 from mllm_jax.config.lower import lower
 from mllm_jax.plan import report as module
@@ -381,6 +382,22 @@ def test_tensor_groups_need_not_divide_the_devices() -> None:
     planner = Planner(config, named("h100"), "h100")
     assert planner.space.tensors == (1, 2, 3)
     assert planner.with_devices(16).space.tensors == (1, 2, 3, 6)  # a domain has eight
+
+
+def test_ranks_may_share_experts_in_any_number_that_divides_them() -> None:
+    """What is found is simulated alike as a configuration, and takes as many bytes."""
+    experts = {"count": 12, "top_k": 2, "d_ff": 16}
+    sparse = {"model__decoder__family": "mixtral", "model__decoder__experts": experts}
+    planner = Planner(resolve(small(**sparse), source="test"), named("h100"), "h100")
+    assert planner.space.experts == (1, 2, 3, 4, 6, 12)
+    assert Planner(resolve(small(), source="test"), named("h100"), "h100").space.experts == (1,)
+    space = replace(planner.space, experts=(2, 4), tensors=(1,), contexts=(1,))
+    (best,) = planner.search(space=space).best
+    assert best.strategy.decoder.expert > 1
+    made = planner.configured(best.strategy)
+    assert check(made) == []
+    assert simulated_step(made, planner.hardware).makespan == pytest.approx(best.seconds)
+    assert memory(made, planner.hardware).total == pytest.approx(best.memory.total)
 
 
 def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from scheduling.costs.hardware import Efficiency, Hardware, Link
-from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
+from scheduling.costs.work import ExpertWork, Parameters, Part, TowerProfile, TowerWork
 from scheduling.costs.workload import Split, Workload
 from scheduling.search.space import Space
 from sharding.plan import Requirement
@@ -80,6 +81,44 @@ def workload(
     }
     known: dict[str, Any] = {"loss_chunk": 16, "kept": kept, "apart": apart}
     return Workload(towers, positions, rows, **known | changes)
+
+
+def with_experts(own: Workload, share: float = 1.0, buffer: float = 1.25) -> Workload:
+    """The same with four experts in a share of the decoder's layers, two of them a token's.
+
+    An expert is twice as wide as the decoder.
+    """
+    decoder = own.towers["decoder"]
+    width, work = decoder.width, decoder.layer.work
+    hidden, top_k, count = 2 * width, 2, 4
+    flops = 6.0 * width * hidden * top_k
+    linear = work.linear + share * (flops - 16 * width**2)
+    layer = {
+        axes: number * (1 - share) if "mlp" in axes else number
+        for axes, number in decoder.layer_parameters.items()
+    } | {("experts", "embed", "mlp"): 3.0 * share * count * hidden * width}
+    changed = replace(
+        decoder,
+        layer=Part(replace(work, linear=linear), decoder.layer.moved),
+        layer_parameters=layer,
+        experts=ExpertWork(share, top_k, hidden, flops, buffer),
+    )
+    return replace(
+        own,
+        towers={**own.towers, "decoder": changed},
+        kept=_with_less_kept(own.kept),
+        apart=_with_less_kept(own.apart),
+    )
+
+
+def _with_less_kept(sizes: Mapping[Split, float]) -> dict[Split, float]:
+    """Bytes by how layers are split; where ranks share experts, they are fewer."""
+    fewer = {
+        split._replace(experts=True): 0.7 * size
+        for split, size in sizes.items()
+        if split.tower == "decoder"
+    }
+    return {**sizes, **fewer}
 
 
 def hardware(**changes: Any) -> Hardware:

@@ -4,6 +4,7 @@ import math
 import re
 from itertools import product
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -214,3 +215,20 @@ def test_grids_lie_on_a_torus(decoder: ParallelPlan, encoder: ParallelPlan) -> N
     mesh = make_mesh(grid, devices)
     assert set(mesh.devices.flat) == set(devices)
     assert mesh.shape == dict(grid.axes)
+
+
+@given(st.data())
+def test_expert_groups_stay_within_hosts_where_they_fit_beside_tensor_groups(
+    data: st.DataObject,
+) -> None:
+    """Devices are numbered host by host; tensor groups have the nearest, expert groups the next."""
+    plan = data.draw(plans_of(data.draw(st.sampled_from([4, 6, 8]))))
+    host = data.draw(st.sampled_from(divisors(plan.devices)))
+    grid = JointGrid.build({"decoder": plan})
+    mesh = make_mesh(grid, jax.devices()[: grid.devices])
+    hosts = np.vectorize(lambda device: device.id // host)(mesh.devices)
+    axes = [axis for axis, _ in grid.axes]
+    for degree, inner in (("tensor", plan.tensor), ("expert", plan.inner)):
+        own = tuple(axes.index(axis) for axis in getattr(grid.decoder, degree))
+        if host % inner == 0:
+            np.testing.assert_array_equal(hosts.max(own), hosts.min(own))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,37 +13,21 @@ from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import step_memory
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.work import ExpertWork, Part, TowerWork
-from scheduling.costs.workload import Split, Workload
+from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
-WIDTH, TOKENS, ROWS, HIDDEN, TOP_K, COUNT = 64, 32, 8, 128, 2, 4
-#: FLOPs of a token in its experts, and bytes of a row of activations.
-EXPERT_FLOPS, ROW = 6 * WIDTH * TOP_K * HIDDEN, TOKENS * WIDTH * 2
-KERNELS = 3 * COUNT * WIDTH * HIDDEN
-OTHER = 20 * WIDTH**2
+WIDTH, TOKENS, ROWS, LAYERS = 64, 32, 8, 4
+HIDDEN, TOP_K, COUNT = 2 * WIDTH, 2, 4
+#: FLOPs of a token in its experts, and elements of a layer's experts.
+EXPERT_FLOPS, KERNELS = 6 * WIDTH * TOP_K * HIDDEN, 3 * COUNT * WIDTH * HIDDEN
+#: Bytes of a token between two layers.
+TOKEN = WIDTH * 2
 
 
 def workload(buffer: float = 1.25, share: float = 1.0) -> Workload:
-    """A decoder whose layers have experts in place of the MLP, or a share of them."""
-    experts = ExpertWork(share, TOP_K, HIDDEN, EXPERT_FLOPS, buffer)
-    linear = 16 * WIDTH**2 + share * EXPERT_FLOPS
-    own = small.tower(
-        WIDTH,
-        4,
-        128,
-        layer=Part(TowerWork(linear, 4 * WIDTH), 32 * WIDTH),
-        layer_parameters={
-            ("embed", "heads", None): OTHER,
-            ("experts", "embed", "mlp"): share * KERNELS,
-        },
-        experts=experts,
-    )
-    made = small.workload(ROWS, WIDTH, encoders=())
-    kept = {**made.kept, Split("decoder", 1, experts=True): 1000.0}
-    return replace(made, towers={"decoder": own}, kept=kept)
+    return small.with_experts(small.workload(ROWS, WIDTH, LAYERS, encoders=()), share, buffer)
 
 
 def timing(hardware: Hardware, plan: ParallelPlan, of: Workload, **changes: Any) -> Timing:
@@ -74,10 +57,9 @@ def test_cpus_exchange_all_slots_and_hide_nothing(buffer: float) -> None:
         moving = sum(rounds * ring(size * slots, 2) for size in copies)
         return moving + sum(4 * rounds * slots * size for size in copies) / 8e8
 
-    token = WIDTH * 2
     added = own.forward(3).seconds - alone.forward(3).seconds
-    assert added == pytest.approx(3 * seconds(token, token))
-    backward = seconds(2 * token, 4, token, 4) + PRODUCTS  # of the forward again
+    assert added == pytest.approx(3 * seconds(TOKEN, TOKEN))
+    backward = seconds(2 * TOKEN, 4, TOKEN, 4) + PRODUCTS  # of the forward again
     # Gradients of parameters are added to sums: of experts, half as many.
     summed = 3 * 4 * KERNELS / 2 / 8e8
     added = own.backward(3).seconds - alone.backward(3).seconds
@@ -88,12 +70,11 @@ def test_accelerators_exchange_copies_and_hide_half_of_them() -> None:
     """Both parts of a round take two hops; one of them is beside the products."""
     plan, of = ParallelPlan(expert=2), workload()
     own, alone = (timing(small.hardware(), p, of) for p in (plan, ParallelPlan(data=2)))
-    token = WIDTH * 2
-    moving = 2 * 2 * ring(token * COPIES / 2, 2)
+    moving = 2 * 2 * ring(TOKEN * COPIES / 2, 2)
     assert moving / 2 < PRODUCTS, "the case is one of hiding all that can be hidden"
     added = own.forward(1).collective - alone.forward(1).collective
     assert added == pytest.approx(moving / 2)
-    written = 4 * 2 * token * COPIES * 1.25 / 8e8
+    written = 4 * 2 * TOKEN * COPIES * 1.25 / 8e8
     assert own.forward(1).compute - alone.forward(1).compute == pytest.approx(written)
 
 
@@ -119,27 +100,29 @@ def test_flops_count_what_a_backward_of_shared_experts_computes_again() -> None:
             for plan in (ParallelPlan(expert=2), ParallelPlan(data=2))
         )
         assert shared.forward == alone.forward
-        experts = 4 * ROWS * TOKENS * EXPERT_FLOPS
+        experts = LAYERS * ROWS * TOKENS * EXPERT_FLOPS
         assert shared.backward - alone.backward == pytest.approx(again * experts)
 
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_state_and_sums_of_experts_are_divided_and_all_else_is_not(share: float) -> None:
-    of, rest = workload(share=share), 64 * 128 + 64
+    of = workload(share=share)
+    # Attention, a dense MLP in the other layers, two norms; head and last norm.
+    layer = 4 * WIDTH**2 + (1 - share) * 8 * WIDTH**2 + 2 * WIDTH
+    whole = 4 * (LAYERS * layer + 128 * WIDTH + WIDTH)
 
-    def other(plan: ParallelPlan) -> tuple[float, float]:
+    def of_plan(plan: ParallelPlan) -> tuple[float, float]:
         own = timing(small.hardware(), plan, of)
         made = step_memory(of, own.strategy, own.hardware)
         assert made.optimizer == 2 * made.parameters == made.gradients
         return made.parameters, own.scatter()
 
-    stored, summed = other(ParallelPlan(expert=4))
-    whole = 4 * (4 * OTHER + rest)
-    assert stored == pytest.approx(whole + 4 * 4 * share * KERNELS / 4)
+    stored, summed = of_plan(ParallelPlan(expert=4))
+    assert stored == pytest.approx(whole + 4 * LAYERS * share * KERNELS / 4)
     # Experts of four ranks are nowhere else: dense parameters alone are summed.
     assert summed == pytest.approx(2 * ring(whole, 4))
-    stored, summed = other(ParallelPlan(data=2, expert=2))
-    experts = 4 * 4 * share * KERNELS / 2
+    stored, summed = of_plan(ParallelPlan(data=2, expert=2))
+    experts = 4 * LAYERS * share * KERNELS / 2
     assert stored == pytest.approx(whole + experts)
     assert summed == pytest.approx(2 * (ring(whole, 4) + ring(experts, 2)))
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +16,7 @@ from scheduling.costs.hardware import Hardware, Link
 from scheduling.costs.memory import least_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
+from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search import bounds as of_bounds
 from scheduling.search import make as of_make
@@ -439,3 +440,40 @@ def test_encoders_have_groups_within_the_decoders() -> None:
     assert all(plan.devices == 8 for plan in plans)
     by_layer = encoder_plans(space, workload, replace(family, gather="layer"), "vision")
     assert {plan.fsdp for plan in by_layer} == {1}
+
+
+# ---- experts -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=12)
+@given(st.data())
+def test_nothing_is_faster_than_the_degrees_of_experts_that_are_found(data: st.DataObject) -> None:
+    frozen = data.draw(st.sampled_from([frozenset[str](), frozenset({"decoder"})]))
+    plain = small.workload(4, layers=data.draw(st.sampled_from([2, 4])), encoders=(), frozen=frozen)
+    share, buffer = data.draw(st.sampled_from([0.5, 1.0])), data.draw(st.sampled_from([0.5, 1.25]))
+    workload, hardware = small.with_experts(plain, share, buffer), data.draw(small.devices())
+    part: dict[str, Any] = {"stages": (1, 2), "contexts": (1, 2), "tensors": (1,), "chunks": (1,)}
+    remats: list[Remat] = [data.draw(st.sampled_from(get_args(Remat)))]
+    space = small.space(4, workload, experts=(1, 2, 4), remats=tuple(remats), **part)
+    tried = [own for _, own in everything(space, workload, hardware)]
+    assert {own.strategy.decoder.expert for own in tried} == {1, 2, 4}
+    found = search(space, Scheduler(workload, hardware))
+    assert found.best[0].seconds == min(own.seconds for own in tried)
+    for own in tried:
+        assert lower_bound(workload, own.strategy, hardware) <= own.seconds * ROUNDING
+        assert least_memory(workload, own.strategy, hardware) <= own.memory.total * ROUNDING
+        devices = own.strategy.decoder.devices
+        assert least_compute(workload, devices, remats, hardware) <= own.seconds * ROUNDING
+        assert least_state(workload, devices) <= own.memory.total * ROUNDING
+
+
+def test_ranks_share_experts_where_tokens_move_in_less_time_than_experts() -> None:
+    """There is room only for divided state; fsdp ranks gather all experts in every layer."""
+    workload = small.with_experts(small.workload(encoders=()))
+    space = small.space(
+        4, workload, stages=(1,), tensors=(1,), experts=(1, 2, 4), memory=8e6, remats=("none",)
+    )
+    for link, sharers in ((Link(bandwidth=4e6, latency=0), 2), (FREE, 1)):
+        scheduler = Scheduler(workload, small.hardware(link=link))
+        found = search(space, scheduler).best[0].strategy.decoder
+        assert (found.devices, found.expert) == (4, sharers)

@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from mllm_jax.check.synthetic import synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.verify import Gradients, compare, gradients_of, initial_parameters
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.records.expert_loads import insane_layer
@@ -20,7 +22,7 @@ from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
-from sharding.plan import ParallelPlan
+from sharding.plan import ParallelPlan, divisors
 from tests.train.models import small_model
 
 ROWS, TOKENS, MICROBATCHES = 4, 24, 3
@@ -46,11 +48,17 @@ SIGMOID: dict[str, Any] = {
 #: Every second layer has experts, the others an MLP, in three periods: where there are two or four
 #: runs of layers, a period of one is padding.
 UNLIKE = SOFTMAX | {"every": 2}
+#: A shared expert beside others, and less room for copies than an even share.
+SHARED = SOFTMAX | {"count": 8, "d_ff": 8, "shared_d_ff": 16, "shared_gate": True, "buffer": 0.5}
 ROUTERS = {
     "softmax": ("mixtral", SOFTMAX),
     "sigmoid": ("qwen2_moe", SIGMOID),
+    "shared": ("qwen2_moe", SHARED),
     "unlike": ("qwen3_moe", UNLIKE),
 }
+#: What the biases of experts make of the choice: nothing that is known, all tokens to one expert
+#: and to some others, all to half of the experts, which are those of one of two ranks.
+ROUTES = ("random", "one", "half")
 
 
 @cache
@@ -62,24 +70,38 @@ def model(router: str, remat: str = "layer") -> ModelConfig:
 
 
 @cache
-def parameters(router: str) -> Any:
+def parameters(router: str, routes: str = "random") -> Any:
     """Initial ones, with biases that change the choice of experts."""
     params = initial_parameters(model(router), seed=0)
     own = params["decoder"]["layers"]["experts"]["router"]
     shape = own["load_bias"].shape
-    own["load_bias"] = np.random.default_rng(1).normal(0, 0.2, shape).astype(np.float32)
+    bias = np.random.default_rng(1).normal(0, 0.2, shape).astype(np.float32)
+    bias[:, : {"random": 0, "one": 1, "half": shape[1] // 2}[routes]] += 10
+    own["load_bias"] = bias
     return params
 
 
 @cache
-def batches(router: str) -> list[Any]:
-    return [synthetic_batch(model(router), ROWS, TOKENS, {}, n) for n in range(MICROBATCHES)]
+def batches(router: str, rows: int = ROWS) -> list[Any]:
+    return [synthetic_batch(model(router), rows, TOKENS, {}, n) for n in range(MICROBATCHES)]
 
 
 @cache
-def on_one_device(router: str) -> tuple[np.ndarray, Any]:
-    own = model(router), {"decoder": ParallelPlan()}, parameters(router), batches(router)
-    return loss_and_gradients(*own)
+def single(router: str, rows: int) -> Gradients:
+    return gradients_of(model(router), {"decoder": ParallelPlan()}, batches(router, rows))
+
+
+@cache
+def on_one_device(router: str, routes: str = "random", rows: int = ROWS) -> tuple[np.ndarray, Any]:
+    return single(router, rows)(parameters(router, routes))
+
+
+def check(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None:
+    """Losses and gradients are equal but for the order of sums, and loads are the same."""
+    result = compare(got, expected)
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+    np.testing.assert_array_equal(load(got), load(expected))
 
 
 @pytest.mark.parametrize(
@@ -129,13 +151,41 @@ def test_experts_losses_and_loads_are_those_of_one_device(
     options: dict[str, Any],
 ) -> None:
     pipeline = PipelinePlan(schedule, **options) if schedule else None
-    plans, params = {"decoder": plan}, parameters(router)
-    got = loss_and_gradients(model(router, remat), plans, params, batches(router), pipeline)
-    expected = on_one_device(router)
-    result = compare(got, expected)
-    assert result.loss_error < 1e-6, result
-    assert max(result.worst.values()) < 2e-5, result
-    np.testing.assert_array_equal(load(got), load(expected))
+    run = gradients_of(model(router, remat), {"decoder": plan}, batches(router), pipeline)
+    for routes in ROUTES if plan.expert > 1 else ROUTES[:1]:
+        check(run(parameters(router, routes)), on_one_device(router, routes))
+
+
+@st.composite
+def plans(draw: st.DrawFn, rows: int) -> ParallelPlan:
+    """Six degrees of eight devices, more than one of which share experts."""
+    degrees, left = {"expert": draw(st.sampled_from([2, 4]))}, 8
+    left //= degrees["expert"]
+    for axis in draw(st.permutations(["data", "fsdp", "stage", "context", "tensor"])):
+        most = 2 if axis == "stage" else left
+        degrees[axis] = draw(st.sampled_from([n for n in divisors(left) if n <= most]))
+        left //= degrees[axis]
+    plan = ParallelPlan(**degrees)
+    assume(left == 1 and rows % plan.batch == 0)
+    return plan
+
+
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(st.data())
+def test_any_plan_of_six_degrees_equals_one_device_wherever_tokens_go(data: st.DataObject) -> None:
+    rows = 8
+    router, plan = data.draw(st.sampled_from(list(ROUTERS))), data.draw(plans(rows))
+    remat = data.draw(st.sampled_from(["none", "layer", "full"]))
+    pipeline = None
+    if plan.stage > 1:
+        make = data.draw(st.sampled_from([interleaved, zero_bubble]))
+        chunks = 2 if router == "unlike" and data.draw(st.booleans()) else 1
+        gather = data.draw(st.sampled_from(["step", "layer"]))
+        pipeline = PipelinePlan(make(plan.stage, chunks, MICROBATCHES), gather=gather)
+    run = gradients_of(model(router, remat), {"decoder": plan}, batches(router, rows), pipeline)
+    for routes in ROUTES:
+        check(run(parameters(router, routes)), on_one_device(router, routes, rows))
 
 
 def test_a_router_without_finite_logits_is_told_apart_from_those_before_it() -> None:
@@ -150,8 +200,8 @@ def test_a_router_without_finite_logits_is_told_apart_from_those_before_it() -> 
 
 
 def test_loads_of_a_frozen_decoder_are_those_of_one_that_trains() -> None:
-    own = model("softmax"), {"decoder": ParallelPlan()}, parameters("softmax"), batches("softmax")
-    frozen = loss_and_gradients(*own, frozen=Frozen(("decoder",)))
+    own = model("softmax"), {"decoder": ParallelPlan()}, batches("softmax")
+    frozen = gradients_of(*own, frozen=Frozen(("decoder",)))(parameters("softmax"))
     np.testing.assert_array_equal(load(frozen), load(on_one_device("softmax")))
     leaves = jax.tree_util.tree_leaves_with_path(frozen[1])
     assert not any(leaf.any() for path, leaf in leaves if not is_load(path))
