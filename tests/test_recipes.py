@@ -18,6 +18,7 @@ from mllm_jax.config.modalities import modalities
 from mllm_jax.models.config.encoder import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.release import composed
+from mllm_jax.models.work.flops import decoder_work
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.train.state.freeze import Frozen
@@ -26,7 +27,7 @@ from tests.configs import ROOT
 
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))
 #: Parameters of released checkpoints, by how the names of recipes begin.
-RELEASED = {"llava15": 7.06e9, "onevision": 8.03e9, "qwen2_audio": 8.40e9}
+RELEASED = {"llava15": 7.06e9, "onevision": 8.03e9, "qwen2_audio": 8.40e9, "qwen3_moe": 30.95e9}
 #: LLaVA-1.5's connector: 1024 to 4096 to 4096, with biases.
 CONNECTOR = 1024 * 4096 + 4096 + 4096 * 4096 + 4096
 #: What released `config.json`s say of shapes, less what their classes have by default.
@@ -52,6 +53,36 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "audio_config": {"model_type": "qwen2_audio_encoder", "num_mel_bins": 128}
         | {"encoder_layers": 32, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120}
         | {"d_model": 1280, "max_source_positions": 1500},
+    },
+}
+#: The same of two releases that a recipe joins.
+PARTS: dict[str, dict[str, Any]] = {
+    "decoder": {
+        "model_type": "qwen3_moe",
+        "hidden_size": 2048,
+        "intermediate_size": 6144,
+        "num_hidden_layers": 48,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "head_dim": 128,
+        "vocab_size": 151936,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 1e6,
+        "max_position_embeddings": 40960,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 768,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        "router_aux_loss_coef": 0.001,
+        "output_router_logits": False,
+    },
+    "vision": {
+        "model_type": "siglip",
+        "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152}
+        | {"image_size": 384, "patch_size": 14, "intermediate_size": 4304}
+        | {"num_hidden_layers": 27, "num_attention_heads": 16},
     },
 }
 each_recipe = pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -87,6 +118,27 @@ def test_a_recipe_is_what_import_reads(name: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIGS[name]))
     model = recipe(name).model.model_dump(mode="json")
     assert composed(str(tmp_path)) == {key: model[key] for key in ("decoder", "encoders")}
+
+
+def test_parts_of_a_recipe_are_what_import_reads(tmp_path: Path) -> None:
+    """Two releases joined: the recipe has what `import` writes, but for the losses of experts."""
+    folders: dict[str, str | None] = {"vision.connector": None}
+    for name, values in PARTS.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(values))
+        folders[name] = str(tmp_path / name)
+    model = recipe("qwen3_moe_64").model.model_dump(mode="json")
+    model["decoder"]["experts"]["balance_weight"] = 0.0
+    assert composed(folders) == {key: model[key] for key in ("decoder", "encoders")}
+    sources = recipe("qwen3_moe_64").model.sources
+    assert [part for part, folder in sources.items() if folder is None] == ["vision.connector"]
+
+
+def test_a_recipe_with_experts_has_few_active_parameters() -> None:
+    """Qwen3-30B-A3B: 3.3 of 30.5 billion parameters, of which the embedding is in no product."""
+    decoder = recipe("qwen3_moe_64").model.decoder
+    active = decoder_work(decoder).linear / 2 + decoder.d_model * decoder.vocab_size
+    assert active == pytest.approx(3.35e9, rel=0.01)
 
 
 def test_a_recipe_trains_what_it_says() -> None:
