@@ -17,7 +17,12 @@ cases would hold the copies of all ranks. Copies go in rounds instead: a rank re
 enough where no rank gets more than its slots.
 
 The backward runs the same rounds: tokens and the gradients of their results go to the experts,
-whose products are computed again, so that nothing is kept but tokens, routes and weights.
+whose products are computed again, so that nothing is kept but tokens, routes and weights. A weight
+and its gradient move in columns of their own beside the rows.
+
+A round has several parts on accelerators, whose exchanges are asynchronous: the compiler puts that
+of the second part beside the products of the first, and that of the first's results beside the
+products of the second.
 
 Ragged exchanges send nothing but copies. CPUs lack them: there every pair of ranks has as many
 slots as any other pair, and a round moves at most that many copies from each to each.
@@ -32,11 +37,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from sharding import collectives
 from sharding.collectives import axis_index, axis_size, vary
 from sharding.grid import Axes
+from sharding.rounds import NUMBER_COLUMNS, number_columns
 
 Tree = Any
 #: `(params, rows [n, width], counts [local experts]) -> [n, width]`: rows are sorted by expert, and
@@ -101,12 +108,10 @@ def _through(
 ) -> jax.Array:
     copies = _Copies.of(experts, way)
 
-    def part(number: jax.Array, made: jax.Array) -> jax.Array:
-        move = _Move.of(copies, number, way)
-        rows = move.there(copies.of_tokens(tokens))
+    def part(move: _Move, rows: jax.Array, made: jax.Array) -> jax.Array:
         return move.back(grouped(params, rows, move.counts), made)
 
-    made = _in_rounds(copies, part, copies.nothing(tokens), way)
+    made = _in_rounds(copies, copies.of_tokens(tokens), part, copies.nothing(tokens), way)
     return jnp.sum(copies.by_token(made).astype(jnp.float32) * weights[..., None], axis=1)
 
 
@@ -124,26 +129,24 @@ def _backward(
 ) -> tuple[Tree, jax.Array, None, jax.Array]:
     params, tokens, experts, weights = given
     copies = _Copies.of(experts, way)
-    width = tokens.shape[-1]
-    both = jnp.concatenate([tokens, gradient.astype(tokens.dtype)], axis=-1)
-    sorted_weights = copies.sort(weights)
+    both = copies.of_tokens(jnp.concatenate([tokens, gradient.astype(tokens.dtype)], axis=-1))
+    sent = _joined(both, copies.sort(weights), way)
 
-    def part(number: jax.Array, state: Tree) -> Tree:
-        of_params, of_tokens, of_weights = state
-        move = _Move.of(copies, number, way)
-        rows, of_results = jnp.split(move.there(copies.of_tokens(both)), [width], axis=-1)
-        scale = move.there(sorted_weights)
+    def part(move: _Move, received: jax.Array, state: tuple[Tree, jax.Array]) -> Tree:
+        of_params, of_copies = state
+        (rows, of_results), scale = _parted(received, 2 * [tokens.shape[-1]])
         results, pull = jax.vjp(lambda p, x: grouped(p, x, move.counts), params, rows)
         wide = of_results.astype(jnp.float32)
         own, of_rows = pull((wide * scale).astype(results.dtype))
         of_scale = jnp.sum(wide * results.astype(jnp.float32), axis=-1, keepdims=True)
         of_params = jax.tree.map(lambda total, x: total + x.astype(total.dtype), of_params, own)
-        return of_params, move.back(of_rows, of_tokens), move.back(of_scale, of_weights)
+        return of_params, move.back(_joined(of_rows, of_scale, way), of_copies)
 
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x, jnp.float32), params)
-    start = nothing, copies.nothing(tokens), jnp.zeros_like(sorted_weights)
-    sums, of_tokens, of_weights = _in_rounds(copies, part, start, way)
+    of_copies = _joined(copies.nothing(tokens), jnp.zeros_like(copies.sort(weights)), way)
+    sums, of_copies = _in_rounds(copies, sent, part, (nothing, of_copies), way)
     of_params = jax.tree.map(lambda x, total: total.astype(x.dtype), params, sums)
+    (of_tokens,), of_weights = _parted(of_copies, [tokens.shape[-1]])
     summed = jnp.sum(copies.by_token(of_tokens).astype(jnp.float32), axis=1)
     return of_params, summed.astype(tokens.dtype), None, copies.by_token(of_weights)[..., 0]
 
@@ -152,20 +155,57 @@ _through.defvjp(_forward, _backward)
 
 
 def _in_rounds(
-    copies: _Copies, part: Callable[[jax.Array, Tree], Tree], state: Tree, way: Dispatch
+    copies: _Copies,
+    values: jax.Array,
+    part: Callable[[_Move, jax.Array, Tree], Tree],
+    state: Tree,
+    way: Dispatch,
 ) -> Tree:
-    """`state` behind all parts of all rounds; `part` takes the number of a part from 0 on."""
+    """`state` behind all parts of all rounds.
+
+    Args:
+        copies: copies of this rank's tokens.
+        values: `[copies, width]`, what the experts need.
+        part: what a part makes of its move, of the rows that came, and of the state before.
+        state: the state before all parts.
+        way: how copies move.
+    """
     rounds = -(-copies.parts(way) // way.parts)
 
     def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
         number, state = carry
+        given = values
         for own in range(way.parts):
-            state = part(number * way.parts + own, state)
+            move = _Move.of(copies, number * way.parts + own, way)
+            # Exchanges are in the order of their parts, or a compiler may begin with the last one.
+            given, received = lax.optimization_barrier((given, move.there(given)))
+            state = part(move, received, state)
         return number + 1, state
 
     with jax.named_scope("rounds"):
         start = jnp.zeros_like(rounds), state
         return lax.while_loop(lambda carry: carry[0] < rounds, body, start)[1]
+
+
+def _joined(rows: jax.Array, numbers: jax.Array, way: Dispatch) -> jax.Array:
+    """Rows `[n, width]` and a float32 number of each, `[n, 1]`, as one array to move.
+
+    A number is the sum of its columns, each of which has the next bits of it that the type of the
+    rows can hold. (As bits of other types they would be changed: subnormal numbers become zero.)
+    """
+    kind, columns = jnp.finfo(rows.dtype), []
+    for _ in range(NUMBER_COLUMNS[rows.dtype.itemsize]):
+        columns.append(lax.reduce_precision(numbers, kind.nexp, kind.nmant))
+        numbers = numbers - columns[-1]
+    made = jnp.concatenate(columns, axis=1).astype(rows.dtype)
+    behind = number_columns(rows.dtype.itemsize, way.ragged) - len(columns)
+    return jnp.concatenate([rows, jnp.pad(made, ((0, 0), (0, behind)))], axis=1)
+
+
+def _parted(joined: jax.Array, widths: list[int]) -> tuple[list[jax.Array], jax.Array]:
+    """The columns of `_joined` rows in parts of these widths, and the numbers `[n, 1]`."""
+    *parts, columns = jnp.split(joined, np.cumsum(widths), axis=1)
+    return parts, jnp.sum(columns.astype(jnp.float32), axis=1, keepdims=True)
 
 
 class _Copies(NamedTuple):

@@ -74,6 +74,8 @@ COMPILERS = {
             "xla_tpu_overlap_compute_collective_tc": True,
             # Reduce-scatters run on the SparseCores.
             "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
+            # Exchanges of experts run beside products.
+            "xla_tpu_enable_async_ragged_all_to_all": True,
             # Combined, collectives of two tasks wait for both and leave nothing to run beside them.
             "xla_all_gather_combiner_threshold_count": "1",
             "xla_jf_crs_combiner_threshold_count": "1",

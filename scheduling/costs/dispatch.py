@@ -10,8 +10,8 @@ stands for every collective (`Hardware.digits_seconds`) an all-to-all moves as m
 | padded, as on CPUs | r b c: all slots of r rounds, each with room for b c copies |
 
 where r is one round, or as many as hold all copies if b is less than one. Forward, a token and its
-result move; backward, the token again with the gradient of its result, its weight, and the
-gradients of both.
+result move; backward, the token again with the gradient of its result and its weight, and then the
+gradients of token and weight.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from math import ceil
 
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.work import ExpertWork
-from scheduling.costs.workload import WIDE
 from sharding.numbering import Span
-from sharding.rounds import is_ragged, parts_of_a_round
+from sharding.rounds import is_ragged, number_columns, parts_of_a_round
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,14 @@ class Dispatched:
         experts: the experts.
         tokens: tokens of the rank.
         token: bytes of a token between two layers.
+        size: bytes of one of its elements.
         spans: digits of the ranks' numbers, see `Hardware.digits_seconds`.
     """
 
     experts: ExpertWork
     tokens: float
     token: float
+    size: int
     spans: tuple[Span, ...]
 
     @property
@@ -83,7 +84,9 @@ class Dispatched:
 
     def backward(self, hardware: Hardware, products: float) -> Exposed:
         """Seconds of the exchange in a backward; arguments as of `forward`."""
-        return self._exposed([2 * self.token, WIDE, self.token, WIDE], hardware, products)
+        number = self.size * number_columns(self.size, is_ragged(hardware.platform))
+        ways = [2 * self.token + number, self.token + number]
+        return self._exposed(ways, hardware, products)
 
     def _exposed(self, ways: list[float], hardware: Hardware, products: float) -> Exposed:
         """Seconds in which copies of so many bytes each go there or back, one after the other."""
@@ -100,13 +103,12 @@ class Dispatched:
         speed = hardware.memory_bandwidth * hardware.efficiency.memory
         return Exposed(2 * written / speed, seconds - min(beside, products))
 
-    def buffers(self, platform: str, hidden: float, size: int) -> float:
+    def buffers(self, platform: str, hidden: float) -> float:
         """Bytes that the backward of a layer works with.
 
         Args:
             platform: platform of the devices.
             hidden: hidden width of an expert on one tensor rank.
-            size: bytes of an activation's element.
         """
         slots = self.slots(parts_of_a_round(platform))
-        return self.copies * 3 * self.token + slots * (6 * self.token + 4 * hidden * size)
+        return self.copies * 3 * self.token + slots * (6 * self.token + 4 * hidden * self.size)

@@ -155,8 +155,9 @@ class Timing(Tower):
         if self.shared_experts is None:
             return None
         tokens = self.rows * self.workload.positions[self.name] / self.plan.context
-        token = self.tower.width * self.workload.size
-        return Dispatched(self.shared_experts, tokens, token, self._digits["expert"])
+        size = self.workload.size
+        token = self.tower.width * size
+        return Dispatched(self.shared_experts, tokens, token, size, self._digits["expert"])
 
     @cached_property
     def of_experts(self) -> float:

@@ -166,10 +166,10 @@ def _layer_work(tower: Timing) -> float:
 
 
 def _dispatch_buffers(tower: Timing) -> float:
-    own, size = tower.dispatched, tower.workload.size
+    own = tower.dispatched
     if own is None:
         return 0.0
-    return own.buffers(tower.hardware.platform, own.experts.hidden / tower.plan.tensor, size)
+    return own.buffers(tower.hardware.platform, own.experts.hidden / tower.plan.tensor)
 
 
 def _task_work(tower: Timing) -> float:

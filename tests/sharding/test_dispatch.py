@@ -6,12 +6,13 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from sharding.collectives import psum
-from sharding.dispatch import Dispatch, through_experts
+from sharding.dispatch import Dispatch, _joined, _parted, through_experts
 from sharding.grid import JointGrid
 from sharding.in_order import shard_map
 from sharding.mesh import make_mesh
@@ -113,3 +114,16 @@ def test_equals_a_lookup_with_its_gradient(program, routes, seed):
         found = compiled(plan, size, ragged)(params, tokens, experts, weights, wanted)
     for own, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_numbers_beside_rows_are_exact(ragged):
+    numbers = jax.random.normal(jax.random.key(0), (5, 1))
+    for dtype in (jnp.float32, jnp.bfloat16):
+        rows = jnp.arange(15, dtype=dtype).reshape(5, 3)
+        joined = _joined(rows, numbers, Dispatch(("expert",), 8, 8, ragged=ragged))
+        columns = 128 if ragged else {4: 1, 2: 3}[rows.itemsize]
+        assert joined.shape == (5, 3 + columns)
+        (left, right), found = _parted(joined, [1, 2])
+        np.testing.assert_array_equal(found, numbers)
+        np.testing.assert_array_equal(jnp.concatenate([left, right], axis=1), rows)

@@ -59,7 +59,7 @@ def test_cpus_exchange_all_slots_and_hide_nothing(buffer: float) -> None:
 
     added = own.forward(3).seconds - alone.forward(3).seconds
     assert added == pytest.approx(3 * seconds(TOKEN, TOKEN))
-    backward = seconds(2 * TOKEN, 4, TOKEN, 4) + PRODUCTS  # of the forward again
+    backward = seconds(2 * TOKEN + 6, TOKEN + 6) + PRODUCTS  # of the forward again
     # Gradients of parameters are added to sums: of experts, half as many.
     summed = 3 * 4 * KERNELS / 2 / 8e8
     added = own.backward(3).seconds - alone.backward(3).seconds
@@ -147,7 +147,7 @@ def test_less_of_the_layers_exchange_less(
         ((one,), (other,)) = getattr(part, task), getattr(whole, task)
         assert one.compute == pytest.approx(share * other.compute)
         assert one.collective == pytest.approx(share * other.collective)
-    one, other = (own.buffers(platform, HIDDEN, 2) for own in (part.dispatched, whole.dispatched))
+    one, other = (own.buffers(platform, HIDDEN) for own in (part.dispatched, whole.dispatched))
     assert one == other
     # A rank has room for its even share, in one round or in several.
     assert part.dispatched.rounds * part.dispatched.slots() >= part.dispatched.copies
