@@ -198,6 +198,10 @@ def test_any_encoder_goes_with_a_decoder_with_experts(
         assert found.keys() == given.keys() or part != "decoder"
         for tensor, value in found.items():
             np.testing.assert_array_equal(value, given[tensor], err_msg=tensor)
+    if encoder == "clip":  # of which whole models have a form with any decoder
+        whole, again = tmp_path / "whole", tmp_path / "again"
+        assert launch.main(["export", "--run", str(run), "--out", str(whole)]) == Exit.OK
+        assert imported(again, whole)["model"]["decoder"] == values["model"]["decoder"]
 
 
 def with_texts(family: str, folder: Path) -> Path:
