@@ -143,9 +143,11 @@ def _write(
     final = _moved(pretrained, draft, out)
     processor = _processor(folders, draft) if joined else folders["decoder"]
     values = configuration(settings, final, _moved(str(processor), draft, out), out, devices)
-    resolve(values, str(out / CONFIG))
+    # In the draft the processor is there already, with the tokenizer that the vocabulary must hold.
+    data = values["data"] | {"processor": str(processor)}
     if joined:
-        _check_processor(settings, values["data"] | {"processor": str(processor)}, draft, out)
+        _check_processor(settings, data, draft, out)
+    resolve(values | {"data": data}, str(out / CONFIG))
     text = HEAD + yaml.safe_dump(values, sort_keys=False)
     (draft / CONFIG).write_text(text, encoding="utf-8")
     parts = settings.model_copy(update={"pretrained": final}).sources

@@ -204,12 +204,24 @@ def test_any_encoder_goes_with_a_decoder_with_experts(
         assert imported(again, whole)["model"]["decoder"] == values["model"]["decoder"]
 
 
-def with_texts(family: str, folder: Path) -> Path:
+def test_a_vocabulary_below_the_tokenizers_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    decoder = with_texts("mixtral", tmp_path / "decoder", wider=False)
+    line = ["import", "--from", str(decoder), "--encoder", f"vision={PARITY / 'siglip'}"]
+    assert launch.main([*line, "--out", str(tmp_path / "run")]) == Exit.BAD_INPUT
+    assert "model.decoder.vocab: 128 is less than the tokenizer's" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def with_texts(family: str, folder: Path, *, wider: bool = True) -> Path:
     """A copy of a decoder with the tokenizer of another one, for which its vocabulary grows."""
     shutil.copytree(PARITY / family, folder)
     for path in (PARITY / "llama3").glob("*"):
         if path.name.startswith(("tokenizer", "chat_template")):
             shutil.copyfile(path, folder / path.name)
+    if not wider:
+        return folder
     values = json.loads((folder / "config.json").read_text())
     more = json.loads((PARITY / "llama3" / "config.json").read_text())["vocab_size"]
     given = tensors(folder)
