@@ -144,6 +144,26 @@ def test_an_option_that_names_a_file_takes_no_url(
         assert "valid: a path on this machine" in error
 
 
+def test_experts_tells_and_draws_the_load_of_a_run(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["experts", "--config", str(small), f"run.directory={tmp_path}", "--json"]
+    assert launch.main(words) == Exit.BAD_INPUT
+    assert "metrics.jsonl is not there; valid" in capsys.readouterr().err
+    own = {"layer": 2, "imbalance": 1.5, "entropy": 0.9, "shares": [0.5, 1.5]}
+    broken = own | {"imbalance": None, "shares": [None, None]}
+    (tmp_path / "test").mkdir()
+    lines = [{"step": 10, "experts": [broken]}, {"step": 20, "experts": [own]}]
+    (tmp_path / "test" / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert launch.main(words) == Exit.OK
+    result = json.loads(capsys.readouterr().out)
+    assert (result["layers"], result["load"]) == ([2], [[[None, None]], [[0.5, 1.5]]])
+    assert Path(result["file"]) == tmp_path / "test" / "experts.png"
+    assert Path(result["file"]).stat().st_size > 1000
+    assert launch.main([*words, "--routes"]) == Exit.BAD_INPUT
+    assert "family: llama has no experts to draw" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_bad_config_ends_in_code_2_without_a_traceback(
     name: str, small: Path, capsys: pytest.CaptureFixture[str]
