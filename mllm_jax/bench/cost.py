@@ -14,13 +14,15 @@ from typing import Any
 import jax
 
 from mllm_jax.bench.pipeline import Row, Tell
+from mllm_jax.bench.tokens import token_exchanges
 from mllm_jax.calibrate.measure import REPETITIONS, Bench, Calibration
-from mllm_jax.calibrate.probes import InPlace
+from mllm_jax.calibrate.probes import InPlace, Probe
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
 from mllm_jax.config.checks import check
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.lower import on_platform
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.train.step.batch import place
@@ -35,7 +37,8 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     Rows: the plans of the configuration; one device; and all devices with data, tensor and pipeline
     parallelism, the latter with the encoders in its bubbles. The step of one device is taken while
     every device does it: alone it would borrow the cores of the others. Bytes are of the compiled
-    step on one device: its arguments and its temporaries.
+    step on one device: its arguments and its temporaries. Of a decoder with experts there is a step
+    whose devices share them, and its exchange of tokens alone.
 
     Args:
         hardware: a description; None calibrates.
@@ -47,18 +50,29 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     for name, own in configs.items():
         tell(f"{name}: compiling")
         steps[name] = _steps(own, jax.devices()[: config.parallel.devices])
-    bench = None if hardware else Bench.build(config, tell)
+    bench, probes = None if hardware else Bench.build(config, tell), _exchanges(config)
     tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     runs = {name: _at_once(own) for name, own in steps.items()}
+    runs |= {probe.name: probe.run for probe in probes}
     seconds = lower_quartiles(runs | (bench.programs if bench else {}), REPETITIONS)
     found = _told(bench.fit(seconds, "calibrated"), tell) if bench else named(str(hardware))
     rows: list[Row] = []
+    for probe in probes:
+        rows.append(_row(probe.name, "seconds", config, probe.predict(found), seconds[probe.name]))
     for name, own in configs.items():
         predicted = simulated_step(own, found).makespan
         rows.append(_row(name, "seconds", own, predicted, seconds[name]))
         measured = float(steps[name][0].bytes)
         rows.append(_row(name, "bytes", own, memory(own, found).total, measured))
     return rows
+
+
+def _exchanges(config: ExperimentConfig) -> list[Probe]:
+    """Exchanges of tokens over all devices, of a decoder with experts that these divide."""
+    own, devices = config.model.decoder.experts, jax.devices()[: config.parallel.devices]
+    if own is None or len(devices) == 1 or own.count % len(devices):
+        return []
+    return list(token_exchanges(on_platform(config, devices[0].platform), devices))
 
 
 def _told(calibration: Calibration, tell: Tell) -> Hardware:
@@ -82,6 +96,8 @@ def _row(name: str, unit: str, config: ExperimentConfig, predicted: float, measu
 def variants(config: ExperimentConfig, tell: Tell) -> dict[str, ExperimentConfig]:
     """The configuration as it is, on one device, and on all of its devices in three ways.
 
+    A decoder with experts also has all of its devices share them.
+
     Ways that the model does not fit are left out, and told.
     """
     count = config.parallel.devices
@@ -92,6 +108,8 @@ def variants(config: ExperimentConfig, tell: Tell) -> dict[str, ExperimentConfig
         f"tensor {count}": (ParallelPlan(tensor=count), ParallelPlan(tensor=count)),
         f"stage {count}": (ParallelPlan(stage=count), data),
     }
+    if config.model.decoder.experts is not None:
+        ways[f"expert {count}"] = (ParallelPlan(expert=count), data)
     found = {name: _planned(config, *plans) for name, plans in ways.items()}
     if all(own.parallel != config.parallel for own in found.values()):
         found = {"configured": config, **found}

@@ -37,6 +37,11 @@ class Exposed:
     moving: float
     collective: float
 
+    @property
+    def seconds(self) -> float:
+        """Seconds with nothing beside it."""
+        return self.moving + self.collective
+
 
 @dataclass(frozen=True)
 class Dispatched:

@@ -159,6 +159,13 @@ class Timing(Tower):
         token = self.tower.width * size
         return Dispatched(self.shared_experts, tokens, token, size, self._digits["expert"])
 
+    @property
+    def copied(self) -> float:
+        """Seconds in which tokens are copied for their experts, part of a layer's `compute`."""
+        own = self.dispatched
+        speed = self.hardware.memory_bandwidth * self.efficiency.memory
+        return 0.0 if own is None else 4 * own.copies * own.token / speed
+
     @cached_property
     def of_experts(self) -> float:
         """Seconds of a layer's products with shared experts in a forward, the mean over layers."""

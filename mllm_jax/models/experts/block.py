@@ -104,7 +104,7 @@ class Experts(nnx.Module):
         kernels = self._kernels(x.dtype)
         if not view.expert:
             return _by_own(x, choice, weights, self.config, partial(grouped_mlp, kernels))
-        way = _dispatch(self.config, choice.size, view)
+        way = dispatch(self.config, choice.size, view)
         return through_experts(grouped_mlp, kernels, x, choice, weights, way)
 
     def _kernels(self, dtype: jnp.dtype) -> Kernels:
@@ -127,7 +127,7 @@ class _Stacked(nnx.Module):
         self.kernel = normal(rngs, shape, axes, gain * shape[1] ** -0.5)
 
 
-def _dispatch(config: ExpertsConfig, copies: int, view: View) -> Dispatch:
+def dispatch(config: ExpertsConfig, copies: int, view: View) -> Dispatch:
     """How copies of tokens move between expert ranks, each of which has as many as `copies`.
 
     Accelerators run the exchange of one half of a round beside the products of the other.
