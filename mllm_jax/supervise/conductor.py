@@ -112,7 +112,28 @@ class Say:
     text: str
 
 
-Action = Begin | Halt | Finish | Say
+@dataclass(frozen=True)
+class Over:
+    """An attempt is over.
+
+    Attributes:
+        attempt: number of the attempt.
+        seconds: seconds since its begin.
+        hung: whether a process of it hung.
+        again: whether another attempt follows.
+        code: exit code of the process that explains the end.
+        why: reason of the end.
+    """
+
+    attempt: int
+    seconds: float
+    hung: bool
+    again: bool
+    code: int
+    why: str
+
+
+Action = Begin | Halt | Finish | Say | Over
 
 
 class Phase(Enum):
@@ -309,6 +330,16 @@ class Conductor:
         main = cause(self._ends)
         self.tries = self.tries.after(max(end.step for end in self._ends))
         why = self._fault or str(main)
+        followed = self._followed(main, why, now)
+        again = not isinstance(followed[-1], Finish)
+        lasted = now - self._begun
+        return [
+            Over(self.attempt, lasted, bool(self._fault), again, int(main.code), why),
+            *followed,
+        ]
+
+    def _followed(self, main: End, why: str, now: float) -> list[Action]:
+        """What follows an attempt that is over."""
         if all(end.code == Exit.OK for end in self._ends):
             return self._finish(Exit.OK, "")
         if self._interrupted or (main.final and not self._fault):

@@ -7,12 +7,15 @@ import logging
 import socket
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.wire import Address, Line, hold_port
 from mllm_jax.supervise import messages
+from mllm_jax.supervise.attempts import Watched, newest, write
 from mllm_jax.supervise.conductor import (
     Action,
     Begin,
@@ -24,6 +27,7 @@ from mllm_jax.supervise.conductor import (
     Interrupted,
     Joined,
     Left,
+    Over,
     Say,
     Sign,
 )
@@ -57,9 +61,15 @@ class Leader(Supervisor):
     def __init__(self, own: Sequence[str], settings: Settings) -> None:
         super().__init__(own, settings)
         self._conductor = Conductor(
-            settings.count, settings.policy, settings.limits, settings.wait, since=time.monotonic()
+            settings.count,
+            settings.policy,
+            settings.limits,
+            settings.wait,
+            newest(settings.folder),
+            since=time.monotonic(),
         )
         self._others: dict[int, Other] = {}
+        self._writer = ThreadPoolExecutor(1)
         self._held: socket.socket | None = None
 
     async def _go_on(self) -> None:
@@ -118,14 +128,23 @@ class Leader(Supervisor):
                     action = replace(action, coordinator=self._meeting_point())
                     self._tell(action)
                     self._agent.begin(action)
+                    self._record(Watched(action.attempt, time.time()))
                 case Halt():
                     self._tell(action)
                     self._agent.halt()
+                case Over():
+                    now, rest = time.time(), asdict(action)
+                    seconds = rest.pop("seconds")
+                    self._record(Watched(began=now - seconds, ended=now, **rest))
                 case Say():
                     logger.warning("%s", action.text)
                 case Finish():
                     self._tell(action)
                     self._finish = action
+
+    def _record(self, record: Watched) -> None:
+        """Keep the record of an attempt, beside: the folder may be one of a network."""
+        self._writer.submit(_write, self._settings.folder, record)
 
     def _tell(self, action: Begin | Halt | Finish) -> None:
         for other in self._others.values():
@@ -202,3 +221,10 @@ class Leader(Supervisor):
         if self._others.get(process) is other:
             del self._others[process]
             self._hear(Left(process))
+
+
+def _write(folder: Path, record: Watched) -> None:
+    try:
+        write(folder, record)
+    except OSError as error:
+        logger.warning("the record of attempt %d cannot be written: %s", record.attempt, error)

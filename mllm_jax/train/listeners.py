@@ -24,6 +24,8 @@ from mllm_jax.train.events import (
 )
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.figures import Figures
+from mllm_jax.train.goodput.ledger import Ledger
+from mllm_jax.train.goodput.listener import Goodput
 from mllm_jax.train.notices import Notices
 from mllm_jax.train.profile import Profile
 from mllm_jax.train.records.metrics import StepRecord
@@ -38,12 +40,15 @@ class Listeners:
 
     Args:
         figures: the one that knows the run's summary.
-        others: listeners that hear an event before `figures` does.
+        goodput: the one that knows what its time went into.
+        others: listeners that hear an event before these do.
     """
 
-    def __init__(self, console: Console, figures: Figures, others: Sequence[Listener]) -> None:
-        self._console, self._figures = console, figures
-        self._all: Sequence[Listener] = (*others, figures)
+    def __init__(
+        self, console: Console, figures: Figures, goodput: Goodput, others: Sequence[Listener]
+    ) -> None:
+        self._console, self._figures, self._goodput = console, figures, goodput
+        self._all: Sequence[Listener] = (*others, goodput, figures)
 
     def __call__(self, event: Event) -> None:
         """Send an event to every listener."""
@@ -65,6 +70,8 @@ class Listeners:
             RunError: `summary.json` cannot be written.
         """
         summary, path = self._figures.summary(result), folder / "summary.json"
+        if found := self._goodput.summary():
+            summary["goodput"] = found
         if is_primary():
             try:
                 write_summary(path, summary)
@@ -75,7 +82,9 @@ class Listeners:
 
 
 @contextmanager
-def listeners(experiment: Experiment, progress: Progress, console: Console) -> Iterator[Listeners]:
+def listeners(
+    experiment: Experiment, progress: Progress, console: Console, ledger: Ledger
+) -> Iterator[Listeners]:
     """The listeners of a run that continues after `progress.step`; they close their files."""
     config = experiment.config
     folder = config.run.path
@@ -95,7 +104,8 @@ def listeners(experiment: Experiment, progress: Progress, console: Console) -> I
     )
     with opened as metrics, closing(Profile(config.run, progress)) as profile:
         others: list[Listener] = [tell_peers, notice, profile]
-        yield Listeners(console, Figures(experiment, progress, metrics), others)
+        goodput = Goodput(ledger, folder, progress)
+        yield Listeners(console, Figures(experiment, progress, metrics), goodput, others)
 
 
 def tell_peers(event: Event) -> None:

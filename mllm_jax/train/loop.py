@@ -43,6 +43,7 @@ from mllm_jax.train.events import (
 )
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_sources, open_loader
+from mllm_jax.train.goodput.ledger import Ledger, age
 from mllm_jax.train.groups import state_of_all
 from mllm_jax.train.guard import Guard
 from mllm_jax.train.listeners import Listeners, listeners
@@ -108,9 +109,13 @@ def train(
         LockedError: another run has the folder.
         AgreementError: the processes of the run differ.
     """
+    ledger = Ledger(age())
     with claimed(config.run.path):
         sources = check_sources(config)
-        return _ended(_training(Experiment.build(config), console, sources, from_step))
+        ledger.spend("data")
+        experiment = Experiment.build(config)
+        ledger.spend("build")
+        return _ended(_training(experiment, console, sources, from_step, ledger))
 
 
 def training(experiment: Experiment, console: Console, from_step: int | None = None) -> Training:
@@ -125,9 +130,11 @@ def training(experiment: Experiment, console: Console, from_step: int | None = N
     Raises:
         Exception: as of `train`.
     """
-    config = experiment.config
+    config, ledger = experiment.config, Ledger(0.0, shared=True)
     with claimed(config.run.path):
-        return (yield from _training(experiment, console, check_sources(config), from_step))
+        sources = check_sources(config)
+        ledger.spend("data")
+        return (yield from _training(experiment, console, sources, from_step, ledger))
 
 
 def _ended(run: Training) -> dict[str, Any]:
@@ -141,7 +148,11 @@ def _ended(run: Training) -> dict[str, Any]:
 
 
 def _training(
-    experiment: Experiment, console: Console, sources: Identities, from_step: int | None
+    experiment: Experiment,
+    console: Console,
+    sources: Identities,
+    from_step: int | None,
+    ledger: Ledger,
 ) -> Training:
     """`training` in a folder that no other run writes to."""
     config = experiment.config
@@ -155,7 +166,8 @@ def _training(
     try:
         peers().note("restoring or making the state", limited=False)
         state, progress = restore_or_init(experiment, checkpoints, console, sources, from_step)
-        with listeners(experiment, progress, console) as tell:
+        ledger.spend("restore")
+        with listeners(experiment, progress, console, ledger) as tell:
             result = yield from _run(experiment, state, progress, checkpoints, tell)
     finally:
         checkpoints.close()

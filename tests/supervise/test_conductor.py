@@ -17,11 +17,13 @@ from mllm_jax.supervise.conductor import (
     Begin,
     Conductor,
     Ended,
+    Event,
     Finish,
     Halt,
     Interrupted,
     Joined,
     Left,
+    Over,
     Phase,
     Say,
     Sign,
@@ -48,6 +50,11 @@ def conductor(count=1) -> Conductor:
         assert own.hear(Joined(i, f"host{i}", i), 0.0) == []
     assert own.tick(0.0) == [Begin(1, anew=True)]
     return own
+
+
+def heard(own: Conductor, event: Event, now: float) -> list[Action]:
+    """What follows from an event, without records of attempts."""
+    return [action for action in own.hear(event, now) if not isinstance(action, Over)]
 
 
 def kinds(actions: list[Action]) -> list[type]:
@@ -77,7 +84,7 @@ def test_a_process_that_was_killed_explains_those_that_have_lost_it(order):
     own = conductor(2)
     ends = [end(0, Exit.LOST_PEER, step=5), end(1, -9, step=5)]
     assert own.hear(Ended(1, ends[order[0]]), 10.0) == []
-    (say,) = own.hear(Ended(1, ends[order[1]]), 11.0)
+    (say,) = heard(own, Ended(1, ends[order[1]]), 11.0)
     assert isinstance(say, Say)
     assert "process 1 (host host1, pid 77) was killed by SIGKILL" in say.text
     assert own.tick(11.0 + POLICY.backoff - 0.1) == []
@@ -97,7 +104,7 @@ def test_others_have_time_to_finish_after_one_that_is_done():
     own = conductor(2)
     own.hear(Ended(1, end(0, Exit.OK)), 10.0)
     assert own.tick(10.0 + LIMITS.silent) == []
-    assert own.hear(Ended(1, end(1, Exit.OK)), 70.0) == [Finish(Exit.OK)]
+    assert heard(own, Ended(1, end(1, Exit.OK)), 70.0) == [Finish(Exit.OK)]
     assert own.phase is Phase.OVER
 
 
@@ -186,9 +193,11 @@ def test_every_history_ends_within_its_bounds(count, history):
         well = all(code == 0 for _, (code, _, _) in ends)
         over = well or (main.final and main.code != 0) or failed > POLICY.restarts
         assert (own.phase is Phase.OVER) == over
-        assert kinds(actions) == [Finish if over else Say]
+        assert kinds(actions) == [Over, Finish if over else Say]
+        assert actions[0].again != over
+        assert actions[0].code == main.code
         if over:
-            assert actions[0].code == (0 if well else main.exit)
+            assert actions[1].code == (0 if well else main.exit)
     assert begun == [*range(1, len(begun) + 1)]
     assert own.hear(Interrupted(), now) == own.tick(now + 1e9) == []
 

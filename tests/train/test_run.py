@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -111,6 +112,7 @@ def test_a_run_leaves_a_summary_metrics_and_checkpoints(whole, folder):
     assert {"seconds", "final_loss", "tokens_per_second", "padding", "data_wait_share"} <= set(
         whole
     )
+    assert 0 < whole["goodput"]["share"] < 1
     assert whole["evaluated"] == {"vision": 4, "audio": 4}
     assert len(losses(run)) == 4
     assert {"2", "4"} <= {path.name for path in (run / "checkpoints").iterdir()}
@@ -119,6 +121,7 @@ def test_a_run_leaves_a_summary_metrics_and_checkpoints(whole, folder):
 
 def test_a_supervised_run_that_is_killed_ends_with_the_losses_of_one_that_was_not(whole, folder):
     config = write_config(folder, "watched", run__compilation_cache=str(folder / "compiled"))
+    began = time.monotonic()
     run, supervisor = folder / "watched", launch("train", config, "--supervise", "--json")
     children = Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children")
     while not (run / "checkpoints" / "2").exists():
@@ -130,6 +133,12 @@ def test_a_supervised_run_that_is_killed_ends_with_the_losses_of_one_that_was_no
     assert f"pid {victim}) was killed by SIGKILL" in err
     assert "after step 2" in err
     assert json.loads(out)["exact_match"] == whole["exact_match"]
+    goodput = json.loads(out)["goodput"]
+    assert goodput["attempts"] == 2
+    assert all(goodput["seconds"][kind] > 0 for kind in ("effective", "rework", "restore", "pause"))
+    assert sum(goodput["seconds"].values()) == pytest.approx(time.monotonic() - began, abs=8)
+    assert err.count(" s after the start: start ") == 2
+    assert re.search(r"; ([1-9]\d*) of \1 programs were found compiled", err)
     assert losses(run) == losses(folder / "whole")
 
 

@@ -28,6 +28,7 @@ class Progress:
         step: optimizer steps taken.
         loader: state from which the data stream continues.
         seconds: wall time of training, compilation included, evaluation not.
+        effective: part of it that went into the steps themselves, see `train.goodput`.
         loss: loss of the last report.
         figures: sums for the summary.
         skipped: unusable training samples.
@@ -43,6 +44,7 @@ class Progress:
     step: int
     loader: LoaderState
     seconds: float = 0.0
+    effective: float = 0.0
     loss: float | None = None
     figures: Sums = field(default_factory=Sums)
     skipped: Skips = field(default_factory=Skips)
@@ -59,6 +61,7 @@ class Progress:
             "step": self.step,
             "loader": self.loader.to_json(),
             "seconds": self.seconds,
+            "effective": self.effective,
             "loss": self.loss,
             "figures": asdict(self.figures),
             "skipped": self.skipped.to_json(),
@@ -86,6 +89,7 @@ class Progress:
             step=stored.step,
             loader=loader,
             seconds=stored.seconds,
+            effective=stored.effective,
             loss=stored.loss,
             figures=stored.figures,
             skipped=Skips.from_json(stored.skipped),
@@ -103,6 +107,7 @@ class _Stored(BaseModel):
     step: Count
     loader: dict[str, Any]
     seconds: Amount
+    effective: Amount = 0.0
     # Not a number where all updates of a report were left out.
     loss: Annotated[float, Field(allow_inf_nan=True)] | None
     figures: Sums

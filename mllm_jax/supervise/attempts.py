@@ -1,0 +1,168 @@
+"""The records of a run's attempts, and its goodput: the share of the time that has trained.
+
+Two files of an attempt `n` lie in `attempts/` in the folder of the run. `n.json` is of process 0,
+which replaces it every few seconds, `n.supervisor.json` of its supervisor, if it has one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+#: Name of the folder.
+FOLDER = "attempts"
+#: What follows the number of an attempt in the names of its files.
+SPENT, WATCHED = ".json", ".supervisor.json"
+#: What the seconds of a training process go into: `step` is what trains, `elsewhere` what whoever
+#: takes the steps one by one does between them.
+KINDS = (
+    *("start", "data", "build", "restore", "compile"),
+    *("step", "wait", "save", "evaluate", "elsewhere"),
+)
+#: What else the time of a run goes into.
+LOSSES = ("rework", "hang", "pause")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The time of process 0 in an attempt.
+
+    Attributes:
+        attempt: number of the attempt.
+        began: time at which the process was started, seconds since 1970.
+        seconds: seconds by what they went into, see `KINDS`; they add up to the time since.
+    """
+
+    attempt: int
+    began: float
+    seconds: Mapping[str, float]
+
+    @property
+    def until(self) -> float:
+        """Time up to which the seconds are known."""
+        return self.began + sum(self.seconds.values())
+
+
+@dataclass(frozen=True)
+class Watched:
+    """An attempt as its supervisor knows it.
+
+    Attributes:
+        attempt: number of the attempt.
+        began: time of its begin, seconds since 1970.
+        ended: time of its end; None before.
+        hung: whether a process of it hung.
+        again: whether the supervisor begins another attempt.
+        code: exit code of the process that explains the end.
+        why: reason of the end.
+    """
+
+    attempt: int
+    began: float
+    ended: float | None = None
+    hung: bool = False
+    again: bool = False
+    code: int = 0
+    why: str = ""
+
+
+def newest(folder: Path) -> int:
+    """The highest number of an attempt of the run in `folder`; 0 if there was none."""
+    names = (path.name.split(".")[0] for path in (folder / FOLDER).glob("*.json"))
+    return max((int(name) for name in names if name.isdigit()), default=0)
+
+
+def write(folder: Path, record: Spent | Watched) -> None:
+    """Replace the record of an attempt.
+
+    Raises:
+        OSError: the folder takes no file.
+    """
+    suffix = WATCHED if isinstance(record, Watched) else SPENT
+    path = folder / FOLDER / f"{record.attempt}{suffix}"
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(json.dumps(asdict(record)) + "\n")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(folder: Path) -> tuple[list[Spent], list[Watched]]:
+    """All records, the oldest attempt first.
+
+    Raises:
+        ValueError: a file holds something else; it is named.
+    """
+    numbers = range(1, newest(folder) + 1)
+    return (
+        [_read(path, Spent) for n in numbers if (path := folder / FOLDER / f"{n}{SPENT}").exists()],
+        [
+            _read(path, Watched)
+            for n in numbers
+            if (path := folder / FOLDER / f"{n}{WATCHED}").exists()
+        ],
+    )
+
+
+def _read(path: Path, kind: Any) -> Any:
+    try:
+        return kind(**json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is no record of an attempt: {error}; remove it") from error
+
+
+def goodput(spent: Sequence[Spent], watched: Sequence[Watched], effective: float) -> dict[str, Any]:
+    """What the time of a run has gone into.
+
+    Args:
+        spent: records of process 0, by attempt.
+        watched: records of the supervisor, by attempt.
+        effective: seconds of the steps that the run's state has, each counted once.
+
+    Returns:
+        `share`, the effective share of all seconds; `seconds` by what they went into: `effective`,
+        the kinds of `KINDS` but `step`, `rework` (steps that were taken again, or whose state is
+        lost), `hang` (from the last that is known of a process that hung to its end) and `pause`
+        (between attempts); and the number of `attempts`.
+    """
+    seconds = {kind: sum(own.seconds.get(kind, 0.0) for own in spent) for kind in KINDS}
+    stepping = seconds.pop("step")
+    lost = dict.fromkeys(LOSSES, 0.0) | {"rework": max(0.0, stepping - effective)}
+    until = {own.attempt: own.until for own in spent}
+    begins = {own.attempt: own.began for own in watched}
+    for own in watched:
+        if own.ended is None:
+            continue
+        tail = own.ended - until.get(own.attempt, own.began)
+        if own.code or own.hung:
+            lost["hang" if own.hung else "rework"] += max(0.0, tail)
+        if own.again and own.attempt + 1 in begins:
+            lost["pause"] += max(0.0, begins[own.attempt + 1] - own.ended)
+    seconds = {"effective": min(effective, stepping), **seconds, **lost}
+    total = sum(seconds.values())
+    return {
+        "share": seconds["effective"] / total if total else None,
+        "seconds": seconds,
+        "attempts": len({*until, *begins}),
+    }
+
+
+def told(found: Mapping[str, Any]) -> str:
+    """A line that tells a goodput, with the largest losses first.
+
+    `goodput 91.2 % of 104 s in 2 attempts: compile 4.1 s, start 3.0 s, rework 1.2 s`
+    """
+    seconds = dict(found["seconds"])
+    total = sum(seconds.values())
+    del seconds["effective"]
+    losses = sorted(seconds.items(), key=lambda item: -item[1])
+    words = ", ".join(f"{name} {value:.1f} s" for name, value in losses if value >= 0.05)
+    many = "s" * (found["attempts"] != 1)
+    share = found["share"] or 0.0
+    return f"goodput {share:.1%} of {total:.0f} s in {found['attempts']} attempt{many}: {words}"

@@ -1,0 +1,62 @@
+"""The seconds of this process by what they went into, and the programs that it has compiled."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+
+import jax
+
+#: JAX's names of what it does to programs.
+COMPILED = "/jax/core/compile/backend_compile_duration"
+HIT, MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_misses"
+
+
+class Ledger:
+    """The seconds of this process by what they went into, see `attempts.KINDS`.
+
+    Args:
+        age: seconds since the process was started, which went into its start.
+        shared: whether others do something between the steps.
+    """
+
+    def __init__(self, age: float, *, shared: bool = False) -> None:
+        self.shared = shared
+        self.began = time.time() - age
+        self.seconds = defaultdict[str, float](float, {"start": age})
+        self._at = time.perf_counter()
+
+    def spend(self, kind: str) -> None:
+        """Note that the time since the last note went into `kind`."""
+        now = time.perf_counter()
+        self.seconds[kind] += now - self._at
+        self._at = now
+
+
+def age() -> float:
+    """Seconds since this process was started; 0 where the system does not say."""
+    stat = Path("/proc/self/stat")
+    if not stat.exists():
+        return 0.0
+    ticks = int(stat.read_text().rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+
+
+@cache
+def programs() -> Counter[str]:
+    """Counts JAX's events of programs, from the first call on."""
+    counts: Counter[str] = Counter()
+
+    def compiled(event: str, duration_secs: float, **_: str | int) -> None:
+        del duration_secs
+        counts[event] += 1
+
+    def found(event: str, **_: str | int) -> None:
+        counts[event] += 1
+
+    jax.monitoring.register_event_duration_secs_listener(compiled)
+    jax.monitoring.register_event_listener(found)
+    return counts

@@ -1,0 +1,108 @@
+"""Records of attempts: what they say of the time of a run, and what is no record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mllm_jax.supervise.attempts import (
+    KINDS,
+    LOSSES,
+    Spent,
+    Watched,
+    goodput,
+    newest,
+    read,
+    told,
+    write,
+)
+
+SECONDS = st.floats(0, 1e4)
+
+
+def test_the_time_of_a_run_is_what_its_attempts_have_spent() -> None:
+    first = Spent(1, 100.0, {"start": 5.0, "compile": 10.0, "step": 60.0, "save": 2.0})
+    second = Spent(2, 200.0, {"start": 4.0, "restore": 3.0, "step": 30.0, "evaluate": 8.0})
+    watched = [
+        Watched(1, 100.0, 190.0, hung=True, again=True, code=-9),
+        Watched(2, 200.5, 245.0),
+    ]
+    # 20 of the 60 seconds of the first attempt were behind the checkpoint of the second.
+    found = goodput([first, second], watched, effective=70.0)
+    assert found["attempts"] == 2
+    assert {kind: own for kind, own in found["seconds"].items() if own} == {
+        "effective": 70.0,
+        "rework": 20.0,
+        "hang": 13.0,
+        "pause": 10.5,
+        "start": 9.0,
+        "compile": 10.0,
+        "restore": 3.0,
+        "save": 2.0,
+        "evaluate": 8.0,
+    }
+    assert {*found["seconds"]} == {"effective", *KINDS, *LOSSES} - {"step"}
+    total = sum(found["seconds"].values())
+    assert total == pytest.approx(245.0 - 100.0 + 0.5)
+    assert found["share"] == pytest.approx(70.0 / total)
+    line = "goodput 48.1% of 146 s in 2 attempts: rework 20.0 s, hang 13.0 s, pause 10.5 s, "
+    assert told(found).startswith(line)
+
+
+def test_an_attempt_that_was_killed_early_counts_as_rework() -> None:
+    watched = [Watched(1, 10.0, 14.0, again=True, code=-9), Watched(2, 15.0)]
+    found = goodput([Spent(2, 15.0, {"start": 2.0, "step": 8.0})], watched, effective=8.0)
+    assert found["seconds"]["rework"] == 4.0
+    assert found["seconds"]["pause"] == 1.0
+    assert found["share"] == pytest.approx(8 / 15)
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from(KINDS), SECONDS), min_size=1, max_size=4),
+    st.lists(st.tuples(SECONDS, SECONDS, st.booleans()), min_size=4, max_size=4),
+    st.floats(0, 1),
+)
+def test_supervised_time_is_counted_once(
+    each: list[dict[str, float]], ends: list[tuple[float, float, bool]], share: float
+) -> None:
+    """All seconds together are those from the first begin to the last end."""
+    now, spent, watched = 1000.0, [], []
+    for n, (seconds, (tail, pause, hung)) in enumerate(zip(each, ends, strict=False), 1):
+        spent.append(Spent(n, now, seconds))
+        end = now + sum(seconds.values()) + tail
+        watched.append(Watched(n, now, end, hung, again=n < len(each), code=-9))
+        now = end + pause
+    stepping = sum(own.get("step", 0.0) for own in each)
+    found = goodput(spent, watched, share * stepping)
+    total = sum(found["seconds"].values())
+    assert total == pytest.approx(end - 1000.0, rel=1e-6, abs=1e-6)
+    assert all(value >= 0 for value in found["seconds"].values())
+    assert found["share"] is None or 0 <= found["share"] <= 1
+
+
+def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
+    assert newest(tmp_path) == 0
+    assert read(tmp_path) == ([], [])
+    spent, watched = Spent(11, 1.5, {"step": 2.0}), Watched(9, 1.0, 2.0, True, True, -9, "killed")
+    write(tmp_path, Spent(11, 1.5, {"step": 1.0}))
+    for record in (spent, watched):
+        write(tmp_path, record)
+    assert newest(tmp_path) == 11
+    assert read(tmp_path) == ([spent], [watched])
+    assert {path.name for path in (tmp_path / "attempts").iterdir()} == {
+        "11.json",
+        "9.supervisor.json",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"attempt": 1}', '{"attempt": 1, "pid": 3}'])
+def test_what_is_no_record_is_named(text: str, tmp_path: Path) -> None:
+    write(tmp_path, Watched(1, 1.0))
+    path = tmp_path / "attempts" / "1.supervisor.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="is no record of an attempt") as refused:
+        read(tmp_path)
+    assert str(path) in str(refused.value)
