@@ -76,6 +76,7 @@ _ALL = (
     Benchmark("exchange", "configs/bench/cost.yaml", one_thread=True),
     Benchmark("placing", "configs/optimus/dual_22b_5b_gpt175b_512.yaml", devices="host"),
     Benchmark("overlap", "configs/bench/overlap.yaml"),
+    Benchmark("dispatch", "configs/bench/dispatch.yaml"),
     Benchmark(
         "balance",
         _BALANCE,

@@ -123,17 +123,24 @@ class Overlap:
         seconds: seconds that the collectives take.
         hidden_seconds: thereof with independent compute at the same time.
         bytes: bytes that one device sends.
+        beside: bytes thereof of collectives with any compute at the same time.
     """
 
     collectives: int = 0
     seconds: float = 0.0
     hidden_seconds: float = 0.0
     bytes: float = 0.0
+    beside: float = 0.0
 
     @property
     def hidden_share(self) -> float:
         """Share of the time that is hidden; 0 if there are no collectives."""
         return self.hidden_seconds / self.seconds if self.seconds else 0.0
+
+    @property
+    def share_beside(self) -> float:
+        """Share of the bytes with compute beside them; 0 if there are none."""
+        return self.beside / self.bytes if self.bytes else 0.0
 
     def __add__(self, other: Overlap) -> Overlap:
         return Overlap(
@@ -141,6 +148,7 @@ class Overlap:
             self.seconds + other.seconds,
             self.hidden_seconds + other.hidden_seconds,
             self.bytes + other.bytes,
+            self.beside + other.beside,
         )
 
     def times(self, weight: float) -> Overlap:
@@ -150,6 +158,7 @@ class Overlap:
             weight * self.seconds,
             weight * self.hidden_seconds,
             weight * self.bytes,
+            weight * self.beside,
         )
 
 
@@ -224,7 +233,7 @@ def _in_sequence(
     module: Module, computation: Computation, speeds: Speeds, counted: Callable[[Groups], bool]
 ) -> ByKind:
     """Overlap of the collectives that stand in `computation` itself."""
-    total, left = ByKind(), dict[str, float]()
+    total, left, alone = ByKind(), dict[str, float](), dict[str, float]()
     events = _events(module, computation)
     kinds = {event.key: event.kind for event in events.values()}
     for instruction in computation.instructions:
@@ -233,7 +242,8 @@ def _in_sequence(
             if any(left.values()):
                 compute = flops(module, computation, instruction) / speeds.flops
                 for key, hidden in _hide(left, compute).items():
-                    _add(total, kinds[key], Overlap(hidden_seconds=hidden))
+                    beside = alone.pop(key, 0.0) if hidden else 0.0
+                    _add(total, kinds[key], Overlap(hidden_seconds=hidden, beside=beside))
         elif event.phase == "done":
             left.pop(event.key, None)
         elif counted(replica_groups(event.collective)):
@@ -241,7 +251,7 @@ def _in_sequence(
             seconds = sent / speeds.sending(replica_groups(event.collective))
             _add(total, event.kind, Overlap(1, seconds, bytes=sent))
             if event.phase == "start":
-                left[event.key] = seconds
+                left[event.key], alone[event.key] = seconds, sent
     return total
 
 

@@ -47,7 +47,8 @@ def found(*computations: str, **options) -> Overlap:
     text = HEAD + PRODUCT + "".join(computations)
     total = sum(overlap(parse(text), SPEEDS, **options).values(), Overlap())
     assert total.bytes == pytest.approx(total.seconds * SPEEDS.link)
-    return replace(total, bytes=0.0)
+    assert (total.beside > 0) is (total.hidden_seconds > 0)
+    return replace(total, bytes=0.0, beside=0.0)
 
 
 def test_only_what_lies_between_start_and_done_hides():
@@ -68,6 +69,15 @@ def test_a_product_hides_its_own_time_only_once():
     assert found(computation(body)) == Overlap(2, 9.0, 2.0)
     body = GATHER + SCATTER + dot("x") + dot("y") + GATHERED + SCATTERED
     assert found(computation(body)) == Overlap(2, 9.0, 4.0)
+
+
+def test_bytes_are_beside_compute_where_any_is():
+    body = GATHER + SCATTER + dot("x") + GATHERED + SCATTERED + GATHER.replace("%s", "%v")
+    text = HEAD + PRODUCT + computation(body + GATHERED.replace("%s", "%v").replace("%d", "%w"))
+    found = overlap(parse(text), SPEEDS)
+    # The product is shorter than the first gather: the scatter behind it has none.
+    assert found["all-gather"].share_beside == 0.5
+    assert found["reduce-scatter"].share_beside == 0
 
 
 def test_collectives_that_block_hide_nothing():
@@ -188,7 +198,7 @@ def test_kinds_are_told_apart():
     by_kind = overlap(module, SPEEDS)
     assert by_kind == {
         # Of 8 x 8 numbers of two bytes three quarters are sent; the older one hides first.
-        "all-gather": Overlap(1, 3.0, 2.0, 96.0),
+        "all-gather": Overlap(1, 3.0, 2.0, 96.0, 96.0),
         "reduce-scatter": Overlap(1, 6.0, 0.0, 192.0),
     }
 
