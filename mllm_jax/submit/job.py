@@ -80,7 +80,7 @@ class Job:
         return self.output / f"config-{digest}.yaml"
 
     def command(self, python: str, launch: str, config: str) -> tuple[str, ...]:
-        """Words of the training's command, without the place of its process.
+        """Words of the training's command, without a supervisor and the place of its process.
 
         Args:
             python: the Python.

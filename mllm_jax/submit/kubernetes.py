@@ -19,6 +19,7 @@ from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit.clusters import Kubernetes
 from mllm_jax.submit.job import FINAL, Job
 from mllm_jax.submit.pulse import BEAT, FILE
+from mllm_jax.supervise.agent import SUPERVISE
 
 Object = dict[str, Any]
 
@@ -200,6 +201,7 @@ def _container(job: Job, cluster: Kubernetes, mounts: list[Object]) -> Object:
 def _command(job: Job, cluster: Kubernetes) -> list[str]:
     """The training's command; Kubernetes itself puts in the number of the process."""
     words = job.command(cluster.python, "launch.py", f"{CONFIG_FOLDER}/{CONFIG_NAME}")
+    words = (*words, SUPERVISE)
     if job.nodes == 1:
         return list(words)
     place = ("--coordinator", coordinator(job), "--process", f"$({PROCESS})")

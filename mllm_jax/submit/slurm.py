@@ -18,6 +18,7 @@ from pathlib import Path
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit.clusters import Slurm
 from mllm_jax.submit.job import FINAL, Job
+from mllm_jax.supervise.agent import SUPERVISE
 
 #: Ports from the first one on, of which each job has one by its number.
 PORTS = 1000
@@ -116,6 +117,12 @@ def _coordinator() -> list[str]:
 def _launch(job: Job, cluster: Slurm, python: str, root: Path) -> list[str]:
     """Lines that run the training on all nodes."""
     words = job.command(python, str(root / "launch.py"), str(job.config_file))
+    supervise = [
+        "# Under proctrack/linuxproc SIGTERM reaches all processes: a training that is supervised",
+        "# would hear it twice, and end before it has saved.",
+        f"supervise={SUPERVISE}",
+        "scontrol show config | grep -q 'ProctrackType *= proctrack/linuxproc' && supervise=",
+    ]
     launcher = (
         *("srun", "--export=ALL", "--cpu-bind=none", "--kill-on-bad-exit=0"),
         f"--wait={round(job.hang_seconds) + APART}",
@@ -123,14 +130,16 @@ def _launch(job: Job, cluster: Slurm, python: str, root: Path) -> list[str]:
     )
     begin = f"cd {shlex.quote(str(job.directory))} || exit {Exit.BAD_INPUT:d}"
     if job.nodes == 1:
-        return [begin, f"{shlex.join(launcher)} \\", f"  {shlex.join(words)}", "code=$?"]
+        command = f"  {shlex.join(words)} $supervise"
+        return [*supervise, begin, f"{shlex.join(launcher)} \\", command, "code=$?"]
     return [
+        *supervise,
         begin,
         f"port=$(({job.port} + SLURM_JOB_ID % {PORTS}))",
         f"{shlex.join(launcher)} \\",
         '  bash -c \'exec "$@" --process "$SLURM_PROCID"\' process \\',
         f"  {shlex.join(words)} \\",
-        f'  --coordinator "$address:$port" {shlex.join(job.together)}',
+        f'  --coordinator "$address:$port" {shlex.join(job.together)} $supervise',
         "code=$?",
     ]
 

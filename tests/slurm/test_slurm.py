@@ -13,11 +13,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.supervise.agent import SUPERVISE
 from scheduling.strict_yaml import write_yaml
 from tests.configs import ROOT
 from tests.conftest import COMPILE_FAST
@@ -25,7 +27,7 @@ from tests.slurm.cluster import commands, missing, run, two_nodes, wait
 from tests.train.test_run import write_config
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
-STEPS = 16
+STEPS = 24
 #: Seconds in which a small run, or a part of it, is done on a busy machine.
 LONG = 180
 
@@ -41,6 +43,8 @@ def nodes() -> Iterator[Path]:
         (folder / "runs").mkdir()
         flags = {"XLA_FLAGS": " ".join(COMPILE_FAST)}
         cluster = {"kind": "slurm", "grace_seconds": 60, "environment": flags}
+        # Once a supervisor is gone, the others need not wait for it for two minutes.
+        cluster["launch_options"] = ["--wait=5"]
         (folder / "cluster.yaml").write_text(write_yaml(cluster))
         with two_nodes(folder / "daemons"):
             yield folder
@@ -103,13 +107,17 @@ class Run:
 
     @property
     def processes(self) -> list[list[str]]:
-        """Id and words of each training process."""
+        """Id and words of each process of the training."""
         return [own for own in commands() if any(w.startswith(f"{self.folder}/") for w in own)]
 
-    def process(self, number: int) -> int:
-        """Id of the training process of this number."""
-        (own,) = (own for own in self.processes if own[-2:] == ["--process", str(number)])
-        return int(own[0])
+    def kill(self, number: int, *, supervisor: bool) -> None:
+        """Kill the training process of this number, or its supervisor."""
+        (own,) = (
+            own
+            for own in self.processes
+            if ("--process", str(number)) in pairwise(own) and (SUPERVISE in own) == supervisor
+        )
+        os.kill(int(own[0]), signal.SIGKILL)
 
     def wait(self, come) -> None:
         """Wait until `come()` is true; a job that waits for its time to begin is let begin."""
@@ -136,14 +144,16 @@ def test_a_run_on_two_nodes_survives_a_kill_and_an_interruption(nodes: Path) -> 
     again = broken.submit()
     assert again.returncode == Exit.BAD_INPUT
     assert f"is held by job {broken.job} (broken, " in again.stderr
-    broken.wait_for_step(6)
-    os.kill(broken.process(1), signal.SIGKILL)
+    broken.wait_for_step(5)
+    broken.kill(1, supervisor=False)
+    broken.wait_for_step(10)
+    broken.kill(1, supervisor=True)
     broken.wait(lambda: len(broken.codes) == 1)
-    begun = len(broken.losses)
-    broken.wait_for_step(begun + 3)
+    broken.wait_for_step(len(broken.losses) + 3)
     run("scancel", "--signal=TERM", broken.job)
     broken.finish()
     assert broken.codes == [128 + signal.SIGKILL, Exit.INTERRUPTED, Exit.OK]
+    assert "attempt 1 has ended" in broken.log
     assert whole.codes == [Exit.OK]
     assert broken.losses == whole.losses
     assert [*whole.losses] == [*range(1, STEPS + 1)]

@@ -124,7 +124,10 @@ def test_processes_find_process_0_by_the_headless_service() -> None:
     (index,) = (own for own in container(found)["env"] if own["name"] == variable)
     annotation = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
     assert index["valueFrom"]["fieldRef"]["fieldPath"] == annotation
-    assert "--coordinator" not in container(jobset(cluster, 1))["command"]
+    alone = container(jobset(cluster, 1))["command"]
+    assert "--coordinator" not in alone
+    assert "--supervise" in words
+    assert "--supervise" in alone
 
 
 def action(found: dict[str, Any], code: int) -> str:

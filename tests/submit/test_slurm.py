@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mllm_jax.submit.clusters import Slurm
 from mllm_jax.submit.slurm import script
 from tests.configs import ROOT
 from tests.submit.jobs import job, slurm
+from tests.train.test_run import free_port
 
 #: Programs of Slurm. The training ends with $CODE; n2 knows the address of n1.
 PROGRAMS = {
@@ -21,6 +23,7 @@ PROGRAMS = {
     ' *) printf "%s\\n" "srun $*" >>"$CALLS"; exit "$CODE" ;; esac',
     "scontrol": 'case "$*" in *hostnames*) printf "n1\\nn2\\n" ;;'
     ' *node*) echo "NodeName=n1 NodeAddr=one.example NodeHostName=n1" ;;'
+    ' *config*) echo "ProctrackType           = proctrack/$TRACK" ;;'
     ' *) echo "scontrol $*" >>"$CALLS" ;; esac',
     "squeue": 'echo "$STATE"',
 }
@@ -50,6 +53,7 @@ class Node:
             "CODE": str(code),
             "NAMED": "10.0.0.1",
             "STATE": "RUNNING",
+            "TRACK": "cgroup",
         }
         done = subprocess.run(
             ["bash"], input=text, text=True, env=variables | environment, timeout=60, check=False
@@ -83,13 +87,21 @@ def test_the_training_is_started_on_all_nodes_with_the_address_of_the_first(node
     (call,) = node.said
     assert "--wait=120" in call
     assert f"/usr/bin/python3 {ROOT}/launch.py train --config {node.folder}/test/submit" in call
-    assert call.endswith("--coordinator 10.0.0.1:2234 --processes 2 --join-seconds 30")
+    assert call.endswith("--coordinator 10.0.0.1:2234 --processes 2 --join-seconds 30 --supervise")
     node.run(slurm(), NAMED="fd00::1")
     assert "--coordinator [fd00::1]:12589 " in node.said[0]
     node.run(slurm(launch_options=("--container-image=a b",)), nodes=1)
     (call,) = node.said
     assert "--container-image=a b /usr/bin/python3" in call
+    assert call.endswith(".yaml --supervise")
     assert "--coordinator" not in call
+
+
+def test_no_supervisor_passes_on_a_signal_that_slurm_has_sent_to_all(node: Node) -> None:
+    for nodes in (1, 2):
+        node.run(slurm(), nodes=nodes, TRACK="linuxproc")
+        (call,) = node.said
+        assert "--supervise" not in call
 
 
 def test_a_node_whose_address_is_not_found_ends_the_job(node: Node) -> None:
@@ -142,3 +154,36 @@ def test_options_say_what_the_job_needs() -> None:
     assert {"--cpus-per-task=4", "--export=HOME,PATH,USER,HF_TOKEN"} <= {*passed}
     assert "--exclusive" not in passed
     assert not any(option.startswith("--gres") for option in passed)
+
+
+#: Joins as process 0 of several does, where the others are not needed.
+JOINS = """
+import sys
+import jax
+from mllm_jax.runtime import devices
+from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.wire import Address
+met = Peers()
+met.coordinator = met.bind = Address("127.0.0.1", int(sys.argv[1]))
+devices.join = lambda *of: met
+places = devices.Processes(2, 0, "127.0.0.1:1")
+devices._join(places, devices.LIMITS, lambda: None)
+print(jax.config.read("jax_cuda_visible_devices"))
+"""
+
+
+def test_the_process_of_a_node_sees_all_its_gpus() -> None:
+    """JAX takes a process under Slurm for one of several on its node, if it looks for its place."""
+    slurm_says = {"JOB_ID": "1", "STEP_NODELIST": "n1", "NTASKS": "1", "PROCID": "0"}
+    slurm_says |= {"LOCALID": "0", "STEP_NUM_NODES": "1"}
+    environment = os.environ | {f"SLURM_{name}": value for name, value in slurm_says.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", JOINS, str(free_port())],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.strip() == "all", done.stderr
