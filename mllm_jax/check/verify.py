@@ -164,7 +164,7 @@ def compare(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> Ve
     worst, leaves = {}, {}
     for module, (a, b) in modules.items():
         errors = leaf_errors(a, b)
-        leaves[module] = max(errors, key=lambda name: _nan_last(errors[name]))
+        leaves[module] = max(errors, key=lambda name: errors[name])
         worst[module] = errors[leaves[module]]
     return Verification(relative_error(got[0], expected[0]), worst, leaves)
 
@@ -184,9 +184,11 @@ def relative_error(got: np.ndarray, expected: np.ndarray, largest: float = 0.0) 
 
     Where both arrays are below 1e-6 of `largest`, they are the rounding of a zero and are divided
     by `largest`: a key bias, for instance, shifts all logits of a query alike, so that its
-    gradient is zero and float32 leaves only noise of it.
+    gradient is zero and float32 leaves only noise of it. What is not a number is infinitely wrong.
     """
     error, scale = float(np.abs(got - expected).max()), float(np.abs(expected).max())
+    if math.isnan(error):
+        return math.inf
     if max(float(np.abs(got).max()), scale) <= 1e-6 * largest:
         scale = largest
     return error / scale if scale else (0.0 if error == 0 else math.inf)
@@ -297,7 +299,3 @@ def _shrink_encoder(
         rows, columns = encoder.block
         small["tiles"] = {"pixels": (2 * rows, 4 * columns), "pinpoints": [(2 * rows, 4 * columns)]}
     return small | encoder.smallest
-
-
-def _nan_last(error: float) -> float:
-    return math.inf if math.isnan(error) else error

@@ -99,6 +99,7 @@ def test_relative_error_of_real_and_of_vanishing_leaves():
     assert relative_error(one * 1.1, one) == pytest.approx(0.1)
     assert relative_error(np.zeros(2), np.zeros(2)) == 0
     assert relative_error(np.ones(2), np.zeros(2)) == math.inf
+    assert relative_error(np.array([0.0, math.nan]), np.ones(2)) == math.inf
     # Noise of a zero gradient beside leaves of size 1, and a small leaf that is no noise.
     assert relative_error(np.array([2e-9]), np.array([-1e-9]), largest=1.0) == pytest.approx(3e-9)
     assert relative_error(np.array([2e-5]), np.array([1e-5]), largest=1.0) == pytest.approx(1.0)

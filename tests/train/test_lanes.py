@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import jax
@@ -21,9 +23,10 @@ from data.planning.packing import make_capacity, pack
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, lay_out
 from data.sources.make import make_source
 from mllm_jax.bench.pipeline import changed
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.evaluate import Evaluator
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import consumer, open_loader, shared_source
@@ -31,6 +34,7 @@ from mllm_jax.train.figures import Recording
 from mllm_jax.train.loop import steps
 from mllm_jax.train.state.progress import Progress
 from sharding.plan import ParallelPlan
+from tests.train.gradients import CompiledOnce
 
 #: Patches of an image of the short lane; the demo's images have 3 to 19.
 MOST = 10
@@ -92,8 +96,20 @@ def on_one_device(
     whole_processor = type(processor)(whole.data, encoders)
     assemble = Assembler(source, whole_processor, whole.data, towers)
     batch, _ = assemble(lay_out(samples, rows, capacity.modalities), capacity)
-    one = {name: ParallelPlan() for name in towers}
-    return loss_and_gradients(whole.model, one, initial_parameters(whole.model, 0), [batch])
+    return gradients_of(whole.model, {name: ParallelPlan() for name in towers})([batch])
+
+
+@cache
+def _compiled(model: str, plans: str) -> CompiledOnce:
+    """Of a model and plans as JSON, so that tests of the same ones share it."""
+    own = ModelConfig.model_validate_json(model)
+    degrees = {name: ParallelPlan(**plan) for name, plan in json.loads(plans).items()}
+    return CompiledOnce.under(own, degrees, initial_parameters(own, 0))
+
+
+def gradients_of(model: ModelConfig, plans: Mapping[str, ParallelPlan]) -> CompiledOnce:
+    degrees = {name: plan.model_dump() for name, plan in plans.items()}
+    return _compiled(model.model_dump_json(), json.dumps(degrees))
 
 
 def half_dear(experiment: Experiment) -> Experiment:
@@ -128,9 +144,8 @@ def test_samples_through_lanes_teach_the_same(
     assert most <= MOST or cut == "by cost"
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
     expected = on_one_device(own, whole, [first_plan(own, consumer(own))])
-    params = initial_parameters(whole.model, 0)
-    plans = laned.parallel.plans
-    result = compare(loss_and_gradients(laned.model, plans, params, [microbatch.batch]), expected)
+    found = gradients_of(laned.model, laned.parallel.plans)([microbatch.batch])
+    result = compare(found, expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
@@ -165,8 +180,7 @@ def test_groups_that_balance_alone_teach_the_same(
     batch = jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
     expected = on_one_device(own, whole, plans)
-    params = initial_parameters(whole.model, 0)
-    found = loss_and_gradients(config.model, config.parallel.plans, params, [batch])
+    found = gradients_of(config.model, config.parallel.plans)([batch])
     result = compare(found, expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result

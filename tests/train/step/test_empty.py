@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
 from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
-from mllm_jax.train.step.train_step import TrainStep
 from scheduling.schedules.schedule import EncoderPieces, interleaved
-from sharding.mesh import shardings
 from sharding.plan import ParallelPlan
 from tests.scheduling.placing import naive
+from tests.train.gradients import CompiledOnce
 from tests.train.models import small_model
 
 ROWS, TOKENS, MICROBATCHES = 2, 24, 4
@@ -58,24 +56,30 @@ def microbatch(m: int, held: dict[str, list[int]], filler: float) -> Any:
     return batch
 
 
+@cache
+def parameters() -> Any:
+    return initial_parameters(model(), seed=0)
+
+
+@cache
+def on_one_device() -> CompiledOnce:
+    return CompiledOnce.under(model(), dict.fromkeys(WHOLE, ParallelPlan()), parameters())
+
+
 @pytest.fixture(scope="module", params=["whole", "staged"])
-def step(request: pytest.FixtureRequest) -> TrainStep:
+def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
     if request.param == "whole":
-        return build_step(model(), WHOLE, None)
+        return CompiledOnce.under(model(), WHOLE, parameters())
     schedule = naive(interleaved(2, 1, MICROBATCHES), CUTS)
-    return build_step(model(), STAGED, PipelinePlan(schedule, co_issue=False))
+    step = build_step(model(), STAGED, PipelinePlan(schedule, co_issue=False))
+    return CompiledOnce(parameters(), step)
 
 
 @pytest.mark.parametrize("held", HELD)
-def test_microbatches_without_media_are_not_computed(step: TrainStep, held: str) -> None:
-    own = initial_parameters(model(), seed=0)
-    one = dict.fromkeys(step.program.views, ParallelPlan())
-    expected = loss_and_gradients(model(), one, own, microbatches(HELD[held], 0.0))
-    stored = jax.device_put(step.form.stored(own), shardings(step.mesh, step.form.specs))
+def test_microbatches_without_media_are_not_computed(gradients: CompiledOnce, held: str) -> None:
+    expected = on_one_device()(microbatches(HELD[held], 0.0))
     poisoned = enumerate(microbatches(HELD[held], np.nan))
     batches = [scattered(batch, model(), seed) for seed, batch in poisoned]
-    grads, loss = step.gradients(stored, place(batches, step))
-    found = np.asarray(loss), jax.tree.map(np.asarray, step.form.canonical(grads))
-    result = compare(found, expected)
+    result = compare(gradients(batches), expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result

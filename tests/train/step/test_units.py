@@ -13,7 +13,7 @@ import pytest
 
 from data.kinds.rows import empty_rows
 from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.modalities import modalities
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
@@ -31,6 +31,7 @@ from scheduling.schedules.schedule import EncoderPieces, Feeds, Schedule, interl
 from sharding.exchanges import Exchanges
 from sharding.mesh import shardings
 from sharding.plan import ParallelPlan
+from tests.train.gradients import CompiledOnce
 from tests.train.models import small_model
 
 ROWS, TOKENS, MICROBATCHES = 2, 24, 4
@@ -195,8 +196,12 @@ def equals_one_device(load: int, own: TrainStep, program: Any) -> None:
 
 @cache
 def on_one_device(load: int) -> Any:
-    single = dict.fromkeys(PLANS, ParallelPlan())
-    return loss_and_gradients(model(), single, parameters(), scattered_load(load)[0])
+    return single()(scattered_load(load)[0])
+
+
+@cache
+def single() -> CompiledOnce:
+    return CompiledOnce.under(model(), dict.fromkeys(PLANS, ParallelPlan()), parameters())
 
 
 def test_no_rows_are_computed_that_hold_nothing() -> None:
