@@ -212,12 +212,12 @@ class _Copies(NamedTuple):
     """Copies of this rank's tokens, in the order of their experts.
 
     Attributes:
-        token: `[copies]`, the token of each copy.
+        order: `[copies]`, the number of each copy among the choices of all tokens.
         places: `[tokens, choices]`, the place of each copy in this order.
         counts: `[from, to, local experts]`, copies from each rank to each expert of each rank.
     """
 
-    token: jax.Array
+    order: jax.Array
     places: jax.Array
     counts: jax.Array
 
@@ -226,11 +226,12 @@ class _Copies(NamedTuple):
         """The copies of tokens that go to `experts`, `[tokens, choices]`."""
         flat, ranks = experts.reshape(-1), axis_size(way.axes)
         order = jnp.argsort(flat, stable=True).astype(jnp.int32)
-        places = jnp.zeros_like(order).at[order].set(jnp.arange(order.size, dtype=jnp.int32))
-        own = jnp.zeros_like(flat, shape=way.experts).at[flat].add(1, mode="drop")
+        # CPUs take a scatter entry by entry, so that all is sorted, searched and gathered.
+        places = jnp.argsort(order).astype(jnp.int32)
+        bounds = jnp.arange(way.experts + 1, dtype=flat.dtype)
+        own = jnp.diff(jnp.searchsorted(flat[order], bounds)).astype(jnp.int32)
         counts = collectives.all_gather(own[None], way.axes, dim=0)
-        token = order // experts.shape[1]
-        return cls(token, places.reshape(experts.shape), counts.reshape(ranks, ranks, -1))
+        return cls(order, places.reshape(experts.shape), counts.reshape(ranks, ranks, -1))
 
     @property
     def totals(self) -> jax.Array:
@@ -245,12 +246,11 @@ class _Copies(NamedTuple):
 
     def of_tokens(self, values: jax.Array) -> jax.Array:
         """`[tokens, ..]` to `[copies, ..]`."""
-        return values[self.token]
+        return values[self.order // self.places.shape[1]]
 
     def sort(self, values: jax.Array) -> jax.Array:
         """`[tokens, choices]` to `[copies, 1]`."""
-        flat = values.reshape(-1, 1)
-        return jnp.zeros_like(flat).at[self.places.reshape(-1)].set(flat)
+        return values.reshape(-1, 1)[self.order]
 
     def by_token(self, values: jax.Array) -> jax.Array:
         """`[copies, ..]` to `[tokens, choices, ..]`."""
@@ -258,7 +258,7 @@ class _Copies(NamedTuple):
 
     def nothing(self, tokens: jax.Array) -> jax.Array:
         """Zeros `[copies, width]`."""
-        return jnp.zeros_like(tokens, shape=(self.token.size, tokens.shape[-1]))
+        return jnp.zeros_like(tokens, shape=(self.order.size, tokens.shape[-1]))
 
 
 class _Move(NamedTuple):
@@ -337,7 +337,16 @@ class _Move(NamedTuple):
             slices = jnp.stack([self.arrive, self.received, self.returns, self.sent])
             return collectives.ragged_all_to_all(arrived, slices, into, self.way.axes)
         returned = collectives.all_to_all(arrived, self.way.axes)
-        return into.at[self._picks()].set(returned, mode="drop")
+        slots, moved = self._slots(len(into))
+        return jnp.where(moved[:, None], returned[slots], into)
+
+    def _slots(self, copies: int) -> tuple[jax.Array, jax.Array]:
+        """`[copies]`, the slot of every copy of this rank, and whether it moves in this part."""
+        place = jnp.arange(copies, dtype=jnp.int32)
+        to = jnp.searchsorted(self.begin, place, side="right", method="scan_unrolled") - 1
+        offset = place - self.begin[to]
+        moved = (to >= 0) & (offset < self.sent[to])
+        return jnp.where(moved, to * (self.way.slots // len(self.begin)) + offset, 0), moved
 
     def _picks(self) -> jax.Array:
         """`[slots]`, the copy in every slot of every rank, beyond all copies in an empty slot."""
