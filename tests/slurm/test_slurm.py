@@ -163,7 +163,8 @@ def test_a_run_that_is_cancelled_is_not_queued_again(nodes: Path) -> None:
     own = Run(nodes, "cancelled", steps=100_000)
     assert own.submit().returncode == 0
     own.wait_for_step(2)
-    run("scancel", own.job)
+    assert own.job in run("squeue", "--me")
+    run("scancel", "--name=cancelled")
     own.wait(lambda: own.state == "CANCELLED")
     time.sleep(3)
     assert own.state == "CANCELLED"
