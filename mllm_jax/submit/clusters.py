@@ -28,6 +28,8 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Limit = Annotated[str, Field(pattern=r"^(\d+-)?\d+(:\d+){0,2}$")]
 #: A label of RFC 1123, which most names in Kubernetes are.
 Label = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+#: Labels with dots between them.
+Domain = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 #: An absolute path in a container.
 Mount = Annotated[str, Field(pattern=r"^/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$")]
 
@@ -167,6 +169,7 @@ class Kubernetes(Cluster):
         kind: `kubernetes`.
         image: container image with Python, this project and its dependencies.
         namespace: namespace of all objects.
+        cluster_domain: domain of the names of the cluster's services.
         directory: folder of the project in the image; relative paths of the configuration begin
             there.
         python: the Python that runs `launch.py` in `directory`.
@@ -188,6 +191,7 @@ class Kubernetes(Cluster):
     kind: Literal["kubernetes"]
     image: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]*$")]
     namespace: Label = "default"
+    cluster_domain: Domain = "cluster.local"
     directory: Mount = "/workspace"
     python: Line = "python3"
     volumes: Mapping[Mount, Label] = Field(default_factory=dict)

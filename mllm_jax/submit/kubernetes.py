@@ -98,9 +98,14 @@ def jobset(job: Job, cluster: Kubernetes) -> Object:
     }
 
 
-def coordinator(job: Job) -> str:
-    """Address of process 0: the name of the first pod, which the headless service resolves."""
-    return f"{job.name}-{TRAIN}-0-0.{job.name}:{job.port}"
+def coordinator(job: Job, cluster: Kubernetes) -> str:
+    """Address of process 0: the whole name of the first pod.
+
+    The headless service resolves it for the other pods. The pod itself has it in its /etc/hosts, so
+    that process 0 listens before the service knows of it.
+    """
+    domain = f"{cluster.namespace}.svc.{cluster.cluster_domain}"
+    return f"{job.name}-{TRAIN}-0-0.{job.name}.{domain}:{job.port}"
 
 
 def _metadata(job: Job, cluster: Kubernetes) -> Object:
@@ -204,7 +209,7 @@ def _command(job: Job, cluster: Kubernetes) -> list[str]:
     words = (*words, SUPERVISE)
     if job.nodes == 1:
         return list(words)
-    place = ("--coordinator", coordinator(job), "--process", f"$({PROCESS})")
+    place = ("--coordinator", coordinator(job, cluster), "--process", f"$({PROCESS})")
     return [*words, *job.together, *place]
 
 

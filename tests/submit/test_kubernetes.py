@@ -118,8 +118,10 @@ def test_processes_find_process_0_by_the_headless_service() -> None:
     assert service["metadata"]["name"] == found["spec"]["network"]["subdomain"] == "test"
     assert service["spec"]["selector"] == {"jobset.sigs.k8s.io/jobset-name": "test"}
     words = container(found)["command"]
-    # <jobset>-<replicated job>-<number of the job>-<number of the pod>.<subdomain>
-    assert words[words.index("--coordinator") + 1] == "test-train-0-0.test:12355"
+    # <jobset>-<replicated job>-<number of the job>-<number of the pod>.<subdomain>, and what the
+    # kubelet writes behind it into the pod's /etc/hosts.
+    whole = "test-train-0-0.test.default.svc.cluster.local:12355"
+    assert words[words.index("--coordinator") + 1] == whole
     variable = words[words.index("--process") + 1].removeprefix("$(").removesuffix(")")
     (index,) = (own for own in container(found)["env"] if own["name"] == variable)
     annotation = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
