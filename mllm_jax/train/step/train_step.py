@@ -79,8 +79,11 @@ class TrainStep:
         """
         if not self.program.carried_specs:
             return batch
-        work_ahead = compiled_together("work ahead", jax.jit(self._work_ahead))
-        return batch | {"carried": work_ahead(params, batch)}
+        return batch | {"carried": self._made_ahead(params, batch)}
+
+    @cached_property
+    def _made_ahead(self) -> Callable[..., Any]:
+        return compiled_together("work ahead", jax.jit(self._work_ahead))
 
     def abstract_primed(self, batch: Any) -> Any:
         """Shapes, types and layouts of `primed(batch)`, from those of `batch`."""
@@ -112,8 +115,12 @@ class TrainStep:
 
     def init(self, key: jax.Array) -> State:
         """Fresh state, made shard by shard; its values do not depend on the plan."""
+        return self._fresh(key)
+
+    @cached_property
+    def _fresh(self) -> Callable[..., Any]:
         make = jax.jit(self._init, out_shardings=shardings(self.mesh, self.state_specs))
-        return compiled_together("the initial state", make)(key)
+        return compiled_together("the initial state", make)
 
     @cached_property
     def abstract(self) -> State:

@@ -19,6 +19,7 @@ from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved
 from sharding.plan import ParallelPlan, PlanError
+from tests.train.gradients import CompiledOnce
 from tests.train.models import small_model
 
 ROWS, TOKENS, MICROBATCHES = 4, 24, 3
@@ -72,9 +73,13 @@ def reference() -> tuple[np.ndarray, Any]:
 
 
 def on_one_device(batches: list[Any]) -> tuple[np.ndarray, Any]:
+    return single()([merged(batch) for batch in batches])
+
+
+@cache
+def single() -> CompiledOnce:
     plans = {name: ParallelPlan() for name in ("decoder", "vision")}
-    whole = [merged(batch) for batch in batches]
-    return loss_and_gradients(model(lanes=False), plans, parameters(), whole)
+    return CompiledOnce.under(model(lanes=False), plans, parameters())
 
 
 def emptied(batch: Any, lane: str, rows: list[int], blank: float = 0.0) -> Any:
