@@ -376,9 +376,17 @@ def _places(source: jax.Array, target: jax.Array, lengths: jax.Array, size: int)
         lengths: of the blocks.
     """
     place = jnp.arange(size, dtype=jnp.int32)
-    block = jnp.searchsorted(target, place, side="right", method="scan_unrolled") - 1
-    offset = place - target[block]
-    return jnp.where(offset < lengths[block], source[block] + offset, size)
+    begun = target[None] <= place[:, None]
+
+    def of_block(values: jax.Array) -> jax.Array:
+        """The value of the last block that has begun, as a sum of differences.
+
+        Compilers for TPUs take 13 s for `jnp.searchsorted`, unrolled, and the gathers by it.
+        """
+        return jnp.sum(jnp.where(begun, jnp.diff(values, prepend=0)[None], 0), axis=1)
+
+    inside = place < of_block(target + lengths)
+    return jnp.where(inside, place + of_block(source - target), size)
 
 
 def _picked(values: jax.Array, index: jax.Array) -> jax.Array:
