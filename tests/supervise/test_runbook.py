@@ -1,0 +1,132 @@
+"""Every message that heads a section of docs/runbook.md is one that is really said."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mllm_jax.runtime.lock import LockedError, locked
+from mllm_jax.runtime.peers import First
+from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
+from mllm_jax.runtime.wire import Address
+from mllm_jax.supervise.conductor import Action, Conductor, Ended, Finish, Joined, Left, Say, Sign
+from mllm_jax.supervise.ends import End
+from mllm_jax.supervise.leader import Leader, Other
+from mllm_jax.supervise.messages import Hello
+from mllm_jax.supervise.pace import KNOWN, Pace
+from mllm_jax.supervise.policy import Policy
+from mllm_jax.supervise.supervisor import Settings
+from tests.configs import ROOT
+from tests.supervise.test_conductor import beat
+
+PAGE = (ROOT / "docs" / "runbook.md").read_text()
+HEADINGS = re.findall(r"^### `(.*)`$", PAGE, flags=re.MULTILINE)
+#: Messages of a connection, which the tests there wait for.
+CONNECTIONS = (ROOT / "tests" / "supervise" / "test_hosts.py").read_text()
+
+
+def words(actions: list[Action]) -> list[str]:
+    return [
+        action.text if isinstance(action, Say) else action.why
+        for action in actions
+        if isinstance(action, Say | Finish)
+    ]
+
+
+def conductor(attempt: int = 0, restarts: int = 5, count: int = 1) -> Conductor:
+    own = Conductor(count, Policy(restarts, 1.0), LIMITS, 600.0, attempt)
+    for process in range(count):
+        own.hear(Joined(process, "ab"[process], 811), 0.0)
+    own.tick(0.0)
+    return own
+
+
+def of_ends() -> list[str]:
+    """Of processes that end, and of attempts."""
+    said = [
+        str(End(0, "a", 812, code, step=41, event="step 41", ago=0.0))
+        for code in (-signal.SIGKILL, 1)
+    ]
+    bad = conductor()
+    said += words(bad.hear(Ended(1, End(0, "a", 812, 2)), 1.0))
+    poor = conductor(restarts=2)
+    for attempt in (1, 2, 3):
+        said += words(poor.hear(Ended(attempt, End(0, "a", 812, 1)), 100.0 * attempt))
+        poor.tick(100.0 * attempt + 50)
+    stuck = conductor(attempt=2)
+    assert words(stuck.tick(61.0))
+    stacks = "runs/demo/stacks/attempt-3-process-0.txt"
+    return said + words(
+        stuck.hear(Ended(3, End(0, "a", 812, -9, halted=True, stacks=stacks)), 96.0)
+    )
+
+
+def of_faults() -> list[str | None]:
+    """Of processes that do not go on."""
+    pace, now = Pace(), 0.0
+    for step in range(KNOWN + 1):
+        pace = pace.after(beat(event=f"waiting for the data of step {step}", since=now))
+        now += 0.1
+    peers = [
+        Peer(0, "a", 812, heard=0.0, event="step 41", limited=True),
+        Peer(0, "a", 812, heard=60.2, event="waiting for the data of step 42", limited=True),
+        Peer(0, "a", 812, heard=43201.0, event="compiling"),
+    ]
+    return [
+        fault([peers[0]], 61.0, LIMITS),
+        fault([peers[1]], 60.2, pace.limits(LIMITS)),
+        fault([peers[2]], 43201.0, LIMITS),
+    ]
+
+
+def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of other supervisors and their processes."""
+    pair = conductor(count=2)
+    last = beat(event="step 41", since=9.0, time=9.9)
+    pair.hear(Sign(1, replace(last, pid=97)), 9.9)
+    said = words(pair.hear(Left(1), 10.0))
+    alone = Conductor(2, wait=600.0)
+    alone.hear(Joined(0, "a", 811), 0.0)
+    said += words(alone.tick(601.0))
+    leader = Leader(["x"], Settings(folder, count=2))
+    leader._others[1] = Other(Joined(1, "b", 90), None, time.monotonic())  # type: ignore[arg-type]
+    said.append(leader._unfit(Hello(str(folder), 2, Joined(1, "b", 98))))
+    monkeypatch.setattr("mllm_jax.runtime.peers.attempt", lambda: 4)
+    first = First(0, 2, Address("127.0.0.1", 1), Limits())
+    said.append(first._unfit(Peer(1, "b", 97, heard=0.0), 2, 3))
+    return said
+
+
+def of_the_lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(folder)
+    Path("runs/demo").mkdir(parents=True)
+    monkeypatch.setattr(os, "getpid", lambda: 811)
+    monkeypatch.setattr(socket, "gethostname", lambda: "a")
+    monkeypatch.setattr(time, "strftime", lambda _: "2026-11-25 14:00:03 +0000")
+    with (
+        locked(Path("runs/demo"), ".supervisor"),
+        pytest.raises(LockedError) as refused,
+        locked(Path("runs/demo"), ".supervisor"),
+    ):
+        pass
+    return str(refused.value)
+
+
+def test_every_message_of_the_runbook_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [*of_ends(), *of_faults(), *of_hosts(tmp_path, monkeypatch)]
+    said.append(of_the_lock(tmp_path, monkeypatch))
+    assert len(HEADINGS) == 15
+    for heading in HEADINGS:
+        parts = heading.split("(...)")
+        told = any(text and all(part in text for part in parts) for text in said)
+        signals = heading == f"{signal.SIGTERM.name} is passed on to the training process"
+        assert told or signals or heading in CONNECTIONS, (heading, said)
