@@ -88,14 +88,17 @@ class Lane:
         encoder: name of the encoder that the lane belongs to.
         above: number of positions that a medium of this lane exceeds.
         up_to: most positions of a medium of this lane; None for any number.
-        cost: seconds of the lane's media, if every step chooses by them where it cuts
-            (`data.planning.cuts`); `above` and `up_to` are then those of the highest cut.
+        cost: seconds of the lane's media, by which they are dealt; unless `fixed`, every step also
+            chooses by them where it cuts (`data.planning.cuts`), and `above` and `up_to` are those
+            of the highest cut.
+        fixed: the threshold is given; the cost moves no medium to another lane.
     """
 
     encoder: str
     above: int = 0
     up_to: int | None = None
     cost: LaneCost | None = None
+    fixed: bool = False
 
     def takes(self, positions: ArrayLike) -> NDArray[np.bool_]:
         """Whether media with so many input positions go through the lane, an entry for each."""

@@ -171,7 +171,8 @@ def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
 
 def _pairs(capacity: Capacity) -> Iterator[_Pair]:
     """The lanes of every encoder that are cut by cost."""
-    costs = {m.name: m.lane.cost for m in capacity.modalities if m.lane and m.lane.cost}
+    lanes = {m.name: m.lane for m in capacity.modalities if m.lane}
+    costs = {name: own.cost for name, own in lanes.items() if own.cost and not own.fixed}
     for short in capacity.modalities:
         if short.name in costs and short.lane and short.lane.up_to is not None:
             own = (m for m in capacity.modalities if m.encoder == short.encoder)

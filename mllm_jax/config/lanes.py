@@ -1,4 +1,4 @@
-"""Lanes that every step cuts by cost: their limits and their seconds, from a configuration."""
+"""Seconds of the media of lanes, and where lanes may be cut by them, from a configuration."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from scheduling.costs.workload import Workload
 
 
 def planned(config: ExperimentConfig) -> list[Modality]:
-    """The modalities for the planning of batches: those of the model, with lanes by cost priced.
+    """The modalities for the planning of batches: those of the model, with lanes priced.
 
     The highest cut of lanes by cost is the row of the lane of short media, as longer media do not
-    fit into it.
+    fit into it. Lanes with thresholds have a cost where `schedule.hardware` is given, as their
+    media, too, are dealt over groups of devices and in few rows.
 
     Raises:
         HardwareError: `schedule.hardware` lacks the type of the activations.
@@ -32,18 +33,24 @@ def planned(config: ExperimentConfig) -> list[Modality]:
         for name, most in own.lanes.items()
         if most == "auto"
     }
-    if not shorts:
+    if config.schedule.hardware is None or not any(own.lane for own in found):
         return found
     price = _pricing(config)
     return [
-        _priced(config, own, shorts[own.encoder], price(own.name)) if own.encoder in shorts else own
+        _priced(config, own, shorts.get(own.encoder), price(own.name)) if own.lane else own
         for own in found
     ]
 
 
-def _priced(config: ExperimentConfig, own: Modality, short: str, cost: LaneCost) -> Modality:
-    """A lane with its cost, of an encoder whose lane of short media is `short`."""
+def _priced(config: ExperimentConfig, own: Modality, short: str | None, cost: LaneCost) -> Modality:
+    """A lane with its cost.
+
+    Args:
+        short: the lane of short media, of an encoder whose lanes are cut by cost.
+    """
     assert own.lane is not None
+    if short is None:
+        return replace(own, lane=replace(own.lane, cost=cost, fixed=True))
     most = own_positions(config, short)
     lane = Lane(own.encoder, 0, most, cost) if own.name == short else _above(own.lane, most, cost)
     return replace(own, lane=lane)

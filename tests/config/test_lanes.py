@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from data.kinds.modality import Lane, LaneCost
-from data.planning.cuts import lane_seconds
+from data.planning.cuts import has_cuts, lane_seconds
+from data.planning.packing import make_capacity
 from mllm_jax.config.lanes import lane_cost, planned
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.config.lower import lower, on_platform, workload
@@ -79,9 +80,23 @@ def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
         "audio": None,
     }
     assert (short.groups, long.groups) == (4, 2)
-    assert [m.lane for m in planned(laned())] == [m.lane for m in modalities(laned().model)]
     # The lowered configuration is that of the hardware, not of the emulated devices.
     assert [lower(own, place).workload.dtype for place in (None, "gpu")] == ["float32", "bfloat16"]
+
+
+def test_lanes_with_thresholds_have_seconds_and_are_not_cut() -> None:
+    own = laned(schedule__hardware="h100")
+    found = {m.name: m.lane for m in planned(own)}
+    short, long = (lane_cost(own, name) for name in ("short", "long"))
+    assert found == {
+        "short": Lane("vision", 0, 16, short, fixed=True),
+        "long": Lane("vision", 16, None, long, fixed=True),
+        "audio": None,
+    }
+    assert not has_cuts(make_capacity(own.data.budgets, planned(own)))
+    assert has_cuts(make_capacity(own.data.budgets, planned(laned(**BY_COST))))
+    # Without hardware there are no seconds.
+    assert [m.lane for m in planned(laned())] == [m.lane for m in modalities(laned().model)]
 
 
 def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
