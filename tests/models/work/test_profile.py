@@ -30,6 +30,7 @@ from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 from tests.models import towers
+from tests.train.models import small_model
 
 #: Positions of a row; images of 4 x 8 patches.
 POSITIONS = {"decoder": 16, "media": 32}
@@ -210,3 +211,15 @@ def test_what_cudnn_keeps_is_counted_without_the_library(decoder: str, encoder: 
     assert kept("cudnn", 1) == kept("pallas_gpu", 1)
     bias, ids = 2 * 128**2, 4 * 128
     assert kept("cudnn", 2) == kept("pallas_gpu", 2) + bias - ids
+
+
+def test_layers_whose_experts_are_shared_keep_nothing_of_their_products() -> None:
+    """Wider experts keep more where a rank has all of them."""
+
+    def kept(d_ff: int, *, shared: bool) -> float:
+        section = {"count": 4, "top_k": 2, "d_ff": d_ff}
+        model = small_model("mixtral", experts=section)
+        return layer_bytes(model, Split("decoder", 1, shared), 16)
+
+    assert kept(16, shared=True) == kept(32, shared=True) < kept(16, shared=False)
+    assert kept(16, shared=False) < kept(32, shared=False)
