@@ -166,7 +166,8 @@ def test_one_folder_has_one_supervisor_and_the_error_names_it(processes, tmp_pat
     assert f"LockedError: run folder {tmp_path} is in use by process {first.pid} on " in err
     first.kill()
     soon(lambda: gone(int(attempts(tmp_path)[0][1])))
-    ended(start(processes, tmp_path, "done"), Exit.OK)
+    ended(start(processes, tmp_path, "wait,done"), Exit.OK)  # its number goes on
+    assert [line[0] for line in attempts(tmp_path)] == ["1", "2"]
 
 
 def test_a_run_goes_back_to_a_step_once(processes, tmp_path):
