@@ -42,8 +42,8 @@ from jax import lax
 
 from sharding import collectives
 from sharding.collectives import axis_index, axis_size, vary
+from sharding.exchanges import NUMBER_COLUMNS, number_columns
 from sharding.grid import Axes
-from sharding.rounds import NUMBER_COLUMNS, number_columns
 
 Tree = Any
 #: `(params, rows [n, width], counts [local experts]) -> [n, width]`: rows are sorted by expert, and

@@ -1,4 +1,4 @@
-"""Names of the exchanges of encoder outputs and where each is possible; see `exchange.py`."""
+"""Forms of exchanges, known without jax: of encoder outputs (`exchange`), tokens (`dispatch`)."""
 
 from __future__ import annotations
 
@@ -24,3 +24,29 @@ def possible(apart: bool) -> tuple[Exchange, ...]:
             any other; otherwise they stay within the block of their row.
     """
     return EXCHANGES if apart else tuple(name for name in EXCHANGES if name != "all_to_all")
+
+
+# ---- copies of tokens and the ranks of their experts ---------------------------------------------
+
+
+def is_ragged(platform: str) -> bool:
+    """Whether exchanges send copies alone, and no empty slots."""
+    return platform != "cpu"
+
+
+#: Columns that hold a float32 number, by bytes of an element: bfloat16 has a third of its digits.
+NUMBER_COLUMNS = {4: 1, 2: 3}
+
+
+def number_columns(size: int, ragged: bool) -> int:
+    """Columns, of elements of `size` bytes, that move a float32 number beside a row.
+
+    Accelerators have whole tiles of 128 columns.
+    """
+    columns = NUMBER_COLUMNS[size]
+    return columns + -columns % 128 if ragged else columns
+
+
+def parts_of_a_round(platform: str) -> int:
+    """Parts of a round: accelerators run the exchange of one beside the products of the other."""
+    return 2 if is_ragged(platform) else 1

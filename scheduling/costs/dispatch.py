@@ -21,8 +21,8 @@ from math import ceil
 
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.work import ExpertWork
+from sharding.exchanges import is_ragged, number_columns, parts_of_a_round
 from sharding.numbering import Span
-from sharding.rounds import is_ragged, number_columns, parts_of_a_round
 
 
 @dataclass(frozen=True)

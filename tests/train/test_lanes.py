@@ -34,7 +34,7 @@ from mllm_jax.train.figures import Recording
 from mllm_jax.train.loop import steps
 from mllm_jax.train.state.progress import Progress
 from sharding.plan import ParallelPlan
-from tests.train.gradients import CompiledOnce
+from tests.train.step.gradients import CompiledOnce
 
 #: Patches of an image of the short lane; the demo's images have 3 to 19.
 MOST = 10

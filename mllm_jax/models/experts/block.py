@@ -28,8 +28,8 @@ from mllm_jax.models.layers import Dense, Dims, GatedMLP, Segments, gated, gathe
 from mllm_jax.models.platform import traced_platform
 from sharding.collectives import all_gather, reduce_scatter
 from sharding.dispatch import Dispatch, through_experts
+from sharding.exchanges import is_ragged, parts_of_a_round
 from sharding.grid import View
-from sharding.rounds import is_ragged, parts_of_a_round
 
 
 class Kernels(NamedTuple):

@@ -16,8 +16,8 @@ from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import EncoderPieces, interleaved
 from sharding.plan import ParallelPlan
 from tests.scheduling.placing import naive
-from tests.train.gradients import CompiledOnce
 from tests.train.models import small_model
+from tests.train.step.gradients import CompiledOnce
 
 ROWS, TOKENS, MICROBATCHES = 2, 24, 4
 MEDIA = {"vision": 16, "audio": 32}

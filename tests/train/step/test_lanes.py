@@ -19,8 +19,8 @@ from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved
 from sharding.plan import ParallelPlan, PlanError
-from tests.train.gradients import CompiledOnce
 from tests.train.models import small_model
+from tests.train.step.gradients import CompiledOnce
 
 ROWS, TOKENS, MICROBATCHES = 4, 24, 3
 #: Positions of a row of each lane, and of the encoder without lanes.

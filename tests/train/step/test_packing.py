@@ -12,7 +12,7 @@ from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.experiment import Experiment
 from sharding.plan import ParallelPlan
-from tests.train.gradients import CompiledOnce
+from tests.train.step.gradients import CompiledOnce
 
 ONE = {name: ParallelPlan() for name in ("decoder", "vision", "audio")}
 

@@ -31,8 +31,8 @@ from scheduling.schedules.schedule import EncoderPieces, Feeds, Schedule, interl
 from sharding.exchanges import Exchanges
 from sharding.mesh import shardings
 from sharding.plan import ParallelPlan
-from tests.train.gradients import CompiledOnce
 from tests.train.models import small_model
+from tests.train.step.gradients import CompiledOnce
 
 ROWS, TOKENS, MICROBATCHES = 2, 24, 4
 #: Room for the media of this many of the microbatches below.
