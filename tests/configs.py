@@ -9,6 +9,12 @@ from typing import Any
 from mllm_jax.config.load import ExperimentConfig, resolve
 
 ROOT = Path(__file__).parent.parent
+#: Configurations of experiments: descriptions of hardware and of clusters have tests of their own.
+EXPERIMENTS = sorted(
+    path
+    for path in (ROOT / "configs").rglob("*.yaml")
+    if path.parent.name not in ("hardware", "clusters")
+)
 
 VALUES: dict[str, Any] = {
     "run": {"name": "test"},

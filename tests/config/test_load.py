@@ -13,12 +13,8 @@ from hypothesis import strategies as st
 
 from mllm_jax.config.keys import Key, keys, table
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load, read, resolve, to_yaml
-from tests.configs import ROOT, VALUES, config, values
+from tests.configs import EXPERIMENTS, ROOT, VALUES, config, values
 
-#: Of experiments: descriptions of hardware have tests of their own.
-CONFIGS = sorted(
-    path for path in (ROOT / "configs").rglob("*.yaml") if path.parent.name != "hardware"
-)
 # Without the keys that choose a family: a section whose family is not known has no keys.
 LEAVES = [
     key
@@ -39,14 +35,14 @@ def holds_all(message: str, parts: Iterable[str]) -> bool:
     return all(part in message for part in parts)
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.name)
 def test_every_config_loads_and_states_its_recipe(path: Path) -> None:
     load(path)
     head = path.read_text().split("\n\n")[0].lower()
     assert holds_all(head, ["command", "hardware", "time", "result"])
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.name)
 def test_the_resolved_config_loads_to_itself(path: Path, tmp_path: Path) -> None:
     first = load(path, planned=False)
     copy = tmp_path / "copy.yaml"

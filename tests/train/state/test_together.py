@@ -15,7 +15,7 @@ from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.part import take_part, waiting
 from mllm_jax.runtime.together import compiled_together
-from mllm_jax.train import loop
+from mllm_jax.train import guard, loop
 from mllm_jax.train.guard import Guard, not_finite
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.step.train_step import TrainStep
@@ -28,7 +28,8 @@ LAYOUT = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("stage",)), PartitionS
 
 
 def look(program: str) -> object:
-    """Runs a program, whose result is asked for."""
+    """Runs a program, whose result is asked for, as a process does that has not run it before."""
+    guard._program.cache_clear()
     if program == "the look at a state":
         return not_finite({"params": {"a": jax.device_put(jnp.full(3, jnp.nan), LAYOUT)}})
     if program == "the change of the checkpoint's plan":
@@ -74,7 +75,7 @@ def test_steps_and_their_figures_are_waited_for_by_their_numbers(events):
     take_part(Two(events))
     loop._done(7, jnp.ones(()))
     progress: Any = SimpleNamespace(usual_loss=None)
-    guard = Guard(GuardConfig(), progress, str)
-    guard.watch(SimpleNamespace(step=6, loss=1.0, gradient_norm=1.0))
-    guard.settle()
+    own = Guard(GuardConfig(), progress, str)
+    own.watch(SimpleNamespace(step=6, loss=1.0, gradient_norm=1.0))
+    own.settle()
     assert events[-2:] == ["wait: step 7", "wait: step 6"]
