@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -49,7 +50,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
-class Cluster(_Data):
+class Cluster(_Data, ABC):
     """What both kinds of clusters have.
 
     Attributes:
@@ -81,9 +82,9 @@ class Cluster(_Data):
                 )
         return self
 
+    @abstractmethod
     def _by_name(self, name: str) -> str:
         """How a secret is passed by its name."""
-        raise NotImplementedError
 
 
 class Slurm(Cluster):

@@ -12,6 +12,7 @@ import logging
 import signal
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os import getpid
@@ -58,7 +59,7 @@ class Settings:
         return Joined(self.process, socket.gethostname(), getpid())
 
 
-class Supervisor:
+class Supervisor(ABC):
     """What supervisors have in common; see `leader.py` and `follower.py`.
 
     Args:
@@ -88,22 +89,22 @@ class Supervisor:
         assert self._finish is not None
         return self._finish
 
+    @abstractmethod
     async def _go_on(self) -> None:
         """Work until `_finish` is there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _ended(self, ended: Ended) -> None:
         """The training process of this host has ended."""
-        raise NotImplementedError
 
     def _interrupt(self, number: int) -> None:
         logger.warning("%s is passed on to the training process", signal.Signals(number).name)
         self._agent.signal(number)
         self._interrupted()
 
+    @abstractmethod
     def _interrupted(self) -> None:
         """This supervisor was asked to stop; its process, if there is one, was, too."""
-        raise NotImplementedError
 
 
 @dataclass
