@@ -20,7 +20,7 @@ from mllm_jax.supervise.ends import End
 logger = logging.getLogger(__name__)
 
 #: Seconds in which a process must have written its stacks.
-WRITTEN = 2.0
+WRITTEN = 5.0
 #: Seconds in which the folder of the run must have taken them.
 KEPT = 5.0
 
@@ -110,7 +110,7 @@ class Child:
             return  # it has not said yet that it would, and the signal would kill it
         self.signal(STACKS)
         self.signal(signal.SIGCONT)  # a process that is stopped handles no signal
-        text = await self._settled()
+        text = await self._stacks_written()
         if text:
             path = self._folder / f"attempt-{self.attempt}-process-{self._process}.txt"
             self._written = str(path)
@@ -120,16 +120,29 @@ class Child:
                 logger.warning("%s cannot be written: %r; it would hold\n%s", path, error, text)
                 self._written = ""
 
-    async def _settled(self) -> bytes:
-        """The file of stacks once it does not grow any more."""
-        size, until = -1, time.monotonic() + WRITTEN
-        while time.monotonic() < until:
-            await asyncio.sleep(0.1)
-            now = os.fstat(self._stacks).st_size
-            if now and now == size:
-                break
-            size = now
-        return os.pread(self._stacks, max(0, os.fstat(self._stacks).st_size), 0)
+    async def _stacks_written(self) -> bytes:
+        """The stacks, once the process has handled the signal for them."""
+        assert self._running is not None, "the process is not started"
+        until = time.monotonic() + WRITTEN
+        while time.monotonic() < until and _handles(self._running.pid, STACKS):
+            await asyncio.sleep(0.05)
+        return os.pread(self._stacks, os.fstat(self._stacks).st_size, 0)
+
+
+def _handles(pid: int, number: int) -> bool:
+    """Whether a signal waits for a process, or a thread is in its handler, where it is blocked.
+
+    The size of what a handler writes does not say that it is through: on a busy machine a process
+    may rest for long in the middle.
+    """
+    bit = 1 << (number - 1)
+    sets = ("SigPnd:", "ShdPnd:", "SigBlk:")
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            lines = [line.split() for line in status.read_text().splitlines()]
+            if any(int(words[1], 16) & bit for words in lines if words[0] in sets):
+                return True
+    return False
 
 
 def _keep(path: Path, text: bytes) -> None:

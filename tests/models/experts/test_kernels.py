@@ -114,7 +114,10 @@ def test_work_of_accelerators_is_that_of_the_rows_and_not_of_the_groups(target: 
         assert sum(flops(module, entry, i) for i in entry.instructions) == active
         for costs in [program.cost_analysis() or {}]:  # of TPUs alone
             assert active <= costs.get("flops", active) < 1.3 * active
-        assert program.memory_analysis().temp_size_in_bytes < 2 * rows * inputs
+        # Compilers bring rows and gradients into fast memory. One copy of the rows for every group,
+        # or a copy of 64 kernels, would take more.
+        held = 2 * rows * (inputs + outputs)
+        assert program.memory_analysis().temp_size_in_bytes < held
 
 
 def compiled(target: Target, rows: int, groups: int, inputs: int, outputs: int) -> Any:
