@@ -71,6 +71,7 @@ _ALL = (
     Benchmark("microbatches", _PIPELINE, file="pipeline"),
     Benchmark("schedules", "configs/bench/schedules.yaml"),
     Benchmark("mixture", "configs/bench/mixture.yaml", one_thread=True),
+    Benchmark("following", "configs/bench/mixture.yaml", one_thread=True),
     Benchmark("lanes", "configs/bench/lanes.yaml", one_thread=True),
     Benchmark("experts", "configs/bench/experts.yaml", one_thread=True),
     Benchmark("exchange", "configs/bench/cost.yaml", one_thread=True),

@@ -22,6 +22,7 @@ from mllm_jax.calibrate.probes import (
     Probe,
     collective_probes,
     copy,
+    gather_probes,
     layer_probes,
     matmul,
     update_probe,
@@ -31,7 +32,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import on_platform
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import prepare_folder
-from scheduling.costs.fit import Timed, fit_efficiency, fit_link
+from scheduling.costs.fit import Timed, fit_efficiency, fit_link, fit_rows
 from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link, of_kind
 
 #: Repetitions of every program; the lower quartile counts, and the best for peaks.
@@ -132,12 +133,14 @@ class Bench:
         hardware: description to start from, with the peaks.
         measured_peaks: whether these were measured.
         tasks: layers and the optimizer.
+        gathers: gathers of rows.
         link, network: collectives within a domain, and between domains.
     """
 
     hardware: Hardware
     measured_peaks: bool
     tasks: Sequence[Probe]
+    gathers: Sequence[Probe]
     link: Sequence[Probe]
     network: Sequence[Probe]
 
@@ -151,17 +154,22 @@ class Bench:
             tell("measuring peaks")
         start = known or unknown_hardware(devices, settled.model.dtype)
         grid = _domains(devices, start.domain)
-        tell("compiling layers, the optimizer and collectives")
+        tell("compiling layers, the optimizer, gathers and collectives")
         tasks = [*layer_probes(settled, devices), update_probe(settled, devices)]
+        gathers = list(gather_probes(settled, devices))
         links = [
             tuple(collective_probes(grid, axis)) if grid.shape[axis] > 1 else () for axis in (0, 1)
         ]
-        return cls(start, known is None, tasks, link=links[1], network=links[0])
+        return cls(start, known is None, tasks, gathers, link=links[1], network=links[0])
 
     @property
     def programs(self) -> dict[str, Callable[[], Any]]:
         """All programs, by name."""
-        return {each.name: each.run for each in (*self.tasks, *self.link, *self.network)}
+        return {each.name: each.run for each in self._every}
+
+    @property
+    def _every(self) -> tuple[Probe, ...]:
+        return (*self.tasks, *self.gathers, *self.link, *self.network)
 
     def fit(self, seconds: Mapping[str, float], name: str) -> Calibration:
         """The constants that fit best.
@@ -184,11 +192,11 @@ class Bench:
             hardware, kept = done.hardware, [*kept, *done.kept]
             bounds |= done.bounds
         done = fit_efficiency(timed(self.tasks), hardware, raise_peaks=self.measured_peaks)
+        rows = fit_rows(timed(self.gathers), done.hardware)
         title = hardware.title if self.measured_peaks else f"{hardware.title}, calibrated"
-        named = done.hardware.model_copy(update={"name": name, "title": title, "kinds": ()})
-        every = timed([*self.tasks, *self.link, *self.network])
-        bounds |= done.bounds
-        return Calibration(_rounded(named), every, (*kept, *done.kept), bounds)
+        named = rows.hardware.model_copy(update={"name": name, "title": title, "kinds": ()})
+        bounds |= done.bounds | rows.bounds
+        return Calibration(_rounded(named), timed(self._every), (*kept, *done.kept), bounds)
 
 
 def unknown_hardware(devices: Sequence[jax.Device], dtype: str) -> Hardware:

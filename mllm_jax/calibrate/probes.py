@@ -40,6 +40,8 @@ from sharding.plan import ParallelPlan
 LAYERS = 2
 #: Rows of a run over those of the configuration, and positions of a row as parts of its budget.
 SIZES_OF_RUNS = ((1, 1), (1, 2), (1, 4), (2, 2), (4, 4))
+#: Rows that are gathered, as multiples of a microbatch's.
+GATHERED = (1, 2, 4)
 #: Sizes of the whole array that collectives move, in bytes.
 COLLECTIVE_BYTES = (2**16, 2**20, 2**22, 2**24)
 #: Rows and columns of the matrices of `matmul`, products one after the other, bytes of `copy`.
@@ -305,6 +307,34 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> Probe:
         return sum(Timing(whole, strategy, hardware, name).update() for name in plans)
 
     return Probe("optimizer: AdamW on these layers", run, predict)
+
+
+# ---- gathers of rows -----------------------------------------------------------------------------
+
+
+def gather_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterator[Probe]:
+    """Gathers of a microbatch's activations in a random order of their rows, on every device.
+
+    Args:
+        config: configuration from `on_platform`.
+    """
+    mesh, width = Mesh(np.array(devices), ("data",)), config.model.decoder.d_model
+    dtype, spec = compute_dtype(config.model), PartitionSpec("data")
+    layout = NamedSharding(mesh, spec)
+    body = jax.shard_map(lambda x, at: x[0][at[0]][None], mesh=mesh, in_specs=spec, out_specs=spec)
+    rng = np.random.default_rng(0)
+    for times in GATHERED:
+        rows = times * config.data.rows * config.data.budgets["tokens"]
+        x = _filled(mesh, (len(devices), rows, width), dtype)
+        orders = np.stack([rng.permutation(rows) for _ in devices]).astype(np.int32)
+        inputs = x, jax.device_put(orders, layout)
+        program = jax.jit(body).lower(*inputs).compile()
+        predict = partial(_gather_seconds, 2.0 * x.nbytes / len(devices))
+        yield Probe(f"gather of {rows} rows of {width}", partial(program, *inputs), predict)
+
+
+def _gather_seconds(moved: float, hardware: Hardware) -> float:
+    return moved / hardware.gathering
 
 
 # ---- collectives ---------------------------------------------------------------------------------

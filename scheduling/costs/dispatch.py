@@ -103,10 +103,11 @@ class Dispatched:
         )
         # The exchange of all parts but one is beside the products of another.
         beside = (1 - 1 / parts) * seconds
-        # On both ranks copies are put into an order and taken out of it.
-        written = 2 * sum(ways) * self.rounds * self.slots()
-        speed = hardware.memory_bandwidth * hardware.efficiency.memory
-        return Exposed(2 * written / speed, seconds - min(beside, products))
+        # Rows are gathered in the order of their experts, once on each rank, and back as often;
+        # slots for every pair of ranks are one more order.
+        gathers = 2 if ragged else 3
+        written = gathers * sum(ways) * self.rounds * self.slots()
+        return Exposed(2 * written / hardware.gathering, seconds - min(beside, products))
 
     def buffers(self, platform: str, hidden: float) -> float:
         """Bytes that the backward of a layer works with.

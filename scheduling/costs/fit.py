@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import median
 
 import numpy as np
 from scipy.optimize import least_squares, lsq_linear
@@ -88,6 +89,23 @@ def fit_efficiency(timed: Sequence[Timed], hardware: Hardware, *, raise_peaks: b
     fitted = _with_terms(hardware, found.values)
     bounds = {name: 0.0 if name == "layer_seconds" else 1.0 for name in sorted(found.bound)}
     return Fitted(_raised(fitted) if raise_peaks else fitted, tuple(sorted(found.kept)), bounds)
+
+
+def fit_rows(timed: Sequence[Timed], hardware: Hardware) -> Fitted:
+    """Fit the fraction of the memory bandwidth that gathers of rows reach, at most 1.
+
+    Args:
+        timed: times of such gathers, of several sizes; their predictions are taken to be
+            proportional to the inverse of the fraction.
+
+    Raises:
+        HardwareError: there is no time.
+    """
+    _check_count(timed, 1)
+    whole = _with_efficiency(hardware, {"rows": 1.0})
+    fraction = median(each.predict(whole) / each.seconds for each in timed)
+    bounds = {"rows": 1.0} if fraction > 1 else {}
+    return Fitted(_with_efficiency(hardware, {"rows": min(1.0, fraction)}), (), bounds)
 
 
 def fit_link(timed: Sequence[Timed], hardware: Hardware, name: str, *, raise_peaks: bool) -> Fitted:

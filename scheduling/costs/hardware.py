@@ -85,6 +85,8 @@ class Efficiency(_Data):
         matmul: fraction of the peak FLOP/s that products with parameters reach.
         attention: fraction of the peak FLOP/s that attention's own products reach.
         memory: fraction of the memory bandwidth that all other operations reach.
+        rows: fraction of the memory bandwidth that gathers of rows in any order reach; None: that
+            of `memory`. CPUs reach much less.
         link, network: fractions of the links' bandwidths that collectives reach.
         layer_seconds: seconds that a layer's forward, or backward, takes in addition.
     """
@@ -95,6 +97,7 @@ class Efficiency(_Data):
     link: Fraction
     network: Fraction
     layer_seconds: Annotated[float, Field(ge=0)] = 0.0
+    rows: Fraction | None = None
 
 
 class Hardware(_Data):
@@ -145,6 +148,12 @@ class Hardware(_Data):
         if not flops:
             raise ValueError(f"names no type; valid: {', '.join(TYPES)}")
         return flops
+
+    @property
+    def gathering(self) -> float:
+        """Bytes per second that are read and written when rows are gathered in any order."""
+        own = self.efficiency
+        return self.memory_bandwidth * (own.memory if own.rows is None else own.rows)
 
     @property
     def reached_link(self) -> Link:

@@ -53,6 +53,9 @@ def test_a_calibration_is_a_description_to_simulate_with(tmp_path: Path) -> None
     assert {row["what"].split(":")[0] for row in found.rows} == {
         "decoder",
         "optimizer",
+        "gather of 1024 rows of 16",
+        "gather of 256 rows of 16",
+        "gather of 512 rows of 16",
         "all_gather",
         "reduce_scatter",
         "send",

@@ -55,7 +55,7 @@ def test_cpus_exchange_all_slots_and_hide_nothing(buffer: float) -> None:
 
     def seconds(*copies: float) -> float:
         moving = sum(rounds * ring(size * slots, 2) for size in copies)
-        return moving + sum(4 * rounds * slots * size for size in copies) / 8e8
+        return moving + sum(3 * 2 * rounds * slots * size for size in copies) / 8e8
 
     added = own.forward(3).seconds - alone.forward(3).seconds
     assert added == pytest.approx(3 * seconds(TOKEN, TOKEN))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.costs.fit import Timed, fit_efficiency, fit_link
+from scheduling.costs.fit import Timed, fit_efficiency, fit_link, fit_rows
 from scheduling.costs.hardware import Hardware, HardwareError, named
 
 #: Linear and quadratic FLOPs, bytes and layers of tasks that tell all terms apart.
@@ -51,6 +51,27 @@ def collectives(true: Hardware, devices: int = 8) -> list[Timed]:
         return lambda hardware: hardware.group_seconds(size, devices, devices)
 
     return [Timed(f"{size:g} bytes", gather(size)(true), gather(size)) for size in SIZES]
+
+
+def gathers(true: Hardware) -> list[Timed]:
+    def gather(size: float) -> Callable[[Hardware], float]:
+        return lambda hardware: size / hardware.gathering
+
+    return [Timed(f"{size:g} bytes", gather(size)(true), gather(size)) for size in SIZES]
+
+
+@given(fractions)
+def test_the_speed_of_gathers_is_found_again(rows: float) -> None:
+    assert H100.gathering == H100.memory_bandwidth * H100.efficiency.memory
+    found = fit_rows(gathers(with_efficiency(H100, rows=rows)), H100)
+    assert found.hardware == with_efficiency(H100, rows=pytest.approx(rows))
+    assert (found.bounds, found.kept) == ({}, ())
+
+
+def test_gathers_are_at_most_as_fast_as_the_memory() -> None:
+    found = fit_rows(gathers(with_efficiency(H100, rows=1.5)), H100)
+    assert found.hardware == with_efficiency(H100, rows=1.0)
+    assert found.bounds == {"rows": 1.0}
 
 
 @given(fractions, fractions, fractions, st.floats(0, 1e-3))
