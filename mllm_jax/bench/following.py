@@ -6,7 +6,7 @@ moves. Both programs get the same rows, filled alike in all microbatches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mllm_jax.bench.mixture import (
     OUTPUTS,
@@ -64,7 +64,7 @@ def bench_following(config: ExperimentConfig, tell: Tell) -> list[Row]:
 
 
 def compared(
-    compiling: Mapping[str, float], memory: Mapping[str, int], group: str, turns: list[Turn]
+    compiling: Mapping[str, float], memory: Mapping[str, int], group: str, turns: Sequence[Turn]
 ) -> Row:
     """The row of a share."""
 

@@ -195,7 +195,7 @@ class Bench:
         rows = fit_rows(timed(self.gathers), done.hardware)
         title = hardware.title if self.measured_peaks else f"{hardware.title}, calibrated"
         named = rows.hardware.model_copy(update={"name": name, "title": title, "kinds": ()})
-        bounds |= done.bounds | rows.bounds
+        bounds |= {**done.bounds, **rows.bounds}
         return Calibration(_rounded(named), timed(self._every), (*kept, *done.kept), bounds)
 
 
