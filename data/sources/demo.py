@@ -52,7 +52,7 @@ class DemoSet:
         self._heldout = split == "heldout"
         self._marks = (config.image.placeholder, config.audio.placeholder)
         self._length = options.heldout if self._heldout else options.train
-        self._shapes = DigitShapes(self._heldout, options.variants, options.seed)
+        self._shapes = DigitShapes(self._heldout, options.variants, options.seed, config.cache)
         count = max(1, self._length // 2) if self._heldout else options.clips
         utterances = make_utterances(self._heldout, count, options.digits, options.seed)
         self._clips = Clips(utterances, config.audio.sample_rate, config.cache)
@@ -60,7 +60,7 @@ class DemoSet:
         self._recent = lru_cache(maxsize=4096)(self._make)
 
     def __reduce__(self) -> tuple[type[DemoSet], tuple[DataConfig, Split]]:
-        # A worker process draws its own shapes and maps the cached clips: nothing large is pickled.
+        # A worker process maps the cached drawings and clips: nothing large is pickled.
         return DemoSet, self._arguments
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class DemoSet:
 
     @property
     def home(self) -> Path:
-        """The folder of the spoken strings."""
+        """The folder of the drawings and of the spoken strings."""
         return self._home
 
     def name(self, index: int) -> str:

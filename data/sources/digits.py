@@ -2,20 +2,25 @@
 
 Every scan belongs to one split. A training scan has `variants` augmented copies (shifted, rotated,
 scaled, sheared, warped, in other ink; copy 0 is the scan itself); held-out scans are shown as they
-are.
+are. The drawings of a split are kept in a folder beside the clips: drawing them and importing
+scikit-learn takes seconds, which a restart need not spend.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from data.folders import put_folder
 from data.kinds.image.modality import Image
 from data.sample import DataError
 
 SIDE = 16  # pixels; a scan is drawn at twice its size
+_VERSION = 1  # version of the drawings
 _HELDOUT_SHARE = 0.2
 _SPLIT_SEED = 20240229  # of the fixed split by scan; independent of `data.source.seed`
 
@@ -83,16 +88,33 @@ def draw(scans: NDArray, rng: np.random.Generator | None) -> NDArray[np.uint8]:
     return np.round(255 * values).astype(np.uint8).reshape(-1, SIDE, SIDE)
 
 
-class DigitShapes:
-    """All drawings of one split: `pixels` [variants * scans, SIDE, SIDE], grouped by digit."""
+def draw_split(heldout: bool, variants: int, seed: int) -> tuple[NDArray, NDArray]:
+    """All drawings of one split, `[variants * scans, SIDE, SIDE]`, and their digits."""
+    scans, labels = split_scans(heldout)
+    rng = np.random.default_rng((seed, 1))
+    copies = 1 if heldout else variants
+    drawings = [draw(scans, rng if copy else None) for copy in range(copies)]
+    return np.concatenate(drawings), np.tile(labels, copies)
 
-    def __init__(self, heldout: bool, variants: int, seed: int) -> None:
-        scans, labels = split_scans(heldout)
-        rng = np.random.default_rng((seed, 1))
-        copies = 1 if heldout else variants
-        drawings = [draw(scans, rng if copy else None) for copy in range(copies)]
-        self.pixels = np.concatenate(drawings)
-        labels = np.tile(labels, copies)
+
+class DigitShapes:
+    """All drawings of one split: `pixels` [variants * scans, SIDE, SIDE], mapped from `cache`.
+
+    Raises:
+        DataError: scikit-learn is missing, or the cache folder is unwritable.
+    """
+
+    def __init__(self, heldout: bool, variants: int, seed: int, cache: Path) -> None:
+        wanted = heldout, 1 if heldout else variants, 0 if heldout else seed
+        digest = hashlib.sha256(repr((_VERSION, *wanted)).encode()).hexdigest()[:16]
+        folder = cache / f"digits-{digest}"
+        if not folder.is_dir():
+            try:
+                put_folder(folder, lambda draft: _keep(draft, *draw_split(*wanted)))
+            except OSError as error:
+                raise DataError(f"data.cache: cannot write {folder}: {error}") from error
+        self.pixels = np.load(folder / "pixels.npy", mmap_mode="r")
+        labels = np.load(folder / "digits.npy")
         self._order = np.argsort(labels, kind="stable")  # all of digit 0, then of digit 1, ...
         self._counts = np.bincount(labels, minlength=10)
         self._starts = np.cumsum(self._counts) - self._counts
@@ -100,6 +122,11 @@ class DigitShapes:
     def choose(self, digits: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Random drawings of `digits`, as indices into `pixels`."""
         return self._order[self._starts[digits] + rng.integers(self._counts[digits])]
+
+
+def _keep(folder: Path, pixels: NDArray, digits: NDArray) -> None:
+    np.save(folder / "pixels.npy", pixels)
+    np.save(folder / "digits.npy", digits)
 
 
 @dataclass(frozen=True)

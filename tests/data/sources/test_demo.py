@@ -17,7 +17,8 @@ from data.planning.lengths import measure
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
 from data.sample import DataError
-from data.sources.digits import DigitShapes, Strip, draw, make_strip, split_scans
+from data.sources import digits
+from data.sources.digits import DigitShapes, Strip, draw, draw_split, make_strip, split_scans
 from data.sources.make import make_source
 from data.sources.source import Source
 from data.sources.speech import SPEEDS, VOICES, Clips, Utterance, is_heldout, make_utterances
@@ -68,13 +69,28 @@ def test_half_of_the_samples_are_images_and_some_show_two(demo: Source) -> None:
         assert drawn in (0, len(digits))
 
 
-def test_a_strip_shows_its_digits() -> None:
-    shapes = DigitShapes(heldout=True, variants=1, seed=0)
+def test_drawings_are_kept_for_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, labels = draw_split(False, 2, 5)
+    first = DigitShapes(heldout=False, variants=2, seed=5, cache=tmp_path)
+    monkeypatch.setattr(digits, "draw_split", None)  # scikit-learn need not be there any more
+    again = DigitShapes(heldout=False, variants=2, seed=5, cache=tmp_path)
+    for shapes in (first, again):
+        np.testing.assert_array_equal(shapes.pixels, drawn)
+        chosen = shapes.choose(labels, np.random.default_rng(0))
+        np.testing.assert_array_equal(labels[chosen], labels)
+    with pytest.raises(TypeError):  # other drawings are not taken for these
+        DigitShapes(heldout=False, variants=2, seed=6, cache=tmp_path)
+
+
+def test_a_strip_shows_its_digits(tmp_path: Path) -> None:
+    shapes = DigitShapes(heldout=True, variants=1, seed=0, cache=tmp_path)
     labels = np.repeat(np.arange(10), np.bincount(split_scans(True)[1]))
-    digits = np.array([3, 1, 4, 1, 5, 9, 2, 6])
-    strip = make_strip(shapes, digits, np.random.default_rng(0))
+    shown = np.array([3, 1, 4, 1, 5, 9, 2, 6])
+    strip = make_strip(shapes, shown, np.random.default_rng(0))
     rank = {int(drawing): place for place, drawing in enumerate(shapes._order)}
-    assert [labels[rank[d]] for d in strip.drawings] == digits.tolist()
+    assert [labels[rank[d]] for d in strip.drawings] == shown.tolist()
     pixels = strip.load(3)
     assert pixels.shape == (*strip.size(), 3)
     for drawing, left in zip(strip.drawings, strip.lefts, strict=True):
