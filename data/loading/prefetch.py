@@ -14,6 +14,7 @@ import grain
 from absl import flags
 
 from data.sample import DataError
+from data.workers import end_with_parent
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +66,8 @@ class Prefetched(Iterator[Any]):
             made = elements.mp_prefetch(
                 grain.MultiprocessingOptions(
                     num_workers=self._workers, per_worker_buffer_size=self._ahead
-                )
+                ),
+                end_with_parent,
             )
         return made.__iter__()
 

@@ -41,6 +41,7 @@ from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
 from data.sources.mixture import Mixture
 from data.sources.source import Source
+from data.workers import end_with_parent
 
 logger = logging.getLogger(__name__)
 
@@ -222,6 +223,7 @@ _own: dict[str, Callable[[range], list[Lengths | Fault]]] = {}
 
 def _start(source: Source, processor: Processor) -> None:
     """Set up a process of the pool: source and processor are sent once, not with every part."""
+    end_with_parent()
     _own["measure"] = partial(_measure_part, source, processor)
 
 

@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 WRITTEN = 5.0
 #: Seconds in which the folder of the run must have taken them.
 KEPT = 5.0
+#: Seconds for Python's trackers to remove the shared memory of processes that were killed.
+TIDIED = 3.0
+_TRACKER = b"multiprocessing.resource_tracker"
 
 
 class Child:
@@ -87,7 +90,7 @@ class Child:
         """The end of the process, as soon as it has come."""
         assert self._running is not None, "the process is not started"
         code, pid = await self._running.wait(), self._running.pid
-        self._kill()  # what it may have left behind
+        await self._tidy()
         async with self._halting:
             beat, host = self.beat, socket.gethostname()
             os.close(self._beats)
@@ -99,10 +102,25 @@ class Child:
         return End(**vars(end) | {"step": beat.step, "event": beat.event, "ago": ago})
 
     def _kill(self) -> None:
-        """Kill all processes of the session."""
-        if self._running is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._running.pid, signal.SIGKILL)
+        """Kill all processes of the session but trackers of shared memory.
+
+        Nobody else removes that memory once its processes are killed; then trackers end, too.
+        """
+        assert self._running is not None, "the process is not started"
+        for pid in _members(self._running.pid):
+            if _TRACKER not in _read(f"/proc/{pid}/cmdline"):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    async def _tidy(self) -> None:
+        """End what the process may have left behind."""
+        assert self._running is not None, "the process is not started"
+        until = time.monotonic() + TIDIED
+        self._kill()
+        while _members(self._running.pid) and time.monotonic() < until:
+            await asyncio.sleep(0.02)
+        with suppress(ProcessLookupError):
+            os.killpg(self._running.pid, signal.SIGKILL)
 
     async def _write_stacks(self) -> None:
         """Have the stacks written, which takes a handler of the process, and keep them."""
@@ -143,6 +161,25 @@ def _handles(pid: int, number: int) -> bool:
             if any(int(words[1], 16) & bit for words in lines if words[0] in sets):
                 return True
     return False
+
+
+def _members(session: int) -> list[int]:
+    """Ids of the processes of a session that live."""
+    found = []
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            fields = _read(f"{path}/stat").rpartition(b")")[2].split()
+            if fields and fields[0] != b"Z" and int(fields[3]) == session:
+                found.append(int(path.name))
+    return found
+
+
+def _read(path: str) -> bytes:
+    """What a file of the kernel says; nothing of a process that has ended."""
+    try:
+        return Path(path).read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def _keep(path: Path, text: bytes) -> None:

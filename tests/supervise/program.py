@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import shared_memory
 from pathlib import Path
 
 from mllm_jax.runtime.exits import Exit
@@ -87,6 +88,9 @@ def act(action: str, folder: Path) -> None:
     elif action == "wait":
         (folder / "waiting").touch()
         time.sleep(60)
+    elif action == "memory":
+        memory = shared_memory.SharedMemory(create=True, size=64)
+        (folder / "memory").write_text(memory.name)
     elif action == "helper":
         helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         (folder / "helper").write_text(str(helper.pid))

@@ -158,6 +158,13 @@ def test_no_process_outlives_a_supervisor_that_is_killed_nor_helpers_one_that_en
     soon(lambda: gone(second))
 
 
+@pytest.mark.parametrize("end", ["kill", "stop", "exit1"])
+def test_shared_memory_of_a_process_that_is_gone_is_removed(end, processes, tmp_path):
+    ended(start(processes, tmp_path, f"memory steps4 {end},done"), Exit.OK)
+    name = (tmp_path / "0" / "memory").read_text()
+    assert not (Path("/dev/shm") / name).exists()
+
+
 def test_one_folder_has_one_supervisor_and_the_error_names_it(processes, tmp_path):
     first = start(processes, tmp_path, "wait")
     soon((tmp_path / "0" / "waiting").exists)

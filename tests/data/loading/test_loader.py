@@ -5,10 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from data.planning.stream import Consumer, LoaderState
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, SampleError
 from data.sources.source import Source
+from tests.configs import ROOT
 from tests.data.samples import (
     AUDIO,
     VISION,
@@ -32,6 +36,7 @@ from tests.data.samples import (
     all_rows,
     make_sample,
 )
+from tests.supervise.test_supervisor import gone, soon
 
 
 def arrays(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
@@ -144,6 +149,19 @@ def test_a_worker_leaves_interrupts_to_the_parent(
     for actual, wanted in zip(microbatches, expected, strict=True):
         assert_same_microbatch(actual, wanted)
     assert not multiprocessing.active_children()
+
+
+def test_a_worker_ends_with_a_parent_that_is_killed(
+    processes: list[subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    words = [sys.executable, "-m", "tests.data.loading.left_workers", str(tmp_path)]
+    parent = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    processes.append(parent)
+    assert parent.stdout is not None
+    (worker,) = map(int, parent.stdout.readline().split())
+    assert not gone(worker)
+    parent.kill()
+    soon(lambda: gone(worker))
 
 
 def test_closing_twice_and_early_leaves_no_thread(

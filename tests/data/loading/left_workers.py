@@ -1,0 +1,34 @@
+"""`python -m tests.data.loading.left_workers FOLDER` tells the ids of a loader's workers."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+
+from data.loading.loader import Loader
+from data.processing.processor import make_processor
+from data.sources.make import make_source
+from mllm_jax.config.lanes import planned
+from tests.configs import config
+
+
+def main(folder: str) -> None:
+    """Take a microbatch, and wait."""
+    own = config(
+        data__source={"kind": "synthetic", "samples": 64, "scale": 0.02},
+        data__cache=folder,
+        data__workers=1,
+        data__balance="none",
+    )
+    source, processor = make_source(own.data), make_processor(own.data, planned(own))
+    rows = dict.fromkeys(("decoder", "vision", "audio"), range(own.data.rows))
+    with Loader(source, processor, own.data, 0, rows) as loader:
+        next(loader)
+        workers = [process.pid for process in multiprocessing.active_children()]
+        print(*workers, flush=True)  # noqa: T201 - for the test
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
