@@ -28,7 +28,8 @@ MEANINGS = {
     Exit.DIVERGED: "loss, gradients or state are not finite, or the loss has spiked",
     Exit.DAMAGED: "no checkpoint can be read, or they belong to something else",
     Exit.LOST_PEER: "another process is gone, is stuck or never came",
-    Exit.OUT_OF_REACH: "a place of data stays out of reach; start again when it is back",
+    Exit.OUT_OF_REACH: "a place of data stays out of reach, or a disk is full; "
+    "start again when that is over",
     Exit.INTERRUPTED: "interrupted by SIGINT or SIGTERM; the message says what is saved",
 }
 
@@ -54,9 +55,11 @@ CODES = {
     ("mllm_jax.runtime.part", "JoinError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.part", "PeerError"): Exit.LOST_PEER,
     ("mllm_jax.runtime.folder", "RunError"): Exit.BAD_INPUT,
+    ("mllm_jax.runtime.folder", "RoomError"): Exit.OUT_OF_REACH,
     ("mllm_jax.submit.clusters", "ClusterError"): Exit.BAD_INPUT,
     ("mllm_jax.submit.send", "SubmitError"): Exit.BAD_INPUT,
     ("mllm_jax.train.guard", "DivergedError"): Exit.DIVERGED,
+    ("mllm_jax.train.saves", "SaveError"): Exit.OUT_OF_REACH,
     ("mllm_jax.train.state.saved", "CheckpointError"): Exit.DAMAGED,
     ("mllm_jax.train.state.saved", "NoCheckpointError"): Exit.BAD_INPUT,
     ("scheduling.costs.hardware", "HardwareError"): Exit.BAD_INPUT,

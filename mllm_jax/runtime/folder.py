@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import shutil
@@ -17,11 +18,15 @@ class RunError(RuntimeError):
     """A run that cannot start or cannot go on."""
 
 
+class RoomError(RunError):
+    """A disk that is full, until somebody makes room."""
+
+
 def prepare_folder(folder: Path) -> None:
     """Make the run's folder and see that it takes files.
 
     Raises:
-        RunError: the folder cannot be written, or the disk is full.
+        RunError: the folder cannot be written. RoomError: the disk is full.
     """
     # Processes of several hosts may do that at once.
     probe = folder / f".writable-{os.getpid()}-{platform.node()}"
@@ -30,7 +35,8 @@ def prepare_folder(folder: Path) -> None:
         probe.write_bytes(b"x")
         probe.unlink()
     except OSError as error:
-        raise RunError(
+        kind = RoomError if error.errno == errno.ENOSPC else RunError
+        raise kind(
             f"folder {folder} cannot be written: {error.strerror}; choose another run.directory "
             "(or --output, for a trace)"
         ) from error
@@ -61,12 +67,12 @@ def check_room(folder: Path, needed_bytes: int) -> None:
     """See that there is room for `needed_bytes` of checkpoints, and for logs.
 
     Raises:
-        RunError: there is not.
+        RoomError: there is not.
     """
     free = shutil.disk_usage(folder).free
     needed = FREE_BYTES + needed_bytes
     if free < needed:
-        raise RunError(
+        raise RoomError(
             f"run folder {folder}: {free / 2**20:.0f} MiB are free, checkpoints and logs need "
             f"{needed / 2**20:.0f} MiB; free some space or choose another run.directory"
         )

@@ -43,6 +43,10 @@ class Joined:
     pid: int
     attempt: int = 0
 
+    def same(self, other: Joined) -> bool:
+        """Whether both are of one supervisor."""
+        return (self.host, self.pid) == (other.host, other.pid)
+
 
 @dataclass(frozen=True)
 class Left:

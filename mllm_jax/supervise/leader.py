@@ -194,7 +194,9 @@ class Leader(Supervisor):
         if hello.count != own.count:
             return f"{who} was started with --processes {hello.count}, process 0 with {own.count}"
         taken = self._others.get(hello.joined.process)
-        if taken is not None and time.monotonic() - taken.heard < PRESENT:
+        here = taken is not None and time.monotonic() - taken.heard < PRESENT
+        # One whose connection was cut comes again by a new one, maybe before the old one has ended.
+        if taken is not None and here and not taken.joined.same(hello.joined):
             return f"{who} comes too late: host {taken.joined.host}, pid {taken.joined.pid}, is it"
         if not 0 < hello.joined.process < own.count:
             return f"{who} is none of --processes {own.count}; valid: 1 to {own.count - 1}"

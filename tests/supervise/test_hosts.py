@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.supervise.conductor import Joined
+from mllm_jax.supervise.leader import Leader, Other
+from mllm_jax.supervise.messages import Hello
+from mllm_jax.supervise.supervisor import Settings
 from tests.runtime.test_peers import free_port
 from tests.runtime.test_processes import EVERYWHERE, listening
 from tests.supervise.test_supervisor import Process, attempts, ended, gone, soon, start
@@ -111,6 +115,14 @@ def test_supervisors_that_do_not_fit_are_refused_by_name(processes, tmp_path, ad
     late = host(processes, tmp_path, address, 1, "done")
     ended(late, Exit.BAD_INPUT, who, f"pid {late.pid}) comes too late: host ", why)
     assert first.poll() is second.poll() is None
+
+
+def test_a_supervisor_whose_connection_was_cut_may_come_again_at_once(tmp_path):
+    leader = Leader(["x"], Settings(tmp_path, count=2))
+    old = Other(Joined(1, "b", 90), None, time.monotonic())
+    leader._others[1] = old
+    assert leader._unfit(Hello(str(tmp_path), 2, Joined(1, "b", 90, attempt=3))) == ""
+    assert "comes too late" in leader._unfit(Hello(str(tmp_path), 2, Joined(1, "b", 98)))
 
 
 def test_hosts_that_do_not_come_are_named_on_both_sides(processes, tmp_path, address):

@@ -1,5 +1,6 @@
 """`launch.py train` as a user runs it: in processes of its own."""
 
+import errno
 import json
 import os
 import re
@@ -19,7 +20,9 @@ import numpy as np
 import pytest
 import yaml
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.supervise.ends import End
+from mllm_jax.train.saves import SaveError
 from tests.configs import CHANGES, ROOT, values
 from tests.train.runs import keep_until
 
@@ -300,10 +303,21 @@ def test_an_unwritable_run_folder_is_refused_before_training(folder):
 
 
 def test_a_full_disk_is_refused_before_training(tmp_path, monkeypatch):
-    from mllm_jax.runtime.folder import RunError, check_room
+    from mllm_jax.runtime.folder import RoomError, check_room, prepare_folder
 
     usage = shutil.disk_usage(tmp_path)._replace(free=70 * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     check_room(tmp_path, needed_bytes=2**20)
-    with pytest.raises(RunError, match=r"70 MiB are free, .* need 74 MiB"):
+    with pytest.raises(RoomError, match=r"70 MiB are free, .* need 74 MiB") as found:
         check_room(tmp_path, needed_bytes=10 * 2**20)
+    # A supervisor starts again after it: somebody may make room.
+    assert code_of(found.value) == Exit.OUT_OF_REACH
+    assert code_of(SaveError("too many")) == Exit.OUT_OF_REACH
+    assert not End(0, "a", 812, Exit.OUT_OF_REACH).final
+
+    def write(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(RoomError, match="cannot be written: No space left on device"):
+        prepare_folder(tmp_path)

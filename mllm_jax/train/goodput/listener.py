@@ -54,7 +54,11 @@ class Goodput:
             return None
         if not self._first:
             self._record()
-        spent, watched = read(self._folder)
+        try:
+            spent, watched = read(self._folder)
+        except (ValueError, OSError) as error:  # which must not end a run that is done
+            logger.warning("the goodput of the run is not known: %s", error)
+            return None
         if not spent:
             return None
         found = goodput(spent, watched, self._progress.effective)
