@@ -51,7 +51,8 @@ class MicrobatchStats:
     FLOPs of every row per tower, as packed and as balanced; dearest: per tower, the work of the
     dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
     another host; seconds: duration of planning; sent: bytes that hosts have sent each other, of
-    samples that one has read for another (`data.lengths: on_read`); group: the hosts.
+    samples that one has read for another (`data.lengths: on_read`); group: the hosts; positions:
+    stream positions of the placed samples.
     """
 
     samples: int
@@ -64,6 +65,7 @@ class MicrobatchStats:
     seconds: float
     sent: int = 0
     group: Group = WHOLE
+    positions: tuple[int, ...] = ()
 
     @property
     def padding(self) -> dict[str, float]:
@@ -159,6 +161,7 @@ def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> Microbat
         plan.seconds,
         sent,
         plan.group,
+        tuple(placement.position for placement in plan.placements),
     )
 
 

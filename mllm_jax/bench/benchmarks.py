@@ -12,12 +12,13 @@ class Option(NamedTuple):
     """An option of one benchmark alone, which its function takes by name.
 
     Attributes:
-        kind: `count`, a whole number of at least 1, or `path`, which may be a shipped name.
+        kind: `count`, a whole number of at least 1; `number`, one of at least 0; `path`, which may
+            be a shipped name; or `flag`, which has no value.
         value: what the help calls the value.
     """
 
     name: str
-    kind: Literal["count", "path"]
+    kind: Literal["count", "number", "path", "flag"]
     value: str
     help: str
 
@@ -27,7 +28,7 @@ class Benchmark:
     """A benchmark: the function `bench_NAME` of a file of this folder.
 
     The function takes a configuration, a function that tells of progress, and options. Its result
-    is one value by name, rows of a table, or `Findings`, which may have failed.
+    is one value by name, rows of a table, or `Findings` or a `Verdict`, which may have failed.
 
     Attributes:
         name: name of the benchmark.
@@ -120,6 +121,17 @@ _ALL = (
     Benchmark("peers", "configs/bench/peers.yaml", devices="host"),
     Benchmark("startup", "configs/demo.yaml", devices="host"),
     Benchmark("checkpoint", "configs/bench/checkpoint.yaml"),
+    Benchmark(
+        "recovery",
+        "configs/bench/recovery.yaml",
+        devices="host",
+        options=(
+            Option("faults", "count", "N", "faults in all runs (default: 12)"),
+            Option("seed", "number", "N", "seed of the faults (default: 0)"),
+            Option("run", "count", "N", "make this run of them only"),
+            Option("list", "flag", "", "only list the runs and their faults"),
+        ),
+    ),
     Benchmark("accelerator", "configs/bench/accelerator.yaml", devices="any"),
 )
 #: Every benchmark by its name.

@@ -1,13 +1,26 @@
-"""Results of a benchmark of many unlike parts, as a table for LOG.md."""
+"""Results of benchmarks that may fail; those of many unlike parts are a table for LOG.md."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 #: `beside` is the value to compare with; the note says where it comes from.
 COLUMNS = ("part", "what", "measured", "beside", "unit", "note")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Results for programs (`values`) and for people (`rows` of a table, and `lines` behind it).
+
+    `ok` says whether all is well.
+    """
+
+    values: Mapping[str, Any]
+    rows: Sequence[dict[str, Any]] = field(default=())
+    lines: Sequence[str] = field(default=())
+    ok: bool = True
 
 
 @dataclass(frozen=True)

@@ -129,13 +129,16 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
         _start_any(args)
     else:
         _start(args, config, one_thread=own.one_thread)
-    from mllm_jax.bench.findings import Findings
+    from mllm_jax.bench.findings import Findings, Verdict
 
     names = [option.name for option in own.options]
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
     result = own.function(config, _teller(console), **options)
     if isinstance(result, Findings):
         return Answer(result.rows, lines=[result.markdown], code=_code(result.ok))
+    if isinstance(result, Verdict):
+        tables = [_table([*result.rows])] if result.rows else []
+        return Answer(result.values, tables, result.lines, _code(result.ok))
     if isinstance(result, dict):
         return Answer(result, [((args.benchmark, "value"), list(_flat(result)))])
     return Answer(result, [_table(result)])

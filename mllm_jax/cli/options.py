@@ -177,13 +177,16 @@ def _bench(sub: argparse.ArgumentParser) -> None:
         choices=tuple(BENCHMARKS),
         help=f"what to measure; {names} bring their own configuration",
     )
-    reads = {"count": _positive, "path": _path}
+    reads = {"count": _positive, "number": _whole, "path": _path}
     for own in BENCHMARKS.values():
         if own.options:
             without = f" (default: {own.without})" if own.without else ""
             group = sub.add_argument_group(f"bench {own.name}{without}")
         for name, kind, value, told in own.options:
-            group.add_argument(f"--{name}", type=reads[kind], metavar=value, help=told)
+            if kind == "flag":
+                group.add_argument(f"--{name}", action="store_true", default=None, help=told)
+            else:
+                group.add_argument(f"--{name}", type=reads[kind], metavar=value, help=told)
 
 
 def _folder(sub: argparse.ArgumentParser) -> None:

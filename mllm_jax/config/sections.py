@@ -42,6 +42,8 @@ class RunConfig(Section):
         directory: folder of all runs, on this machine or mounted.
         log_every: steps between two log lines.
         tensorboard: write TensorBoard event files beside `metrics.jsonl`.
+        list_samples: list the samples of every step in `samples.jsonl`, by their positions in the
+            stream of samples.
         trace_step: step of a pipeline whose ticks are measured on every device and written to
             `step-<n>.json` and `.png` in the run's folder; that step alone is slowed down.
         profile_steps: first and last step, e.g. `[10, 12]`, that jax.profiler measures, host and
@@ -70,6 +72,7 @@ class RunConfig(Section):
     directory: LocalText = "runs"
     log_every: int = Field(10, ge=1)
     tensorboard: bool = True
+    list_samples: bool = False
     trace_step: int | None = Field(None, ge=1)
     profile_steps: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
     profile_processes: tuple[Annotated[int, Field(ge=0)], ...] = (0,)

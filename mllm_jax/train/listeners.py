@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from mllm_jax.train.notices import Notices
 from mllm_jax.train.profile import Profile
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.recorder import own_name
+from mllm_jax.train.records.samples import SampleList
 from mllm_jax.train.records.sinks import Metrics, write_summary
 from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.state.progress import Progress
@@ -102,10 +103,24 @@ def listeners(
         primary=is_primary(),
         resumed_step=progress.step,
     )
-    with opened as metrics, closing(Profile(config.run, progress)) as profile:
+    with opened as metrics, ExitStack() as closed:
+        profile = closed.enter_context(closing(Profile(config.run, progress)))
         others: list[Listener] = [tell_peers, notice, profile]
+        if config.run.list_samples:
+            samples = closed.enter_context(closing(SampleList(folder, progress.step)))
+            others.append(lists_samples(samples))
         goodput = Goodput(ledger, folder, progress)
         yield Listeners(console, Figures(experiment, progress, metrics), goodput, others)
+
+
+def lists_samples(samples: SampleList) -> Listener:
+    """Notes the samples of every step."""
+
+    def listener(event: Event) -> None:
+        if isinstance(event, Taken):
+            samples.note(event.step, event.microbatches)
+
+    return listener
 
 
 def tell_peers(event: Event) -> None:

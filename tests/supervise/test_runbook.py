@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mllm_jax.runtime.folder import RoomError, check_room
 from mllm_jax.runtime.lock import LockedError, locked
 from mllm_jax.runtime.peers import First
 from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
@@ -104,6 +106,15 @@ def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return said
 
 
+def of_the_disk(monkeypatch: pytest.MonkeyPatch) -> str:
+    free = shutil.disk_usage("/")._replace(free=12 * 2**20)
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "disk_usage", lambda path: free)
+        with pytest.raises(RoomError) as refused:
+            check_room(Path("runs/demo"), 2 * 2**20)
+    return str(refused.value)
+
+
 def of_the_lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(folder)
     Path("runs/demo").mkdir(parents=True)
@@ -123,8 +134,8 @@ def test_every_message_of_the_runbook_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = [*of_ends(), *of_faults(), *of_hosts(tmp_path, monkeypatch)]
-    said.append(of_the_lock(tmp_path, monkeypatch))
-    assert len(HEADINGS) == 15
+    said += [of_the_disk(monkeypatch), of_the_lock(tmp_path, monkeypatch)]
+    assert len(HEADINGS) == 16
     for heading in HEADINGS:
         parts = heading.split("(...)")
         told = any(text and all(part in text for part in parts) for text in said)

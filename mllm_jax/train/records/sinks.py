@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console
 from rich.text import Text
@@ -75,20 +75,18 @@ class ConsoleSink:
 
 
 class JsonlSink:
-    """`metrics.jsonl`: one JSON object a line, on disk as soon as it is written."""
-
-    name = "metrics.jsonl"
+    """`metrics.jsonl`, or such a file: one JSON object a line, on disk as soon as it is written."""
 
     def __init__(self, path: Path, resumed_step: int = 0) -> None:
         """Append to `path`; lines of an interrupted run after `resumed_step` are dropped."""
         write_atomically(path, "".join(kept_lines(path, resumed_step)))
-        self._path, self._late = path, list[str]()
+        self.name, self._path, self._late = path.name, path, list[str]()
 
     def write(self, report: Report) -> None:
         """Append all figures of the report."""
         self._append(asdict(report))
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log(self, step: int, values: Mapping[str, Any]) -> None:
         """Append the values."""
         self._append({"step": step, **values})
 
@@ -226,7 +224,7 @@ class Metrics:
         """Pass a report to every sink."""
         self._each(lambda sink: sink.write(report))
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log(self, step: int, values: Mapping[str, Any]) -> None:
         """Pass named values to every sink."""
         self._each(lambda sink: sink.log(step, values))
 

@@ -1,0 +1,1 @@
+"""Faults that are brought about on purpose, on hosts that this machine plays."""

@@ -1,0 +1,121 @@
+"""What a run has left: its losses, samples and files, beside those of an undisturbed one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: Files that a run may leave, by their paths in its folder; the others are left over. Checkpoints
+#: are counted apart.
+_ALLOWED = re.compile(
+    r"\.lock|\.supervisor(-\d+)?|metrics\.jsonl|samples\.jsonl|skipped(-process-\d+)?\.jsonl"
+    r"|summary\.json|attempts/\d+(\.supervisor)?\.json|stacks/attempt-\d+-process-\d+\.txt"
+    r"|checkpoints/(damaged-)?\d+(-\d+)?/.*"
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run has trained.
+
+    Attributes:
+        losses: loss and norm of the gradients of every step, to the bit.
+        samples: the samples of every step.
+    """
+
+    losses: Mapping[int, tuple[float, float]]
+    samples: Mapping[int, tuple[int, ...]]
+
+    @classmethod
+    def read(cls, run: Path) -> Record:
+        """The record in the folder of a run."""
+        steps = [line for line in _lines(run / "metrics.jsonl") if "loss" in line]
+        return cls(
+            {line["step"]: (line["loss"], line["gradient_norm"]) for line in steps},
+            {line["step"]: tuple(line["samples"]) for line in _lines(run / "samples.jsonl")},
+        )
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a run has trained otherwise than an undisturbed one.
+
+    Attributes:
+        steps: steps whose loss or gradients are others, or are missing.
+        lost, repeated: numbers of samples that it has trained less or more often.
+    """
+
+    steps: tuple[int, ...]
+    lost: int
+    repeated: int
+
+    @classmethod
+    def of(cls, run: Record, undisturbed: Record) -> Difference:
+        """The difference between two records."""
+        each = sorted(run.losses.keys() | undisturbed.losses.keys())
+        wrong = tuple(n for n in each if run.losses.get(n) != undisturbed.losses.get(n))
+        own, wanted = _counted(run), _counted(undisturbed)
+        return cls(wrong, (wanted - own).total(), (own - wanted).total())
+
+
+def left_over(run: Path, keep: int, damaged: int) -> list[str]:
+    """Files and folders of a run that it should not have left.
+
+    Args:
+        keep: checkpoints that it may keep: the newest ones, and one that is known to be good.
+        damaged: checkpoints that it may have set aside.
+    """
+    files = [path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()]
+    found = [name for name in files if not _ALLOWED.fullmatch(name)]
+    checkpoints = [path.name for path in (run / "checkpoints").iterdir()]
+    whole = [name for name in checkpoints if name.isdigit()]
+    aside = [name for name in checkpoints if name.startswith("damaged-")]
+    others = sorted({*checkpoints} - {*whole} - {*aside})
+    found += [f"checkpoints/{name}" for name in others]
+    if len(whole) > keep:
+        found.append(f"{len(whole)} checkpoints, of which it keeps {keep}")
+    if len(aside) > damaged:
+        found.append(f"{len(aside)} damaged checkpoints, of which there can be {damaged}")
+    return found
+
+
+def newest_step(metrics: Path) -> int:
+    """The step of the last whole line of a file that is being written; 0 without one."""
+    if not metrics.exists():
+        return 0
+    with metrics.open("rb") as file:
+        file.seek(max(0, metrics.stat().st_size - 2**14))
+        lines = file.read().split(b"\n")[:-1]
+    found = (_step(line) for line in reversed(lines))
+    return next((step for step in found if step is not None), 0)
+
+
+def _step(line: bytes) -> int | None:
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _counted(record: Record) -> Counter[tuple[int, int]]:
+    """How often each sample has been trained in each step."""
+    return Counter((step, p) for step, own in record.samples.items() for p in own)
+
+
+def median_and_worst(values: Iterable[float]) -> dict[str, float | None]:
+    """`median` and `worst` of seconds; None without any."""
+    found = sorted(values)
+    if not found:
+        return {"median": None, "worst": None}
+    middle = len(found) // 2
+    median = (found[middle] + found[-1 - middle]) / 2
+    return {"median": round(median, 2), "worst": round(found[-1], 2)}

@@ -1,0 +1,160 @@
+"""The faults of `bench recovery`, as plain data that a seed draws.
+
+    run 2 of 3 hosts
+      7  stop        host 1   6 steps later, 0.31 s into a save
+      8  cut         host 2   3 steps later, 0.08 s into a step     for 11.2 s
+
+A fault strikes once the run has recovered from the one before and has taken some more steps. One
+whose moment is `start` strikes while the run still recovers: it adds to the one before.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Moment = Literal["step", "save", "start"]
+#: What a host must be able to do for a kind of fault: have a link or a disk of its own.
+Need = Literal["link", "disk"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault.
+
+    Attributes:
+        name: its name.
+        help: what happens.
+        weight: how often it is drawn.
+        lasts: seconds of the shortest and the longest; None for what does not end by itself.
+        needs: what a host must have; None for any host.
+        ends: whether it always ends the attempt, so that it must be detected.
+        hosts: which hosts it strikes.
+    """
+
+    name: str
+    help: str
+    weight: int = 1
+    lasts: tuple[float, float] | None = None
+    needs: Need | None = None
+    ends: bool = True
+    hosts: Literal["any", "first", "others"] = "any"
+
+
+_ALL = (
+    Kind("kill", "SIGKILL of the training process", weight=4),
+    Kind("lost_host", "SIGKILL of a supervisor but that of process 0", hosts="others"),
+    Kind("coordinator", "SIGKILL of the supervisor of process 0", hosts="first"),
+    Kind("stop", "SIGSTOP of the training process", weight=2),
+    Kind("freeze", "SIGSTOP of all of a host, then SIGCONT", lasts=(1, 15), ends=False),
+    Kind("cut", "the link of a host is cut", lasts=(1, 15), needs="link", ends=False),
+    Kind("slow_link", "the link of a host is slow", lasts=(2, 6), needs="link", ends=False),
+    Kind("slow_rank", "the training process is stopped half of the time", lasts=(2, 6), ends=False),
+    Kind("damage", "bytes of a file are changed, and SIGKILL"),
+    Kind("delete", "a file is deleted, and SIGKILL"),
+    Kind("full", "the disk is full, and SIGKILL", lasts=(1, 8), needs="disk"),
+)
+#: Every kind by its name.
+KINDS = {own.name: own for own in _ALL}
+
+#: Hosts of a run.
+HOSTS = (2, 3, 4)
+#: Faults of a run: each run begins cold.
+FAULTS = 6
+#: Most steps from a recovery to the next fault.
+STEPS = 8
+#: Seconds from the beginning of a moment to the fault, at most.
+DELAYS: dict[Moment, float] = {"step": 1.0, "save": 0.3, "start": 8.0}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    Attributes:
+        number: number of the fault, from 1.
+        kind: name of its kind.
+        host: host that it strikes.
+        steps: new steps from the recovery to the moment; 0 for the moment `start`.
+        moment: what is going on when it strikes: anything, a save, or the start of an attempt.
+        delay: seconds from the moment to the fault.
+        seconds: how long it lasts; 0 for what does not end by itself.
+        choice: a number from 0 to 1 that chooses among files.
+    """
+
+    number: int
+    kind: str
+    host: int
+    steps: int
+    moment: Moment
+    delay: float
+    seconds: float = 0.0
+    choice: float = 0.0
+
+    def __str__(self) -> str:
+        when = f"{self.delay:.2f} s into a {self.moment}"
+        if self.moment != "start":
+            when = f"{self.steps} steps later, {when}"
+        lasts = f"for {self.seconds:.1f} s" if self.seconds else ""
+        return f"{self.number:>4}  {self.kind:<11} host {self.host}  {when:<38} {lasts}".rstrip()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run of training and its faults.
+
+    Attributes:
+        number: number of the run, from 1.
+        hosts: number of hosts, each with one process.
+        faults: the faults, in their order.
+    """
+
+    number: int
+    hosts: int
+    faults: tuple[Fault, ...]
+
+    def __str__(self) -> str:
+        head = f"run {self.number} of {self.hosts} hosts"
+        return "\n".join([head, *(f"  {fault}" for fault in self.faults)])
+
+
+def possible(able: Iterable[Need]) -> list[Kind]:
+    """The kinds of faults on hosts that have what `able` says."""
+    has = set(able)
+    return [kind for kind in KINDS.values() if kind.needs is None or kind.needs in has]
+
+
+def draw(faults: int, seed: int, kinds: Sequence[Kind]) -> list[Plan]:
+    """Runs with `faults` faults in all; of equal arguments equal ones.
+
+    Args:
+        kinds: kinds that are drawn from.
+    """
+    rng, plans = random.Random(seed), list[Plan]()
+    for first in range(0, faults, FAULTS):
+        hosts = rng.choice(HOSTS)
+        numbers = range(first + 1, min(faults, first + FAULTS) + 1)
+        drawn = tuple(_drawn(n, hosts, kinds, rng, first=n == first + 1) for n in numbers)
+        plans.append(Plan(len(plans) + 1, hosts, drawn))
+    return plans
+
+
+def _drawn(
+    number: int, hosts: int, kinds: Sequence[Kind], rng: random.Random, *, first: bool
+) -> Fault:
+    kind = rng.choices(kinds, [own.weight for own in kinds])[0]
+    lowest, end = int(kind.hosts == "others"), 1 if kind.hosts == "first" else hosts
+    moments: list[Moment] = ["step", "save"] if first else ["step", "save", "start"]
+    moment = rng.choices(moments, [3, 2, 1][: len(moments)])[0]
+    return Fault(
+        number,
+        kind.name,
+        rng.randrange(lowest, end),
+        0 if moment == "start" else rng.randint(1, STEPS),
+        moment,
+        round(rng.uniform(0, DELAYS[moment]), 2),
+        round(rng.uniform(*kind.lasts), 1) if kind.lasts else 0.0,
+        round(rng.random(), 4),
+    )

@@ -1,0 +1,87 @@
+"""The processes of a run, wherever they have gone: they are told by a variable that all inherit."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Name of the variable.
+MARK = "MLLM_JAX_CHAOS"
+#: A variable that only training processes have, and what they start not.
+_TRAINING = b"MLLM_JAX_SUPERVISED="
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that lives.
+
+    Attributes:
+        pid: its id.
+        parent: id of its parent.
+        training: whether it is a training process.
+    """
+
+    pid: int
+    parent: int
+    training: bool
+
+    def __str__(self) -> str:
+        words = _read(f"/proc/{self.pid}/cmdline").replace(b"\0", b" ").decode(errors="replace")
+        return f"process {self.pid} (parent {self.parent}): {words[:200].strip() or 'gone by now'}"
+
+
+def marked(mark: str) -> list[Process]:
+    """All processes with this value of the variable; those that have ended are left out."""
+    wanted = f"{MARK}={mark}".encode()
+    return [process for pid in _pids() if (process := _found(pid, wanted))]
+
+
+def below(pid: int, every: Iterable[Process]) -> list[Process]:
+    """The descendants of a process among `every`."""
+    children = [process for process in every if process.parent == pid]
+    return children + [own for child in children for own in below(child.pid, every)]
+
+
+def orphans(mark: str, supervisors: Sequence[int]) -> list[Process]:
+    """Processes of a run that do not descend from one of its supervisors."""
+    every = marked(mark)
+    tended = {own.pid for pid in supervisors for own in below(pid, every)} | {*supervisors}
+    return [process for process in every if process.pid not in tended]
+
+
+def send(number: int, processes: Iterable[int]) -> None:
+    """Send a signal to processes that may have ended."""
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def kill_all(mark: str) -> None:
+    """Kill what is left of a run."""
+    send(signal.SIGKILL, [process.pid for process in marked(mark)])
+
+
+def _pids() -> Iterator[int]:
+    return (int(own.name) for own in Path("/proc").iterdir() if own.name.isdigit())
+
+
+def _found(pid: int, wanted: bytes) -> Process | None:
+    variables = _read(f"/proc/{pid}/environ").split(b"\0")
+    if wanted not in variables:
+        return None
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    if not fields or fields[0] == b"Z":
+        return None
+    return Process(pid, int(fields[1]), any(own.startswith(_TRAINING) for own in variables))
+
+
+def _read(path: str) -> bytes:
+    """What a file of the kernel says; nothing of a process that has ended."""
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""

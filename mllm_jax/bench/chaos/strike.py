@@ -1,0 +1,175 @@
+"""How each kind of fault is brought about, and how what does not last for ever ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mllm_jax.bench.chaos.faults import Fault
+from mllm_jax.bench.chaos.host import Host
+from mllm_jax.bench.chaos.hosts import Hosts
+from mllm_jax.bench.chaos.processes import send
+
+#: Ends a fault.
+Undo = Callable[[], None]
+#: Name of the file that fills the disk.
+BALLAST = "ballast"
+#: Bytes of a file that are changed.
+_CHANGED = 64
+#: Seconds of a pulse in which a slow rank is stopped, and of the next, in which it is not.
+_PULSE = 0.1
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where faults strike.
+
+    Attributes:
+        hosts: the hosts.
+        each: what runs on each of them.
+        run: folder of the run, as this process sees it.
+    """
+
+    hosts: Hosts
+    each: Sequence[Host]
+    run: Path
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Folders whose files are damaged or deleted, by what is in them."""
+        whole = steps_of(self.run)
+        newest = {"checkpoint": self.run / "checkpoints" / str(whole[-1])} if whole else {}
+        shared = self.hosts.seen
+        others = {"compiled programs": shared / "cache", "lengths of samples": shared / "data"}
+        return {**newest, **others, "records of attempts": self.run / "attempts"}
+
+
+def strike(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    """Bring a fault about.
+
+    Returns:
+        What ends the fault, if it ends by itself; and what was struck, in words.
+    """
+    return _STRIKES[fault.kind](fault, site)
+
+
+def steps_of(run: Path) -> list[int]:
+    """Steps of the whole checkpoints of a run, oldest first."""
+    folder = run / "checkpoints"
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def _signal(number: int, host: Host) -> str:
+    """Send a signal to the training process."""
+    pid = host.training()
+    send(number, [pid] if pid else [])
+    return f"process {pid}" if pid else "a process that has just ended"
+
+
+def _kill(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    return None, _signal(signal.SIGKILL, site.each[fault.host])
+
+
+def _stop(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    return None, _signal(signal.SIGSTOP, site.each[fault.host])
+
+
+def _kill_supervisor(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    pid = site.each[fault.host].supervisor.pid
+    send(signal.SIGKILL, [pid])
+    return None, f"supervisor {pid}"
+
+
+def _freeze(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    frozen = site.each[fault.host].everything()
+    send(signal.SIGSTOP, frozen)
+    return lambda: send(signal.SIGCONT, reversed(frozen)), f"processes {frozen}"
+
+
+def _cut(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    site.hosts.cut(fault.host, whole=False)
+    return lambda: site.hosts.cut(fault.host, whole=True), f"link of host {fault.host}"
+
+
+def _slow_link(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    site.hosts.slow(fault.host, whole=False)
+    return lambda: site.hosts.slow(fault.host, whole=True), f"link of host {fault.host}"
+
+
+def _slow_rank(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    host, over = site.each[fault.host], threading.Event()
+    pid = host.training()
+
+    def pulse() -> None:
+        while pid and not over.is_set():
+            send(signal.SIGSTOP, [pid])
+            over.wait(_PULSE)
+            send(signal.SIGCONT, [pid])
+            over.wait(_PULSE)
+
+    thread = threading.Thread(target=pulse, daemon=True)
+    thread.start()
+
+    def undo() -> None:
+        over.set()
+        thread.join()
+
+    return undo, f"process {pid}"
+
+
+def _damage(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    path = _file(fault, site)
+    if path is not None:
+        with path.open("r+b") as file:
+            at = int(fault.choice * max(0, path.stat().st_size - _CHANGED))
+            file.seek(at)
+            before = file.read(_CHANGED)
+            file.seek(at)
+            file.write(bytes(byte ^ 0xFF for byte in before))
+    return None, f"{path} and {_kill(fault, site)[1]}"
+
+
+def _delete(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    path = _file(fault, site)
+    if path is not None:
+        path.unlink()
+    return None, f"{path} and {_kill(fault, site)[1]}"
+
+
+def _full(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    ballast = site.hosts.seen / BALLAST
+    with ballast.open("wb") as file:
+        free = os.statvfs(ballast)
+        os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize)
+    return lambda: ballast.unlink(missing_ok=True), f"disk and {_kill(fault, site)[1]}"
+
+
+def _file(fault: Fault, site: Site) -> Path | None:
+    """The file of a choice: half of them are of the newest checkpoint; None if there is none."""
+    kinds = [sorted(p for p in folder.rglob("*") if p.is_file()) for folder in site.files.values()]
+    found = [files for files in kinds if files]
+    if not found:
+        return None
+    spread = fault.choice * 2 * len(found)
+    files = found[0] if spread < len(found) else found[int(spread - len(found))]
+    return files[int(fault.choice * 1009) % len(files)]
+
+
+_STRIKES: dict[str, Callable[[Fault, Site], tuple[Undo | None, str]]] = {
+    "kill": _kill,
+    "lost_host": _kill_supervisor,
+    "coordinator": _kill_supervisor,
+    "stop": _stop,
+    "freeze": _freeze,
+    "cut": _cut,
+    "slow_link": _slow_link,
+    "slow_rank": _slow_rank,
+    "damage": _damage,
+    "delete": _delete,
+    "full": _full,
+}

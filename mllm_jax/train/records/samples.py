@@ -1,0 +1,56 @@
+"""The samples of every step, in `samples.jsonl`: with which samples did the loss spike?
+
+    {"step": 12, "samples": [96, 97, 99, 101]}
+
+The numbers are positions in the stream of samples: position `p` is a sample of epoch
+`p // len(source)`, so that none occurs twice in a run. Process 0 writes the file; with
+`data.balance_group` the first process of each group writes one for the samples of its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import jax
+
+from data.loading.loader import Microbatch
+from data.planning.groups.group import Group
+from mllm_jax.train.records.recorder import own_name
+from mllm_jax.train.records.sinks import JsonlSink, Metrics
+
+LIST = "samples"
+
+
+class SampleList:
+    """The file of a run, which is opened with the first step that is noted.
+
+    Args:
+        folder: folder of the run.
+        resumed_step: step that the run continues from; lines of later steps are dropped.
+    """
+
+    def __init__(self, folder: Path, resumed_step: int) -> None:
+        self._folder, self._resumed = folder, resumed_step
+        self._file: Metrics | None = None
+        self._opened = ExitStack()
+
+    def note(self, step: int, microbatches: Sequence[Microbatch]) -> None:
+        """Append a line for a step; a disk that takes none gets it later."""
+        if self._file is None:
+            group = microbatches[0].stats.group
+            self._file = self._opened.enter_context(self._open(group))
+        positions = [p for own in microbatches for p in own.stats.positions]
+        self._file.log(step, {"samples": positions})
+
+    def close(self) -> None:
+        """Write lines that could not be written before."""
+        self._opened.close()
+
+    def _open(self, group: Group) -> Metrics:
+        """The file; nothing for a process that writes none."""
+        if jax.process_index() != (group.hosts or (0,))[0]:
+            return Metrics(())
+        name = own_name(LIST) if group.count > 1 else LIST
+        return Metrics((JsonlSink(self._folder / f"{name}.jsonl", self._resumed),))
