@@ -26,6 +26,7 @@ from mllm_jax.bench.chaos.faults import DELAYS, KINDS, STEPS, draw, possible
 from mllm_jax.bench.chaos.host import TOLD
 from mllm_jax.bench.chaos.hosts import Hosts, HostsError, Namespaces, probe
 from mllm_jax.bench.chaos.processes import MARK, below, kill_all, marked, orphans
+from mllm_jax.bench.chaos.strike import fill
 from mllm_jax.bench.recovery import DETECTION, bench_recovery
 from mllm_jax.config.load import load
 from mllm_jax.runtime.watch import LIMITS
@@ -193,6 +194,9 @@ def test_hosts_have_links_and_a_disk_and_nothing_of_them_stays(tmp_path: Path) -
         (hosts.seen / "file").write_text("of the disk")
         words = [*hosts.enter(0), "cat", str(hosts.disk / "file")]
         assert subprocess.check_output(words, text=True) == "of the disk"
+        fill(hosts.seen / "ballast")
+        with pytest.raises(OSError, match="No space left on device"):
+            (hosts.seen / "more").write_bytes(bytes(2**20))
     assert "of the disk" not in [path.name for path in tmp_path.rglob("*")]
     assert str(tmp_path) not in Path("/proc/mounts").read_text()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import errno
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -143,10 +143,20 @@ def _delete(fault: Fault, site: Site) -> tuple[Undo | None, str]:
 
 def _full(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     ballast = site.hosts.seen / BALLAST
-    with ballast.open("wb") as file:
-        free = os.statvfs(ballast)
-        os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize)
+    fill(ballast)
     return lambda: ballast.unlink(missing_ok=True), f"disk and {_kill(fault, site)[1]}"
+
+
+def fill(path: Path) -> None:
+    """Write a file that takes all the room that there is, while others write, too."""
+    zeros = bytes(2**20)
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(zeros)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
 
 
 def _file(fault: Fault, site: Site) -> Path | None:
