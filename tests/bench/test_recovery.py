@@ -225,6 +225,20 @@ def test_faults_are_only_listed_if_asked(tmp_path: Path) -> None:
     assert "host" in "\n".join(one.lines)
 
 
+def test_where_namespaces_are_not_allowed_hosts_are_plain_processes_and_that_is_said_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    config, said = load(str(ROOT / "configs" / "bench" / "recovery.yaml"), []), list[str]()
+    verdict = bench_recovery(config, said.append, faults=60, seed=4, list=True)
+    assert said == [
+        "hosts are plain processes, without faults of links and disks: namespaces of networks need "
+        "root"
+    ]
+    drawn = {fault["kind"] for run in verdict.values["runs"] for fault in run["faults"]}
+    assert drawn == {kind.name for kind in possible(())}
+
+
 @pytest.mark.slow
 @pytest.mark.multihost
 @pytest.mark.timeout(900)

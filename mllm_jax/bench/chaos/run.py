@@ -50,7 +50,8 @@ class Struck:
         step: newest step before.
         detected: seconds until a supervisor has told of it; None if none did.
         named: whether one named the process of the host.
-        recovered: seconds until the first step after `step`; None if another fault came before.
+        recovered: seconds until the first step that is new; None if another fault came before, or
+        if the fault has ended no attempt.
     """
 
     fault: Fault
@@ -93,6 +94,7 @@ class Run:
         self._undo: tuple[float, Undo] | None = None
         self._since = time.monotonic()
         self._best = 0
+        self._first: int | None = None
         self.struck = list[Struck]()
         self.left: list[str] = []
 
@@ -172,11 +174,12 @@ class Run:
     def _strike(self, fault: Fault) -> Struck:
         if self._undo is not None:
             self._lift()
-        self._begun = time.monotonic()
+        self._begun, first = time.monotonic(), self.hosts[0].training()
         undo, what = strike(fault, self._site)
         self._struck = time.monotonic()
         if undo is not None:
             self._undo = self._struck + fault.seconds, undo
+        self._first = first
         self._best = max(self._best, self.step)
         return Struck(fault, what, self._best)
 
@@ -192,7 +195,7 @@ class Run:
 
     def _recovered(self, struck: Struck) -> Struck:
         """A fault once the run has recovered from it."""
-        self._until(lambda: self._undo is None and self.step > struck.step, "takes no new step")
+        self._until(lambda: self._goes_on(struck.fault), "takes no new step", 5 * _LOOK)
         now = time.monotonic()
         self._best = max(self._best, self.step)
         struck = self._told(struck)
@@ -200,6 +203,15 @@ class Run:
         if struck.detected is None:
             return struck
         return replace(struck, recovered=now - self._struck)
+
+    def _goes_on(self, fault: Fault) -> bool:
+        """Whether a step is new; one that the attempt of the fault still takes is none."""
+        told = bool(self._lines())
+        of_before = told and self.hosts[0].training() in (None, self._first)
+        if of_before or (KINDS[fault.kind].ends and not told):
+            self._best = max(self._best, self.step)
+            return False
+        return self._undo is None and self.step > self._best
 
     def _told(self, struck: Struck) -> Struck:
         lines = self._lines()
