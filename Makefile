@@ -26,10 +26,10 @@ INSTALL := test ! -L $(VENV) || { echo "error: $(VENV) is a link; remove it"; ex
 # make's jobs would install into one environment at the same time.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all test-slurm lint bench clean
+.PHONY: help install train test test-all test-slurm test-browser lint bench clean
 
 help: ## Show this list
-	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 	@echo
 	@echo "  PYTHON=python3.12       the Python of a new .venv"
 	@echo "  CONFIG=configs/my.yaml  the experiment of train, bench data and bench sharding"
@@ -51,6 +51,13 @@ test-slurm: $(TEST) ## Install Debian's Slurm, as root, and train on two nodes o
 	dpkg --status slurm-wlm munge >/dev/null || \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes slurm-wlm munge; }
 	$(BIN)/python -m pytest -n 0 -m slurm tests/slurm $(ARGS)
+
+test-browser: $(TEST) ## Install Debian's chromium, as root, and open the report of a run in it
+	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || \
+		{ echo "error: test-browser installs Debian's chromium, for which it must be root on Debian"; exit 1; }
+	dpkg --status chromium >/dev/null || \
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes chromium; }
+	$(BIN)/python -m pytest -n 0 -m browser tests/report $(ARGS)
 
 install: $(CREATED) ## Install only: EXTRAS=cuda13 (NVIDIA), tpu, demo, test, ...
 	$(INSTALL) ".[$(EXTRAS)]"

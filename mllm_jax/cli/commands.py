@@ -340,6 +340,14 @@ def export(args: argparse.Namespace, console: Console) -> Answer:
     return Answer(done.to_json(), lines=[line])
 
 
+def report(args: argparse.Namespace, console: Console) -> Answer:
+    """Write a page about a run: its figures, time, schedule, plan, samples and configuration."""
+    from mllm_jax.report.page import report as run
+
+    file = run(Path(args.run), Path(args.output) if args.output else None)
+    return Answer({"file": str(file)}, lines=[f"written: {file}"])
+
+
 #: Commands in the order of the help.
 COMMANDS = (
     train,
@@ -350,6 +358,7 @@ COMMANDS = (
     bench,
     trace,
     experts,
+    report,
     simulate,
     calibrate,
     plan,

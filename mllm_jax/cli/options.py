@@ -32,11 +32,12 @@ INPUTS = {
     "bench": "{" + ",".join(BENCHMARKS) + "} [--config FILE]",
     "compile": "--config FILE --topology TOPOLOGY",
     "submit": "--cluster NAME|FILE --nodes N --config FILE",
+    "report": "--run DIR",
     "import": "--from FOLDER|HUB_ID --out DIR",
     "export": "--run DIR --out DIR",
 }
 #: Commands without a configuration.
-WITHOUT_CONFIG = ("import", "export")
+WITHOUT_CONFIG = ("report", "import", "export")
 
 #: A function named as its command, whose docstring is its help.
 Command = Callable[..., Answer]
@@ -205,6 +206,13 @@ def _experts(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--routes", action="store_true", help=help_text)
 
 
+def _report(sub: argparse.ArgumentParser) -> None:
+    help_text = "folder of the run, which may still go on"
+    sub.add_argument("--run", type=_path, required=True, metavar="DIR", help=help_text)
+    help_text = "HTML file to write (default: report.html in the folder of the run)"
+    sub.add_argument("--output", type=_path, metavar="FILE", help=help_text)
+
+
 def _simulate(sub: argparse.ArgumentParser) -> None:
     help_text = (
         "description in configs/hardware, or a file of one (default: schedule.hardware or h100)"
@@ -351,6 +359,7 @@ _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "bench": (_processes, _bench),
     "trace": (_processes, _folder, _trace),
     "experts": (_folder, _experts),
+    "report": (_report,),
     "simulate": (_folder, _simulate),
     "calibrate": (_processes, _calibrate),
     "plan": (_plan,),

@@ -18,6 +18,7 @@ from rich.console import Console
 from data.loading.identity import Identities
 from data.loading.loader import Microbatch
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import check_room
 from mllm_jax.runtime.interrupt import stands
 from mllm_jax.runtime.part import peers, waiting
@@ -49,6 +50,7 @@ from mllm_jax.train.guard import Guard
 from mllm_jax.train.listeners import Listeners, listeners
 from mllm_jax.train.profile import STEP, check_processes, phase
 from mllm_jax.train.records.metrics import StepRecord
+from mllm_jax.train.records.resolved import keep
 from mllm_jax.train.saves import Saves
 from mllm_jax.train.start import announce, claimed, restore_or_init
 from mllm_jax.train.state.checkpoint import Checkpoints
@@ -160,6 +162,8 @@ def _training(
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     check_room(config.run.path, kept * experiment.state_bytes())
     announce(experiment, console)
+    if is_primary():
+        keep(config)
     checkpoints = Checkpoints(
         config.run.path / "checkpoints", config.checkpoint, experiment.step.form.regrouping
     )

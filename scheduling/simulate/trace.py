@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import EngFormatter
 
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.schedules.task_kinds import KINDS, Shades, kinds_of
+from scheduling.schedules.task_kinds import Shades
+from scheduling.simulate.boxes import (
+    BOX,
+    IDLE_COLOUR,
+    Box,
+    Colour,
+    boxes_of,
+    ink_on,
+    label_of,
+    parts_of,
+    shade_of,
+    shades_of,
+)
 from scheduling.simulate.timeline import Span, Timeline
 
 #: Files that `write_picture` can write.
 SUFFIXES = (".png", ".svg")
-
-#: Module and kind, which have a colour of their own.
-Colour = tuple[str, str]
-
-#: Shades of the head; the shades of tasks are with their kinds.
-HEAD_SHADES: Mapping[Colour, Shades] = {("head", "head"): ("#222222",)}
-
-#: Colours of the phases around the schedule, lighter where a stage only waits.
-PHASE_SHADES: Mapping[Colour, Shades] = {
-    ("gather", "gather"): ("#C9C9C9",),
-    ("scatter", "scatter"): ("#A8A8A8",),
-    ("update", "update"): ("#777777",),
-}
-
-IDLE_COLOUR = "#EEEEEE"
 
 #: Inches: width of the picture and about that of its rows, height of a row and of what surrounds
 #: a panel.
@@ -56,51 +51,8 @@ DIGIT, PADDING = 0.64, 2.0
 #: Points: narrower boxes have no outline, which would look like idle time.
 OUTLINED = 6.0
 
-#: Height of a box in rows.
-BOX = 0.84
-
 #: Units of the time axis with their number in a second.
 UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
-
-#: Parts of a picture that are no tasks, in words.
-LEGEND = {
-    "head": "and loss",
-    "gather": "parameters",
-    "scatter": "gradients",
-    "update": "parameters",
-}
-
-
-class Part(NamedTuple):
-    """Content of a span: a task, the head phase of a microbatch, or a phase of the step."""
-
-    module: str
-    kind: str
-    microbatch: int | None
-    part: int
-
-
-@dataclass(frozen=True)
-class Box:
-    """A rectangle of the picture: seconds along x, rows along y, from the top."""
-
-    part: Part
-    left: float
-    right: float
-    top: float
-    height: float
-
-    @property
-    def seconds(self) -> float:
-        """The width of the box in seconds."""
-        return self.right - self.left
-
-    @property
-    def corners(self) -> list[tuple[float, float]]:
-        """The four corners, in turn."""
-        bottom = self.top + self.height
-        left, right = self.left, self.right
-        return [(left, self.top), (right, self.top), (right, bottom), (left, bottom)]
 
 
 def chrome_trace(timelines: Mapping[str, Timeline]) -> dict[str, Any]:
@@ -159,7 +111,7 @@ def draw(timelines: Mapping[str, Timeline]) -> Figure:
     panels = figure.subplots(len(rows), sharex=True, squeeze=False, height_ratios=rows)[:, 0]
     seconds = max(timeline.makespan for timeline in timelines.values())
     scale = ROW_WIDTH * POINTS / (seconds or 1.0)
-    shades = _shades(timelines.values())
+    shades = shades_of(timelines.values())
     for axes, (name, timeline) in zip(panels, timelines.items(), strict=True):
         _prepare(axes, timeline, scale)
         _fill(axes, timeline, shades, scale)
@@ -175,7 +127,7 @@ def _name(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
 
 
 def _event(process: int, span: Span) -> dict[str, Any]:
-    parts = [part._asdict() for part in _parts(span)]
+    parts = [part._asdict() for part in parts_of(span)]
     what = parts[0] if len(parts) == 1 else {"tasks": parts}
     return {
         "ph": "X",
@@ -189,32 +141,9 @@ def _event(process: int, span: Span) -> dict[str, Any]:
     }
 
 
-def _parts(span: Span) -> list[Part]:
-    if span.phase is not None:
-        return [Part(span.phase, span.phase, None, 0)]
-    if span.head is not None:
-        return [Part("head", "head", span.head, 0)]
-    return [Part(task.module, task.kind.name, task.microbatch, task.part) for task in span.tasks]
-
-
 def _check_suffix(path: Path, valid: Sequence[str]) -> None:
     if path.suffix not in valid:
         raise ScheduleError(f"{path}: suffix {path.suffix!r} is refused; valid: {', '.join(valid)}")
-
-
-def _shades(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
-    """Shades in use of every module and kind that occurs, in the order of the legend."""
-    last: dict[Colour, int] = {}
-    spans = (span for timeline in timelines for span in timeline.spans)
-    for module, kind, _, part in (part for span in spans for part in _parts(span)):
-        last[module, kind] = max(part, last.get((module, kind), 0))
-    encoders = sorted({module for module, kind in last if kind in KINDS and KINDS[kind].encoder})
-    table = {("decoder", kind.name): kind.shades() for kind in kinds_of("decoder")}
-    table |= HEAD_SHADES
-    for number, name in enumerate(encoders):
-        table |= {(name, kind.name): kind.shades(number) for kind in kinds_of(name)}
-    table |= PHASE_SHADES
-    return {key: shades[: last[key] + 1] for key, shades in table.items() if key in last}
 
 
 def _prepare(axes: Axes, timeline: Timeline, scale: float) -> None:
@@ -233,10 +162,10 @@ def _prepare(axes: Axes, timeline: Timeline, scale: float) -> None:
 def _fill(axes: Axes, timeline: Timeline, shades: Mapping[Colour, Shades], scale: float) -> None:
     """A collection of boxes for every colour, and the numbers that fit into them."""
     groups: dict[Colour, list[Box]] = {key: [] for key in shades}
-    for box in _boxes(timeline):
+    for box in boxes_of(timeline):
         groups[box.part.module, box.part.kind].append(box)
     for key, boxes in groups.items():
-        colours = [_shade(box.part, shades) for box in boxes]
+        colours = [shade_of(box.part, shades) for box in boxes]
         axes.add_collection(_collection(" ".join(key), boxes, colours, scale), autolim=False)
         for box, colour in zip(boxes, colours, strict=True):
             _number(axes, box, colour, scale)
@@ -256,15 +185,6 @@ def _collection(label: str, boxes: list[Box], colours: list[str], scale: float) 
     )
 
 
-def _boxes(timeline: Timeline) -> Iterator[Box]:
-    """A box for every part of every span, those of one span in lanes."""
-    for span in timeline.spans:
-        parts = _parts(span)
-        height = BOX / len(parts)
-        for lane, part in enumerate(parts):
-            yield Box(part, span.start, span.end, span.row - BOX / 2 + lane * height, height)
-
-
 def _number(axes: Axes, box: Box, colour: str, scale: float) -> None:
     """The number of the microbatch, if it fits; `scale` is in points per second."""
     if box.part.microbatch is None:
@@ -274,10 +194,7 @@ def _number(axes: Axes, box: Box, colour: str, scale: float) -> None:
     if size < SMALL_NUMBER or box.seconds * scale < len(text) * DIGIT * size + PADDING:
         return
     x, y = (box.left + box.right) / 2, box.top + box.height / 2
-    # Whichever of black and white is easier to read.
-    red, green, blue = to_rgb(colour)
-    ink = "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
-    axes.text(x, y, text, color=ink, fontsize=size, ha="center", va="center_baseline")
+    axes.text(x, y, text, color=ink_on(colour), fontsize=size, ha="center", va="center_baseline")
 
 
 def _time_axis(axes: Axes, seconds: float) -> None:
@@ -298,23 +215,11 @@ def _title(name: str, timeline: Timeline) -> str:
     return f"{title}, {timeline.encoder_hidden:.0%} of encoder work in bubbles"
 
 
-def _label(module: str, kind: str, colours: Shades) -> str:
-    """The legend's text for a module and kind, and for their two shades."""
-    chunks = " (even, odd chunks)" if len(colours) > 1 else ""
-    what = KINDS[kind].label if kind in KINDS else LEGEND[kind]
-    return f"{module} {what}{chunks}"
-
-
 def _lanes(timelines: Iterable[Timeline], shades: Mapping[Colour, Shades]) -> Shades:
     """Colours of the first tasks that share a span, from the top; none if none do."""
     spans = (span for one in timelines for span in one.spans)
-    shared = next((parts for parts in map(_parts, spans) if len(parts) > 1), [])
-    return tuple(_shade(part, shades) for part in shared)
-
-
-def _shade(part: Part, shades: Mapping[Colour, Shades]) -> str:
-    own = shades[part.module, part.kind]
-    return own[part.part % len(own)]
+    shared = next((parts for parts in map(parts_of, spans) if len(parts) > 1), [])
+    return tuple(shade_of(part, shades) for part in shared)
 
 
 class _Lanes(HandlerTuple):
@@ -344,7 +249,7 @@ def _legend(figure: Figure, shades: Mapping[Colour, Shades], lanes: Shades) -> N
         tuple(Patch(color=colour) for colour in colours)
         for colours in (*shades.values(), (IDLE_COLOUR,))
     ]
-    labels = [_label(*what, colours) for what, colours in shades.items()] + ["idle"]
+    labels = [label_of(*what, colours) for what, colours in shades.items()] + ["idle"]
     if lanes:
         handles.append(_Stack(Patch(color=colour) for colour in lanes))
         labels.append("tasks of one tick")

@@ -31,10 +31,10 @@ from scheduling.schedules.schedule import (
     zero_bubble,
 )
 from scheduling.schedules.task_kinds import EB, EF, B, F
+from scheduling.simulate.boxes import IDLE_COLOUR
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.timeline import Timeline, measured, timeline
 from scheduling.simulate.trace import (
-    IDLE_COLOUR,
     ROW,
     chrome_trace,
     draw,

@@ -1,0 +1,63 @@
+"""Elements of HTML and SVG as text; whatever comes from a run is escaped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+
+class Markup(str):
+    """Text that is markup already, and is not escaped once more."""
+
+    __slots__ = ()
+
+
+def tag(name: str, *content: str, **attributes: str | float) -> Markup:
+    """An element; in names of attributes `_` stands for `-`, and `class_` for `class`.
+
+    >>> tag("text", "a < b", x=1, class_="tick", text_anchor="end")
+    '<text x="1" class="tick" text-anchor="end">a &lt; b</text>'
+    """
+    words = [name]
+    for key, value in attributes.items():
+        told = f"{value:.6g}" if isinstance(value, float) else str(value)
+        words.append(f'{key.rstrip("_").replace("_", "-")}="{escape(told)}"')
+    return Markup(f"<{' '.join(words)}>{joined(content)}</{name}>")
+
+
+def joined(parts: Iterable[str]) -> Markup:
+    """Parts one behind the other; those that are no markup are escaped."""
+    return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
+
+
+def data(value: Any, name: str) -> Markup:
+    """A value for the script of the page, in an element of the class `name`."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return Markup(f'<script type="application/json" class="{escape(name)}">{text}</script>')
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
+    """A table; numbers are aligned to the right."""
+    head = tag("tr", *(tag("th", column) for column in columns))
+    body = [tag("tr", *map(_cell, row)) for row in rows]
+    whole = tag("table", tag("thead", head), tag("tbody", *body))
+    return tag("div", whole, class_="scroll")
+
+
+def _cell(value: object) -> Markup:
+    if isinstance(value, int | float):
+        return tag("td", f"{value:.4g}" if isinstance(value, float) else f"{value}", class_="right")
+    return tag("td", value if isinstance(value, str) else str(value))
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
+    """Names with their values."""
+    rows = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
+    return tag("dl", *rows, class_="facts")
+
+
+def note(*text: str) -> Markup:
+    """A sentence in small letters."""
+    return tag("p", *text, class_="note")

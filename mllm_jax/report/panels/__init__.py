@@ -1,0 +1,1 @@
+"""The panels of the report, a small function for each; `order.py` lists them."""

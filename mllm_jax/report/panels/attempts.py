@@ -1,0 +1,72 @@
+"""The panel of a run's time: goodput, and what each attempt went into."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from mllm_jax.report.charts import stacked_bars
+from mllm_jax.report.files import RunFiles
+from mllm_jax.report.markup import Markup, facts, joined, table
+from mllm_jax.report.panels.panel import Panel
+from mllm_jax.report.words import known, percent, seconds
+from mllm_jax.supervise.attempts import KINDS, Spent, Watched
+
+#: What trains comes first in every bar.
+ORDER = ("step", *(kind for kind in KINDS if kind != "step"))
+
+
+def goodput(run: RunFiles) -> Panel:
+    """The share of the time that has trained, and the time of every attempt."""
+    content = Markup()
+    if run.goodput and run.spent:
+        found = run.goodput
+        total = sum(found["seconds"].values())
+        pairs = [
+            ("goodput", known(found["share"], percent)),
+            ("of", seconds(total)),
+            ("attempts", str(found["attempts"])),
+            ("largest loss", _largest(found["seconds"])),
+        ]
+        watched = {own.attempt: own for own in run.watched}
+        rows = [(f"attempt {own.attempt}", _parts(own, watched)) for own in run.spent]
+        bars = stacked_bars("seconds of every attempt by what they went into", rows, seconds)
+        content = joined((facts(pairs), bars, _ends(run)))
+    told = (
+        "Bars hold the seconds of process 0. Goodput counts steps that the final state has; steps "
+        "that were lost by a fault and taken again are rework."
+    )
+    empty = "There is no record of an attempt: they are written from the first step on."
+    return Panel("goodput", "Goodput by attempt", content, empty, told, wide=True)
+
+
+def _largest(spent: Mapping[str, float]) -> str:
+    """What has taken the most seconds beside training."""
+    losses = {name: value for name, value in spent.items() if name != "effective"}
+    name = max(losses, key=lambda key: losses[key])
+    return f"{name}, {seconds(losses[name])}" if losses[name] else "none"
+
+
+def _parts(own: Spent, watched: Mapping[int, Watched]) -> dict[str, float]:
+    """Seconds of an attempt by what they went into, with what its supervisor knows of its end."""
+    parts = {kind: own.seconds.get(kind, 0.0) for kind in ORDER}
+    told = watched.get(own.attempt)
+    if told and told.ended is not None and (told.code or told.hung):
+        parts["hang" if told.hung else "rework"] = max(0.0, told.ended - own.until)
+    return parts
+
+
+def _ends(run: RunFiles) -> Markup:
+    """How every attempt has ended, as far as a supervisor has seen it."""
+    ended = [own for own in run.watched if own.ended is not None]
+    if not ended:
+        return Markup()
+    rows = [
+        (str(own.attempt), _clock(own.began), _clock(own.ended or 0.0), str(own.code), own.why)
+        for own in ended
+    ]
+    return table(("attempt", "began", "ended", "exit code", "reason"), rows)
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at)) + " UTC"

@@ -1,0 +1,81 @@
+"""Axes of charts: from values to places, with round numbers at the ticks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+#: Ratio of the largest to the least value from which an axis of positive values is logarithmic.
+WIDE = 20.0
+#: Ratio below which powers of ten alone are too few ticks.
+FEW = 500.0
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear or logarithmic axis.
+
+    Attributes:
+        low, high: values at its ends.
+        start, end: places of its ends in the drawing.
+        log: whether it is logarithmic; `low` is then above 0.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The place of a value; values beyond the ends lie at them."""
+        at = self._share(min(max(value, self.low), self.high))
+        return self.start + at * (self.end - self.start)
+
+    def _share(self, value: float) -> float:
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self, count: int = 4) -> list[float]:
+        """Round values between the ends, about `count` of them."""
+        found = _powers(self.low, self.high) if self.log else []
+        return found if len(found) >= 2 else _multiples(self.low, self.high, count)
+
+
+def scale(
+    values: Sequence[float], start: float, end: float, *, zero: bool = False, log: bool = False
+) -> Scale:
+    """An axis that holds `values` and a little more.
+
+    Args:
+        zero: begin at 0.
+        log: be logarithmic if the values are positive and far apart.
+    """
+    low, high = min(values), max(values)
+    if log and low > 0 and high / low >= WIDE:
+        return Scale(low / 1.15, high * 1.15, start, end, log=True)
+    room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
+    if zero:
+        return Scale(0.0, high + room, start, end)
+    bottom = low - room
+    return Scale(0.0 if low >= 0 > bottom else bottom, high + room, start, end)
+
+
+def _multiples(low: float, high: float, count: int) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten."""
+    rough = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * n for n in (1, 2, 5, 10) if power * n >= rough)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [step * n for n in range(first, last + 1)]
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of ten, with their halves and fifths where there are few."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    digits = (1, 2, 5) if high / low < FEW else (1,)
+    found = [digit * 10.0**power for power in powers for digit in digits]
+    return [value for value in found if low <= value <= high]

@@ -1,0 +1,121 @@
+"""The boxes of a drawn timeline, with their colours and names, whatever draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from scheduling.schedules.task_kinds import KINDS, Shades, kinds_of
+from scheduling.simulate.timeline import Span, Timeline
+
+#: Module and kind, which have a colour of their own.
+Colour = tuple[str, str]
+
+#: Shades of the head; the shades of tasks are with their kinds.
+HEAD_SHADES: Mapping[Colour, Shades] = {("head", "head"): ("#222222",)}
+
+#: Colours of the phases around the schedule, lighter where a stage only waits.
+PHASE_SHADES: Mapping[Colour, Shades] = {
+    ("gather", "gather"): ("#C9C9C9",),
+    ("scatter", "scatter"): ("#A8A8A8",),
+    ("update", "update"): ("#777777",),
+}
+
+#: Colour of a row where nothing lies on it.
+IDLE_COLOUR = "#EEEEEE"
+
+#: Height of a box in rows.
+BOX = 0.84
+
+#: Parts of a picture that are no tasks, in words.
+LEGEND = {
+    "head": "and loss",
+    "gather": "parameters",
+    "scatter": "gradients",
+    "update": "parameters",
+}
+
+
+class Part(NamedTuple):
+    """Content of a span: a task, the head phase of a microbatch, or a phase of the step."""
+
+    module: str
+    kind: str
+    microbatch: int | None
+    part: int
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of the picture: seconds along x, rows along y, from the top."""
+
+    part: Part
+    left: float
+    right: float
+    top: float
+    height: float
+
+    @property
+    def seconds(self) -> float:
+        """The width of the box in seconds."""
+        return self.right - self.left
+
+    @property
+    def corners(self) -> list[tuple[float, float]]:
+        """The four corners, in turn."""
+        bottom = self.top + self.height
+        left, right = self.left, self.right
+        return [(left, self.top), (right, self.top), (right, bottom), (left, bottom)]
+
+
+def parts_of(span: Span) -> list[Part]:
+    """The content of a span, from the top if its parts lie in lanes."""
+    if span.phase is not None:
+        return [Part(span.phase, span.phase, None, 0)]
+    if span.head is not None:
+        return [Part("head", "head", span.head, 0)]
+    return [Part(task.module, task.kind.name, task.microbatch, task.part) for task in span.tasks]
+
+
+def shades_of(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
+    """Shades in use of every module and kind that occurs, in the order of the legend."""
+    last: dict[Colour, int] = {}
+    spans = (span for timeline in timelines for span in timeline.spans)
+    for module, kind, _, part in (part for span in spans for part in parts_of(span)):
+        last[module, kind] = max(part, last.get((module, kind), 0))
+    encoders = sorted({module for module, kind in last if kind in KINDS and KINDS[kind].encoder})
+    table = {("decoder", kind.name): kind.shades() for kind in kinds_of("decoder")}
+    table |= HEAD_SHADES
+    for number, name in enumerate(encoders):
+        table |= {(name, kind.name): kind.shades(number) for kind in kinds_of(name)}
+    table |= PHASE_SHADES
+    return {key: shades[: last[key] + 1] for key, shades in table.items() if key in last}
+
+
+def boxes_of(timeline: Timeline) -> Iterator[Box]:
+    """A box for every part of every span, those of one span in lanes."""
+    for span in timeline.spans:
+        parts = parts_of(span)
+        height = BOX / len(parts)
+        for lane, part in enumerate(parts):
+            yield Box(part, span.start, span.end, span.row - BOX / 2 + lane * height, height)
+
+
+def label_of(module: str, kind: str, colours: Shades) -> str:
+    """The legend's text for a module and kind, and for their two shades."""
+    chunks = " (even, odd chunks)" if len(colours) > 1 else ""
+    what = KINDS[kind].label if kind in KINDS else LEGEND[kind]
+    return f"{module} {what}{chunks}"
+
+
+def shade_of(part: Part, shades: Mapping[Colour, Shades]) -> str:
+    """The colour of a part's box, `#RRGGBB`."""
+    own = shades[part.module, part.kind]
+    return own[part.part % len(own)]
+
+
+def ink_on(colour: str) -> str:
+    """Whichever of black and white is easier to read on `colour`, which is `#RRGGBB`."""
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"

@@ -1,0 +1,162 @@
+"""The report of a run: every panel has its data or says why not, and nothing leaves the page."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from mllm_jax.report.charts import POINTS, Series, line_chart, smooth, stacked_bars
+from mllm_jax.report.files import read_run
+from mllm_jax.report.markup import tag
+from mllm_jax.report.page import page, report
+from mllm_jax.report.panels.order import PANELS
+from mllm_jax.report.scale import scale
+from mllm_jax.report.words import number, percent, seconds
+from mllm_jax.runtime.folder import RunError
+from tests.report.runs import HOSTILE, begun, ended
+
+
+class Reader(HTMLParser):
+    """Checks that elements are closed in turn, and notes them."""
+
+    OPEN = ("meta",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        assert not self.stack
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in self.OPEN:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+
+def test_every_panel_of_a_run_that_has_ended_has_content(tmp_path: Path) -> None:
+    run = read_run(ended(tmp_path).run.path)
+    panels = [make(run) for make in PANELS]
+    assert not [panel.title for panel in panels if not panel.content]
+    assert len({panel.key for panel in panels}) == len(panels)
+    text = page(run)
+    for word in ("All 1000 steps are done", "killed by SIGKILL", "88.7 %", "stage 1", "22.0 %"):
+        assert word in text, word
+
+
+def test_panels_of_a_run_that_has_only_begun_say_what_is_missing(tmp_path: Path) -> None:
+    run = read_run(begun(tmp_path).run.path)
+    empty = {panel.key for panel in (make(run) for make in PANELS) if not panel.content}
+    assert empty == {
+        *("loss", "evaluations", "throughput", "mfu", "pace", "waits"),
+        *("padding", "imbalance", "goodput", "skipped"),
+    }
+    assert "No step has been reported yet." in page(run)
+
+
+def test_a_run_of_an_earlier_version_has_neither_plan_nor_schedule(tmp_path: Path) -> None:
+    folder = ended(tmp_path).run.path
+    (folder / "resolved.yaml").unlink()
+    assert page(read_run(folder)).count("an earlier version has begun the run") == 3
+    (folder / "resolved.yaml").write_text("run: {name: small}\nmodel: 3\n")
+    assert "cannot be used by this version" in page(read_run(folder))
+
+
+def test_a_decoder_of_one_stage_has_no_schedule(tmp_path: Path) -> None:
+    own = begun(tmp_path, parallel__decoder={"data": 4})
+    assert "The decoder has one stage" in page(read_run(own.run.path))
+
+
+def test_the_page_is_whole_and_names_nothing_outside_itself(tmp_path: Path) -> None:
+    text = report(ended(tmp_path).run.path).read_text()
+    reader = Reader(text)
+    outward = [
+        (name, attributes)
+        for name, attributes in reader.found
+        if name in ("link", "img", "iframe")
+        or "src" in attributes
+        or not (attributes.get("href") or "#").startswith("#")
+    ]
+    assert not outward
+    assert "http" not in text
+    assert "url(" not in text
+    places = {attributes.get("id") for _, attributes in reader.found}
+    links = {attributes["href"] for name, attributes in reader.found if name == "a"}
+    assert {f"#{place}" for place in places if place} == links
+
+
+def test_names_of_samples_are_no_markup(tmp_path: Path) -> None:
+    text = report(ended(tmp_path).run.path).read_text()
+    name, fault = HOSTILE
+    assert name not in text
+    assert fault.text not in text
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+
+
+def test_a_folder_that_is_none_of_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"there is no metrics\.jsonl in it"):
+        read_run(tmp_path)
+    folder = ended(tmp_path).run.path
+    (folder / "attempts" / "1.json").write_text("{")
+    with pytest.raises(RunError, match="is no record of an attempt"):
+        read_run(folder)
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    folder = begun(tmp_path).run.path
+    with pytest.raises(RunError, match="cannot be written: Is a directory; choose --output"):
+        report(folder, tmp_path)
+
+
+def test_lines_are_thinned_out_by_means(tmp_path: Path) -> None:
+    steps = list(range(10 * POINTS))
+    whole = Series("x", steps, [float(step % 10) for step in steps])
+    assert len(whole.points) == POINTS
+    assert {value for _, value in whole.points} == {4.5}
+    assert whole.points[-1][0] == steps[-1]
+    holes = Series("x", [1, 2, 3], [None, float("nan"), 2.0])
+    assert holes.points == [(3, 2.0)]
+    assert not line_chart("nothing", [Series("x", [1], [None])])
+
+
+def test_a_running_mean_begins_at_the_first_value() -> None:
+    means = smooth(Series("x", [1, 2, 3], [4.0, 4.0, 4.0]), "mean")
+    assert means.values == [4.0, 4.0, 4.0]
+
+
+def test_axes_have_round_ticks_and_hold_all_values() -> None:
+    linear = scale([0.0, 4.3], 100.0, 0.0)
+    assert linear.ticks() == [0, 2, 4]
+    assert linear(0.0) == 100.0
+    assert linear(9.0) == 0.0
+    wide = scale([0.02, 4.0], 0.0, 1.0, log=True)
+    assert wide.log
+    assert [f"{tick:g}" for tick in wide.ticks()] == ["0.02", "0.05", "0.1", "0.2", "0.5", "1", "2"]
+    assert not scale([0.0, 4.0], 0.0, 1.0, log=True).log
+    same = scale([3.0, 3.0], 0.0, 1.0)
+    assert 0 < same(3.0) < 1
+
+
+def test_bars_share_one_scale() -> None:
+    bars = stacked_bars("x", [("a", {"step": 3.0, "wait": 1.0, "save": 0.0}), ("b", {"step": 2.0})])
+    assert re.findall(r"width:([\d.]+)%", bars) == ["75.000", "25.000", "50.000"]
+    assert "save" not in bars
+
+
+def test_words_and_markup() -> None:
+    assert [number(x) for x in (0.025934, 3765.4, 13_240, 2.5e9)] == [
+        *("0.02593", "3765", "13.24k", "2.5G")
+    ]
+    assert [percent(x) for x in (0.0022, 0.186, 1.0)] == ["0.22 %", "18.6 %", "100.0 %"]
+    assert [seconds(x) for x in (0.0, 0.0123, 97, 243, 7500)] == [
+        *("0 s", "12.3 ms", "97 s", "4 min 03 s", "2 h 05 min")
+    ]
+    assert tag("text", "a < b", x=1, text_anchor="end") == (
+        '<text x="1" text-anchor="end">a &lt; b</text>'
+    )
