@@ -56,6 +56,10 @@ class RunConfig(Section):
             measures data (one is stuck), after which all processes of a run end; null: no limit.
         phase_seconds: seconds that one process compiles, evaluates, restores or measures data (it
             is stuck) after which all processes of a run end; null: no limit.
+        stragglers: compare times of all processes and devices with every log line, which takes some
+            milliseconds, and name those that are slow; see docs/runbook.md.
+        gc_every: steps between two collections of Python's garbage, on all processes at the same
+            step; null: Python collects on each process whenever it wants to.
         restarts: restarts in a row, with `--supervise`, that may follow attempts which take no step
             that is new.
         backoff_seconds: seconds before the first of these restarts; doubled before each further
@@ -79,6 +83,8 @@ class RunConfig(Section):
     hang_seconds: float = Field(60.0, ge=3)
     stall_seconds: float | None = Field(1800.0, ge=3)
     phase_seconds: float | None = Field(43200.0, ge=3)
+    stragglers: bool = True
+    gc_every: int | None = Field(100, ge=1)
     restarts: int = Field(5, ge=0)
     backoff_seconds: float = Field(1.0, ge=0)
     wait_for_hosts: float = Field(600.0, ge=0)

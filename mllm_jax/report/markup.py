@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+#: Elements that have no content, and no end.
+VOID = ("img", "meta")
+
 
 class Markup(str):
     """Text that is markup already, and is not escaped once more."""
@@ -14,7 +17,7 @@ class Markup(str):
     __slots__ = ()
 
 
-def tag(name: str, *content: str, **attributes: str | float) -> Markup:
+def tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
     """An element; in names of attributes `_` stands for `-`, and `class_` for `class`.
 
     >>> tag("text", "a < b", x=1, class_="tick", text_anchor="end")
@@ -24,7 +27,8 @@ def tag(name: str, *content: str, **attributes: str | float) -> Markup:
     for key, value in attributes.items():
         told = f"{value:.6g}" if isinstance(value, float) else str(value)
         words.append(f'{key.rstrip("_").replace("_", "-")}="{escape(told)}"')
-    return Markup(f"<{' '.join(words)}>{joined(content)}</{name}>")
+    end = "" if name in VOID else f"{joined(content)}</{name}>"
+    return Markup(f"<{' '.join(words)}>{end}")
 
 
 def joined(parts: Iterable[str]) -> Markup:

@@ -41,9 +41,9 @@ def page(run: RunFiles) -> str:
     panels = [make(run) for make in PANELS]
     head = tag(
         "head",
-        Markup('<meta charset="utf-8">'),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Markup('<meta name="color-scheme" content="light dark">'),
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{run.name} \N{MIDDLE DOT} mllm_jax"),
         tag("style", Markup(_own("page.css"))),
     )

@@ -38,6 +38,7 @@ class Collective(Peers):
     """
 
     def __init__(self, limits: Limits = LIMITS) -> None:
+        super().__init__()
         self.index, self.count = jax.process_index(), jax.process_count()
         self._limits = limits
 
@@ -97,8 +98,8 @@ def join_found(limits: Limits, seconds: float) -> None:
         take_part(together)
         return
     logger.warning(
-        "processes cannot connect to each other at %s, so a process that is missing later on can "
-        "not be named: %s",
+        "processes cannot connect to each other at %s, so a process that is missing or slow later "
+        "on can not be named: %s",
         address,
         failed[0],
     )

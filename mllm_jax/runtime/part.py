@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -63,6 +64,9 @@ class Processes:
                 raise JoinError(f"--coordinator {error}") from None
 
 
+#: Most values of one name that wait for process 0 to look at them.
+POSTS = 2**16
+
 #: The place of a process that has no others.
 ALONE = Processes()
 
@@ -99,6 +103,9 @@ class Peers:
     activity = Activity()
     step = 0
 
+    def __init__(self) -> None:
+        self._posts = defaultdict[str, deque[tuple[int, Any]]](lambda: deque(maxlen=POSTS))
+
     def gather(self, name: str, value: Any) -> list[Any]:
         """Every process's value for `name`, in their order; all must call in the same order.
 
@@ -107,6 +114,21 @@ class Peers:
         """
         del name
         return [value]
+
+    def post(self, name: str, value: Any) -> None:
+        """Send a value to process 0, and go on at once; processes without a channel keep it.
+
+        Args:
+            value: JSON.
+        """
+        self._posts[name].append((self.index, value))
+
+    def posted(self, name: str) -> list[tuple[int, Any]]:
+        """Numbers of processes and the values that have come from them since the last call."""
+        posts, found = self._posts[name], list[tuple[int, Any]]()
+        while posts:
+            found.append(posts.popleft())
+        return found
 
     def note(self, event: str, *, limited: bool = True) -> None:
         """Note the present activity of this process; with `limited` it should not take long."""

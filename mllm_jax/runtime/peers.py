@@ -7,6 +7,7 @@ and keep that connection::
                <- welcome -             - welcome ->
                -- gather ->             <- gather --      (values of all, to all)
                <- gathered              - gathered ->
+               -- post ->               <- post --        (values for process 0 alone)
                <- beat -->              <- beat -->       (twice a second: what was done last)
                <- end ---                                 (process 2 is gone)
 
@@ -26,6 +27,7 @@ from collections import defaultdict
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from mllm_jax.runtime.exits import Exit
@@ -65,6 +67,7 @@ class Together(Peers):
     bind: Address | None = None
 
     def __init__(self, index: int, count: int, address: Address, limits: Limits) -> None:
+        super().__init__()
         self.index, self.count = index, count
         self._address, self._limits = address, limits
         now = time.monotonic()
@@ -276,6 +279,10 @@ class Member(Together):
         self._line.send("gather", name=name, value=value)
         return await self._asked[name]
 
+    def post(self, name: str, value: Any) -> None:
+        """See `Peers.post`."""
+        self._loop.call_soon_threadsafe(partial(self._line.send, "post", name=name, value=value))
+
     async def _bye(self, code: int, reason: str) -> None:
         self._line.send("bye", code=code, why=reason)
         await self._line.finish()
@@ -379,6 +386,8 @@ class First(Together):
                 self._heard(peer, message)
             elif kind == "gather":
                 self._collect(message["name"], peer.index, message["value"])
+            elif kind == "post":
+                self._posts[message["name"]].append((peer.index, message["value"]))
             elif kind == "bye":
                 self._part(peer, line)
                 if message["code"]:

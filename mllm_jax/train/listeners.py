@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from mllm_jax.config.sections import RunConfig
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import peers
@@ -34,6 +35,11 @@ from mllm_jax.train.records.samples import SampleList
 from mllm_jax.train.records.sinks import Metrics, write_summary
 from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.stragglers.compare import Comparing
+from mllm_jax.train.stragglers.garbage import collected_together
+from mllm_jax.train.stragglers.heat import PICTURE, draw, heat_maps
+from mllm_jax.train.stragglers.probe import Probes
+from mllm_jax.train.stragglers.timing import Timing
 
 
 class Listeners:
@@ -75,6 +81,8 @@ class Listeners:
             summary["goodput"] = found
         if is_primary():
             try:
+                if maps := heat_maps(folder):
+                    draw(maps, folder / PICTURE)
                 write_summary(path, summary)
             except OSError as error:
                 raise RunError(f"the run is done, but {path} cannot be written: {error}") from error
@@ -105,7 +113,9 @@ def listeners(
     )
     with opened as metrics, ExitStack() as closed:
         profile = closed.enter_context(closing(Profile(config.run, progress)))
-        others: list[Listener] = [tell_peers, notice, profile]
+        collect = closed.enter_context(collected_together(config.run.gc_every))
+        times = _times(config.run, progress)
+        others: list[Listener] = [tell_peers, notice, profile, *times, collect]
         if config.run.list_samples:
             samples = closed.enter_context(closing(SampleList(folder, progress.step)))
             others.append(lists_samples(samples))
@@ -121,6 +131,14 @@ def lists_samples(samples: SampleList) -> Listener:
             samples.note(event.step, event.microbatches)
 
     return listener
+
+
+def _times(run: RunConfig, progress: Progress) -> list[Listener]:
+    """The listeners that time this process, and on process 0 compare all of them."""
+    if not run.stragglers:
+        return []
+    timing = Timing(run.log_every, Probes())
+    return [timing, Comparing(run.path, progress.step)] if is_primary() else [timing]
 
 
 def tell_peers(event: Event) -> None:

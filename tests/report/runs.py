@@ -56,6 +56,23 @@ def report(step: int) -> Report:
     )
 
 
+def ranks(step: int) -> dict[str, Any]:
+    """Times of three processes with two devices each, of which one gets slower."""
+    places = [f"process {process} (host {host})" for process, host in enumerate("abc")]
+    devices = [f"device {at} of {places[at // 2]}" for at in range(6)]
+    late = max(0.0, (step - 500) / 2000)
+    line: dict[str, Any] = {
+        "places": {"read": places, "place": places, "between": places, "device": devices},
+        "read": [0.2, 0.21, 0.2],
+        "place": [0.1, 0.1, 0.11],
+        "between": [0.3, 0.3, 0.3 * (1 + late)],
+        "device": [0.01, 0.01, 0.011, 0.01, 0.01 * (1 + late), 0.01],
+    }
+    if step > 700:
+        line["slow"] = [f"{places[2]} is slow: what it does between two steps takes 400 ms"]
+    return line
+
+
 def ended(folder: Path, steps: Sequence[int] = range(10, 1001, 10)) -> ExperimentConfig:
     """A run of two attempts that has ended, with all that a run may leave."""
     own = begun(folder)
@@ -64,6 +81,9 @@ def ended(folder: Path, steps: Sequence[int] = range(10, 1001, 10)) -> Experimen
     for step in steps:
         sink.write(report(step))
     sink.log(1000, {"heldout_loss": 0.4, "exact_match/vision": 0.9})
+    times = JsonlSink(own.run.path / "ranks.jsonl")
+    for step in steps:
+        times.log(step, ranks(step))
     skips = Skips(path=own.run.path / "skipped.jsonl")
     skips.note(7, [HOSTILE])
     seconds = {"start": 3.0, "compile": 9.0, "step": 250.0, "save": 2.0}

@@ -20,6 +20,7 @@ class Beside(Peers):
     count = 2
 
     def __init__(self, **differs: dict[str, Any]) -> None:
+        super().__init__()
         self._differs = differs
         self.did: list[tuple[str, str, bool]] = []
         self.doing_now = ("step 1", True)

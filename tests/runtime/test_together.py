@@ -21,6 +21,7 @@ class Two(Peers):
     count = 2
 
     def __init__(self, events: list[str], other: str | None = None) -> None:
+        super().__init__()
         self._events, self._other = events, other
 
     def gather(self, name, value):

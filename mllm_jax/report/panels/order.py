@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mllm_jax.report.panels import attempts, figures, samples, schedule, settings
+from mllm_jax.report.panels import attempts, figures, ranks, samples, schedule, settings
 from mllm_jax.report.panels.panel import MakePanel
 
 PANELS: tuple[MakePanel, ...] = (
@@ -15,6 +15,7 @@ PANELS: tuple[MakePanel, ...] = (
     figures.padding,
     figures.imbalance,
     attempts.goodput,
+    ranks.ranks,
     schedule.schedule,
     settings.plan,
     samples.skipped,

@@ -18,6 +18,7 @@ class Told(Peers):
     """Four processes in two groups, which say what they are given in turn."""
 
     def __init__(self, *values: Any) -> None:
+        super().__init__()
         self.values, self.asked = list(values), list[str]()
 
     def gather(self, name: str, value: Any) -> list[Any]:

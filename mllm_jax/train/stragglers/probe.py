@@ -1,0 +1,72 @@
+"""Probes: a fixed amount of work on the host and on every device of this process, timed."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from functools import cached_property, partial
+from statistics import median
+
+import jax
+import jax.numpy as jnp
+
+#: Bytes that the host's probe digests.
+BYTES = 2**20
+#: Size of the matrices of the devices' probe, and how often they are multiplied, by platform.
+PRODUCTS = {"cpu": (128, 8)}
+ACCELERATOR = 4096, 8
+#: Times that a probe is repeated; their median counts.
+REPEATS = 5
+
+
+class Probes:
+    """The probes of this process."""
+
+    def __init__(self) -> None:
+        self._bytes = bytes(BYTES)
+
+    def host(self) -> float:
+        """Seconds of a digest on one core of the host."""
+        return _timed(lambda: hashlib.sha256(self._bytes).digest())
+
+    def devices(self) -> list[float]:
+        """Seconds of a few products of matrices on each device, whose queue must be empty."""
+        return [_timed(own) for own in self._products]
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the devices."""
+        return [f"device {device.id}" for device in jax.local_devices()]
+
+    @cached_property
+    def _products(self) -> list[Callable[[], object]]:
+        """For each device, what does its work; compiled already."""
+        size, times = PRODUCTS.get(jax.local_devices()[0].platform, ACCELERATOR)
+        dtype = jnp.float32 if size < ACCELERATOR[0] else jnp.bfloat16
+
+        @jax.jit
+        def products(matrix: jax.Array) -> jax.Array:
+            for _ in range(times):
+                matrix = matrix @ matrix
+            return matrix
+
+        def done(matrix: jax.Array) -> None:
+            products(matrix).block_until_ready()
+
+        matrices = [
+            jax.device_put(jnp.eye(size, dtype=dtype), device) for device in jax.local_devices()
+        ]
+        for matrix in matrices:
+            done(matrix)
+        return [partial(done, matrix) for matrix in matrices]
+
+
+def _timed(work: Callable[[], object]) -> float:
+    """Seconds of `work`, in the median of a few times."""
+    seconds = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return median(seconds)

@@ -1,0 +1,93 @@
+"""The times of one process over a window of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+#: What a process does by itself in a step: `between` is what it does between two steps.
+OWN = ("read", "place", "between")
+#: The probes of a fixed amount of work, of the host and of each of its devices.
+HOST, DEVICE = "host", "device"
+#: What the times tell in words.
+WORDS = {
+    "read": "waiting for its data",
+    "place": "placing the batch on its devices",
+    "between": "what it does between two steps",
+    HOST: "a fixed amount of work on its host",
+    DEVICE: "a fixed amount of work on the device",
+}
+
+
+@dataclass(frozen=True)
+class Window:
+    """The times of one process over a window of steps.
+
+    Attributes:
+        process: number of the process.
+        machine: name of its machine.
+        step: last step of the window.
+        pace: median of the seconds of a step.
+        seconds: by name of `OWN` and `HOST`, the median of the seconds of the window.
+        devices: seconds of the probe of each device of the process.
+        names: name of each of these devices.
+    """
+
+    process: int
+    machine: str
+    step: int
+    pace: float
+    seconds: Mapping[str, float]
+    devices: Sequence[float] = ()
+    names: Sequence[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The window as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Inverse of `to_json`."""
+        return cls(**value)
+
+    @property
+    def place(self) -> str:
+        """`process 1 (host a)`, for messages."""
+        return f"process {self.process} (host {self.machine})"
+
+
+@dataclass(frozen=True)
+class Times:
+    """What is compared within a window, of one phase.
+
+    Attributes:
+        phase: name of the phase.
+        places: name of every process or device.
+        seconds: seconds of each.
+        pace: seconds of a step; None for a probe, which is no part of a step.
+    """
+
+    phase: str
+    places: tuple[str, ...]
+    seconds: tuple[float, ...]
+    pace: float | None = None
+
+
+def compared(windows: Sequence[Window]) -> list[Times]:
+    """What can be compared between the windows of all processes, of the same steps."""
+    places = tuple(own.place for own in windows)
+    pace = max(own.pace for own in windows)
+    found = []
+    for phase in (*OWN, HOST):
+        seconds = tuple(own.seconds.get(phase, 0.0) for own in windows)
+        found.append(Times(phase, places, seconds, None if phase == HOST else pace))
+    devices = [
+        (f"{name} of {own.place}", seconds)
+        for own in windows
+        for name, seconds in zip(own.names, own.devices, strict=True)
+    ]
+    if devices:
+        names, values = zip(*devices, strict=True)
+        found.append(Times(DEVICE, names, values))
+    return found

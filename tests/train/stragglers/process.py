@@ -1,0 +1,51 @@
+"""A process that takes steps which are pauses, and compares its times with another one's.
+
+python -m tests.train.stragglers.process INDEX ADDRESS FOLDER FACTOR GROWTH
+
+Process 1 is FACTOR times as slow between its steps, and GROWTH slower with every window.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from pathlib import Path
+
+from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.peers import join
+from mllm_jax.runtime.watch import Limits
+from mllm_jax.runtime.wire import Address
+from mllm_jax.train.events import Dispatched, Done, Placed, Read, Stopwatch, Taken
+from mllm_jax.train.stragglers.compare import Comparing
+from mllm_jax.train.stragglers.timing import Timing
+
+#: Steps of a window, windows, and seconds of the parts of a step.
+EVERY, WINDOWS = 5, 16
+READ, BETWEEN = 0.005, 0.04
+
+
+def main(index: int, address: str, folder: str, factor: float, growth: float) -> None:
+    """Take all steps; process 0 goes on until it has heard the other one."""
+    logging.basicConfig(format="%(message)s", stream=sys.stdout, level=logging.INFO)
+    join(index, 2, Address.parse(address), Limits(), 30.0)
+    timing = Timing(EVERY, None)
+    listeners = [timing, Comparing(Path(folder), 0)] if index == 0 else [timing]
+    since = Stopwatch()
+    for step in range(1, EVERY * WINDOWS + 1):
+        time.sleep(READ)
+        slow = factor + growth * (step / EVERY) if index == 1 else 1.0
+        time.sleep(BETWEEN * slow)
+        seconds, since = since.seconds, Stopwatch()
+        parts = Read(step, READ, ()), Placed(step, 0.001), Dispatched(step, 0.0), Done(step, 0.0)
+        for event in (*parts, Taken(step, seconds, (), {}, 0.0)):
+            for listener in listeners:
+                listener(event)
+    peers().gather("all steps are taken", None)
+    if index == 0:
+        listeners[-1].look()  # type: ignore[attr-defined]
+    peers().leave(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *sys.argv[2:4], *map(float, sys.argv[4:6]))  # type: ignore[arg-type]

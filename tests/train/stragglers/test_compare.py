@@ -1,0 +1,178 @@
+"""Times are sent without a wait, compared on process 0, told once, kept and drawn."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mllm_jax.runtime.part import Peers, peers, take_part
+from mllm_jax.train.events import Dispatched, Done, Evaluated, Placed, Read, Saved, Taken
+from mllm_jax.train.stragglers.compare import AGAIN, LATEST, Comparing
+from mllm_jax.train.stragglers.heat import COLUMNS, draw, heat_maps, slow_ones
+from mllm_jax.train.stragglers.probe import Probes
+from mllm_jax.train.stragglers.timing import NAME, Timing
+from mllm_jax.train.stragglers.window import DEVICE, HOST, OWN, Window
+from tests.configs import ROOT
+from tests.runtime.test_peers import free_port
+
+
+class Two(Peers):
+    """Process 0 of two."""
+
+    count = 2
+
+
+@pytest.fixture
+def two() -> Iterator[Peers]:
+    before = peers()
+    take_part(own := Two())
+    yield own
+    take_part(before)
+
+
+def taken(step: int, seconds: float) -> Taken:
+    return Taken(step, seconds, (), {}, 0.0)
+
+
+def send(own: Peers, step: int, between: float, processes: tuple[int, ...] = (0, 1)) -> None:
+    """Windows of both processes; process 1 is slow."""
+    for process in processes:
+        seconds = {"read": 0.1, "place": 0.1, "between": between if process else 0.2, HOST: 0.001}
+        window = Window(process, "ab"[process], step, 1.0, seconds, [0.01], [f"device {process}"])
+        own._posts[NAME].append((process, window.to_json()))
+
+
+def test_a_window_has_what_a_process_does_by_itself(two: Peers) -> None:
+    timing = Timing(2, None)
+    for step in (1, 2, 3, 4):
+        late = 10.0 if step == 1 else 0.0  # the first step compiles
+        timing(Read(step, 0.1, ()))
+        timing(Placed(step, 0.2 + late))
+        timing(Dispatched(step, 0.3))
+        timing(Done(step, 0.4))
+        timing(Saved(step, 0.5))
+        timing(Evaluated(step, 7.0, {}))
+        timing(taken(step, 2.0 + late))
+    windows = [Window.from_json(value) for _, value in two.posted(NAME)]
+    assert [own.step for own in windows] == [2, 4]
+    for own in windows:
+        assert own.pace == 2.0
+        assert own.seconds == pytest.approx({"read": 0.1, "place": 0.2, "between": 0.5})
+    assert not two.posted(NAME)
+
+
+def test_the_slow_one_is_told_once_and_again_later(
+    two: Peers, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    comparing = Comparing(tmp_path, 0)
+    with caplog.at_level(logging.INFO):
+        for number in range(8 + AGAIN + 1):
+            send(two, 10 * number, 0.4)
+            comparing.look()
+        for number in range(6):
+            send(two, 1000 + 10 * number, 0.2)
+            comparing.look()
+    told = [record.getMessage() for record in caplog.records]
+    slow = [text for text in told if "is slow" in text]
+    assert len(slow) == 2
+    assert slow[0].startswith(
+        "process 1 (host b) is slow: what it does between two steps takes 400"
+    )
+    assert told[-1] == "process 1 (host b) is no longer slow (between)"
+    (first,) = slow_ones(tmp_path)
+    assert first == (80, slow[0])
+
+
+def test_a_window_waits_for_all_processes_but_not_for_ever(two: Peers, tmp_path: Path) -> None:
+    comparing = Comparing(tmp_path, 0)
+    send(two, 10, 0.2, (0,))
+    comparing.look()
+    assert not (tmp_path / "ranks.jsonl").read_text()
+    send(two, 10, 0.2, (1,))
+    comparing.look()
+    assert len((tmp_path / "ranks.jsonl").read_text().splitlines()) == 1
+    for step in range(20, 20 + 10 * (LATEST + 5), 10):
+        send(two, step, 0.2, (0,))
+        comparing.look()
+    assert len(comparing._waiting) == LATEST
+
+
+def test_a_run_goes_on_with_its_times_and_on_a_full_disk(
+    two: Peers, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparing = Comparing(tmp_path, 0)
+    for step in (10, 20, 30):
+        send(two, step, 0.2)
+    comparing.look()
+    again = Comparing(tmp_path, 20)
+    assert [json.loads(x)["step"] for x in (tmp_path / "ranks.jsonl").read_text().splitlines()] == [
+        10,
+        20,
+    ]
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(again._sink, "log", full)
+    for step in (30, 40):
+        send(two, step, 0.2)
+    again.look()
+    assert caplog.text.count("ranks.jsonl cannot be written: [Errno 28]") == 1
+
+
+def test_maps_have_the_seconds_of_all_over_their_median(two: Peers, tmp_path: Path) -> None:
+    assert heat_maps(tmp_path) == []
+    comparing = Comparing(tmp_path, 0)
+    for number in range(2 * COLUMNS):
+        send(two, 10 * (number + 1), 0.4)
+    comparing.look()
+    own, host, device = heat_maps(tmp_path)
+    assert own.places == host.places == ("process 0 (host a)", "process 1 (host b)")
+    assert device.places == ("device 0 of process 0 (host a)", "device 1 of process 1 (host b)")
+    assert own.ratio.shape == (2, COLUMNS)
+    assert own.ratio[:, 0] == pytest.approx([0.8, 1.2])  # 0.4 and 0.6 s over 0.5 s
+    assert own.steps[-1] == 20 * COLUMNS
+    draw([own, host, device], tmp_path / "ranks.png")
+    pixels = np.asarray(Image.open(tmp_path / "ranks.png").convert("RGB")).reshape(-1, 3)
+    assert len(np.unique(pixels, axis=0)) > 20
+
+
+def test_probes_take_some_time_on_host_and_devices() -> None:
+    probes = Probes()
+    assert 0 < probes.host() < 1
+    seconds = probes.devices()
+    assert len(seconds) == len(probes.names) == 8
+    assert all(0 < own < 1 for own in seconds)
+    assert {HOST, DEVICE}.isdisjoint(OWN)
+
+
+@pytest.mark.slow
+@pytest.mark.multihost
+@pytest.mark.parametrize(("factor", "growth"), [(1.2, 0.0), (1.0, 0.04)], ids=["slow", "growing"])
+def test_the_slow_one_of_two_processes_is_named(
+    factor: float, growth: float, tmp_path: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    for index in (0, 1):
+        words = [str(index), address, str(tmp_path), str(factor), str(growth)]
+        command = [sys.executable, "-m", "tests.train.stragglers.process", *words]
+        processes.append(
+            subprocess.Popen(
+                command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+        )
+    said, _ = processes[0].communicate(timeout=200)
+    assert processes[1].wait(timeout=60) == 0
+    assert processes[0].returncode == 0, said
+    slow = [line for line in said.splitlines() if "is slow" in line]
+    assert slow, said
+    assert not [line for line in slow if "process 1 (host " not in line]
+    assert "what it does between two steps" in slow[0]

@@ -1,0 +1,48 @@
+"""Garbage is collected after the same steps on all processes, and by Python at no other time."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+from mllm_jax.train.events import Reading, Taken
+from mllm_jax.train.stragglers.garbage import collected_together
+
+
+class Knot:
+    """Garbage that only a collection finds."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+def taken(step: int) -> Taken:
+    return Taken(step, 1.0, (), {}, 0.0)
+
+
+def test_garbage_goes_at_its_steps_alone() -> None:
+    with collected_together(10) as collect:
+        gone = weakref.ref(Knot())
+        made = [[] for _ in range(100_000)]
+        for step in range(1, 10):
+            collect(Reading(step))
+            collect(taken(step))
+        assert gone() is not None
+        assert len(made) == 100_000
+        collect(taken(10))
+        assert gone() is None
+
+
+def test_python_collects_by_itself_before_and_after() -> None:
+    assert gc.isenabled()
+    with collected_together(10):
+        assert not gc.isenabled()
+        assert gc.get_freeze_count()
+    assert gc.isenabled()
+    assert not gc.get_freeze_count()
+
+
+def test_without_steps_python_collects_whenever_it_wants_to() -> None:
+    with collected_together(None) as collect:
+        assert gc.isenabled()
+        collect(taken(10))
