@@ -21,6 +21,7 @@ from mllm_jax.runtime.part import Processes, peers
 from mllm_jax.submit import pulse
 
 if TYPE_CHECKING:  # which --help does not need
+    from jax import Device
     from rich.console import Console
 
     from mllm_jax.config.sections import ExperimentConfig
@@ -97,6 +98,19 @@ def verify(args: argparse.Namespace, config: ExperimentConfig, console: Console)
     table = ("what", "relative error", "worst leaf"), result.rows
     verdict = "ok" if result.ok else f"FAILED: an error exceeds {LIMIT:g}"
     return Answer(result.to_json(), [table], [verdict], _code(result.ok))
+
+
+def check(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Check devices, links, disk, clocks and packages of all processes, as before training."""
+    from mllm_jax.runtime.folder import prepare_folder
+
+    devices = _start(args, config)
+    from mllm_jax.health.check import checks, examine
+
+    prepare_folder(config.run.path)
+    health = examine(checks(config.run.path, devices))
+    table = ("check", "place", "found"), health.rows
+    return Answer(health.to_json(), [table], [str(health)], _code(health.ok))
 
 
 def config(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
@@ -353,6 +367,7 @@ COMMANDS = (
     train,
     evaluate,
     verify,
+    check,
     config,
     budgets,
     bench,
@@ -416,8 +431,12 @@ def _start(
     *,
     one_thread: bool = False,
     keep: bool = False,
-) -> None:
-    """Start devices and processes; with `keep`, compiled programs are kept between runs."""
+) -> list[Device]:
+    """Start devices and processes; with `keep`, compiled programs are kept between runs.
+
+    Returns:
+        The devices of all processes.
+    """
     from mllm_jax.runtime.agreement import agree, code, configured
     from mllm_jax.runtime.devices import start
     from mllm_jax.runtime.supervised.process import LATER, supervised
@@ -443,4 +462,4 @@ def _start(
 
         same(facts | code() | fingerprints(config.data))
 
-    start(config.parallel, processes, limits, check, one_thread=one_thread)
+    return start(config.parallel, processes, limits, check, one_thread=one_thread)

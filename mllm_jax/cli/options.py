@@ -354,6 +354,7 @@ _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "train": (_train, _processes),
     "evaluate": (_processes,),
     "verify": (_processes,),
+    "check": (_processes,),
     "config": (_config,),
     "budgets": (_budgets,),
     "bench": (_processes, _bench),

@@ -56,6 +56,8 @@ class RunConfig(Section):
             measures data (one is stuck), after which all processes of a run end; null: no limit.
         phase_seconds: seconds that one process compiles, evaluates, restores or measures data (it
             is stuck) after which all processes of a run end; null: no limit.
+        self_check: check devices, links, disk, clocks and packages of all processes before
+            training, as `launch.py check` does; `auto`: on GPUs and TPUs.
         stragglers: compare times of all processes and devices with every log line, which takes some
             milliseconds, and name those that are slow; see docs/runbook.md.
         gc_every: steps between two collections of Python's garbage, on all processes at the same
@@ -83,6 +85,7 @@ class RunConfig(Section):
     hang_seconds: float = Field(60.0, ge=3)
     stall_seconds: float | None = Field(1800.0, ge=3)
     phase_seconds: float | None = Field(43200.0, ge=3)
+    self_check: Literal["auto"] | bool = "auto"
     stragglers: bool = True
     gc_every: int | None = Field(100, ge=1)
     restarts: int = Field(5, ge=0)

@@ -47,6 +47,7 @@ CODES = {
     ("data.sources.formats.patience", "AwayError"): Exit.OUT_OF_REACH,
     ("mllm_jax.config.sections", "ConfigError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.devices", "DeviceError"): Exit.BAD_INPUT,
+    ("mllm_jax.health.finding", "HealthError"): Exit.BAD_INPUT,
     ("mllm_jax.models.attention.limits", "AttentionError"): Exit.BAD_INPUT,
     ("mllm_jax.models.released.files", "PretrainedError"): Exit.BAD_INPUT,
     ("mllm_jax.plan.report", "PlanningError"): Exit.BAD_INPUT,

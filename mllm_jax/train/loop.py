@@ -52,7 +52,7 @@ from mllm_jax.train.profile import STEP, check_processes, phase
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.resolved import keep
 from mllm_jax.train.saves import Saves
-from mllm_jax.train.start import announce, claimed, restore_or_init
+from mllm_jax.train.start import announce, check_health, claimed, restore_or_init
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress
@@ -110,9 +110,11 @@ def train(
             behind it, no evaluation has been made.
         LockedError: another run has the folder.
         AgreementError: the processes of the run differ.
+        HealthError: a self-check (`run.self_check`) has found something wrong.
     """
     ledger = Ledger(age())
     with claimed(config.run.path):
+        check_health(config)
         sources = check_sources(config)
         ledger.spend("data")
         experiment = Experiment.build(config)
@@ -134,6 +136,7 @@ def training(experiment: Experiment, console: Console, from_step: int | None = N
     """
     config, ledger = experiment.config, Ledger(0.0, shared=True)
     with claimed(config.run.path):
+        check_health(config)
         sources = check_sources(config)
         ledger.spend("data")
         return (yield from _training(experiment, console, sources, from_step, ledger))

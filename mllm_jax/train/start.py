@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -12,6 +13,8 @@ from rich.console import Console
 
 from data.loading.identity import Identities
 from data.planning.stream import LoaderState
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.health.check import checks, examine, insist, wanted
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RunError, made_folder
@@ -25,6 +28,8 @@ from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.checkpoint import Checkpoints, Restored
 from mllm_jax.train.state.pretrained import start_from
 from mllm_jax.train.state.progress import Progress
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -42,6 +47,21 @@ def claimed(folder: Path) -> Iterator[None]:
     with made_folder(folder, keep=LOCK), lock:
         peers().gather("the run's folder is locked", None)
         yield
+
+
+def check_health(config: ExperimentConfig) -> None:
+    """Check devices, links and machines, if the configuration wants that.
+
+    Raises:
+        HealthError: something is wrong.
+    """
+    if not wanted(config.run.self_check, config.parallel.platform):
+        return
+    devices = jax.devices()[: config.parallel.devices]
+    health = examine(checks(config.run.path, devices))
+    if is_primary():
+        logger.info("%s", health)
+    insist(health)
 
 
 def restore_or_init(

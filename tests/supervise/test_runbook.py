@@ -11,8 +11,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from mllm_jax.health.devices import fault_of
+from mllm_jax.health.finding import Finding, Health, judged
 from mllm_jax.runtime.folder import RoomError, check_room
 from mllm_jax.runtime.lock import LockedError, locked
 from mllm_jax.runtime.peers import First
@@ -125,6 +128,23 @@ def of_slow_ones() -> list[str]:
     ]
 
 
+def of_self_checks() -> list[str]:
+    """Of devices, links and machines that are not fit."""
+    wrong = np.zeros((2048, 2048), np.float32)
+    wanted = wrong.copy()
+    wrong[7, 9], wanted[7, 9] = 31, 30
+    kind = "(NVIDIA H100 80GB HBM3)"
+    links = [Finding("neighbours", f"link {at}", rate=1e10) for at in range(3)]
+    slow = f"link of device 8 to device 7 {kind} of process 0"
+    bits = fault_of("bfloat16", wrong, wanted)
+    found = [
+        Finding("products", f"device 2 {kind} of process 1", fault=bits),
+        *judged([*links, Finding("neighbours", slow, rate=1e9)]),
+        Finding("packages", "process 2 (host c)", fault='has msgpack "1.0.0", the others "1.1.0"'),
+    ]
+    return str(Health(tuple(found))).splitlines()
+
+
 def of_the_lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(folder)
     Path("runs/demo").mkdir(parents=True)
@@ -145,7 +165,7 @@ def test_every_message_of_the_runbook_is_said(
 ) -> None:
     said = [*of_ends(), *of_faults(), *of_hosts(tmp_path, monkeypatch)]
     said += [of_the_disk(monkeypatch), of_the_lock(tmp_path, monkeypatch)]
-    said += of_slow_ones()
+    said += [*of_slow_ones(), *of_self_checks()]
     assert len(HEADINGS) > 15
     for heading in HEADINGS:
         parts = heading.split("(...)")

@@ -1,0 +1,71 @@
+"""All self-checks one after the other, on all processes together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import jax
+
+from mllm_jax.health import devices, links, machine
+from mllm_jax.health.finding import Finding, Health, HealthError, judged
+from mllm_jax.runtime.part import peers
+
+#: Makes the findings of one check on this process.
+Check = Callable[[], Iterator[Finding]]
+
+
+def checks(folder: Path, every: Sequence[jax.Device]) -> dict[str, Check]:
+    """All checks by name, in their order.
+
+    Args:
+        folder: folder of the run, which must be there.
+        every: devices of all processes.
+    """
+    own = [device for device in every if device.process_index == jax.process_index()]
+    return {
+        "packages": machine.packages,
+        "clock": machine.clock,
+        "disk": lambda: machine.disk(folder),
+        "products": lambda: devices.products(own),
+        "memory": lambda: devices.memory(own),
+        "host to device": lambda: devices.from_host(own),
+        "loopback": lambda: links.loopback(own),
+        "neighbours": lambda: links.neighbours(every),
+    }
+
+
+def examine(every: dict[str, Check]) -> Health:
+    """Run checks; the findings of all processes, the same on each.
+
+    Args:
+        every: checks by name, as of `checks`; the same names on all processes.
+    """
+    began, found = time.perf_counter(), list[Finding]()
+    for name, check in every.items():
+        with peers().doing(f"self-check: {name}", limited=False):
+            found += check()
+    told = peers().gather("findings of self-checks", [own.to_json() for own in found])
+    whole = judged(Finding.from_json(own) for process in told for own in process)
+    return Health(whole, time.perf_counter() - began)
+
+
+def wanted(when: bool | Literal["auto"], platform: str) -> bool:
+    """Whether devices are to be checked before training: if asked for, or if they are none of CPUs.
+
+    Args:
+        when: value of `run.self_check`.
+    """
+    return platform != "cpu" if when == "auto" else when
+
+
+def insist(health: Health) -> None:
+    """See that nothing is wrong.
+
+    Raises:
+        HealthError: something is; the message names all faults.
+    """
+    if not health.ok:
+        raise HealthError(f"{health}\n  run.self_check: false trains nevertheless")

@@ -1,0 +1,144 @@
+"""Checks of single devices: products whose bits are known, and the bandwidths of their memory.
+
+Products of matrices of small whole numbers are exact in every type and in every order of summation,
+so each of their bits is known: a device that computes wrongly without any error shows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from mllm_jax.health.finding import Finding, per_second
+from mllm_jax.runtime.part import peers
+from scheduling.costs.hardware import of_kind
+
+Multiply = Callable[[jax.Array, jax.Array], jax.Array]
+
+#: Size of the matrices, and bytes that are moved, by platform.
+SIZES = {"cpu": (256, 2**24)}
+ACCELERATOR = 2048, 2**28
+#: Largest number in a matrix; sums of 2048 products stay below 2**24, up to which float32 is exact.
+LARGEST = 8
+#: Types of the matrices; products are summed in float32.
+TYPES = ("float32", "bfloat16")
+#: Products of each type, of other numbers each time, and repetitions of what is timed.
+TIMES = 3
+
+
+def place_of(device: jax.Device) -> str:
+    """Name of a device of this process."""
+    own = peers()
+    return f"device {device.id} ({device.device_kind}) of process {own.index}"
+
+
+@jax.jit
+def multiply(left: jax.Array, right: jax.Array) -> jax.Array:
+    """The product of two matrices, in float32."""
+    return jnp.matmul(left, right, preferred_element_type=jnp.float32)
+
+
+def products(devices: Sequence[jax.Device], by: Multiply = multiply) -> Iterator[Finding]:
+    """Whether every bit of some products is right on each device.
+
+    Args:
+        by: multiplies on the device where its arguments are.
+    """
+    size, _ = SIZES.get(devices[0].platform, ACCELERATOR)
+    cases = [(dtype, *_matrices(size, seed)) for dtype in TYPES for seed in range(TIMES)]
+    for device in devices:
+        faults = [fault for case in cases if (fault := _wrong(device, by, *case))]
+        told = f"{len(cases)} products [{size}, {size}] are right in every bit"
+        yield Finding("products", place_of(device), told, fault=faults[0] if faults else "")
+
+
+def _matrices(size: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Two matrices of whole numbers, and their product."""
+    random = np.random.default_rng(seed)
+    left, right = random.integers(-LARGEST, LARGEST + 1, (2, size, size)).astype(np.float64)
+    return left, right, (left @ right).astype(np.float32)
+
+
+def _wrong(
+    device: jax.Device,
+    by: Multiply,
+    dtype: str,
+    left: NDArray[Any],
+    right: NDArray[Any],
+    wanted: NDArray[Any],
+) -> str:
+    """What is wrong with a product; empty if nothing is."""
+    operands = [jax.device_put(x.astype(jnp.dtype(dtype)), device) for x in (left, right)]
+    return fault_of(dtype, np.asarray(by(*operands)), wanted)
+
+
+def fault_of(dtype: str, found: NDArray[Any], wanted: NDArray[Any]) -> str:
+    """What is wrong with a product of matrices of that type; empty if every bit is right."""
+    bad = np.argwhere(found.view(np.uint32) != wanted.view(np.uint32))
+    if not len(bad):
+        return ""
+    row, column = bad[0]
+    return (
+        f"{len(bad)} of {found.size} numbers of a product of {dtype} matrices are wrong, the first "
+        f"at [{row}, {column}]: {found[row, column]:g}, not {wanted[row, column]:g}"
+    )
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Median seconds of `work`, after one time that does not count."""
+    seconds = []
+    for _ in range(TIMES + 1):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return median(seconds[1:])
+
+
+@jax.jit
+def _copied(x: jax.Array) -> jax.Array:
+    return x + 1
+
+
+def memory(
+    devices: Sequence[jax.Device], clock: Callable[[Callable[[], object]], float] = timed
+) -> Iterator[Finding]:
+    """Bytes per second that each device reads and writes in its memory.
+
+    Args:
+        clock: gives the seconds of some work.
+    """
+    _, size = SIZES.get(devices[0].platform, ACCELERATOR)
+    for device in devices:
+        x = jax.device_put(np.zeros(size // 4, np.float32), device)
+        rate = 2 * size / clock(lambda x=x: _copied(x).block_until_ready())
+        known = of_kind(device.device_kind)
+        sheet = known.memory_bandwidth if known else None
+        yield Finding("memory", place_of(device), per_second(rate), rate, sheet)
+
+
+def from_host(
+    devices: Sequence[jax.Device], clock: Callable[[Callable[[], object]], float] = timed
+) -> Iterator[Finding]:
+    """Bytes per second from the host to each device, and whether they come back as they were."""
+    _, size = SIZES.get(devices[0].platform, ACCELERATOR)
+    data = np.random.default_rng(0).integers(0, 2**32, size // 4, np.uint32)
+    for device in devices:
+        rate = size / clock(lambda own=device: jax.device_put(data, own).block_until_ready())
+        yield Finding(
+            "host to device", place_of(device), per_second(rate), rate, fault=_changed(data, device)
+        )
+
+
+def _changed(data: NDArray[np.uint32], device: jax.Device) -> str:
+    """What has changed on the way to a device and back; empty if nothing has."""
+    bad = np.flatnonzero(np.asarray(jax.device_put(data, device)) != data)
+    if not len(bad):
+        return ""
+    return f"{len(bad)} of {data.size} numbers have changed on the way to the device and back"

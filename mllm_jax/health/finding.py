@@ -1,0 +1,119 @@
+"""What a self-check has found, and what is judged by comparing places."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+from typing import Any, Self
+
+#: A rate below this share of the median of all places, or of what data sheets say, is a fault.
+SLOW = 0.5
+#: Likewise, of what data sheets say: no program reaches all of it.
+REACHED = 0.33
+
+
+class HealthError(RuntimeError):
+    """Devices, links or machines that are not fit for training; the message names them."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check has found at one place.
+
+    Attributes:
+        check: name of the check.
+        place: the device, link or machine that was checked.
+        told: what was found, in words.
+        rate: bytes per second, of checks that measure them.
+        sheet: what the data sheet says of the rate, if there is one.
+        fault: what is wrong; empty if nothing is.
+    """
+
+    check: str
+    place: str
+    told: str = ""
+    rate: float | None = None
+    sheet: float | None = None
+    fault: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Inverse of `to_json`."""
+        return cls(**value)
+
+
+@dataclass(frozen=True)
+class Health:
+    """The findings of all processes.
+
+    Attributes:
+        findings: one for each check and place.
+        seconds: how long the checks have taken.
+    """
+
+    findings: tuple[Finding, ...]
+    seconds: float = 0.0
+
+    @property
+    def faults(self) -> list[Finding]:
+        """The findings in which something is wrong."""
+        return [own for own in self.findings if own.fault]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Table rows: check, place, what was found."""
+        return [(own.check, own.place, own.fault or own.told) for own in self.findings]
+
+    def __str__(self) -> str:
+        checks = len({own.check for own in self.findings})
+        if self.ok:
+            return f"self-check: nothing is wrong, by {checks} checks in {self.seconds:.1f} s"
+        lines = [f"  {own.place}: {own.fault} ({own.check})" for own in self.faults]
+        return "\n".join([f"self-check: {len(lines)} fault{'s' * (len(lines) > 1)}", *lines])
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"ok", "seconds", "findings": [{"check", "place", "told", ...}]}`."""
+        findings = [own.to_json() for own in self.findings]
+        return {"ok": self.ok, "seconds": self.seconds, "findings": findings}
+
+
+def judged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings, with a fault where a rate is far below the others' or the data sheet's."""
+    every = list(findings)
+    rates: defaultdict[str, list[float]] = defaultdict(list)
+    for own in every:
+        if own.rate is not None:
+            rates[own.check].append(own.rate)
+    return tuple(_judged(own, rates[own.check]) for own in every)
+
+
+def _judged(own: Finding, rates: Sequence[float]) -> Finding:
+    if own.rate is None or own.fault:
+        return own
+    usual = median(rates)
+    if len(rates) > 1 and own.rate < SLOW * usual:
+        told = f"{per_second(own.rate)}, the median of all is {per_second(usual)}"
+        return replace(own, fault=told)
+    if own.sheet is not None and own.rate < REACHED * own.sheet:
+        told = f"{per_second(own.rate)}, by its data sheet {per_second(own.sheet)}"
+        return replace(own, fault=told)
+    return own
+
+
+def per_second(rate: float) -> str:
+    """`12.3 GB/s`."""
+    for size, unit in ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s")):
+        if rate >= size:
+            return f"{rate / size:.3g} {unit}"
+    return f"{rate:.3g} B/s"

@@ -1,0 +1,104 @@
+"""Checks of machines: the disk of the run, clocks, and the versions of all packages."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from mllm_jax.health.finding import Finding, per_second
+from mllm_jax.runtime.agreement import differences
+from mllm_jax.runtime.folder import FREE_BYTES
+from mllm_jax.runtime.part import peers
+
+#: Bytes that are written to the disk and read again.
+BYTES = 2**23
+#: Bytes per second below which a disk is too slow for checkpoints.
+SLOWEST = 10e6
+#: Seconds by which clocks may differ, and how often they are compared.
+SKEW, TIMES = 1.0, 5
+#: Packages that differ and are told.
+SHOWN = 5
+
+
+def machine() -> str:
+    """Name of this process and its machine."""
+    return f"process {peers().index} (host {platform.node()})"
+
+
+def disk(folder: Path) -> Iterator[Finding]:
+    """Whether the folder of the run has room, takes data fast enough, and gives them back."""
+    place, file = f"{folder} of {machine()}", folder / f".checked-{os.getpid()}-{platform.node()}"
+    data = np.random.default_rng(0).bytes(BYTES)
+    try:
+        rate = BYTES / _written(file, data)
+        same = file.read_bytes() == data
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        yield Finding("disk", place, fault=f"cannot be written: {error.strerror}")
+        return
+    finally:
+        file.unlink(missing_ok=True)
+    told = f"{per_second(rate)}, {free / 2**30:.1f} GiB free"
+    yield Finding("disk", place, told, fault=_fault_of_disk(rate, free, same))
+
+
+def _written(file: Path, data: bytes) -> float:
+    """Seconds in which data are written, and are on the disk."""
+    began = time.perf_counter()
+    with file.open("wb") as opened:
+        opened.write(data)
+        opened.flush()
+        os.fsync(opened.fileno())
+    return time.perf_counter() - began
+
+
+def _fault_of_disk(rate: float, free: float, same: bool) -> str:
+    if not same:
+        return "what was written is not what is read"
+    if free < FREE_BYTES:
+        return f"{free / 2**20:.0f} MiB are free; logs alone need {FREE_BYTES / 2**20:.0f} MiB"
+    if rate < SLOWEST:
+        return f"writes {per_second(rate)}; checkpoints need at least {per_second(SLOWEST)}"
+    return ""
+
+
+def clock(now: Callable[[], float] = time.time) -> Iterator[Finding]:
+    """How far this machine's clock is from that of process 0.
+
+    All processes look at their clocks when they have heard of each other; messages take much less
+    than `SKEW`.
+    """
+    ahead = []
+    for number in range(TIMES):
+        peers().gather(f"clocks are looked at, {number}", None)
+        first = peers().gather(f"clocks, {number}", own := now())[0]
+        ahead.append(own - first)
+    skew = median(ahead)
+    fault = f"its clock is {skew:+.1f} s from that of process 0" if abs(skew) > SKEW else ""
+    yield Finding("clock", machine(), f"{1e3 * skew:+.0f} ms from process 0", fault=fault)
+
+
+def versions() -> dict[str, str]:
+    """Versions of all packages that are installed."""
+    return {own.metadata["Name"].lower(): own.version for own in distributions()}
+
+
+def packages(installed: Callable[[], dict[str, str]] = versions) -> Iterator[Finding]:
+    """Whether this process has the packages that most processes have, all in the same version."""
+    every = peers().gather("packages", installed())
+    own = f"process {peers().index} has "
+    found = [line.removeprefix(own) for line in differences(every) if line.startswith(own)]
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    fault = f"has {'; '.join(found[:SHOWN])}{more}" if found else ""
+    told = f"{len(every[peers().index])} packages"
+    if len(every) > 1:
+        told += ", as all processes have them"
+    yield Finding("packages", machine(), told, fault=fault)
