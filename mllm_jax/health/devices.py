@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -106,6 +107,14 @@ def _copied(x: jax.Array) -> jax.Array:
     return x + 1
 
 
+def _copy(x: jax.Array) -> None:
+    _copied(x).block_until_ready()
+
+
+def _send(data: NDArray[Any], device: jax.Device) -> None:
+    jax.device_put(data, device).block_until_ready()
+
+
 def memory(
     devices: Sequence[jax.Device], clock: Callable[[Callable[[], object]], float] = timed
 ) -> Iterator[Finding]:
@@ -117,7 +126,7 @@ def memory(
     _, size = SIZES.get(devices[0].platform, ACCELERATOR)
     for device in devices:
         x = jax.device_put(np.zeros(size // 4, np.float32), device)
-        rate = 2 * size / clock(lambda x=x: _copied(x).block_until_ready())
+        rate = 2 * size / clock(partial(_copy, x))
         known = of_kind(device.device_kind)
         sheet = known.memory_bandwidth if known else None
         yield Finding("memory", place_of(device), per_second(rate), rate, sheet)
@@ -130,7 +139,7 @@ def from_host(
     _, size = SIZES.get(devices[0].platform, ACCELERATOR)
     data = np.random.default_rng(0).integers(0, 2**32, size // 4, np.uint32)
     for device in devices:
-        rate = size / clock(lambda own=device: jax.device_put(data, own).block_until_ready())
+        rate = size / clock(partial(_send, data, device))
         yield Finding(
             "host to device", place_of(device), per_second(rate), rate, fault=_changed(data, device)
         )

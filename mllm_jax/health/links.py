@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -71,11 +72,11 @@ def neighbours(devices: Sequence[jax.Device], by: Run = run) -> Iterator[Finding
         if not moves:
             continue
         name = f"exchange with neighbours, round {first}"
-        body = _mapped(mesh, lambda own, moves=moves: lax.ppermute(own, ALL, moves))
+        body = _mapped(mesh, partial(lax.ppermute, axis_name=ALL, perm=moves))
         program = compiled_together(name, jax.jit(body))
         with waiting(name):
             done = by(program, x)
-            seconds = timed(lambda program=program: by(program, x))
+            seconds = timed(partial(by, program, x))
         yield from _received(done, devices, partner, 4 * size / seconds)
 
 

@@ -30,11 +30,11 @@ def ranks(run: RunFiles) -> Panel:
         told = table(("step", "found slow"), found) if found else note("Nobody was found slow.")
         content = joined([told, _scale(), *(_drawn(own) for own in maps)])
     empty = "No times of processes are kept: run.stragglers is false, or no report has been made."
-    told = (
+    read = (
         "Seconds over their median in the same window: red is slow, blue is fast. Processes of a "
         "step end it together, so what is compared is what each does by itself."
     )
-    return Panel("ranks", "Processes and devices", content, empty, told, wide=True)
+    return Panel("ranks", "Processes and devices", content, empty, read, wide=True)
 
 
 def _scale() -> Markup:

@@ -23,7 +23,7 @@ def taken(step: int) -> Taken:
 def test_garbage_goes_at_its_steps_alone() -> None:
     with collected_together(10) as collect:
         gone = weakref.ref(Knot())
-        made = [[] for _ in range(100_000)]
+        made: list[list[int]] = [[] for _ in range(100_000)]
         for step in range(1, 10):
             collect(Reading(step))
             collect(taken(step))
