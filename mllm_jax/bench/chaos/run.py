@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -32,8 +33,9 @@ PATIENCE = 300.0
 _AGAIN = 0.5
 #: Seconds within which processes that were left behind must have ended.
 _ENDING = 3.0
-#: Codes after which a supervisor is started again, as whoever runs a cluster does.
-_PASSING = {-9, int(Exit.FAILED), int(Exit.LOST_PEER), int(Exit.OUT_OF_REACH)}
+#: Codes after which a supervisor is started again, as those who run clusters do: it was killed, or
+#: found a disk that is full.
+_PASSING = {-signal.SIGKILL, Exit.OUT_OF_REACH}
 
 
 class FailedError(RuntimeError):
