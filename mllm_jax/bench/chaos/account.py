@@ -14,7 +14,8 @@ from typing import Any
 #: are counted apart.
 _ALLOWED = re.compile(
     r"\.lock|\.supervisor(-\d+)?|metrics\.jsonl|samples\.jsonl|skipped(-process-\d+)?\.jsonl"
-    r"|summary\.json|attempts/\d+(\.supervisor)?\.json|stacks/attempt-\d+-process-\d+\.txt"
+    r"|summary\.json|resolved\.yaml|ranks\.(jsonl|png)"
+    r"|attempts/\d+(\.supervisor)?\.json|stacks/attempt-\d+-process-\d+\.txt"
     r"|checkpoints/(damaged-)?\d+(-\d+)?/.*"
 )
 
