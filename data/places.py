@@ -20,8 +20,8 @@ def local(place: object) -> object:
     """
     if isinstance(place, str | Path) and _URL.match(str(place)):
         raise ValueError(
-            f"{str(place)!r} is a URL, and only data.source reads from there; valid: a path on "
-            "this machine, e.g. that of a mounted bucket"
+            f"{str(place)!r} is a URL, and only data.source and checkpoint.copy_to "
+            "take one; valid: a path on this machine, e.g. that of a mounted bucket"
         )
     return place
 

@@ -121,6 +121,7 @@ _ALL = (
     Benchmark("peers", "configs/bench/peers.yaml", devices="host"),
     Benchmark("startup", "configs/demo.yaml", devices="host"),
     Benchmark("checkpoint", "configs/bench/checkpoint.yaml"),
+    Benchmark("snapshots", "configs/demo.yaml"),
     Benchmark(
         "recovery",
         "configs/bench/recovery.yaml",

@@ -7,9 +7,11 @@ commands: `launch.py --help` and a mistake in a configuration need none of it.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,27 +46,25 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 
 def _supervise(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
     """Keep training going in another process, which answers."""
+    from mllm_jax.config.refit import fallbacks
     from mllm_jax.config.sections import ConfigError
     from mllm_jax.runtime.watch import Limits
     from mllm_jax.runtime.wire import Address
+    from mllm_jax.supervise.place import found
     from mllm_jax.supervise.policy import Policy
     from mllm_jax.supervise.start import supervise
     from mllm_jax.supervise.supervisor import Settings
 
-    run, place = config.run, _processes(args)
-    problems = []
     if not config.checkpoint.enabled:
-        problems.append(
-            "checkpoint.enabled false: a restart would lose all steps; valid: checkpoint.enabled "
-            "true"
-        )
+        told = "checkpoint.enabled false: a restart would lose all steps; valid: true"
+        raise ConfigError("train --supervise", [told])
+    run, place = config.run, _processes(args)
+    overrides: tuple[str, ...] = ()
     if config.parallel.distributed:
-        problems.append(
-            "parallel.distributed true: supervisors must find each other before JAX does; valid: "
-            "parallel.distributed false with --coordinator, --processes and --process"
-        )
-    if problems:
-        raise ConfigError("train --supervise", problems)
+        # Supervisors meet before JAX has started, and tell its processes where to meet.
+        place = found(os.environ, args.join_seconds) if place.count == 1 else place
+        overrides = ("parallel.distributed=false",)
+    plans = fallbacks(config, place.count)
     settings = Settings(
         run.path,
         Limits(run.hang_seconds, run.stall_seconds, run.phase_seconds),
@@ -73,9 +73,38 @@ def _supervise(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
         place.index,
         place.count,
         Address.parse(place.coordinator) if place.coordinator and place.count > 1 else None,
+        plans,
+        overrides,
     )
     pulse.begin()
-    return Answer(None, code=supervise(sys.orig_argv, settings), told=True)
+    with _searching(args, config, place, plans):
+        return Answer(None, code=supervise(sys.orig_argv, settings), told=True)
+
+
+@contextmanager
+def _searching(
+    args: argparse.Namespace,
+    config: ExperimentConfig,
+    place: Processes,
+    plans: dict[int, tuple[str, ...]],
+) -> Iterator[None]:
+    """Context in which plans for fewer hosts are searched, if they are to be."""
+    from mllm_jax.config.refit import planned, searched
+    from mllm_jax.supervise.plans import Planning
+
+    devices = searched(config, place.count) if place.index == 0 else {}
+    if not devices:
+        yield
+        return
+    before = sys.orig_argv[: sys.orig_argv.index("train")]
+    command = [*before, "plan", "--config", args.config, *args.overrides, "--json"]
+    planning = Planning(
+        command, devices, config.run.path / "plans", partial(planned, config), plans
+    )
+    try:
+        yield
+    finally:
+        planning.stop()
 
 
 def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:

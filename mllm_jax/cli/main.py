@@ -20,7 +20,7 @@ from mllm_jax.cli.commands import COMMANDS, keys
 from mllm_jax.cli.options import WITHOUT_CONFIG, parse
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import leave_process, peers
-from mllm_jax.runtime.supervised.process import obey
+from mllm_jax.runtime.supervised.process import obey, overrides
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
@@ -75,7 +75,8 @@ def _run(args: argparse.Namespace, console: Console) -> Answer:
     else:
         from mllm_jax.config.load import load
 
-        config = load(args.config, args.overrides, planned=args.name != "plan")
+        words = [*args.overrides, *overrides()]
+        config = load(args.config, words, planned=args.name != "plan")
         found = args.command(args, config, console)
     return found
 

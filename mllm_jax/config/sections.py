@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from data.config import DataConfig
-from data.places import LocalText
+from data.places import LocalText, Place
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.schedules.kinds import ScheduleKind
 from sharding.plan import ParallelPlan
@@ -32,6 +32,18 @@ class Section(BaseModel):
     """Base of the sections that this file owns: no unknown keys, no changes after loading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class FallbackPlan(Section):
+    """Plans for fewer hosts.
+
+    Args:
+        decoder: degrees of the decoder; their product tells for how many devices the plans are.
+        encoders: degrees of each encoder, as in `parallel.encoders`.
+    """
+
+    decoder: ParallelPlan
+    encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
 
 
 class RunConfig(Section):
@@ -68,6 +80,12 @@ class RunConfig(Section):
             one, up to 300.
         wait_for_hosts: seconds that supervisors wait for those of other hosts, at the start and
             when one is gone.
+        min_hosts: hosts with which supervisors go on without those that have not come in time, with
+            fewer replicas; null: all are needed.
+        fallback: plans to go on with, each `{decoder: {...}, encoders: {<name>: {...}}}` for as
+            many devices as some hosts have; without one for theirs, hosts go on with the configured
+            plans and other degrees of data and fsdp. `plan`: those that `launch.py plan` finds,
+            which the supervisor of process 0 searches beside the run (needs `schedule.hardware`).
         compilation_cache: folder of compiled programs, so that a restart need not compile again;
             `auto`: the folder of JAX_COMPILATION_CACHE_DIR, or else one in the user's caches; null:
             no folder. Programs that took at least 0.1 s to compile are kept, unless
@@ -91,6 +109,8 @@ class RunConfig(Section):
     restarts: int = Field(5, ge=0)
     backoff_seconds: float = Field(1.0, ge=0)
     wait_for_hosts: float = Field(600.0, ge=0)
+    min_hosts: int | None = Field(None, ge=1)
+    fallback: Literal["plan"] | tuple[FallbackPlan, ...] = ()
     compilation_cache: LocalText | None = "auto"
 
     @property
@@ -337,6 +357,15 @@ class CheckpointConfig(Section):
             checkpoints.
         asynchronous: write in the background while training goes on.
         failures: number of saves in a row that may fail, each with a warning, before the run ends.
+        copy_to: URL below which every checkpoint is copied in the background, as it is saved:
+            `s3://...` (with s3fs), `gs://...` (with gcsfs), or of any other file system that fsspec
+            knows; a run whose folder lacks them goes on from there. null: no copies.
+        retry_seconds: how long a URL out of reach is tried again, before training goes on without a
+            copy of the checkpoint.
+        local_every: steps between two snapshots in the memory of the hosts, from which a run goes
+            on that was started again; null: none. Each process keeps two of what its devices hold,
+            and two of a process of another machine.
+        local_folder: folder of these snapshots; `auto`: one of the user's below /dev/shm.
     """
 
     enabled: bool = True
@@ -345,6 +374,10 @@ class CheckpointConfig(Section):
     keep_every: int | None = Field(None, ge=1)
     asynchronous: bool = True
     failures: int = Field(3, ge=0)
+    copy_to: Place | None = None
+    retry_seconds: float = Field(300.0, ge=0)
+    local_every: int | None = Field(10, ge=1)
+    local_folder: LocalText = "auto"
 
 
 class EvaluateConfig(Section):

@@ -28,7 +28,7 @@ MEANINGS = {
     Exit.DIVERGED: "loss, gradients or state are not finite, or the loss has spiked",
     Exit.DAMAGED: "no checkpoint can be read, or they belong to something else",
     Exit.LOST_PEER: "another process is gone, is stuck or never came",
-    Exit.OUT_OF_REACH: "a place of data stays out of reach, or a disk is full; "
+    Exit.OUT_OF_REACH: "a place of data or checkpoints stays out of reach, or a disk is full; "
     "start again when that is over",
     Exit.INTERRUPTED: "interrupted by SIGINT or SIGTERM; the message says what is saved",
 }

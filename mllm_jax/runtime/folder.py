@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import platform
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+logger = logging.getLogger(__name__)
+
 #: A run folder with less room than this is refused; checkpoints are checked by their size.
 FREE_BYTES = 64 * 2**20
+#: File that tells the run of a folder from others that were there before.
+IDENTITY = ".identity"
+
+
+#: Errors of a file system that may pass: it is full, or does not answer.
+PASSING = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN}
+)
 
 
 class RunError(RuntimeError):
@@ -19,14 +31,18 @@ class RunError(RuntimeError):
 
 
 class RoomError(RunError):
-    """A disk that is full, until somebody makes room."""
+    """A folder of a run that takes no files at the moment; a later start may find that it does."""
 
 
-def prepare_folder(folder: Path) -> None:
+def prepare_folder(folder: Path, *, lenient: bool = False) -> None:
     """Make the run's folder and see that it takes files.
 
+    Args:
+        lenient: warn of a disk that is full or does not answer, and go on.
+
     Raises:
-        RunError: the folder cannot be written. RoomError: the disk is full.
+        RunError: the folder cannot be written.
+        RoomError: its disk is full, or does not answer.
     """
     # Processes of several hosts may do that at once.
     probe = folder / f".writable-{os.getpid()}-{platform.node()}"
@@ -35,36 +51,52 @@ def prepare_folder(folder: Path) -> None:
         probe.write_bytes(b"x")
         probe.unlink()
     except OSError as error:
-        kind = RoomError if error.errno == errno.ENOSPC else RunError
-        raise kind(
+        told = (
             f"folder {folder} cannot be written: {error.strerror}; choose another run.directory "
             "(or --output, for a trace)"
-        ) from error
-    check_room(folder, 0)
+        )
+        if error.errno not in PASSING:
+            raise RunError(told) from error
+        _tell(told, lenient=lenient)
+    check_room(folder, 0, lenient=lenient)
 
 
 @contextmanager
-def made_folder(folder: Path, keep: str) -> Iterator[None]:
+def made_folder(folder: Path, *keep: str, lenient: bool = False) -> Iterator[None]:
     """Context in which `folder` is there; an error removes a new one that nothing was written to.
 
     Args:
-        keep: name of a file in it that counts as nothing.
+        keep: names of files in it that count as nothing.
+        lenient: as of `prepare_folder`.
 
     Raises:
         RunError: as of `prepare_folder`.
     """
     new = not folder.exists()
-    prepare_folder(folder)
+    prepare_folder(folder, lenient=lenient)
     try:
         yield
     except BaseException:
-        if new and {path.name for path in folder.iterdir()} <= {keep}:
+        if new and {path.name for path in folder.iterdir()} <= {*keep}:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def check_room(folder: Path, needed_bytes: int) -> None:
+def identity(folder: Path) -> str:
+    """The identity of the run in a folder, which is made at its first start."""
+    path = folder / IDENTITY
+    if not path.exists():
+        part = folder / f"{IDENTITY}-{os.getpid()}"
+        part.write_text(secrets.token_hex(8))
+        part.rename(path)
+    return path.read_text()
+
+
+def check_room(folder: Path, needed_bytes: int, *, lenient: bool = False) -> None:
     """See that there is room for `needed_bytes` of checkpoints, and for logs.
+
+    Args:
+        lenient: as of `prepare_folder`.
 
     Raises:
         RoomError: there is not.
@@ -72,7 +104,14 @@ def check_room(folder: Path, needed_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     needed = FREE_BYTES + needed_bytes
     if free < needed:
-        raise RoomError(
+        _tell(
             f"run folder {folder}: {free / 2**20:.0f} MiB are free, checkpoints and logs need "
-            f"{needed / 2**20:.0f} MiB; free some space or choose another run.directory"
+            f"{needed / 2**20:.0f} MiB; free some space or choose another run.directory",
+            lenient=lenient,
         )
+
+
+def _tell(what: str, *, lenient: bool) -> None:
+    if not lenient:
+        raise RoomError(what)
+    logger.warning("%s. Training goes on; what cannot be saved is told, and tried again", what)

@@ -4,6 +4,8 @@ Python runs the handler of a signal between two of its own instructions, so neve
 for a minute. A process that is interrupted there is ended by a thread of this module; nothing is
 lost by that, as a training loop that has something to save sets handlers of its own (`StopSignal`).
 
+A supervised process is interrupted once: see `StopSignal`.
+
 Python drops what is raised in callbacks of its garbage collector and in `__del__`. A signal whose
 handler ran there is sent once more.
 """
@@ -17,10 +19,11 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import NoReturn, Self
+from typing import Self
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import leave_process, peers
+from mllm_jax.runtime.supervised.process import supervised
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -48,7 +51,7 @@ class Interruptible:
     """Context in which the signals raise KeyboardInterrupt or, if Python is kept busy, end all."""
 
     def __init__(self) -> None:
-        self._handled = 0
+        self._handled, self._raised = 0, False
         self._here = threading.current_thread() is threading.main_thread()
         self._before: dict[int, object] = {}
         self._hook = sys.unraisablehook
@@ -72,8 +75,11 @@ class Interruptible:
             signal.set_wakeup_fd(self._fd)
             self._send.close()
 
-    def _raise(self, number: int, frame: FrameType | None) -> NoReturn:
+    def _raise(self, number: int, frame: FrameType | None) -> None:
         self._handled += 1
+        if self._raised and supervised():
+            return
+        self._raised = True
         raise KeyboardInterrupt
 
     def _dropped(self, error: sys.UnraisableHookArgs) -> None:
@@ -81,6 +87,7 @@ class Interruptible:
         if error.exc_type is not KeyboardInterrupt:
             self._hook(error)
             return
+        self._raised = False
         again = threading.Timer(AGAIN, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True
         again.start()

@@ -70,10 +70,14 @@ def _take(file: IO[str], until: float) -> None:
 
 
 def _sign(file: IO[str]) -> None:
+    """Write who has the lock; it holds on a full disk, too, where nobody can be told."""
     since = time.strftime("%Y-%m-%d %H:%M:%S %z")
-    file.truncate(0)
-    json.dump({"pid": os.getpid(), "host": socket.gethostname(), "since": since}, file)
-    file.flush()
+    signed = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    try:
+        os.truncate(file.fileno(), 0)
+        os.write(file.fileno(), json.dumps(signed).encode())
+    except OSError as error:
+        logger.warning("%s cannot name its holder: %s", file.name, error)
 
 
 def _holder(file: IO[str]) -> str:

@@ -96,8 +96,10 @@ class Peers:
         count: number of processes.
         activity: present activity of this process.
         step: newest step that this process has taken since it started; 0 before the first.
+        host: address of this machine at which the others reach it; None if there is none.
     """
 
+    host: str | None = None
     index = 0
     count = 1
     activity = Activity()

@@ -235,6 +235,7 @@ class Member(Together):
             self._line.close()
             raise (JoinError if answer["wrong"] else PeerError)(answer["why"])
         now = time.monotonic()
+        self.host = self._line.own_host
         self._peers[0] = Peer(0, answer["host"], answer["pid"], now, since=now)
         relay = Relay(Address(self._address.host, answer["port"]))
         self.coordinator = await relay.listen()
@@ -301,6 +302,7 @@ class First(Together):
 
     def __init__(self, index: int, count: int, address: Address, limits: Limits) -> None:
         super().__init__(index, count, address, limits)
+        self.host = address.host
         self._lines: dict[int, Line] = {}
         self._values: defaultdict[str, dict[int, Any]] = defaultdict(dict)
         self._complete = self._loop.create_future()

@@ -9,12 +9,15 @@ from typing import Self
 
 from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.interrupt import SIGNALS
+from mllm_jax.runtime.supervised.process import supervised
 
 
 class StopSignal:
     """Context in which, from `listen` on, the first signal sets a flag; the second acts as before.
 
-    Before the first step there is nothing to save, and signals end the run as they do elsewhere.
+    Before the first step there is nothing to save, and signals end the run as they do elsewhere. A
+    supervised process hears of one request twice where a cluster signals all processes of a job:
+    its supervisor decides what is a second one (`mllm_jax.supervise.agent`), and ends it then.
     """
 
     def __init__(self) -> None:
@@ -41,11 +44,13 @@ class StopSignal:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._restore()
+        if supervised() is None or not self._asked.is_set():
+            self._restore()
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self._asked.set()
-        self._restore()
+        if supervised() is None:
+            self._restore()
 
     def _restore(self) -> None:
         if self._before:

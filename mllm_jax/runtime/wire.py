@@ -85,6 +85,12 @@ class Line:
         self._reader, self._writer = reader, writer
         self._ended, self._finished = asyncio.Event(), False
 
+    @property
+    def own_host(self) -> str:
+        """Address of this end: of the interface that leads to the other one."""
+        host: str = self._writer.get_extra_info("sockname")[0]
+        return host
+
     async def receive(self) -> Message | None:
         """The next message; None if the other end is gone or sends no valid message."""
         try:

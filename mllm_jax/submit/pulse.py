@@ -29,7 +29,8 @@ def begin() -> None:
         OSError: the file cannot be made.
     """
     if FILE in os.environ:
-        file = Path(os.environ[FILE])
+        # Processes that this one starts have no pulse of their own: it restarts them itself.
+        file = Path(os.environ.pop(FILE))
         file.touch()
         threading.Thread(target=_go_on, args=(file,), name="pulse", daemon=True).start()
 

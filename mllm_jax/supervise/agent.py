@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 SUPERVISE = "--supervise"
 #: Option that says where processes meet: the supervisors, or the training processes of an attempt.
 COORDINATOR = "--coordinator"
+#: Options that say how many processes there are, and which one of them a process is.
+PROCESSES, PROCESS = "--processes", "--process"
 #: Seconds from a second signal to the end of a process that heeds none.
 LAST = 5.0
 
@@ -49,8 +51,12 @@ class Work:
         words = [word for word in self.own if word != SUPERVISE]
         if not begin.anew:
             words = without(FROM_STEP, words)
+        for option in (COORDINATOR, PROCESSES, PROCESS):
+            words = without(option, words)
         if begin.coordinator:
-            words = [*without(COORDINATOR, words), COORDINATOR, begin.coordinator]
+            number, count = begin.hosts.index(self.process), len(begin.hosts)
+            place = {COORDINATOR: begin.coordinator, PROCESSES: count, PROCESS: number}
+            words += [word for own in place.items() for word in map(str, own)]
         return words
 
 
@@ -105,7 +111,7 @@ class Agent:
 
     async def _run(self, child: Child, begin: Begin) -> None:
         try:
-            await child.start(self._work.command(begin), self._work.own)
+            await child.start(self._work.command(begin), self._work.own, begin.overrides)
             end = await child.wait()
         except OSError as error:
             logger.error("process %d cannot be started: %s", self._work.process, error)

@@ -45,17 +45,22 @@ class Child:
         self._halted, self._written = False, ""
         self._halting = asyncio.Lock()
 
-    async def start(self, command: Sequence[str], own: Sequence[str]) -> None:
+    async def start(
+        self, command: Sequence[str], own: Sequence[str], overrides: Sequence[str]
+    ) -> None:
         """Start the process.
 
         Args:
             command: words of its command.
             own: words of the supervisor's command.
+            overrides: what changes its configuration.
 
         Raises:
             OSError: there is no such program, or no room for another process.
         """
-        told = Supervised(self.attempt, os.getpid(), self._beats, self._stacks, tuple(own))
+        told = Supervised(
+            self.attempt, os.getpid(), self._beats, self._stacks, tuple(own), tuple(overrides)
+        )
         self._running = await asyncio.create_subprocess_exec(
             *command,
             env={**os.environ, **told.environment()},

@@ -3,6 +3,7 @@
 One conductor, in the supervisor of process 0, hears all supervisors and tells all of them::
 
     WAITING --- all hosts are there, the pause is over ---> RUNNING     Begin
+            --- some did not come, enough others did -> RUNNING     Begin, without them
     RUNNING --- a process has ended, or is at fault ------> HALTING     Halt, at once or soon
     HALTING --- all processes have ended -----------------> WAITING     after a cause that may pass
                                                         \\-> OVER        Finish, after any other
@@ -10,7 +11,7 @@ One conductor, in the supervisor of process 0, hears all supervisors and tells a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -86,12 +87,16 @@ class Begin:
     Attributes:
         attempt: number of the attempt.
         anew: whether no attempt has taken a step so far.
+        hosts: numbers of the hosts that take part; their processes are numbered in this order.
         coordinator: where the processes of the attempt meet; empty for a single process.
+        overrides: words that change the configuration for fewer hosts.
     """
 
     attempt: int
     anew: bool
+    hosts: tuple[int, ...] = (0,)
     coordinator: str = ""
+    overrides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -184,6 +189,7 @@ class Conductor:
         policy: bounds on attempts.
         limits: limits beyond which a process is at fault.
         wait: seconds to wait for hosts that are missing.
+        fewer: numbers of hosts below `count` with which the run may go on.
         attempt: number of the newest attempt.
         tries: the attempts so far.
         phase: see above.
@@ -194,11 +200,13 @@ class Conductor:
     policy: Policy = POLICY
     limits: Limits = LIMITS
     wait: float = 600.0
+    fewer: Collection[int] = ()
     attempt: int = 0
     tries: Tries = NONE
     phase: Phase = Phase.WAITING
     since: float = 0.0
     _places: dict[int, Place] = field(default_factory=dict)
+    _behind: set[int] = field(default_factory=set)
     _ends: list[End] = field(default_factory=list)
     _begun: float = 0.0
     _pause_ends: float = 0.0
@@ -212,8 +220,7 @@ class Conductor:
             return []
         match event:
             case Joined():
-                self._places[event.process] = Place(event)
-                self.attempt = max(self.attempt, event.attempt)
+                return self._joined(event)
             case Left():
                 return self._left(event.process, now)
             case Sign():
@@ -242,23 +249,53 @@ class Conductor:
         for place in self._places.values():
             place.heard = now
 
+    def _joined(self, event: Joined) -> list[Action]:
+        self._places[event.process] = Place(event)
+        self.attempt = max(self.attempt, event.attempt)
+        if event.process not in self._behind:
+            return []
+        self._behind.discard(event.process)
+        who = f"process {event.process} (host {event.host})"
+        return [Say(f"{who} is back, and takes part from the next attempt on")]
+
     def _begin_or_wait(self, now: float) -> list[Action]:
-        missing = [i for i in range(self.count) if i not in self._places]
+        missing = [i for i in range(self.count) if i not in self._places.keys() | self._behind]
         if missing and now - self.since > self.wait:
-            return self._finish(
-                Exit.LOST_PEER,
-                f"the supervisor{'s' * (len(missing) > 1)} of process"
-                f"{'es' * (len(missing) > 1)} {', '.join(map(str, missing))} of {self.count} did "
-                f"not come within {self.wait:g} s (run.wait_for_hosts)",
-            )
+            return self._go_on_without(missing, now)
         if missing or now < self._pause_ends:
             return []
+        hosts = self._taking_part()
         self.attempt += 1
         self.phase, self._begun, self._fault, self._halted = Phase.RUNNING, now, "", False
         self._ends = []
         for i, place in self._places.items():
-            self._places[i] = Place(place.joined, busy=True, heard=now)
-        return [Begin(self.attempt, anew=self.tries.best == 0)]
+            self._places[i] = Place(place.joined, busy=i in hosts, heard=now)
+        return [Begin(self.attempt, self.tries.best == 0, hosts)]
+
+    def _taking_part(self) -> tuple[int, ...]:
+        """Hosts of the next attempt: as many of those that are there as there is a plan for."""
+        there = sorted(self._places)
+        if len(there) == self.count:
+            return tuple(there)
+        most = max((n for n in self.fewer if n <= len(there)), default=0)
+        return tuple(there[:most])
+
+    def _go_on_without(self, missing: list[int], now: float) -> list[Action]:
+        """Leave hosts behind that did not come, if there is a plan for those that did."""
+        names = f"process{'es' * (len(missing) > 1)} {', '.join(map(str, missing))}"
+        told = (
+            f"the supervisor{'s' * (len(missing) > 1)} of {names} of {self.count} did not come "
+            f"within {self.wait:g} s (run.wait_for_hosts)"
+        )
+        hosts = self._taking_part()
+        if not hosts:
+            least = min(self.fewer, default=None)
+            few = "" if least is None else f", and run.min_hosts needs {least}"
+            return self._finish(Exit.LOST_PEER, f"{told}{few}")
+        self._behind.update(missing)
+        more = len(self._places) - len(hosts)
+        spare = f"; {more} more {'waits' if more == 1 else 'wait'}, for want of a plan" * bool(more)
+        return [Say(f"{told}: going on with {len(hosts)} of {self.count} hosts{spare}")]
 
     def _watch(self, now: float) -> list[Action]:
         """Name a process that is at fault, if there is one, and end the attempt."""

@@ -103,7 +103,8 @@ class Follower(Supervisor):
                 )
             case Begin():
                 self._attempt = action.attempt
-                self._agent.begin(action)
+                if self._settings.process in action.hosts:
+                    self._agent.begin(action)
             case Halt() if action.attempt == self._attempt:
                 self._agent.halt()
             case Finish():

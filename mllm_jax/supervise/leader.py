@@ -65,6 +65,7 @@ class Leader(Supervisor):
             settings.policy,
             settings.limits,
             settings.wait,
+            settings.fallbacks.keys(),
             newest(settings.folder),
             since=time.monotonic(),
         )
@@ -125,7 +126,7 @@ class Leader(Supervisor):
         for action in actions:
             match action:
                 case Begin():
-                    action = replace(action, coordinator=self._meeting_point())
+                    action = self._with_place(action)
                     self._tell(action)
                     self._agent.begin(action)
                     self._record(Watched(action.attempt, time.time()))
@@ -150,10 +151,18 @@ class Leader(Supervisor):
         for other in self._others.values():
             other.line.send(messages.kind(action), **messages.content(action))
 
+    def _with_place(self, begin: Begin) -> Begin:
+        """An attempt with the place where its processes meet, and its configuration."""
+        own, several = self._settings, len(begin.hosts) > 1
+        return replace(
+            begin,
+            coordinator=self._meeting_point() if several else "",
+            overrides=(*own.overrides, *own.fallbacks.get(len(begin.hosts), ())),
+        )
+
     def _meeting_point(self) -> str:
         """Where the training processes of the next attempt meet: a port that is held for them."""
-        if self._settings.address is None:
-            return ""
+        assert self._settings.address is not None, "several hosts have an address"
         if self._held is not None:
             self._held.close()
         host = self._settings.address.host

@@ -92,12 +92,13 @@ def action(message: Message) -> Begin | Halt | Finish | None:
             case "alive":
                 return None
             case "begin":
-                return Begin(**content)
+                lists = {name: tuple(content[name]) for name in ("hosts", "overrides")}
+                return Begin(**content | lists)
             case "halt":
                 return Halt(**content)
             case "finish":
                 return Finish(**content)
-    except TypeError as error:
+    except (KeyError, TypeError) as error:
         raise MessageError(f"{message} is no message of a supervisor") from error
     raise MessageError(f"{message} is no message of a supervisor")
 

@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import getpid
 from pathlib import Path
@@ -43,6 +43,9 @@ class Settings:
         process: number of the training process of this host.
         count: number of training processes, one a host.
         address: where the supervisor of process 0 listens; None for one process.
+        fallbacks: overrides of the configuration by the number of hosts below `count` that the run
+            may go on with.
+        overrides: overrides of every attempt.
     """
 
     folder: Path
@@ -52,6 +55,8 @@ class Settings:
     process: int = 0
     count: int = 1
     address: Address | None = None
+    fallbacks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    overrides: tuple[str, ...] = ()
 
     @property
     def joined(self) -> Joined:

@@ -3,12 +3,13 @@
 For every step, in this order; `ahead` is how many steps may run while a later one is dispatched::
 
     Reading n -> Read n -> Placed n -> Done n - ahead -> Dispatched n -> Taken n
-      then, where it is due:  Saving n -> Saved n,  Evaluating n -> Evaluated n
+      then, where it is due:  Copying n -> Copied n,  Saving n -> Saved n,
+                              Evaluating n -> Evaluated n
 
-Before a step that is reported, saved or evaluated is Taken, the loop waits for all that run:
-``... -> Dispatched n -> Done n -> Taken n``. An event that ends something has its `seconds`, in
-which this process did nothing else. Listeners are called by the loop itself, in the order of their
-list, and should return soon.
+Before a step is Taken that is reported, copied, saved or evaluated, the loop waits for all that
+run: ``... -> Dispatched n -> Done n -> Taken n``. An event that ends something has its `seconds`,
+in which this process did nothing else. Listeners are called by the loop itself, in the order of
+their list, and should return soon.
 """
 
 from __future__ import annotations
@@ -113,6 +114,14 @@ class Taken(Timed):
     def gradient_norm(self) -> SupportsFloat:
         """Global norm before clipping; whoever takes its value waits for the step."""
         return self.scalars["grad_norm"]
+
+
+class Copying(Event):
+    """A snapshot of the state after the step is about to be taken into the memory of the hosts."""
+
+
+class Copied(Timed):
+    """The state is copied; what else belongs to the snapshot is done beside training."""
 
 
 class Saving(Event):

@@ -11,9 +11,10 @@ from rich.console import Console
 
 from mllm_jax.config.sections import RunConfig
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.folder import RoomError
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.events import (
+    Copying,
     Evaluating,
     Event,
     Listener,
@@ -74,7 +75,7 @@ class Listeners:
             result: result of the evaluation after the last step.
 
         Raises:
-            RunError: `summary.json` cannot be written.
+            RoomError: `summary.json` cannot be written.
         """
         summary, path = self._figures.summary(result), folder / "summary.json"
         if found := self._goodput.summary():
@@ -85,7 +86,9 @@ class Listeners:
                     draw(maps, folder / PICTURE)
                 write_summary(path, summary)
             except OSError as error:
-                raise RunError(f"the run is done, but {path} cannot be written: {error}") from error
+                raise RoomError(
+                    f"the run is done, but {path} cannot be written: {error}"
+                ) from error
             self._console.print(f"summary in {path}", soft_wrap=True)
         return summary
 
@@ -150,6 +153,8 @@ def tell_peers(event: Event) -> None:
             peers().note(f"step {event.step}")
         case Taken():
             peers().took(event.step)
+        case Copying():
+            peers().note(f"copying the state after step {event.step}")
         case Saving():
             peers().note(f"saving after step {event.step}")
         case Evaluating():

@@ -24,10 +24,13 @@ from mllm_jax.runtime.interrupt import stands
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.runtime.standing import finished, saved, unsaved
 from mllm_jax.runtime.stop import StopSignal
+from mllm_jax.runtime.supervised.process import restarted
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.batches import batch_of, microbatches
 from mllm_jax.train.evaluate import Evaluator, StoppedError
 from mllm_jax.train.events import (
+    Copied,
+    Copying,
     Dispatched,
     Done,
     Evaluated,
@@ -46,7 +49,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_sources, open_loader
 from mllm_jax.train.goodput.ledger import Ledger, age
 from mllm_jax.train.groups import state_of_all
-from mllm_jax.train.guard import Guard
+from mllm_jax.train.guard import DivergedError, Guard
 from mllm_jax.train.listeners import Listeners, listeners
 from mllm_jax.train.profile import STEP, check_processes, phase
 from mllm_jax.train.records.metrics import StepRecord
@@ -54,8 +57,10 @@ from mllm_jax.train.records.resolved import keep
 from mllm_jax.train.saves import Saves
 from mllm_jax.train.start import announce, check_health, claimed, restore_or_init
 from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.copies import copying, fetch
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.snapshots.memory import Memory, opened
 from mllm_jax.train.traced import traced
 
 
@@ -87,6 +92,10 @@ class StepResult:
 
 #: Gives the steps of a run one by one, and the content of `summary.json` at its end.
 Training = Generator[StepResult, None, dict[str, Any]]
+
+
+class StoppedRun(KeyboardInterrupt):
+    """The run was asked to stop, and its state is saved."""
 
 
 def train(
@@ -163,19 +172,24 @@ def _training(
     config = experiment.config
     check_processes(config.run)
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
-    check_room(config.run.path, kept * experiment.state_bytes())
+    check_room(config.run.path, kept * experiment.state_bytes(), lenient=restarted())
     announce(experiment, console)
     if is_primary():
         keep(config)
+    fetch(config, from_step)
     checkpoints = Checkpoints(
         config.run.path / "checkpoints", config.checkpoint, experiment.step.form.regrouping
     )
     try:
         peers().note("restoring or making the state", limited=False)
-        state, progress = restore_or_init(experiment, checkpoints, console, sources, from_step)
-        ledger.spend("restore")
-        with listeners(experiment, progress, console, ledger) as tell:
-            result = yield from _run(experiment, state, progress, checkpoints, tell)
+        over = DivergedError, GeneratorExit, StoppedRun
+        with copying(config), opened(config, over) as memory:
+            state, progress = restore_or_init(
+                experiment, checkpoints, console, sources, from_step, memory
+            )
+            ledger.spend("restore")
+            with listeners(experiment, progress, console, ledger) as tell:
+                result = yield from _run(experiment, state, progress, checkpoints, tell, memory)
     finally:
         checkpoints.close()
     return tell.finish(config.run.path, result)
@@ -187,10 +201,11 @@ def _run(
     progress: Progress,
     checkpoints: Checkpoints,
     tell: Listeners,
+    memory: Memory | None,
 ) -> Training:
     """All steps that are left, with what happens between them; what the evaluation has given."""
     config = experiment.config
-    between = _Between.made(experiment, progress, checkpoints, tell)
+    between = _Between.made(experiment, progress, checkpoints, tell, memory)
     due, result = between.due, None
     with StopSignal() as stop:
         for state, taken in steps(experiment, state, progress, tell, due.anything):  # noqa: B020 - the old is donated
@@ -203,7 +218,7 @@ def _run(
         stopping = config.evaluate.enabled and stop.requested()
     stands(finished(config, progress.step))
     if stopping:
-        raise KeyboardInterrupt
+        raise StoppedRun
     found = between.evaluate(state) or {}
     if result:
         yield replace(result, evaluation=found or None)
@@ -220,6 +235,7 @@ class _Between:
     saves: Saves
     guard: Guard
     evaluator: Evaluator | None
+    memory: Memory | None
 
     @classmethod
     def made(
@@ -228,6 +244,7 @@ class _Between:
         progress: Progress,
         checkpoints: Checkpoints,
         tell: Listeners,
+        memory: Memory | None,
     ) -> _Between:
         """The value for an experiment whose run has made `progress`."""
         config = experiment.config
@@ -235,7 +252,7 @@ class _Between:
         saves = Saves(checkpoints, config, progress)
         layers = config.model.decoder.layers_with_experts
         guard = Guard(config.train.guard, progress, saves.advice, layers)
-        return cls(config, progress, tell, saves, guard, evaluator)
+        return cls(config, progress, tell, saves, guard, evaluator, memory)
 
     @property
     def due(self) -> Due:
@@ -254,8 +271,10 @@ class _Between:
         self.tell(taken)
         # Processes agree on stopping by a gather, which must not be part of every step.
         stopping = (peers().count == 1 or due.report(step)) and stop.requested()
-        if stopping or due.report(step) or due.save(step):
+        if stopping or due.report(step) or due.save(step) or due.copy(step):
             self.guard.settle()
+        if due.copy(step) and not stopping:
+            self.copy(state)
         if stopping or due.save(step):
             self.save(state, last=stopping or due.last(step))
         evaluation = None
@@ -267,8 +286,23 @@ class _Between:
                 self.save(state, last=True)
         if stopping and not due.last(step):
             stands(saved(self.config, step))
-            raise KeyboardInterrupt
+            raise StoppedRun
         return StepResult(self.tell.record, state, evaluation)
+
+    def copy(self, state: Any) -> None:
+        """Take a snapshot of a state into the memory of the hosts, if any are taken."""
+        if self.memory is None:
+            return
+        step = self.progress.step
+        self.tell(Copying(step))
+        with phase("copy") as copying:
+            self.memory.take(step, state, self._whole_progress().to_json())
+        self.tell(Copied(step, copying.seconds))
+
+    def _whole_progress(self) -> Progress:
+        """The progress of all groups."""
+        loader = state_of_all(self.progress.loader, self.progress.group)
+        return replace(self.progress, loader=loader)
 
     def save(self, state: Any, *, last: bool) -> None:
         """Save a state that may be saved, if checkpoints are made; with `last`, until it is."""
@@ -278,9 +312,7 @@ class _Between:
         self.tell(Saving(step))
         with phase("save") as saving:
             self.guard.check_state(step, state)
-            loader = state_of_all(self.progress.loader, self.progress.group)
-            whole = replace(self.progress, loader=loader)
-            self.saves.save(state, whole, self.guard.sane, last=last)
+            self.saves.save(state, self._whole_progress(), self.guard.sane, last=last)
         self.tell(Saved(step, saving.seconds))
 
     def evaluate(
@@ -323,6 +355,12 @@ class Due:
         """Whether a checkpoint is due after the step."""
         return self.last(step) or step % self.config.checkpoint.every == 0
 
+    def copy(self, step: int) -> bool:
+        """Whether a snapshot in memory is due after the step; after the last, it is of no use."""
+        own = self.config.checkpoint
+        every = own.local_every if own.enabled else None
+        return every is not None and not self.last(step) and step % every == 0
+
     def evaluate(self, step: int) -> bool:
         """Whether an evaluation that is not the last is due after the step."""
         wanted = self.config.evaluate
@@ -331,7 +369,7 @@ class Due:
 
     def anything(self, step: int) -> bool:
         """Whether work is due that needs the results of the step."""
-        return self.report(step) or self.save(step) or self.evaluate(step)
+        return self.report(step) or self.copy(step) or self.save(step) or self.evaluate(step)
 
 
 def nothing(step: int) -> bool:

@@ -14,7 +14,7 @@ import jax
 
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.collective import everywhere
-from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.folder import RoomError
 from mllm_jax.runtime.standing import again
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _PAUSE = 1.0
 
 
-class SaveError(RunError):
+class SaveError(RoomError):
     """Checkpoints that could not be saved, too many in a row."""
 
 
@@ -36,7 +36,7 @@ class Saves:
     Args:
         checkpoints: checkpoints of the run.
         config: configuration of the run.
-        resumed: progress of the checkpoint that the run continues from; that of step 0 if none.
+        resumed: progress that the run continues from; that of step 0 if none.
     """
 
     def __init__(
@@ -44,7 +44,8 @@ class Saves:
     ) -> None:
         self._checkpoints, self._config = checkpoints, config
         self._running: int | None = None
-        self._whole = resumed.step or None
+        # The run may continue from a snapshot that is newer than every checkpoint.
+        self._whole = max((n for n in checkpoints.steps if n <= resumed.step), default=None)
         self._checkpoints.retention.good = resumed.good
         self._failures = 0
 

@@ -17,17 +17,18 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.health.check import checks, examine, insist, wanted
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import RunError, made_folder
+from mllm_jax.runtime.folder import IDENTITY, RunError, made_folder
 from mllm_jax.runtime.lock import NAME as LOCK
 from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.part import peers
-from mllm_jax.runtime.supervised.process import PATIENCE, supervised
+from mllm_jax.runtime.supervised.process import PATIENCE, restarted, supervised
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import go_on_with
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.checkpoint import Checkpoints, Restored
 from mllm_jax.train.state.pretrained import start_from
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.snapshots.memory import Memory
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ logger = logging.getLogger(__name__)
 def claimed(folder: Path) -> Iterator[None]:
     """Context in which the run's folder is there, takes files, and no other run writes to it.
 
-    A run that ends with an error before it has written anything leaves no new folder behind.
+    A run that ends with an error before it has written anything leaves no new folder behind. One
+    that its supervisor has started again goes on where the disk is full.
 
     Raises:
         RunError: the folder cannot be written.
@@ -44,7 +46,7 @@ def claimed(folder: Path) -> Iterator[None]:
     """
     patience = PATIENCE if supervised() else 0.0
     lock = locked(folder, patience=patience) if is_primary() else nullcontext()
-    with made_folder(folder, keep=LOCK), lock:
+    with made_folder(folder, LOCK, IDENTITY, lenient=restarted()), lock:
         peers().gather("the run's folder is locked", None)
         yield
 
@@ -70,12 +72,14 @@ def restore_or_init(
     console: Console,
     sources: Identities,
     from_step: int | None,
+    memory: Memory | None = None,
 ) -> tuple[Any, Progress]:
     """The state that a run continues from, and its progress.
 
     Args:
         sources: identities of the present data.
         from_step: step of the checkpoint to continue from; None: the newest.
+        memory: snapshots in the memory of the hosts, if the run takes any.
 
     Raises:
         RunError: `from_step` without checkpoints.
@@ -88,7 +92,7 @@ def restore_or_init(
         go_on_with(config, found.progress, sources)
 
     if config.checkpoint.enabled:
-        restored = checkpoints.restore(experiment.step.abstract, from_step, accept)
+        restored = checkpoints.restore(experiment.step.abstract, from_step, accept, memory)
     elif from_step is not None:
         raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")
     if restored is None:

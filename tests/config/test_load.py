@@ -227,7 +227,10 @@ def test_a_url_is_no_place_on_this_machine(name: str, scheme: str, rest: str) ->
     if name == "data.source.distribution":
         changes = {"data__source": {"kind": "synthetic", "distribution": scheme + rest}}
     message = refused(**changes)
-    said = ("is a URL, and only data.source reads from there", "valid: a path on this machine")
+    said = (
+        "is a URL, and only data.source and checkpoint.copy_to take one",
+        "valid: a path on this machine",
+    )
     assert holds_all(message, [name, scheme + rest, *said])
 
 

@@ -15,10 +15,11 @@ from mllm_jax.submit import pulse
 from tests.configs import ROOT
 
 BEATS = """
-import time
+import os, time
 from mllm_jax.submit import pulse
 pulse.BEAT = 0.1
 pulse.begin()
+assert pulse.FILE not in os.environ  # processes that it starts have none
 time.sleep(60)
 """
 

@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--process", type=int, default=0)
     parser.add_argument("--wait", type=float, default=30.0)
+    parser.add_argument("--fewer", type=int)
     args = parser.parse_args()
     if args.supervise:
         return watch(args)
@@ -45,7 +46,8 @@ def main() -> int:
     own = args.folder / str(args.process)
     own.mkdir(exist_ok=True)
     with (own / "attempts").open("a") as file:
-        file.write(f"{told.attempt} {os.getpid()} {args.from_step} {args.coordinator}\n")
+        facts = (told.attempt, os.getpid(), args.from_step, args.coordinator)
+        file.write(" ".join(map(str, (*facts, args.processes, *told.overrides))) + "\n")
     for action in args.actions.split(",")[told.attempt - 1].split():
         act(action, own)
     return Exit.OK
@@ -61,8 +63,10 @@ def watch(args: argparse.Namespace) -> int:
     logging.basicConfig(format="%(levelname)s %(message)s")
     limits = Limits(silent=1.5, stalled=30.0, longest=60.0)
     place = args.process, args.processes, args.coordinator
+    fallbacks = {args.fewer: ("parallel.devices=1",)} if args.fewer else {}
     return supervise(
-        sys.orig_argv, Settings(args.folder, limits, Policy(2, 0.1), args.wait, *place)
+        sys.orig_argv,
+        Settings(args.folder, limits, Policy(2, 0.1), args.wait, *place, fallbacks),
     )
 
 

@@ -48,7 +48,7 @@ def conductor(count=1) -> Conductor:
     own = Conductor(count, POLICY, LIMITS, wait=100.0)
     for i in range(count):
         assert own.hear(Joined(i, f"host{i}", i), 0.0) == []
-    assert own.tick(0.0) == [Begin(1, anew=True)]
+    assert own.tick(0.0) == [Begin(1, True, tuple(range(count)))]
     return own
 
 
@@ -66,7 +66,7 @@ def test_attempts_begin_when_all_hosts_are_there():
     own.hear(Joined(0, "a", 1, attempt=6), 0.0)
     assert own.tick(99.0) == []
     own.hear(Joined(1, "b", 2, attempt=4), 99.0)
-    assert own.tick(99.0) == [Begin(7, anew=True)]
+    assert own.tick(99.0) == [Begin(7, True, (0, 1))]
 
 
 def test_hosts_that_do_not_come_are_named():
@@ -79,6 +79,53 @@ def test_hosts_that_do_not_come_are_named():
     assert "the supervisors of processes 1, 3 of 4 did not come within 100 s" in finish.why
 
 
+def without(count: int, fewer: tuple[int, ...], *there: int) -> tuple[Conductor, list[Action]]:
+    """A conductor of hosts of which only some have come in time, and what it does then."""
+    own = Conductor(count, POLICY, LIMITS, wait=100.0, fewer=fewer)
+    for i in there:
+        own.hear(Joined(i, f"host{i}", i), 0.0)
+    assert own.tick(100.0) == []
+    return own, own.tick(100.5)
+
+
+def test_hosts_that_do_not_come_are_left_behind_if_enough_others_do():
+    own, (say,) = without(4, (2, 3), 0, 1, 3)
+    assert isinstance(say, Say)
+    assert "the supervisor of process 2 of 4 did not come within 100 s" in say.text
+    assert say.text.endswith(": going on with 3 of 4 hosts")
+    assert own.tick(100.75) == [Begin(1, True, (0, 1, 3))]
+    # Nobody waits for it again, but it may come back.
+    own.hear(Ended(1, end(0, -9, step=3)), 101.0)
+    for i in (1, 3):
+        own.hear(Ended(1, end(i, Exit.LOST_PEER, step=3)), 101.0)
+    assert own.tick(101.0 + POLICY.backoff) == [Begin(2, False, (0, 1, 3))]
+    (say,) = own.hear(Joined(2, "host2", 9), 110.0)
+    assert "process 2 (host host2) is back, and takes part from the next attempt on" in say.text
+    for i in (0, 1, 3):
+        own.hear(Ended(2, end(i, -9, step=4)), 111.0)
+    assert own.tick(111.0 + POLICY.backoff) == [Begin(3, False, (0, 1, 2, 3))]
+
+
+def test_hosts_for_which_there_is_no_plan_wait():
+    own, (say,) = without(4, (2,), 0, 1, 3)
+    assert say.text.endswith(": going on with 2 of 4 hosts; 1 more waits, for want of a plan")
+    assert own.tick(100.75) == [Begin(1, True, (0, 1))]
+    assert own.hear(Left(3), 101.0) == []
+    own.hear(Ended(1, end(0, -9, step=3)), 102.0)
+    own.hear(Ended(1, end(1, -9, step=3)), 102.0)
+    # The one that has gone is waited for once, as any other.
+    assert own.tick(150.0) == []
+    assert "process 3 of 4 did not come" in own.tick(202.5)[0].text
+    assert own.tick(203.0) == [Begin(2, False, (0, 1))]
+
+
+def test_a_run_ends_where_fewer_hosts_are_left_than_it_needs():
+    _, (finish,) = without(4, (2, 3), 0)
+    assert isinstance(finish, Finish)
+    assert finish.code == Exit.LOST_PEER
+    assert finish.why.endswith("within 100 s (run.wait_for_hosts), and run.min_hosts needs 2")
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_process_that_was_killed_explains_those_that_have_lost_it(order):
     own = conductor(2)
@@ -88,7 +135,7 @@ def test_a_process_that_was_killed_explains_those_that_have_lost_it(order):
     assert isinstance(say, Say)
     assert "process 1 (host host1, pid 77) was killed by SIGKILL" in say.text
     assert own.tick(11.0 + POLICY.backoff - 0.1) == []
-    assert own.tick(11.0 + POLICY.backoff) == [Begin(2, anew=False)]
+    assert own.tick(11.0 + POLICY.backoff) == [Begin(2, False, (0, 1))]
 
 
 def test_processes_that_do_not_end_by_themselves_are_ended():
@@ -146,7 +193,7 @@ def test_a_host_that_leaves_ends_the_attempt_and_is_waited_for():
     own.hear(Ended(1, end(0, -9, halted=True)), 12.0)
     assert own.tick(50.0) == []
     own.hear(Joined(1, "elsewhere", 9), 60.0)
-    assert own.tick(60.0) == [Begin(2, anew=True)]
+    assert own.tick(60.0) == [Begin(2, True, (0, 1))]
 
 
 def test_signs_and_ends_of_other_attempts_are_refused_by_name():

@@ -131,3 +131,16 @@ def test_hosts_that_do_not_come_are_named_on_both_sides(processes, tmp_path, add
     ended(host(processes, tmp_path, address, 1, "done", *waits), Exit.LOST_PEER, told)
     told = "the supervisor of process 1 of 2 did not come within 0.5 s (run.wait_for_hosts)"
     ended(host(processes, tmp_path, address, 0, "done", *waits), Exit.LOST_PEER, told)
+
+
+def test_hosts_go_on_without_one_that_does_not_come_back(processes, tmp_path, address):
+    options = ["--wait", "1", "--fewer", "1"]
+    actions = "steps4 wait,steps5 done", "steps4 wait,done"
+    first, second = pair(processes, tmp_path, address, actions, *options)
+    waiting(tmp_path)
+    second.kill()
+    told = "the supervisor of process 1 of 2 did not come within 1 s (run.wait_for_hosts): "
+    ended(first, Exit.OK, told + "going on with 1 of 2 hosts")
+    before, after = attempts(tmp_path, 0)
+    assert before[4:] == ["2"]
+    assert after[3:] == ["None", "1", "parallel.devices=1"]

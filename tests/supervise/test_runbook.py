@@ -10,14 +10,18 @@ import socket
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from data.planning.stream import LoaderState
 from mllm_jax.health.devices import fault_of
 from mllm_jax.health.finding import Finding, Health, judged
 from mllm_jax.runtime.folder import RoomError, check_room
 from mllm_jax.runtime.lock import LockedError, locked
+from mllm_jax.runtime.part import Peers
 from mllm_jax.runtime.peers import First
 from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
 from mllm_jax.runtime.wire import Address
@@ -28,9 +32,17 @@ from mllm_jax.supervise.messages import Hello
 from mllm_jax.supervise.pace import KNOWN, Pace
 from mllm_jax.supervise.policy import Policy
 from mllm_jax.supervise.supervisor import Settings
+from mllm_jax.train.saves import Saves
+from mllm_jax.train.state.copies import _Copier
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.snapshots import memory as memory_of_hosts
+from mllm_jax.train.state.snapshots.memory import Kept, Memory
+from mllm_jax.train.state.snapshots.neighbours import Member
+from mllm_jax.train.state.snapshots.share import Index, Origin, Share, found
 from mllm_jax.train.stragglers.judge import Straggler
-from tests.configs import ROOT
+from tests.configs import ROOT, config
 from tests.supervise.test_conductor import beat
+from tests.train.state.snapshots.test_memory import take
 
 PAGE = (ROOT / "docs" / "runbook.md").read_text()
 HEADINGS = re.findall(r"^### `(.*)`$", PAGE, flags=re.MULTILINE)
@@ -47,7 +59,7 @@ def words(actions: list[Action]) -> list[str]:
 
 
 def conductor(attempt: int = 0, restarts: int = 5, count: int = 1) -> Conductor:
-    own = Conductor(count, Policy(restarts, 1.0), LIMITS, 600.0, attempt)
+    own = Conductor(count, Policy(restarts, 1.0), LIMITS, 600.0, attempt=attempt)
     for process in range(count):
         own.hear(Joined(process, "ab"[process], 811), 0.0)
     own.tick(0.0)
@@ -98,6 +110,10 @@ def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     last = beat(event="step 41", since=9.0, time=9.9)
     pair.hear(Sign(1, replace(last, pid=97)), 9.9)
     said = words(pair.hear(Left(1), 10.0))
+    three = Conductor(4, wait=600.0, fewer=(3,))
+    for process in (0, 1, 3):
+        three.hear(Joined(process, "abcd"[process], 811), 0.0)
+    said += words(three.tick(601.0))
     alone = Conductor(2, wait=600.0)
     alone.hear(Joined(0, "a", 811), 0.0)
     said += words(alone.tick(601.0))
@@ -160,10 +176,62 @@ def of_the_lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(refused.value)
 
 
+class Told(Peers):
+    """A process that hears of the snapshots of two."""
+
+    states = ("", "")
+
+    def gather(self, name: str, value: Any) -> list[Any]:
+        return list(self.states) if name == "the snapshot before" else [value]
+
+
+def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of snapshots and checkpoints, which the log has."""
+    told, own = Told(), config(run__directory=str(folder), checkpoint__local_folder=str(folder))
+    own.run.path.mkdir()
+    monkeypatch.setattr(memory_of_hosts, "peers", lambda: told)
+    memory = Memory(own, folder / "memory")
+    take(memory, 30)
+    told.states = ("", "running")
+    take(memory, 40)
+    told.states = ("", "")
+    take(memory, 40)
+    told.states = ("", "[Errno 28] no room: 512 MiB are free, and 900 MiB needed: '/dev/shm'")
+    take(memory, 50)
+    told.states = ("", "")
+    take(memory, 30, 40)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        memory._neighbour = Member(1, "b", Address("127.0.0.1", closed.getsockname()[1]))
+    newest = max(found(folder / "memory"), key=lambda own: own[1].origin.step)
+    memory._complete(0, *newest)
+    origin = Origin(run="5c1e", folder="runs/demo", series="", step=40, process=0)
+    memory._run = "77aa"
+    index = Index(origin=origin, progress={}, config={}, leaves={})
+    memory._is_ours(Share(Path("/dev/shm/mllm_jax-0/demo-1a2b3c4d/0/0/1")), index)
+    checkpoints: Any = SimpleNamespace(steps=[], retention=SimpleNamespace())
+    saves = Saves(checkpoints, own, Progress(0, LoaderState(0)))
+    saves._tried(100, fill)
+    copier = _Copier.__new__(_Copier)
+    store: Any = type("Store", (), {"__str__": lambda _: "s3://bucket/demo"})()
+    store.put = lambda *_: fill()
+    copier._store, copier._run, copier._identity, copier._place = store, folder, "", (0, 1)
+    copier._copied, copier._failed = set(), set()
+    copier._copy(100)
+
+
+def fill() -> None:
+    """Write where there is no room."""
+    with Path("/dev/full").open("wb", buffering=0) as file:
+        file.write(b"x")
+
+
 def test_every_message_of_the_runbook_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = [*of_ends(), *of_faults(), *of_hosts(tmp_path, monkeypatch)]
+    of_snapshots(tmp_path, monkeypatch)
+    said += [record.getMessage() for record in caplog.records]
+    said.append(f"{Kept(40, '', ())} is not whole")
     said += [of_the_disk(monkeypatch), of_the_lock(tmp_path, monkeypatch)]
     said += [*of_slow_ones(), *of_self_checks()]
     assert len(HEADINGS) > 15

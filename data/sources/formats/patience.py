@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fsspec.implementations.local import LocalFileSystem
+
 from data.sample import DataError
 
 logger = logging.getLogger(__name__)
@@ -47,12 +49,14 @@ class Patient:
     Attributes:
         system: file system of fsspec.
         seconds: how long a call is tried again.
+        key: key of the configuration that names the place, for messages.
     """
 
     system: Any
     seconds: float
+    key: str = "data.source"
 
-    def cat_file(self, path: str, start: int, end: int) -> bytes:
+    def cat_file(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         return bytes(self._call(path, lambda: self.system.cat_file(path, start, end)))
 
     def info(self, path: str) -> Any:
@@ -66,6 +70,20 @@ class Patient:
 
     def find(self, path: str, **options: Any) -> Any:
         return self._call(path, lambda: self.system.find(path, **options))
+
+    def pipe_file(self, path: str, value: bytes) -> None:
+        self._call(path, lambda: self.system.pipe_file(path, value))
+
+    def put_file(self, here: str, path: str) -> None:
+        if isinstance(self.system, LocalFileSystem):  # which alone needs the folder beforehand
+            self.system.makedirs(self.system._parent(path), exist_ok=True)
+        self._call(path, lambda: self.system.put_file(here, path))
+
+    def get_file(self, path: str, here: str) -> None:
+        self._call(path, lambda: self.system.get_file(path, here))
+
+    def rm(self, path: str) -> None:
+        self._call(path, lambda: self.system.rm(path, recursive=True))
 
     def unstrip_protocol(self, path: str) -> str:
         return str(self.system.unstrip_protocol(path))
@@ -93,7 +111,7 @@ class Patient:
         why = f"{type(error).__name__}: {error}"
         if left <= 0:
             raise AwayError(
-                f"data.source: {self.named(path)} has been out of reach for "
+                f"{self.key}: {self.named(path)} has been out of reach for "
                 f"{self.seconds:g} s (retry_seconds), at last with {why}"
             ) from error
         if first:

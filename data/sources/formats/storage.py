@@ -35,11 +35,12 @@ def local_path(place: str) -> Path | None:
     return None if _REMOTE.match(place) else Path(place)
 
 
-def remote(place: str, retry_seconds: float) -> tuple[Patient, str]:
+def remote(place: str, retry_seconds: float, key: str = "data.source") -> tuple[Patient, str]:
     """The file system of a URL, and the path in it.
 
     Args:
         retry_seconds: seconds for which whatever is asked of the file system is tried again.
+        key: key of the configuration that names the place, for messages.
 
     Raises:
         DataError: fsspec does not know the protocol, or what it needs for it is not installed.
@@ -47,8 +48,8 @@ def remote(place: str, retry_seconds: float) -> tuple[Patient, str]:
     try:
         system, path = fsspec.core.url_to_fs(place)
     except (ImportError, ValueError, OSError) as error:
-        raise DataError(f"data.source: cannot open {place}: {error}") from error
-    return Patient(system, retry_seconds), str(path)
+        raise DataError(f"{key}: cannot open {place}: {error}") from error
+    return Patient(system, retry_seconds, key), str(path)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class Supervised:
         beats: descriptor of the file for signs of life.
         stacks: descriptor of the file for stacks.
         command: the command of the supervisor, for messages that say how to go on.
+        overrides: what changes the configuration where hosts were left behind.
     """
 
     attempt: int
@@ -56,6 +57,7 @@ class Supervised:
     beats: int
     stacks: int
     command: tuple[str, ...]
+    overrides: tuple[str, ...] = ()
 
     def environment(self) -> dict[str, str]:
         """Variables for the process."""
@@ -67,7 +69,7 @@ class Supervised:
         if VARIABLE not in environment:
             return None
         told = json.loads(environment[VARIABLE])
-        return cls(**told | {"command": tuple(told["command"])})
+        return cls(**told | {name: tuple(told[name]) for name in ("command", "overrides")})
 
 
 _current: Supervised | None = None
@@ -81,6 +83,16 @@ def supervised() -> Supervised | None:
 def attempt() -> int | None:
     """The number of the attempt that this process belongs to; None without a supervisor."""
     return _current.attempt if _current else None
+
+
+def overrides() -> tuple[str, ...]:
+    """What the supervisor changes of the configuration."""
+    return _current.overrides if _current else ()
+
+
+def restarted() -> bool:
+    """Whether this process was started again by its supervisor, or by an earlier one of the run."""
+    return _current is not None and _current.attempt > 1
 
 
 def obey() -> None:

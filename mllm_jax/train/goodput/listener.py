@@ -10,7 +10,7 @@ from typing import Any
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.supervised.process import attempt
 from mllm_jax.supervise.attempts import Spent, goodput, newest, read, told, write
-from mllm_jax.train.events import Dispatched, Done, Evaluated, Event, Read, Reading, Saved
+from mllm_jax.train.events import Copied, Dispatched, Done, Evaluated, Event, Read, Reading, Saved
 from mllm_jax.train.goodput.ledger import COMPILED, HIT, MISS, Ledger, programs
 from mllm_jax.train.state.progress import Progress
 
@@ -75,7 +75,7 @@ class Goodput:
                 return "elsewhere"
             case Read():
                 return "wait"
-            case Saved():
+            case Copied() | Saved():
                 return "save"
             case Evaluated():
                 return "evaluate"

@@ -22,9 +22,11 @@ import orbax.checkpoint as ocp
 from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.part import peers
+from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
-from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.state.regroup import Regrouping, Shape, leaf_name
+from mllm_jax.train.state.replicas import Reading
 from mllm_jax.train.state.saved import (
     CheckpointError,
     DamageError,
@@ -32,6 +34,8 @@ from mllm_jax.train.state.saved import (
     first_line,
     read_json,
 )
+from mllm_jax.train.state.snapshots.memory import Kept, Memory
+from mllm_jax.train.state.snapshots.share import ShareError
 
 logger = logging.getLogger(__name__)
 
@@ -124,27 +128,33 @@ class Checkpoints:
         target: Any,
         step: int | None = None,
         accept: Callable[[Restored], None] = lambda found: None,
+        memory: Memory | None = None,
     ) -> Restored | None:
-        """The newest readable checkpoint, or None when there is none.
+        """The newest readable checkpoint or snapshot, or None when there is none.
 
         Args:
             target: tree of `jax.ShapeDtypeStruct` with shardings.
             step: the one to restore, whatever else there is; newer ones are set aside.
             accept: raises if the run cannot go on from what was found, on all processes or on
                 none; nothing is set aside then.
+            memory: snapshots in the memory of the hosts; those that are as new as a checkpoint come
+                before it, and none comes with `step`.
 
         Raises:
             CheckpointError: every checkpoint is damaged, or the newest readable one holds another
                 model; the message names the leaves. Or that of `step` is damaged or missing.
         """
         damaged: dict[int, str] = {}
-        for tried in reversed(self.steps) if step is None else [self._existing(step)]:
-            found, reason = self._try(tried, target)
+        kept = memory.found() if memory is not None and step is None else []
+        for tried in self._newest_first(kept) if step is None else [self._existing(step)]:
+            found, reason = self._try(tried, target, memory)
             if everywhere("a checkpoint is read", found is not None):
                 assert found is not None
                 accept(found)
                 newer = [n for n in self.steps if step is not None and n > step]
                 self._set_aside(dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer"))
+                if memory is not None:
+                    memory.went_on_from(tried if isinstance(tried, Kept) else None)
                 return found
             reason = reason or "cannot be read by another process"
             if step is not None:
@@ -153,6 +163,9 @@ class Checkpoints:
                     f"{self.directory / str(step)}: {reason}; it is left as it is, and "
                     f"{self._there(without=step)}"
                 )
+            if isinstance(tried, Kept):
+                logger.warning("%s is not whole: %s; trying an older one", tried, reason)
+                continue
             damaged[tried] = f"step {tried}: {reason}"
             logger.warning("checkpoint of %s; trying an older one", damaged[tried])
         if damaged:
@@ -161,6 +174,8 @@ class Checkpoints:
                 + "\n  ".join(damaged.values())
                 + "\nremove the folder to start afresh, or put a whole checkpoint there"
             )
+        if memory is not None:
+            memory.went_on_from(None)
         return None
 
     def wait(self) -> None:
@@ -204,7 +219,39 @@ class Checkpoints:
         steps = ", ".join(str(step) for step in self.steps if step != without)
         return f"there are those of steps {steps}" if steps else "there is no other"
 
-    def _try(self, step: int, target: Any) -> tuple[Restored | None, str]:
+    def _newest_first(self, kept: Sequence[Kept]) -> list[int | Kept]:
+        """Snapshots, and the steps of checkpoints."""
+        every: list[int | Kept] = [*kept, *reversed(self.steps)]
+        return sorted(every, key=lambda own: own if isinstance(own, int) else own.step)[::-1]
+
+    def _try(
+        self, tried: int | Kept, target: Any, memory: Memory | None
+    ) -> tuple[Restored | None, str]:
+        """The checkpoint or snapshot, or None and its error."""
+        if isinstance(tried, int):
+            return self._stored(tried, target)
+        assert memory is not None, "there are no snapshots without it"
+        return self._remembered(tried, target, memory)
+
+    def _remembered(self, kept: Kept, target: Any, memory: Memory) -> tuple[Restored | None, str]:
+        """A snapshot, or None and its error."""
+        reason = ""
+        try:
+            with memory.reader(kept) as reader:
+                index = reader.index
+                shapes = {name: leaf.shape for name, leaf in index.leaves.items()}
+                check_same_model(str(kept), shapes, target, self._regrouping, index.config)
+                state = reader.state(self._regrouping.on_disk(target, shapes))
+            progress = Progress.from_json(index.progress)
+        except (ShareError, ProgressError) as error:
+            reason = str(error)
+        # Agreed upon before the change of plans, in which processes wait for each other.
+        if not everywhere("a snapshot is whole", not reason):
+            return None, reason or "another process misses a part of it"
+        converted = self._regrouping.convert(state, target)
+        return Restored(kept.step, converted, progress, index.config), ""
+
+    def _stored(self, step: int, target: Any) -> tuple[Restored | None, str]:
         """The checkpoint of `step`, or None and its error."""
         folder = self.directory / str(step)
         damage = ""
@@ -217,19 +264,26 @@ class Checkpoints:
         if not everywhere("a checkpoint is whole", not damage):
             return None, damage or "another process has found damage"
         try:
-            return Restored(step, self._read(step, target, config), progress, config), ""
+            reading, read = self._read(step, target, config)
         except CheckpointError:
             raise
         except Exception as error:  # Orbax and TensorStore raise many kinds
-            return None, self._diagnose(folder, target, error)
+            damage = self._diagnose(folder, target, error)
+        # And before replicas send each other what they have read, in which they wait, too.
+        if not everywhere("the arrays of a checkpoint are read", not damage):
+            return None, damage or "another process cannot read its arrays"
+        state = self._regrouping.convert(reading.sent(read), target)
+        return Restored(step, state, progress, config), ""
 
-    def _read(self, step: int, target: Any, config: dict[str, Any]) -> Any:
+    def _read(self, step: int, target: Any, config: dict[str, Any]) -> tuple[Reading, Any]:
+        """What this process reads of the arrays, and their values."""
         shapes = _stored_shapes(self.directory / str(step))
-        self._check_same_model(step, shapes, target, _vocab(config))
-        on_disk = self._regrouping.on_disk(target, shapes)
-        restore_args = ocp.checkpoint_utils.construct_restore_args(on_disk)
-        items = ocp.args.Composite(state=StateRestore(on_disk, restore_args))
-        return self._regrouping.convert(self._manager.restore(step, args=items).state, target)
+        where = f"checkpoint {self.directory / str(step)}"
+        check_same_model(where, shapes, target, self._regrouping, config)
+        reading = Reading.of(self._regrouping.on_disk(target, shapes))
+        restore_args = ocp.checkpoint_utils.construct_restore_args(reading.own)
+        items = ocp.args.Composite(state=StateRestore(reading.own, restore_args))
+        return reading, self._manager.restore(step, args=items).state
 
     def _set_aside(self, steps: dict[int, str]) -> None:
         """Rename checkpoints to `<why>-<step>`, so that these steps can be saved anew."""
@@ -241,31 +295,6 @@ class Checkpoints:
                 folder.rename(folder.with_name(f"{why}-{step}-{time.time_ns()}"))
         peers().gather("checkpoints are set aside", None)
         self._manager.reload()
-
-    def _check_same_model(
-        self, step: int, stored: dict[str, Shape], target: Any, vocab: int | None
-    ) -> None:
-        """Compare the vocabulary, names and shapes of the leaves on disk with those of `target`."""
-        wanted = {
-            leaf_name(path): tuple(leaf.shape)
-            for path, leaf in jax.tree_util.tree_leaves_with_path(target)
-        }
-        lines = [f"{n}: missing in the checkpoint" for n in sorted(wanted.keys() - stored.keys())]
-        lines += [f"{n}: not in the model" for n in sorted(stored.keys() - wanted.keys())]
-        lines += [
-            f"{n}: shape {stored[n]} in the checkpoint, {wanted[n]} in the model"
-            for n in sorted(stored.keys() & wanted.keys())
-            if not self._regrouping.fits(n, stored[n], wanted[n])
-        ]
-        if vocab not in (None, self._regrouping.vocab):
-            own = self._regrouping.vocab
-            lines.append(f"vocabulary: {vocab} entries in the checkpoint, {own} in the model")
-        if lines:
-            shown = "\n  ".join(lines[:8]) + (f"\n  and {len(lines) - 8} more" * (len(lines) > 8))
-            raise CheckpointError(
-                f"checkpoint {self.directory / str(step)} belongs to another model:\n  {shown}\n"
-                "use its own configuration, or another run.name"
-            )
 
     def _diagnose(self, folder: Path, target: Any, error: Exception) -> str:
         """Which leaf cannot be read; found by reading them one at a time."""
@@ -295,12 +324,6 @@ def _remove_drafts(directory: Path) -> None:
             shutil.rmtree(draft, ignore_errors=True)
         if not drafts:
             return
-
-
-def _vocab(config: dict[str, Any]) -> int | None:
-    """Size of the vocabulary, which shapes have padded; None in the configuration of no model."""
-    found: int | None = config.get("model", {}).get("decoder", {}).get("vocab")
-    return found
 
 
 def _stored_shapes(folder: Path) -> dict[str, Shape]:

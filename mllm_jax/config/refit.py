@@ -1,0 +1,171 @@
+"""Plans of a run for fewer hosts: what its supervisors go on with where hosts do not come back.
+
+The model, the rows of a step and the order of the samples stay as they are, so that the losses do,
+too. Replicas become fewer: a plan of `run.fallback` with as many devices, or else the configured
+plans with other degrees of data and fsdp.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.config.load import load, resolve
+from mllm_jax.config.sections import ConfigError, ExperimentConfig, FallbackPlan
+from sharding.plan import ParallelPlan, divisors
+
+#: Combinations of plans that are tried for a number of hosts.
+_TRIED = 64
+
+#: Overrides of a configuration by the number of hosts that they are for.
+Fallbacks = dict[int, tuple[str, ...]]
+#: Keys that the search over plans chooses.
+_SEARCHED = ("parallel", "schedule", "model", "data.rows", "train.accumulate")
+
+
+def fallbacks(config: ExperimentConfig, hosts: int) -> Fallbacks:
+    """Overrides for every number of hosts below `hosts` that the run may go on with.
+
+    Raises:
+        ConfigError: there is no plan for `run.min_hosts` hosts, or a plan of `run.fallback` cannot
+            run; the message says why.
+    """
+    fewest = config.run.min_hosts
+    if fewest is None:
+        return {}
+    if not 1 <= fewest <= hosts:
+        raise ConfigError(
+            "train --supervise", [f"run.min_hosts {fewest} of {hosts} hosts; valid: 1 to {hosts}"]
+        )
+    _check_configured(config, hosts)
+    found = {n: words for n in range(fewest, hosts) if (words := _overrides(config, hosts, n))}
+    if fewest < hosts and fewest not in found and config.run.fallback != "plan":
+        raise ConfigError(
+            "train --supervise",
+            [
+                f"run.min_hosts {fewest}: no degrees of data and fsdp make the plans fit "
+                f"{_devices(config, hosts, fewest)} devices and the rows of a step; valid: "
+                f"{', '.join(map(str, [*found, hosts]))}, or a plan for them in run.fallback"
+            ],
+        )
+    return found
+
+
+def searched(config: ExperimentConfig, hosts: int) -> dict[int, int]:
+    """Devices by the numbers of hosts for which plans are to be searched.
+
+    Raises:
+        ConfigError: the search does not know the hardware.
+    """
+    if config.run.fallback != "plan" or config.run.min_hosts is None:
+        return {}
+    if config.schedule.hardware is None:
+        raise ConfigError(
+            "train --supervise",
+            ["run.fallback plan: schedule.hardware null; valid: a description of the devices"],
+        )
+    numbers = range(config.run.min_hosts, hosts)
+    return {n: devices for n in numbers if (devices := _devices(config, hosts, n)) is not None}
+
+
+def planned(config: ExperimentConfig, file: Path, devices: int) -> tuple[str, ...]:
+    """Overrides that make `config` the one that the search has written to `file`.
+
+    Raises:
+        ConfigError: the file is no configuration, or one that leaves some of the devices idle.
+    """
+    own = load(file)
+    if own.parallel.devices != devices:
+        told = f"the plan has {own.parallel.devices} devices, and the hosts have {devices}"
+        raise ConfigError(str(file), [told])
+    values = own.model_dump(mode="json")
+    before = config.model_dump(mode="json")
+
+    def at(own: Any, key: str) -> Any:
+        return reduce(lambda node, part: node[part], key.split("."), own)
+
+    changed = [key for key in _SEARCHED if at(values, key) != at(before, key)]
+    return tuple(f"{key}={json.dumps(at(values, key))}" for key in changed)
+
+
+def _check_configured(config: ExperimentConfig, hosts: int) -> None:
+    """See that the plans of `run.fallback` are for fewer hosts, and can run."""
+    valid = [found for n in range(1, hosts) if (found := _devices(config, hosts, n)) is not None]
+    for own in _configured(config):
+        if own.decoder.devices not in valid:
+            raise ConfigError(
+                "train --supervise",
+                [
+                    f"run.fallback: a plan for {own.decoder.devices} devices, which no number of "
+                    f"hosts below {hosts} has; valid: {', '.join(map(str, valid))}"
+                ],
+            )
+        resolve(_with(config, own.decoder, own.encoders), source="run.fallback")
+
+
+def _configured(config: ExperimentConfig) -> tuple[FallbackPlan, ...]:
+    return () if config.run.fallback == "plan" else config.run.fallback
+
+
+def _overrides(config: ExperimentConfig, hosts: int, fewer: int) -> tuple[str, ...]:
+    """The overrides for `fewer` hosts; empty if no plan fits."""
+    devices = _devices(config, hosts, fewer)
+    if devices is None:
+        return ()
+    for decoder, encoders in islice(_candidates(config, devices), _TRIED):
+        try:
+            resolve(_with(config, decoder, encoders), source="")
+        except ConfigError:  # the next one may fit
+            continue
+        plans = {name: plan.model_dump() for name, plan in encoders.items()}
+        return (
+            f"parallel.devices={devices}",
+            f"parallel.decoder={json.dumps(decoder.model_dump())}",
+            f"parallel.encoders={json.dumps(plans)}",
+        )
+    return ()
+
+
+def _devices(config: ExperimentConfig, hosts: int, fewer: int) -> int | None:
+    """Devices of fewer hosts; None if hosts do not share the devices evenly."""
+    devices, rest = divmod(config.parallel.devices * fewer, hosts)
+    return None if rest else devices
+
+
+def _candidates(
+    config: ExperimentConfig, devices: int
+) -> Iterator[tuple[ParallelPlan, dict[str, ParallelPlan]]]:
+    """Plans for so many devices, those that change the least first."""
+    for own in _configured(config):
+        if own.decoder.devices == devices:
+            yield own.decoder, own.encoders
+    plans = config.parallel.plans
+    for chosen in product(*(_scaled(plan, devices) for plan in plans.values())):
+        decoder, *encoders = chosen
+        yield decoder, dict(zip(list(plans)[1:], encoders, strict=True))
+
+
+def _scaled(plan: ParallelPlan, devices: int) -> list[ParallelPlan]:
+    """The plan with other degrees of data and fsdp: the same fsdp first, and then larger ones."""
+    replicas, rest = divmod(devices, plan.stage * plan.inner)
+    if rest:
+        return []
+    degrees = sorted(divisors(replicas), key=lambda fsdp: (fsdp != plan.fsdp, -fsdp))
+    return [plan.model_copy(update={"data": replicas // fsdp, "fsdp": fsdp}) for fsdp in degrees]
+
+
+def _with(
+    config: ExperimentConfig, decoder: ParallelPlan, encoders: Mapping[str, ParallelPlan]
+) -> dict[str, Any]:
+    """The values of the configuration with other plans."""
+    values = config.model_dump(mode="json")
+    values["parallel"] |= {
+        "devices": decoder.devices,
+        "decoder": decoder.model_dump(),
+        "encoders": {name: plan.model_dump() for name, plan in encoders.items()},
+    }
+    return values

@@ -1,0 +1,79 @@
+"""Plans for fewer hosts that `launch.py plan` searches, beside the run (`run.fallback: plan`).
+
+The search loads what computes, and takes seconds to minutes, so that it is a process of its own; it
+begins with the supervisor of process 0, and is over long before a host is missed. Until then, and
+where it finds nothing, the configured plans with fewer replicas hold.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import threading
+from collections.abc import Callable, MutableMapping, Sequence
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+#: Reads the overrides in a file that the search has written for so many devices.
+Read = Callable[[Path, int], tuple[str, ...]]
+
+
+class Planning:
+    """Searches plans on a thread of its own, the most hosts first.
+
+    Args:
+        command: words of the search, without the devices and the file.
+        devices: devices by number of hosts.
+        folder: folder for the plans.
+        read: reads a plan.
+        into: overrides by number of hosts, which are replaced as plans are found.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        devices: dict[int, int],
+        folder: Path,
+        read: Read,
+        into: MutableMapping[int, tuple[str, ...]],
+    ) -> None:
+        self._command, self._devices, self._folder = command, devices, folder
+        self._read, self._into = read, into
+        self._running: subprocess.Popen[str] | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._search, name="plans", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the search."""
+        self._over.set()
+        if self._running is not None:
+            self._running.kill()
+        self._thread.join()
+
+    def _search(self) -> None:
+        for hosts, devices in sorted(self._devices.items(), reverse=True):
+            if self._over.is_set():
+                return
+            file = self._folder / f"hosts-{hosts}.yaml"
+            words = [*self._command, f"parallel.devices={devices}", "--output", str(file)]
+            self._running = subprocess.Popen(
+                words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            )
+            _, said = self._running.communicate()
+            if self._over.is_set():
+                return
+            why = self._taken(hosts, devices, file) if self._running.returncode == 0 else said
+            if why:
+                last = why.strip().splitlines()[-1]
+                told = hosts, devices, last
+                logger.warning("no plan is found for %d hosts (%d devices): %s", *told)
+
+    def _taken(self, hosts: int, devices: int, file: Path) -> str:
+        """Take a plan that was found; why not, if it cannot be taken."""
+        try:
+            self._into[hosts] = self._read(file, devices)
+        except ValueError as error:
+            return str(error)
+        return ""

@@ -1,0 +1,63 @@
+"""Whether what was saved belongs to the model that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from mllm_jax.train.state.regroup import Regrouping, Shape, leaf_name
+from mllm_jax.train.state.saved import CheckpointError
+
+#: Leaves that a message lists.
+_SHOWN = 8
+
+
+def check_same_model(
+    where: str,
+    stored: Mapping[str, Shape],
+    target: Any,
+    regrouping: Regrouping,
+    config: Mapping[str, Any],
+) -> None:
+    """Compare the vocabulary, names and shapes of saved leaves with those of `target`.
+
+    Args:
+        where: what is compared, for messages.
+        stored: shapes of the saved leaves by name.
+        target: tree of `jax.ShapeDtypeStruct`.
+        regrouping: grouping and padding under the running plan.
+        config: JSON of the configuration that has saved.
+
+    Raises:
+        CheckpointError: they differ; the message lists the leaves.
+    """
+    wanted = {
+        leaf_name(path): tuple(leaf.shape)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(target)
+    }
+    lines = [f"{n}: missing in the checkpoint" for n in sorted(wanted.keys() - stored.keys())]
+    lines += [f"{n}: not in the model" for n in sorted(stored.keys() - wanted.keys())]
+    lines += [
+        f"{n}: shape {stored[n]} in the checkpoint, {wanted[n]} in the model"
+        for n in sorted(stored.keys() & wanted.keys())
+        if not regrouping.fits(n, stored[n], wanted[n])
+    ]
+    vocab = _vocab(config)
+    if vocab not in (None, regrouping.vocab):
+        own = regrouping.vocab
+        lines.append(f"vocabulary: {vocab} entries in the checkpoint, {own} in the model")
+    if lines:
+        more = f"\n  and {len(lines) - _SHOWN} more" * (len(lines) > _SHOWN)
+        shown = "\n  ".join(lines[:_SHOWN]) + more
+        raise CheckpointError(
+            f"{where} belongs to another model:\n  {shown}\n"
+            "use its own configuration, or another run.name"
+        )
+
+
+def _vocab(config: Mapping[str, Any]) -> int | None:
+    """Size of the vocabulary, which shapes have padded; None in the configuration of no model."""
+    found: int | None = config.get("model", {}).get("decoder", {}).get("vocab")
+    return found

@@ -1,0 +1,174 @@
+"""Checkpoints are read once for all replicas, and sent to the others over the devices' network.
+
+A leaf that several processes hold alike is read by the devices of one replica only, and the others
+have zeros. The sum over the replicas, of the bits as whole numbers, then is the leaf everywhere::
+
+    process 0, data 0    read   [ 1.5 -0.0 ]                   sum     [ 1.5 -0.0 ]
+    process 1, data 1    zeros  [ 0    0   ]    of uint32  --------->  [ 1.5 -0.0 ]
+
+Replicas take turns, leaf by leaf, so that all of them read. (MegaScale, NSDI 2024, section 4.4.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from mllm_jax.runtime.together import compiled_together
+from mllm_jax.train.state.regroup import leaf_name
+from mllm_jax.train.state.snapshots.pieces import holders
+
+#: Bytes of the smallest leaf that is sent: less is read sooner by all.
+SMALLEST = 2**20
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A leaf that one replica reads.
+
+    Attributes:
+        leaf: the leaf as all devices are to hold it.
+        axes: axes of the mesh along which it is repeated.
+        turn: number of the replica that reads it.
+    """
+
+    leaf: jax.ShapeDtypeStruct
+    axes: tuple[str, ...]
+    turn: int
+
+    @property
+    def mesh(self) -> Mesh:
+        """All devices."""
+        found: Mesh = self.leaf.sharding.mesh
+        return found
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The layout of the leaf."""
+        return PartitionSpec(*self.leaf.sharding.spec)
+
+    @property
+    def count(self) -> int:
+        """Number of replicas."""
+        return math.prod(self.mesh.shape[axis] for axis in self.axes)
+
+    @property
+    def reading(self) -> jax.ShapeDtypeStruct:
+        """The leaf on the devices of the replica that reads it."""
+        names = self.mesh.axis_names
+        sizes = [self.mesh.shape[axis] for axis in self.axes]
+        place = dict(zip(self.axes, np.unravel_index(self.turn, sizes), strict=True))
+        devices = self.mesh.devices[tuple(place.get(axis, slice(None)) for axis in names)]
+        left = Mesh(devices, tuple(axis for axis in names if axis not in self.axes))
+        layout = NamedSharding(left, self.spec)
+        return jax.ShapeDtypeStruct(self.leaf.shape, self.leaf.dtype, sharding=layout)
+
+    @property
+    def reads(self) -> bool:
+        """Whether devices of this process read it."""
+        return bool(self.reading.sharding.addressable_devices)
+
+    def stacked(self, read: Any) -> jax.Array:
+        """`[replicas, ...]`: the leaf as this process has read it, and zeros."""
+        layout = NamedSharding(self.mesh, PartitionSpec(self.axes, *self.spec))
+        own = {} if not self.reads else {s.device: s.data for s in read.addressable_shards}
+        shape = (1, *self.leaf.sharding.shard_shape(self.leaf.shape))
+        shards = [
+            own[device].reshape(shape)
+            if device in own
+            else jax.device_put(np.zeros(shape, self.leaf.dtype), device)
+            for device in self.mesh.local_devices
+        ]
+        whole = (self.count, *self.leaf.shape)
+        return jax.make_array_from_single_device_arrays(whole, layout, shards)
+
+
+def _crosses(leaf: jax.ShapeDtypeStruct) -> bool:
+    """Whether several processes hold the same part of a leaf."""
+    return any(len(processes) > 1 for processes in holders(leaf).values())
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What each process reads of a state.
+
+    Attributes:
+        target: tree of `jax.ShapeDtypeStruct`, as the devices are to hold it.
+        shared: leaves that one replica reads, by name.
+    """
+
+    target: Any
+    shared: dict[str, Shared]
+
+    @classmethod
+    def of(cls, target: Any, crosses: Callable[[jax.ShapeDtypeStruct], bool] = _crosses) -> Reading:
+        """The reading of a state.
+
+        Args:
+            crosses: whether several processes hold the same part of a leaf.
+        """
+        shared: dict[str, Shared] = {}
+        for path, leaf in jax.tree_util.tree_leaves_with_path(target):
+            axes = _repeated(leaf)
+            if axes and leaf.size * leaf.dtype.itemsize >= SMALLEST and crosses(leaf):
+                own = Shared(leaf, axes, 0)
+                shared[leaf_name(path)] = Shared(leaf, axes, len(shared) % own.count)
+        return cls(target, shared)
+
+    @property
+    def own(self) -> Any:
+        """What this process reads: placeholders stand for what it does not."""
+
+        def leaf(path: Any, wanted: jax.ShapeDtypeStruct) -> Any:
+            own = self.shared.get(leaf_name(path))
+            if own is None:
+                return wanted
+            return own.reading if own.reads else ocp.PLACEHOLDER
+
+        return jax.tree_util.tree_map_with_path(leaf, self.target)
+
+    def sent(self, read: Any) -> Any:
+        """The state on all devices, of what each process has read; all call it together."""
+        if not self.shared:
+            return read
+        paths, tree = jax.tree_util.tree_flatten_with_path(read, is_leaf=_is_placeholder)
+        leaves = {leaf_name(path): leaf for path, leaf in paths}
+        stacked = {name: own.stacked(leaves[name]) for name, own in self.shared.items()}
+        layouts = {name: own.leaf.sharding for name, own in self.shared.items()}
+        program = jax.jit(partial(jax.tree.map, _summed), out_shardings=layouts, donate_argnums=0)
+        leaves |= compiled_together("the sending of a checkpoint", program)(stacked)
+        return jax.tree.unflatten(tree, list(leaves.values()))
+
+
+def _repeated(leaf: jax.ShapeDtypeStruct) -> tuple[str, ...]:
+    """Axes of the mesh along which a leaf is repeated; none for those that cannot be summed."""
+    if leaf.dtype.itemsize > 4:
+        return ()
+    layout = leaf.sharding
+    assert isinstance(layout, NamedSharding), "as all of a run's state"
+    used = {axis for entry in layout.spec for axis in _names(entry)}
+    return tuple(a for a in layout.mesh.axis_names if a not in used and layout.mesh.shape[a] > 1)
+
+
+def _names(entry: Any) -> tuple[str, ...]:
+    return (entry,) if isinstance(entry, str) else tuple(entry or ())
+
+
+def _is_placeholder(leaf: Any) -> bool:
+    return leaf is ocp.PLACEHOLDER
+
+
+def _summed(stacked: jax.Array) -> jax.Array:
+    """The sum over replicas of the bits, all but one of which are zeros."""
+    bits = jnp.dtype(f"uint{8 * stacked.dtype.itemsize}")
+    whole = jax.lax.bitcast_convert_type(stacked, bits).astype(jnp.uint32).sum(0, jnp.uint32)
+    return jax.lax.bitcast_convert_type(whole.astype(bits), stacked.dtype)

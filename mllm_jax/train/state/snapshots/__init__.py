@@ -1,0 +1,1 @@
+"""Snapshots of a run in the memory of its hosts."""

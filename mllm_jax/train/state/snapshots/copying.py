@@ -1,0 +1,75 @@
+"""What a snapshot copies: the pieces of a state that devices of this process hold, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from mllm_jax.train.state.regroup import leaf_name
+from mllm_jax.train.state.snapshots.pieces import Box, holders, own_pieces
+from mllm_jax.train.state.snapshots.share import Leaf, Piece, Share, laid_out
+
+#: The leaves of a state by name.
+Named = dict[str, jax.Array]
+
+
+def named(state: Any) -> Named:
+    """The leaves of a state by their dotted names."""
+    return {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(state)}
+
+
+def outline(state: Named) -> dict[str, Leaf]:
+    """The pieces of this process, one behind the other, without their checksums."""
+    leaves = {
+        name: Leaf(shape=leaf.shape, dtype=str(leaf.dtype), pieces=())
+        for name, leaf in state.items()
+    }
+    pieces = {
+        name: [Piece(start=box.start, stop=box.stop, offset=0) for box in sorted(own_pieces(leaf))]
+        for name, leaf in state.items()
+    }
+    return laid_out(leaves, pieces)
+
+
+def elsewhere(state: Named, machines: Sequence[str], process: int) -> dict[str, set[Box]]:
+    """The pieces that need not be copied to another machine, as they are there, or as another
+    process of this machine copies them.
+
+    Args:
+        machines: machine of every process.
+    """
+    own = machines[process]
+
+    def cared_for(held: set[int]) -> bool:
+        return {machines[other] for other in held} != {own} or min(held) != process
+
+    return {
+        name: {box for box, held in holders(leaf).items() if cared_for(held)}
+        for name, leaf in state.items()
+    }
+
+
+def copy(state: Named, leaves: dict[str, Leaf], into: Share) -> None:
+    """Copy the pieces of this process; waits for the devices.
+
+    Raises:
+        OSError: there is no room for them.
+    """
+    into.write(_values(state, leaves))
+
+
+def _values(
+    state: Named, leaves: dict[str, Leaf]
+) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
+    """Offset and values of every piece; all copies from devices begin before the first ends."""
+    own = {name: own_pieces(leaf) for name, leaf in state.items()}
+    for pieces in own.values():
+        for values in pieces.values():
+            values.copy_to_host_async()
+    for name, leaf in leaves.items():
+        for piece in leaf.pieces:
+            yield piece.offset, partial(np.asarray, own[name][piece.box])

@@ -1,0 +1,370 @@
+"""Snapshots in the memory of the hosts, between checkpoints in storage.
+
+Every `checkpoint.local_every` steps each process copies what its devices hold into a file in memory
+(`share.py`), and training goes on. Behind it the copy is summed, and what no other machine has is
+sent to a neighbour::
+
+    step 10           step 20           step 30
+    slot 0            slot 1            slot 0              copied: a few milliseconds
+      `- sums, copy     `- sums, copy     `- ...            beside training
+
+A snapshot counts once all processes have theirs. The one before it is kept until then, so that one
+is whole at any moment, and never more than two are there.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.runtime.folder import identity
+from mllm_jax.runtime.part import peers
+from mllm_jax.train.state.snapshots.channel import Channel, connect
+from mllm_jax.train.state.snapshots.copying import Named, copy, elsewhere, named, outline
+from mllm_jax.train.state.snapshots.neighbours import Away, Desk, Member, Where, neighbour, put
+from mllm_jax.train.state.snapshots.pieces import Box
+from mllm_jax.train.state.snapshots.places import folder_of, make, remove
+from mllm_jax.train.state.snapshots.reading import Reader, Source
+from mllm_jax.train.state.snapshots.share import (
+    Index,
+    Leaf,
+    Origin,
+    Piece,
+    Share,
+    ShareError,
+    found,
+    share,
+)
+
+logger = logging.getLogger(__name__)
+
+#: What a process tells the others of a copy that is not done yet.
+RUNNING = "running"
+#: Seconds for the last snapshot to become whole once training has ended.
+LAST = 5.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A snapshot of this run that hosts have shares of.
+
+    Attributes:
+        step: step after which it was taken.
+        series: see `Origin`.
+        places: where its shares are.
+    """
+
+    step: int
+    series: str
+    places: tuple[Where, ...]
+
+    def __str__(self) -> str:
+        return f"the snapshot of step {self.step} in the memory of the hosts"
+
+
+@dataclass(frozen=True)
+class Here:
+    """A share in this machine's memory."""
+
+    share: Share
+    index: Index
+
+    def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
+        """See `Source`."""
+        return self.share.read(leaf, piece)
+
+
+class Memory:
+    """The snapshots of one run; all processes call its methods at the same points.
+
+    Args:
+        config: configuration of the run.
+        folder: folder of the run's snapshots on this machine, see `places.py`.
+    """
+
+    def __init__(self, config: ExperimentConfig, folder: Path) -> None:
+        self._config, self._folder, self._process = config, folder, peers().index
+        own = [identity(config.run.path) if self._process == 0 else "", *_secrets()]
+        self._run, self._series, self._secret = peers().gather("this start of the run", own)[0]
+        self._desk = self._listen()
+        told = {
+            "machine": f"{socket.gethostname()}:{folder}",
+            "address": str(self._desk.address) if self._desk else None,
+        }
+        everyone = peers().gather("machines of the snapshots", told)
+        self._members = [Member.of_json(i, own) for i, own in enumerate(everyone)]
+        self._neighbour = neighbour(self._members, self._process)
+        self._newest, self._others_there = 1, True
+        self._plan: Index | None = None
+        self._elsewhere: dict[str, set[Box]] = {}
+        self._work: _Work | None = None
+        self._said: set[str] = set()
+
+    def found(self) -> list[Kept]:
+        """The snapshots of this run that any host has a share of, the newest first."""
+        own = [
+            [Where.of(each, self._process).model_dump(), index.origin.model_dump()]
+            for each, index in found(self._folder)
+            if self._is_ours(each, index)
+        ]
+        places: dict[tuple[int, str], list[Where]] = {}
+        for told in peers().gather("snapshots in memory", own):
+            for place, origin in told:
+                key = origin["step"], origin["series"]
+                places.setdefault(key, []).append(Where(**place))
+        return [Kept(*key, tuple(own)) for key, own in sorted(places.items(), reverse=True)]
+
+    @contextmanager
+    def reader(self, kept: Kept) -> Iterator[Reader]:
+        """Context in which a snapshot is read.
+
+        Raises:
+            ShareError: no share of it can be read.
+        """
+        machine = self._members[self._process].machine
+        near = [p for p in kept.places if self._members[p.process].machine == machine]
+        here: list[Source] = []
+        for own in dict.fromkeys(place.below(self._folder) for place in near):
+            with suppress(ShareError):  # which was told when it was found
+                here.append(Here(own, own.index()))
+        with ExitStack() as connections:
+            far = [place for place in kept.places if place not in near]
+            yield Reader(here, lambda: self._away(far, connections))
+
+    def went_on_from(self, kept: Kept | None) -> None:
+        """The run goes on from this snapshot, or from none of them: others are removed."""
+        for own, index in list(found(self._folder)):
+            origin = index.origin
+            if kept is None or (origin.step, origin.series) != (kept.step, kept.series):
+                own.remove()
+        # The next one goes into the other slot, here and on the machine that has a copy.
+        places = kept.places if kept else ()
+        self._newest = next((p.slot for p in places if p.origin == self._process), self._newest)
+
+    def take(self, step: int, state: Any, progress: dict[str, Any]) -> None:
+        """Copy a state; waits for the devices, and for no other process' copy."""
+        if not self._settled(step):
+            return
+        slot, leaves = 1 - self._newest, named(state)
+        own = share(self._folder, self._process, self._process, slot)
+        if self._plan is None:
+            self._plan = self._planned(leaves)
+        origin = self._plan.origin.model_copy(update={"step": step})
+        index = self._plan.model_copy(update={"origin": origin, "progress": progress})
+        reason = ""
+        try:
+            make(self._folder)
+            own.reserve(index.bytes)
+            copy(leaves, index.leaves, own)
+        except OSError as error:
+            reason = str(error)
+        self._work = _Work(step, slot, reason, lambda: self._complete(slot, own, index))
+
+    def _planned(self, leaves: Named) -> Index:
+        """What all snapshots of this start have in common."""
+        origin = Origin(
+            run=self._run,
+            folder=str(self._config.run.path),
+            series=self._series,
+            step=0,
+            process=self._process,
+        )
+        if self._neighbour is not None:
+            machines = [member.machine for member in self._members]
+            self._elsewhere = elsewhere(leaves, machines, self._process)
+        config = self._config.model_dump(mode="json")
+        return Index(origin=origin, progress={}, config=config, leaves=outline(leaves))
+
+    def forget(self) -> None:
+        """Remove all snapshots of the run from this machine: nothing will go on from them."""
+        self.close()
+        remove(self._folder)
+
+    def close(self) -> None:
+        """Wait a little for what is being copied, and answer other hosts no more."""
+        if self._work is not None:
+            self._work.join(LAST)
+        if self._desk is not None:
+            self._desk.close()
+
+    def _settled(self, step: int) -> bool:
+        """Whether the snapshot before is done with, on all processes; it then is the newest."""
+        work = self._work
+        states = peers().gather("the snapshot before", "" if work is None else work.state)
+        if work is None:
+            return True
+        if RUNNING in states:
+            self._warn(
+                f"the snapshot of step {step} is left out: that of step {work.step} is still being "
+                f"copied by process {states.index(RUNNING)}; a larger checkpoint.local_every leaves"
+                " it more time"
+            )
+            return False
+        self._work = None
+        failed = [(i, why) for i, why in enumerate(states) if why]
+        if not failed:
+            self._newest = work.slot
+            self._remove_others()
+            return True
+        process, why = failed[0]
+        share(self._folder, self._process, self._process, work.slot).remove()
+        self._warn(
+            f"the snapshot of step {work.step} is not kept: process {process}: {why}; training goes"
+            " on, and after a fault from an older snapshot or checkpoint (checkpoint.local_folder)"
+        )
+        return True
+
+    def _complete(self, slot: int, own: Share, index: Index) -> None:
+        """What is left to do beside training."""
+        whole = own.seal(index)
+        member = self._neighbour
+        if member is None:
+            return
+        try:
+            put(member, self._secret, slot, whole, own, whole.without(self._elsewhere))
+        except (OSError, ShareError) as error:
+            self._warn(
+                f"the snapshot of step {index.origin.step} has no copy on the machine of process "
+                f"{member.process} ({member.machine}): {error}; if this machine is lost, the run "
+                "goes on from a checkpoint"
+            )
+
+    def _remove_others(self) -> None:
+        """Once a snapshot of this start is whole, those of earlier ones are of no use."""
+        if self._others_there:
+            self._others_there = False
+            for own, index in list(found(self._folder)):
+                if index.origin.series != self._series:
+                    own.remove()
+
+    def _is_ours(self, own: Share, index: Index) -> bool:
+        origin = index.origin
+        if origin.run == self._run:
+            return True
+        logger.warning(
+            "refused: the snapshot of step %d in %s is of run %s (%s), and this run is %s",
+            *(origin.step, own.folder, origin.run, origin.folder, self._run),
+        )
+        return False
+
+    def _listen(self) -> Desk | None:
+        """Where other processes can ask for shares; None where there are none, or no network."""
+        host = peers().host
+        if peers().count == 1:
+            return None
+        if host is None:
+            logger.warning(
+                "snapshots have no copies on other machines: processes that JAX has found by "
+                "itself cannot connect to each other here"
+            )
+            return None
+        own = self._folder, self._process, self._run, self._series
+        return Desk(host, self._secret, *own)
+
+    def _away(self, places: Sequence[Where], connections: ExitStack) -> list[Source]:
+        """Shares that other machines can read."""
+        opened: list[Source] = []
+        channels: dict[int, Channel] = {}
+        for place in places:
+            member = self._members[place.process]
+            if member.address is None:
+                continue
+            try:
+                if place.process not in channels:
+                    channel = connect(member.address, self._secret)
+                    connections.callback(channel.close)
+                    channels[place.process] = channel
+                opened.append(Away(channels[place.process], place))
+            except (OSError, ShareError) as error:
+                logger.warning(
+                    "process %d (%s) does not tell of its snapshots: %s",
+                    *(member.process, member.machine, error),
+                )
+        return opened
+
+    def _warn(self, text: str) -> None:
+        """Warn of what may happen at every snapshot once for each kind."""
+        kind = "".join(c for c in text if not c.isdigit())
+        if kind not in self._said:
+            self._said.add(kind)
+            logger.warning("%s", text)
+
+
+@contextmanager
+def opened(
+    config: ExperimentConfig, over: tuple[type[BaseException], ...]
+) -> Iterator[Memory | None]:
+    """Context with the snapshots of a run; None where it takes none.
+
+    They are removed at the end of the context, unless it ends by an error after which another start
+    may go on from them.
+
+    Args:
+        over: errors after which no other start will.
+
+    Raises:
+        RunError: as of `folder_of`.
+    """
+    folder = folder_of(config)
+    if folder is None:
+        yield None
+        return
+    memory = Memory(config, folder)
+    try:
+        yield memory
+    except over:
+        memory.forget()
+        raise
+    except BaseException:
+        memory.close()
+        raise
+    memory.forget()
+
+
+class _Work:
+    """What is done beside training for one snapshot.
+
+    Args:
+        step: step of the snapshot.
+        slot: slot of the snapshot.
+        reason: why it has failed already; empty if it has not.
+        rest: what is left to do.
+    """
+
+    def __init__(self, step: int, slot: int, reason: str, rest: Callable[[], None]) -> None:
+        self.step, self.slot, self._reason, self._rest = step, slot, reason, rest
+        # A daemon: a process that ends with an error waits for no other machine.
+        self._thread = threading.Thread(target=self._run, name="snapshot", daemon=True)
+        self._thread.start()
+
+    @property
+    def state(self) -> str:
+        """`running`, why it has failed, or nothing."""
+        return RUNNING if self._thread.is_alive() else self._reason
+
+    def join(self, seconds: float) -> None:
+        """Wait for it."""
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        if self._reason:
+            return
+        try:
+            self._rest()
+        except OSError as error:
+            self._reason = str(error)
+
+
+def _secrets() -> tuple[str, str]:
+    """A name for the snapshots of a start, and its secret."""
+    return secrets.token_hex(4), secrets.token_hex(16)

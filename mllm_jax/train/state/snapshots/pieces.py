@@ -1,0 +1,106 @@
+"""The pieces that a sharding cuts an array into, and arrays put together from pieces of another.
+
+::
+
+    saved by 2 processes      [0:4] [4:8]          a piece each
+    read by 4 devices         [0:2] [2:4] [4:6] [6:8]    each from one of them
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+
+@dataclass(frozen=True, order=True)
+class Box:
+    """A part of an array, from `start` to `stop` in every dimension."""
+
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the sides."""
+        return tuple(b - a for a, b in zip(self.start, self.stop, strict=True))
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def overlap(self, other: Box) -> Box | None:
+        """The part that both have; None if there is none."""
+        start = tuple(map(max, self.start, other.start))
+        stop = tuple(map(min, self.stop, other.stop))
+        return Box(start, stop) if all(map(int.__lt__, start, stop)) else None
+
+    def within(self, outer: Box) -> tuple[slice, ...]:
+        """The place of this part in an array that holds `outer`."""
+        edges = zip(self.start, self.stop, outer.start, strict=True)
+        return tuple(slice(a - c, b - c) for a, b, c in edges)
+
+    def __str__(self) -> str:
+        return f"[{', '.join(f'{a}:{b}' for a, b in zip(self.start, self.stop, strict=True))}]"
+
+
+def box_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> Box:
+    """The part that a sharding gives to a device, whose slices may be open."""
+    edges = [own.indices(length)[:2] for own, length in zip(index, shape, strict=True)]
+    return Box(tuple(a for a, _ in edges), tuple(b for _, b in edges))
+
+
+def holders(leaf: Any) -> dict[Box, set[int]]:
+    """The pieces of a leaf, and the processes whose devices hold each.
+
+    Args:
+        leaf: an array, or a `jax.ShapeDtypeStruct` with a sharding.
+    """
+    found: dict[Box, set[int]] = {}
+    for device, index in leaf.sharding.devices_indices_map(leaf.shape).items():
+        found.setdefault(box_of(index, leaf.shape), set()).add(device.process_index)
+    return found
+
+
+def own_pieces(leaf: jax.Array) -> dict[Box, jax.Array]:
+    """The pieces that devices of this process hold, each once."""
+    return {box_of(own.index, leaf.shape): own.data for own in leaf.addressable_shards}
+
+
+def put_together(
+    wanted: Box, dtype: Any, held: Iterable[Box], read: Callable[[Box], np.ndarray]
+) -> np.ndarray:
+    """The values of `wanted` from pieces, which do not overlap each other.
+
+    Args:
+        held: pieces that there are.
+        read: values of one of them.
+
+    Raises:
+        KeyError: the pieces leave a part of `wanted` open.
+    """
+    parts = {piece: part for piece in held if (part := piece.overlap(wanted)) is not None}
+    if sum(part.size for part in parts.values()) != wanted.size:
+        raise KeyError(str(wanted))
+    if wanted in parts:
+        return read(wanted)
+    whole = np.empty(wanted.shape, dtype)
+    for piece, part in parts.items():
+        whole[part.within(wanted)] = read(piece)[part.within(piece)]
+    return whole
+
+
+def array(leaf: jax.ShapeDtypeStruct, values: Mapping[Box, np.ndarray]) -> jax.Array:
+    """The array of a leaf, from the values of the pieces of this process."""
+    sharding = leaf.sharding
+    assert sharding is not None, "a leaf of a state has a layout"
+
+    def of(index: tuple[slice, ...] | None) -> np.ndarray:
+        return values[box_of(index or (), leaf.shape)]
+
+    return jax.make_array_from_callback(leaf.shape, sharding, of)

@@ -1,0 +1,108 @@
+"""The state from a snapshot: each process reads what its devices hold, wherever that is kept."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from mllm_jax.train.state.regroup import leaf_name
+from mllm_jax.train.state.snapshots.pieces import Box, array, holders, put_together
+from mllm_jax.train.state.snapshots.share import Index, Leaf, Piece, ShareError
+
+logger = logging.getLogger(__name__)
+
+
+class Source(Protocol):
+    """A share that can be read."""
+
+    @property
+    def index(self) -> Index:
+        """What is in it."""
+
+    def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
+        """Values of a piece, verified; a ShareError says why there are none."""
+
+
+class Reader:
+    """Reads one snapshot.
+
+    Args:
+        here: shares in this machine's memory.
+        away: opens those in the memory of other machines; they are asked only for what is not here.
+
+    Raises:
+        ShareError: no share can be read.
+    """
+
+    def __init__(self, here: Sequence[Source], away: Callable[[], Sequence[Source]]) -> None:
+        self._away: Callable[[], Sequence[Source]] | None = away
+        self._pieces: dict[str, dict[Box, list[tuple[Source, Leaf, Piece]]]] = defaultdict(dict)
+        self._first: Index | None = None
+        self._add(here)
+        if self._first is None:
+            self._ask()
+
+    @property
+    def index(self) -> Index:
+        """What the first share says of the run."""
+        if self._first is None:
+            raise ShareError("no host has a share of it any more")
+        return self._first
+
+    def state(self, target: Any) -> Any:
+        """Arrays in the layouts of `target`, whose shapes are those of the snapshot.
+
+        Raises:
+            ShareError: a piece that devices of this process hold is nowhere, or damaged everywhere.
+        """
+        return jax.tree_util.tree_map_with_path(
+            lambda path, leaf: self._leaf(leaf_name(path), leaf), target
+        )
+
+    def _leaf(self, name: str, leaf: jax.ShapeDtypeStruct) -> jax.Array:
+        process = jax.process_index()
+        wanted = [box for box, held in holders(leaf).items() if process in held]
+        return array(leaf, {box: self._values(name, leaf.dtype, box) for box in wanted})
+
+    def _values(self, name: str, dtype: Any, wanted: Box) -> np.ndarray:
+        while True:
+            try:
+                return put_together(
+                    wanted, dtype, self._pieces[name], lambda box: self._read(name, box)
+                )
+            except (KeyError, ShareError) as error:
+                if self._away is None:
+                    why = f"; {error}" if isinstance(error, ShareError) else ""
+                    raise ShareError(
+                        f"leaf {name}, {wanted}, is in the memory of no host{why}"
+                    ) from error
+                self._ask()
+
+    def _read(self, name: str, box: Box) -> np.ndarray:
+        """Values of a piece, from the first source that has them undamaged."""
+        told = []
+        for source, leaf, piece in self._pieces[name][box]:
+            try:
+                return source.read(leaf, piece)
+            except ShareError as error:
+                told.append(str(error))
+                logger.warning("leaf %s in a snapshot: %s", name, error)
+        raise ShareError("; ".join(told))
+
+    def _ask(self) -> None:
+        assert self._away is not None, "other hosts are asked once"
+        away, self._away = self._away, None
+        self._add(away())
+
+    def _add(self, sources: Sequence[Source]) -> None:
+        for source in sources:
+            self._first = self._first or source.index
+            for name, leaf in source.index.leaves.items():
+                for piece in leaf.pieces:
+                    own = self._pieces[name].setdefault(piece.box, [])
+                    own.append((source, leaf, piece))

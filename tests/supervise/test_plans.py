@@ -1,0 +1,50 @@
+"""Plans that are searched beside a run: what is found is taken, what is not found is told."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mllm_jax.supervise.plans import Planning
+
+#: Writes its devices to the file, or fails for six of them, or takes its time for two.
+PROGRAM = """
+import sys, time
+devices, file = int(sys.argv[1].partition("=")[2]), sys.argv[3]
+if devices == 6:
+    sys.exit("error: no plan fits")
+if devices == 2:
+    time.sleep(60)
+open(file, "w").write(f"for {devices}")
+"""
+
+
+def read(file: Path, devices: int) -> tuple[str, ...]:
+    if devices == 4:
+        raise ValueError("the plan has 2 devices")
+    return (f"{file.read_text()} of {devices}",)
+
+
+def test_plans_are_found_told_and_given_up(tmp_path, caplog):
+    plans = {3: ("before",), 2: ("before",)}
+    command, devices = [sys.executable, "-c", PROGRAM], {4: 8, 3: 6, 2: 4, 1: 2}
+    planning = Planning(command, devices, tmp_path, read, plans)
+    soon(lambda: "(4 devices)" in caplog.text)
+    began = time.monotonic()
+    planning.stop()
+    assert time.monotonic() - began < 5
+    assert plans == {4: ("for 8 of 8",), 3: ("before",), 2: ("before",)}
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [
+        "no plan is found for 3 hosts (6 devices): error: no plan fits",
+        "no plan is found for 2 hosts (4 devices): the plan has 2 devices",
+    ]
+
+
+def soon(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)

@@ -1,0 +1,149 @@
+"""Copies of shares on other machines: they are kept, given back, and refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mllm_jax.runtime.wire import Address
+from mllm_jax.train.state.snapshots.channel import Channel, connect
+from mllm_jax.train.state.snapshots.neighbours import Away, Desk, Member, Where, neighbour, put
+from mllm_jax.train.state.snapshots.pieces import Box
+from mllm_jax.train.state.snapshots.share import (
+    Index,
+    Leaf,
+    Origin,
+    Piece,
+    Share,
+    ShareError,
+    laid_out,
+    share,
+)
+
+SECRET = "of this run"
+VALUES = {"a": np.arange(24, dtype=np.float32).reshape(4, 6), "b": np.arange(5, dtype=np.int32)}
+HALVES = {"a": [Box((0, 0), (2, 6)), Box((2, 0), (4, 6))], "b": [Box((0,), (5,))]}
+
+
+def test_copies_go_round_to_the_next_machine():
+    somewhere = Address("127.0.0.1", 1)
+    members = [Member(i, machine, somewhere) for i, machine in enumerate("aabc")]
+    assert [neighbour(members, i).process for i in range(4)] == [2, 2, 3, 0]
+    alone = [Member(i, "a", somewhere) for i in range(3)]
+    assert neighbour(alone, 1) is None
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> tuple[Share, Index]:
+    """The share of process 3."""
+    leaves = {
+        name: Leaf(shape=own.shape, dtype=str(own.dtype), pieces=()) for name, own in VALUES.items()
+    }
+    pieces = {
+        name: [Piece(start=box.start, stop=box.stop, offset=0) for box in boxes]
+        for name, boxes in HALVES.items()
+    }
+    origin = Origin(run="r", folder="runs/r", series="s", step=10, process=3)
+    index = Index(
+        origin=origin, progress={"x": 1}, config={"y": 2}, leaves=laid_out(leaves, pieces)
+    )
+    own = share(tmp_path / "own", 3, 3, 1)
+    own.reserve(index.bytes)
+    own.write(
+        (piece.offset, partial(VALUES[name].__getitem__, piece.box.within(_all(name))))
+        for name, leaf in index.leaves.items()
+        for piece in leaf.pieces
+    )
+    return own, own.seal(index)
+
+
+def _all(name: str) -> Box:
+    shape = VALUES[name].shape
+    return Box((0,) * len(shape), shape)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """That of process 4, on another machine."""
+    own = Desk("127.0.0.1", SECRET, tmp_path / "other", 4, "r", "s")
+    yield own
+    own.close()
+
+
+@pytest.fixture
+def channel(desk: Desk) -> Iterator[Channel]:
+    own = connect(desk.address, SECRET)
+    yield own
+    own.close()
+
+
+def member(desk: Desk) -> Member:
+    return Member(4, "other", desk.address)
+
+
+PLACE = Where(process=4, holder=4, origin=3, slot=1)
+
+
+def test_another_machine_keeps_what_is_nowhere_else_and_gives_it_back(whole, desk, channel):
+    own, index = whole
+    part = index.without({"a": HALVES["a"][:1]})
+    assert part.bytes < index.bytes
+    put(member(desk), SECRET, 1, index, own, part)
+    away = Away(channel, PLACE)
+    assert away.index == part
+    for name, leaf in away.index.leaves.items():
+        for piece in leaf.pieces:
+            expected = VALUES[name][piece.box.within(_all(name))]
+            np.testing.assert_array_equal(away.read(leaf, piece), expected)
+    assert [piece.box for piece in away.index.leaves["a"].pieces] == HALVES["a"][1:]
+
+
+def test_a_damaged_copy_is_noticed_by_who_reads_it(whole, desk, channel, tmp_path):
+    own, index = whole
+    put(member(desk), SECRET, 1, index, own, index)
+    data = PLACE.below(tmp_path / "other").folder / "data"
+    data.write_bytes(b"\xff" + data.read_bytes()[1:])
+    away = Away(channel, PLACE)
+    leaf = away.index.leaves["a"]
+    with pytest.raises(ShareError, match=r"process 4: \[0:2, 0:6\] has changed since it was wr"):
+        away.read(leaf, leaf.pieces[0])
+    np.testing.assert_array_equal(away.read(leaf, leaf.pieces[1]), VALUES["a"][2:])
+
+
+@pytest.mark.parametrize(("run", "series"), [("other", "s"), ("r", "other")])
+def test_a_snapshot_of_another_run_or_start_is_refused_by_name(whole, desk, run, series):
+    own, index = whole
+    origin = index.origin.model_copy(update={"run": run, "series": series})
+    foreign = index.model_copy(update={"origin": origin})
+    with pytest.raises(ConnectionError) as refused:
+        put(member(desk), SECRET, 1, foreign, own, foreign)
+    assert "the snapshot of step 10 from process 3 is of run " in str(refused.value)
+    assert f"{run} (runs/r), series {series}; here are run r, series s" in str(refused.value)
+
+
+def test_a_share_that_changes_while_it_is_sent_is_not_kept(whole, desk, tmp_path):
+    own, index = whole
+    data = own.folder / "data"
+    data.write_bytes(b"\xff" + data.read_bytes()[1:])
+    with pytest.raises(OSError):  # the other end closes the connection
+        put(member(desk), SECRET, 1, index, own, index)
+    with pytest.raises(ShareError, match="cannot be read"):
+        PLACE.below(tmp_path / "other").index()
+
+
+@pytest.mark.parametrize("slot", ["../../secret", -1.5, None])
+def test_a_place_is_a_place(channel, slot):
+    channel.send({"kind": "index", "where": {**PLACE.model_dump(), "slot": slot}})
+    answer = channel.receive()
+    assert answer["kind"] == "refused"
+    assert "slot" in answer["why"]
+
+
+@pytest.mark.parametrize("message", [{"kind": "index"}, {"kind": "run"}, {}, {"kind": "piece"}])
+def test_what_is_no_request_is_refused(channel, message):
+    channel.send(message)
+    assert channel.receive()["kind"] == "refused"

@@ -1,0 +1,205 @@
+"""Copies of checkpoints behind a URL: whole or not there, and never in the way of training."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import fsspec
+import pytest
+
+from data.sources.formats import patience
+from data.sources.formats.patience import AwayError
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.folder import IDENTITY, RunError, identity
+from mllm_jax.train.state import copies
+from mllm_jax.train.state.copies import Store, copying, fetch
+from tests.configs import config
+from tests.train.state.snapshots.test_memory import store
+from tests.train.state.test_damage import files
+from tests.train.test_run import free_port
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copies, "LOOK", 0.02)
+    monkeypatch.setattr(patience, "FIRST", 0.02)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> ExperimentConfig:
+    return run_with(tmp_path / "here", f"memory://{uuid4()}")
+
+
+def run_with(directory: Path, url: str, **checkpoint: Any) -> ExperimentConfig:
+    """A run, the same wherever its folder is."""
+    own = {"copy_to": url, "retry_seconds": 0.3, "local_every": None, **checkpoint}
+    made = config(run__directory=str(directory), checkpoint=own)
+    made.run.path.mkdir(parents=True)
+    return made
+
+
+def elsewhere(run: ExperimentConfig, tmp_path: Path) -> ExperimentConfig:
+    """The same run on a machine that has nothing of it."""
+    return run_with(tmp_path / str(uuid4()), str(run.checkpoint.copy_to))
+
+
+def saved(run: ExperimentConfig, *steps: int) -> None:
+    """Save checkpoints, the first of which is copied before the last is saved."""
+    with copying(run):
+        for step in steps:
+            store(run, step)
+            soon(partial(has_copy, run, step))
+
+
+def has_copy(run: ExperimentConfig, step: int) -> bool:
+    return step in [copy.step for copy in Store(run).copies()]
+
+
+def soon(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_a_machine_that_has_nothing_of_a_run_goes_on_from_the_newest_copy(run, tmp_path):
+    saved(run, 1, 2, 3)
+    assert [copy.step for copy in Store(run).copies()] == [3, 2]  # as many as in the folder
+    there = elsewhere(run, tmp_path)
+    fetch(there)
+    assert [path.name for path in (there.run.path / "checkpoints").iterdir()] == ["3"]
+    assert identity(there.run.path) == identity(run.run.path)
+    for here in files(run.run.path / "checkpoints" / "3"):
+        same = there.run.path / here.relative_to(run.run.path)
+        assert same.read_bytes() == here.read_bytes()
+
+
+def test_a_step_that_is_asked_for_is_fetched(run, tmp_path):
+    saved(run, 1, 2)
+    there = elsewhere(run, tmp_path)
+    fetch(there, step=1)
+    assert [path.name for path in (there.run.path / "checkpoints").iterdir()] == ["1"]
+
+
+def test_what_is_here_is_not_fetched(run):
+    saved(run, 1, 2)
+    before = {path: path.stat().st_mtime_ns for path in files(run.run.path)}
+    fetch(run)
+    assert {path: path.stat().st_mtime_ns for path in files(run.run.path)} == before
+
+
+def test_a_damaged_copy_gives_way_to_an_older_one(run, tmp_path, caplog):
+    saved(run, 1, 2)
+    system, base = fsspec.core.url_to_fs(str(run.checkpoint.copy_to))
+    victim = next(path for path in system.find(f"{base}/{run.run.name}/2/state") if "/d/" in path)
+    content = bytearray(system.cat_file(victim))
+    content[len(content) // 2] ^= 1
+    system.pipe_file(victim, bytes(content))
+    there = elsewhere(run, tmp_path)
+    fetch(there)
+    assert [path.name for path in (there.run.path / "checkpoints").iterdir()] == ["1"]
+    assert "the copy of step 2 in memory://" in caplog.text
+    assert "has changed since it was written; trying an older one" in caplog.text
+
+
+def test_a_copy_that_not_all_processes_have_made_is_none(run, tmp_path):
+    store(run, 1)
+    folder = run.run.path / "checkpoints" / "1"
+    Store(run).put(folder, "r", (0, 2))
+    assert Store(run).copies() == []
+    Store(run).put(folder, "r", (1, 2))
+    (copy,) = Store(run).copies()
+    assert sorted(copy.files) == [path.relative_to(folder).as_posix() for path in files(folder)]
+    there = elsewhere(run, tmp_path)
+    fetch(there)
+    assert (there.run.path / IDENTITY).read_text() == "r"
+
+
+def test_copies_of_another_run_are_refused_by_name(run, tmp_path):
+    saved(run, 1)
+    there = elsewhere(run, tmp_path)
+    own = identity(there.run.path)
+    with pytest.raises(RunError) as refused:
+        fetch(there)
+    assert f"are of run {identity(run.run.path)}, and {there.run.path} is {own}; " in str(
+        refused.value
+    )
+
+
+def test_a_place_out_of_reach_ends_no_run_and_what_has_no_copy_is_told(run, monkeypatch, caplog):
+    saved(run, 1)
+    system, _ = fsspec.core.url_to_fs(str(run.checkpoint.copy_to))
+
+    def away(*_: Any, **__: Any) -> None:
+        raise ConnectionError("no route to host")
+
+    with copying(run):
+        monkeypatch.setattr(type(system), "put_file", away)
+        store(run, 2)
+        soon(lambda: "the checkpoint of step 2 has no copy in memory://" in caplog.text)
+        monkeypatch.undo()
+        monkeypatch.setattr(copies, "LOOK", 0.02)
+        store(run, 3)
+    assert "out of reach for 0.3 s (retry_seconds), at last with ConnectionError" in caplog.text
+    assert "the newest there is that of step 1, and training goes on" in caplog.text
+    assert Store(run).copies()[0].step == 3
+
+
+def test_a_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_path, monkeypatch):
+    saved(run, 1)
+    system, _ = fsspec.core.url_to_fs(str(run.checkpoint.copy_to))
+
+    def away(*_: Any, **__: Any) -> None:
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(type(system), "glob", away)
+    with pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* out of reach for 0\.3 s"):
+        fetch(elsewhere(run, tmp_path))
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """A bucket of a server that speaks S3, on this machine."""
+    pytest.importorskip("moto.server")
+    s3fs = pytest.importorskip("s3fs")
+    port = free_port()
+    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with (tmp_path / "moto.log").open("w") as log:
+        server = subprocess.Popen(words, stdout=log, stderr=log, env=os.environ)
+    keys = {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    for name, value in {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}.items():
+        monkeypatch.setenv(name, value)
+    system = s3fs.S3FileSystem(skip_instance_cache=True)
+
+    def made() -> bool:
+        try:
+            system.mkdir("runs")
+        except OSError:
+            return False
+        return True
+
+    soon(made)
+    yield "s3://runs/of/mine"
+    server.kill()
+    server.wait()
+
+
+def test_a_run_goes_on_from_s3(bucket, tmp_path):
+    run = run_with(tmp_path / "here", bucket)
+    saved(run, 1, 2)
+    there = elsewhere(run, tmp_path)
+    fetch(there)
+    for here in files(run.run.path / "checkpoints" / "2"):
+        assert (there.run.path / here.relative_to(run.run.path)).read_bytes() == here.read_bytes()
