@@ -40,7 +40,17 @@ def check(config: ExperimentConfig) -> list[str]:
 def check_sections(config: ExperimentConfig) -> list[Problem]:
     """Disagreements that show without a schedule, which takes seconds for a large pipeline."""
     plans = [*plan_checks(config), *pipeline_checks(config)]
-    return [*plans, *_unplanned(config), *_attention(config), *_lanes(config)]
+    own = [*_unplanned(config), *_attention(config), *_lanes(config), *_replicas(config)]
+    return [*plans, *own]
+
+
+def _replicas(config: ExperimentConfig) -> Iterator[Problem]:
+    """Replicas that are compared are at least two."""
+    key, ranks = "train.check_every", config.parallel.decoder.batch
+    if config.train.check_every is not None and ranks == 1:
+        problem = "the decoder has one replica, and no other one computes the same"
+        further = "parallel.decoder with data, fsdp or expert above 1"
+        yield Problem(key, problem, lambda: [[Choice.of(key, None)]], further=further)
 
 
 def check_unplanned(config: ExperimentConfig) -> list[str]:

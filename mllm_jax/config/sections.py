@@ -324,6 +324,9 @@ class TrainConfig(Section):
         groups: own settings of a module's parameters, by `decoder`, `<encoder>` (without its
             connector) or `<encoder>.connector`.
         guard: treatment of steps that go wrong.
+        check_every: steps between two looks for silent corruption: the first microbatch of the step
+            (of a pipeline all) is computed by every replica and once more by its neighbour, and
+            compared bit for bit; see docs/runbook.md. null: no looks.
         check_schedules: run the tables of every step's schedule on names before the devices run
             them; a fault is told with its task, tick and stage. The schedule that a run begins with
             is always checked.
@@ -341,6 +344,7 @@ class TrainConfig(Section):
     freeze: tuple[str, ...] = ()
     groups: dict[str, ParameterGroup] = Field(default_factory=dict)
     guard: GuardConfig = GuardConfig()
+    check_every: int | None = Field(None, ge=1)
     check_schedules: bool = False
     optimizer: OptimizerConfig = AdamWConfig()
 

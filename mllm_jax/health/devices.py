@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from statistics import median
 from typing import Any
 
 import jax
@@ -31,7 +30,7 @@ LARGEST = 8
 #: Types of the matrices; products are summed in float32.
 TYPES = ("float32", "bfloat16")
 #: Products of each type, of other numbers each time, and repetitions of what is timed.
-TIMES = 3
+TIMES, REPEATS = 3, 7
 
 
 def place_of(device: jax.Device) -> str:
@@ -93,13 +92,13 @@ def fault_of(dtype: str, found: NDArray[Any], wanted: NDArray[Any]) -> str:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Median seconds of `work`, after one time that does not count."""
+    """Least seconds of `work`, as other work on a machine only slows it."""
     seconds = []
-    for _ in range(TIMES + 1):
+    for _ in range(REPEATS):
         began = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - began)
-    return median(seconds[1:])
+    return min(seconds)
 
 
 @jax.jit

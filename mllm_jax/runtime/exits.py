@@ -25,7 +25,8 @@ MEANINGS = {
     Exit.FAILED: "a check failed, or an error that is none of those below",
     Exit.BAD_INPUT: "bad input: command line, configuration, devices, run folder",
     Exit.BAD_DATA: "data that cannot be used",
-    Exit.DIVERGED: "loss, gradients or state are not finite, or the loss has spiked",
+    Exit.DIVERGED: "loss, gradients or state are not finite, the loss has spiked, or replicas "
+    "differ",
     Exit.DAMAGED: "no checkpoint can be read, or they belong to something else",
     Exit.LOST_PEER: "another process is gone, is stuck or never came",
     Exit.OUT_OF_REACH: "a place of data or checkpoints stays out of reach, or a disk is full; "
@@ -60,6 +61,7 @@ CODES = {
     ("mllm_jax.submit.clusters", "ClusterError"): Exit.BAD_INPUT,
     ("mllm_jax.submit.send", "SubmitError"): Exit.BAD_INPUT,
     ("mllm_jax.train.guard", "DivergedError"): Exit.DIVERGED,
+    ("mllm_jax.train.replicas.corruption", "CorruptionError"): Exit.DIVERGED,
     ("mllm_jax.train.saves", "SaveError"): Exit.OUT_OF_REACH,
     ("mllm_jax.train.state.saved", "CheckpointError"): Exit.DAMAGED,
     ("mllm_jax.train.state.saved", "NoCheckpointError"): Exit.BAD_INPUT,

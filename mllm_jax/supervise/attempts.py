@@ -21,7 +21,7 @@ SPENT, WATCHED = ".json", ".supervisor.json"
 #: takes the steps one by one does between them.
 KINDS = (
     *("start", "data", "build", "restore", "compile"),
-    *("step", "wait", "save", "evaluate", "elsewhere"),
+    *("step", "wait", "save", "check", "evaluate", "elsewhere"),
 )
 #: What else the time of a run goes into.
 LOSSES = ("rework", "hang", "pause")

@@ -3,6 +3,7 @@
 For every step, in this order; `ahead` is how many steps may run while a later one is dispatched::
 
     Reading n -> Read n -> Placed n -> Done n - ahead -> Dispatched n -> Taken n
+      before Dispatched, where it is due:  Checked n
       then, where it is due:  Copying n -> Copied n,  Saving n -> Saved n,
                               Evaluating n -> Evaluated n
 
@@ -61,6 +62,10 @@ class Read(Timed):
 
 class Placed(Timed):
     """The host has made arrays of the batch and has begun to copy them to its devices."""
+
+
+class Checked(Timed):
+    """Replicas have been compared, and have made the same bits."""
 
 
 class Done(Timed):

@@ -54,6 +54,8 @@ from mllm_jax.train.listeners import Listeners, listeners
 from mllm_jax.train.profile import STEP, check_processes, phase
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.resolved import keep
+from mllm_jax.train.replicas.check import ReplicaCheck
+from mllm_jax.train.replicas.corruption import checked
 from mllm_jax.train.saves import Saves
 from mllm_jax.train.start import announce, check_health, claimed, restore_or_init
 from mllm_jax.train.state.checkpoint import Checkpoints
@@ -119,6 +121,7 @@ def train(
             behind it, no evaluation has been made.
         LockedError: another run has the folder.
         AgreementError: the processes of the run differ.
+        CorruptionError: replicas have made other bits of the same rows (`train.check_every`).
         HealthError: a self-check (`run.self_check`) has found something wrong.
     """
     ledger = Ledger(age())
@@ -400,6 +403,7 @@ def steps(
     ahead = 1 if config.parallel.platform == "cpu" else 2
     running: deque[tuple[int, jax.Array]] = deque()
     take = compiled_together("the train step", experiment.step.update)
+    compare = ReplicaCheck(experiment.step) if config.train.check_every else None
     with open_loader(experiment, progress.loader) as loader:
         since, paused = Stopwatch(), progress.paused
         carried: dict[str, jax.Array] | None = None
@@ -416,6 +420,8 @@ def steps(
                 tell(Placed(number, placing.seconds))
                 while len(running) >= ahead:
                     tell(_done(*running.popleft()))
+                if compare and number % (config.train.check_every or 1) == 0:
+                    tell(checked(compare, number, state["params"], batch))
                 with phase("dispatch") as dispatching:
                     if number == config.run.trace_step:
                         state, scalars = traced(experiment, state, batch, number)

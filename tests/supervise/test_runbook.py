@@ -19,6 +19,7 @@ import pytest
 from data.planning.stream import LoaderState
 from mllm_jax.health.devices import fault_of
 from mllm_jax.health.finding import Finding, Health, judged
+from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.folder import RoomError, check_room
 from mllm_jax.runtime.lock import LockedError, locked
 from mllm_jax.runtime.part import Peers
@@ -32,6 +33,8 @@ from mllm_jax.supervise.messages import Hello
 from mllm_jax.supervise.pace import KNOWN, Pace
 from mllm_jax.supervise.policy import Policy
 from mllm_jax.supervise.supervisor import Settings
+from mllm_jax.train.replicas.check import Difference
+from mllm_jax.train.replicas.corruption import CorruptionError, checked
 from mllm_jax.train.saves import Saves
 from mllm_jax.train.state.copies import _Copier
 from mllm_jax.train.state.progress import Progress
@@ -161,6 +164,19 @@ def of_self_checks() -> list[str]:
     return str(Health(tuple(found))).splitlines()
 
 
+def of_replicas() -> list[str]:
+    """Of replicas that differ."""
+    device: Any = SimpleNamespace(id=3, process_index=0)
+
+    def compare(params: Any, batch: Any) -> Difference:
+        return Difference((2, 3), (device,))
+
+    with pytest.raises(CorruptionError) as found:
+        checked(compare, 400, {}, {})  # type: ignore[arg-type]
+    assert code_of(found.value) == Exit.DIVERGED
+    return [str(found.value)]
+
+
 def of_the_lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(folder)
     Path("runs/demo").mkdir(parents=True)
@@ -233,7 +249,7 @@ def test_every_message_of_the_runbook_is_said(
     said += [record.getMessage() for record in caplog.records]
     said.append(f"{Kept(40, '', ())} is not whole")
     said += [of_the_disk(monkeypatch), of_the_lock(tmp_path, monkeypatch)]
-    said += [*of_slow_ones(), *of_self_checks()]
+    said += [*of_slow_ones(), *of_self_checks(), *of_replicas()]
     assert len(HEADINGS) > 15
     for heading in HEADINGS:
         parts = heading.split("(...)")

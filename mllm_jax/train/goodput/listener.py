@@ -10,7 +10,17 @@ from typing import Any
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.supervised.process import attempt
 from mllm_jax.supervise.attempts import Spent, goodput, newest, read, told, write
-from mllm_jax.train.events import Copied, Dispatched, Done, Evaluated, Event, Read, Reading, Saved
+from mllm_jax.train.events import (
+    Checked,
+    Copied,
+    Dispatched,
+    Done,
+    Evaluated,
+    Event,
+    Read,
+    Reading,
+    Saved,
+)
 from mllm_jax.train.goodput.ledger import COMPILED, HIT, MISS, Ledger, programs
 from mllm_jax.train.state.progress import Progress
 
@@ -79,6 +89,8 @@ class Goodput:
                 return "save"
             case Evaluated():
                 return "evaluate"
+            case Checked():
+                return "check"
             case Dispatched():
                 before, self._compiled = self._compiled, self._programs[COMPILED]
                 return "compile" if self._compiled > before else "step"

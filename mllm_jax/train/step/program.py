@@ -165,18 +165,29 @@ class GradientProgram(ABC):
         Raises:
             ValueError: `batch["carried"]` lacks outputs of the step before.
         """
-        self._check_carried(batch["carried"])
-        weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch)
-        # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
-        tokens = self._tokens(batch)
-        aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
-        made = self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
+        made, tokens = self.own(params, batch), self._tokens(batch)
         with jax.named_scope("sum_over_replicas"):
             summed = jax.tree.map(
                 lambda g, layout: psum(g, layout.replicated), made.gradients, self.form.layout
             )
         means = {name: value / tokens for name, value in made.aux.items()}
         return made._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
+
+    def own(self, params: Any, batch: Any) -> Gradients:
+        """The loss, and this device's shares of the gradients, see `shares`.
+
+        Args:
+            params, batch: as in `__call__`.
+
+        Raises:
+            ValueError: as of `__call__`.
+        """
+        self._check_carried(batch["carried"])
+        weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch)
+        tokens = self._tokens(batch)
+        aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
+        # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
+        return self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
 
     def _tokens(self, batch: Any) -> jax.Array:
         """Number of tokens of the step, of which auxiliary losses and loads are means.

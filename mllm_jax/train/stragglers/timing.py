@@ -8,7 +8,18 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.events import Dispatched, Done, Event, Placed, Read, Saved, Taken, Timed
+from mllm_jax.train.events import (
+    Checked,
+    Copied,
+    Dispatched,
+    Done,
+    Event,
+    Placed,
+    Read,
+    Saved,
+    Taken,
+    Timed,
+)
 from mllm_jax.train.stragglers.window import HOST, OWN, Window
 
 if TYPE_CHECKING:  # which compares times without devices, too
@@ -17,7 +28,7 @@ if TYPE_CHECKING:  # which compares times without devices, too
 #: Name under which windows are sent.
 NAME = "times of a window"
 #: What a step's seconds are known to have gone into; those of an evaluation are no part of them.
-KNOWN = (Read, Placed, Dispatched, Done, Saved)
+KNOWN = (Read, Placed, Checked, Dispatched, Done, Copied, Saved)
 
 
 class Timing:

@@ -21,8 +21,8 @@ from mllm_jax.train.stragglers.compare import Comparing
 from mllm_jax.train.stragglers.timing import Timing
 
 #: Steps of a window, windows, and seconds of the parts of a step.
-EVERY, WINDOWS = 5, 16
-READ, BETWEEN = 0.005, 0.04
+EVERY, WINDOWS = 5, 20
+READ, BETWEEN = 0.005, 0.08
 
 
 def main(index: int, address: str, folder: str, factor: float, growth: float) -> None:

@@ -1,0 +1,56 @@
+"""Training looks for silent corruption at its steps, and ends where replicas differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mllm_jax.train import loop
+from mllm_jax.train.events import Checked
+from mllm_jax.train.replicas.check import Difference
+from mllm_jax.train.replicas.corruption import CorruptionError
+from tests.configs import config
+
+
+def test_steps_are_looked_at_before_they_are_taken(experiment, fresh_state, monkeypatch):
+    looked: list[int] = []
+    state, progress = fresh_state()
+
+    class Compare:
+        def __init__(self, step: Any) -> None:
+            assert step is experiment.step
+
+        def __call__(self, params: Any, batch: Any) -> Difference | None:
+            looked.append(progress.step + 1)
+            device: Any = SimpleNamespace(id=3, process_index=0)
+            return Difference((0,), (device,)) if len(looked) == 2 else None
+
+    monkeypatch.setattr(loop, "ReplicaCheck", Compare)
+    changed = experiment.config.train.model_copy(update={"check_every": 2})
+    whole = experiment.config.model_copy(update={"train": changed})
+    checking = replace(experiment, config=whole)
+    told: list[int] = []
+
+    def tell(event: Any) -> None:
+        told.extend([event.step] * isinstance(event, Checked))
+
+    with pytest.raises(CorruptionError, match="step 4: device 3 of process 0 computes wrongly"):
+        list(loop.steps(checking, state, progress, tell))
+    assert looked == [2, 4]
+    assert told == [2]
+
+
+def test_a_decoder_with_one_replica_has_nothing_to_compare() -> None:
+    with pytest.raises(ValueError, match=r"train\.check_every.* one replica") as refused:
+        config(
+            parallel__decoder={"tensor": 4},
+            parallel__encoders={"vision": {"tensor": 4}, "audio": {"tensor": 4}},
+            model__decoder__heads=4,
+            model__encoders__vision__heads=4,
+            model__encoders__audio__heads=4,
+            train__check_every=10,
+        )
+    assert "valid: null, or parallel.decoder with data" in str(refused.value)
