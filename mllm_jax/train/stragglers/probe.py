@@ -15,7 +15,7 @@ import jax.numpy as jnp
 BYTES = 2**20
 #: Size of the matrices of the devices' probe, and how often they are multiplied, by platform.
 PRODUCTS = {"cpu": (128, 8)}
-ACCELERATOR = 4096, 8
+ACCELERATOR = 2048, 32
 #: Times that a probe is repeated; their median counts.
 REPEATS = 5
 

@@ -13,13 +13,24 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.replicas.check import Difference, ReplicaCheck, rolled_devices
 from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import build_step
+from mllm_jax.train.step.build import build_step, gradient_step
 from mllm_jax.train.step.train_step import TrainStep
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 
 #: Four replicas of the decoder; the encoder's rows come from other devices.
 FOUR = {"decoder": ParallelPlan(data=4), "vision": ParallelPlan(data=2, tensor=2)}
+
+
+def drawn(step: TrainStep) -> Any:
+    """Parameters at random, without a program that makes them."""
+    random = np.random.default_rng(0)
+
+    def leaf(like: jax.ShapeDtypeStruct) -> jax.Array:
+        whole = random.normal(0, 0.2, like.shape).astype(np.float32)
+        return jax.make_array_from_callback(like.shape, like.sharding, whole.__getitem__)
+
+    return jax.tree.map(leaf, step.abstract["params"])
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +53,7 @@ def check(step: TrainStep) -> ReplicaCheck:
 
 @pytest.fixture(scope="module")
 def params(step: TrainStep) -> Any:
-    random = np.random.default_rng(0)
-
-    def drawn(like: jax.ShapeDtypeStruct) -> jax.Array:
-        whole = random.normal(0, 0.2, like.shape).astype(np.float32)
-        return jax.make_array_from_callback(like.shape, like.sharding, whole.__getitem__)
-
-    return jax.tree.map(drawn, step.abstract["params"])
+    return drawn(step)
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +123,31 @@ def test_of_one_that_is_wrong_once_both_devices_are_told(check: ReplicaCheck) ->
         "device 2 of process 0 or device 3 of process 0 computes wrongly: what rank 2 made of the "
         "same rows differs between replicas"
     )
+
+
+@pytest.mark.slow
+def test_replicas_of_a_pipeline_are_compared_as_a_whole(small_config: Any) -> None:
+    changes = {
+        "parallel__decoder": {"data": 2, "stage": 2},
+        "parallel__encoders": {"vision": {"data": 4}, "audio": {"data": 4}},
+        "model__decoder__layers": 2,
+        "train__accumulate": 4,
+    }
+    own = small_config(**changes)
+    step = gradient_step(own)
+    budgets = {name: own.data.budgets[name] for name in own.model.lanes}
+    microbatches = [
+        synthetic_batch(own.model, own.data.rows, own.data.budgets["tokens"], budgets, seed)
+        for seed in range(4)
+    ]
+    params = drawn(step)
+    batch = step.primed(params, place(microbatches, step))
+    check = ReplicaCheck(step)
+    assert check(params, batch) is None
+    leaves, tree = jax.tree.flatten(params)
+    at = next(i for i, leaf in enumerate(leaves) if "stage" in str(leaf.sharding.spec))
+    leaves[at] = flipped(leaves[at], 1)
+    found = check(jax.tree.unflatten(tree, leaves), batch)
+    assert found is not None
+    # Of two replicas it cannot be told which one is wrong; the stage can.
+    assert 1 in [device.id for device in found.suspects]
