@@ -10,7 +10,7 @@ from typing import Literal
 import jax
 
 from mllm_jax.health import devices, links, machine
-from mllm_jax.health.finding import Finding, Health, HealthError, judged
+from mllm_jax.health.finding import SLOW, SLOW_EMULATED, Finding, Health, HealthError, judged
 from mllm_jax.runtime.part import peers
 
 #: Makes the findings of one check on this process.
@@ -48,7 +48,8 @@ def examine(every: dict[str, Check]) -> Health:
         with peers().doing(f"self-check: {name}", limited=False):
             found += check()
     told = peers().gather("findings of self-checks", [own.to_json() for own in found])
-    whole = judged(Finding.from_json(own) for process in told for own in process)
+    slow = SLOW_EMULATED if jax.default_backend() == "cpu" else SLOW
+    whole = judged((Finding.from_json(own) for process in told for own in process), slow)
     return Health(whole, time.perf_counter() - began)
 
 

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, Self
 
-#: A rate below this share of the median of all places, or of what data sheets say, is a fault.
+#: A rate below this share of the median of all places is a fault.
 SLOW = 0.5
+#: Likewise of emulated devices, which share their host with all else that runs there.
+SLOW_EMULATED = 0.1
 #: Likewise, of what data sheets say: no program reaches all of it.
 REACHED = 0.33
 
@@ -88,21 +90,25 @@ class Health:
         return {"ok": self.ok, "seconds": self.seconds, "findings": findings}
 
 
-def judged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings, with a fault where a rate is far below the others' or the data sheet's."""
+def judged(findings: Iterable[Finding], slow: float = SLOW) -> tuple[Finding, ...]:
+    """The findings, with a fault where a rate is far below the others' or the data sheet's.
+
+    Args:
+        slow: share of the median of all places below which a rate is a fault.
+    """
     every = list(findings)
     rates: defaultdict[str, list[float]] = defaultdict(list)
     for own in every:
         if own.rate is not None:
             rates[own.check].append(own.rate)
-    return tuple(_judged(own, rates[own.check]) for own in every)
+    return tuple(_judged(own, rates[own.check], slow) for own in every)
 
 
-def _judged(own: Finding, rates: Sequence[float]) -> Finding:
+def _judged(own: Finding, rates: Sequence[float], slow: float) -> Finding:
     if own.rate is None or own.fault:
         return own
     usual = median(rates)
-    if len(rates) > 1 and own.rate < SLOW * usual:
+    if len(rates) > 1 and own.rate < slow * usual:
         told = f"{per_second(own.rate)}, the median of all is {per_second(usual)}"
         return replace(own, fault=told)
     if own.sheet is not None and own.rate < REACHED * own.sheet:
