@@ -111,6 +111,7 @@ def test_the_newest_step_is_that_of_the_last_whole_line(tmp_path: Path) -> None:
 def test_what_a_run_may_leave_is_told_from_what_it_may_not(tmp_path: Path) -> None:
     allowed = ["metrics.jsonl", "attempts/12.supervisor.json", ".lock", "checkpoints/20/state/a"]
     allowed += ["checkpoints/25/state/a", "checkpoints/damaged-20-123/a", ".supervisor-1"]
+    allowed += [".identity", "plans/hosts-3.yaml"]
     for name in allowed:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

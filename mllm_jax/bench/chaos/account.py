@@ -13,9 +13,9 @@ from typing import Any
 #: Files that a run may leave, by their paths in its folder; the others are left over. Checkpoints
 #: are counted apart.
 _ALLOWED = re.compile(
-    r"\.lock|\.supervisor(-\d+)?|metrics\.jsonl|samples\.jsonl|skipped(-process-\d+)?\.jsonl"
+    r"\.lock|\.identity|\.supervisor(-\d+)?|metrics\.jsonl|samples\.jsonl|skipped(-process-\d+)?\.jsonl"
     r"|summary\.json|resolved\.yaml|ranks\.(jsonl|png)"
-    r"|attempts/\d+(\.supervisor)?\.json|stacks/attempt-\d+-process-\d+\.txt"
+    r"|attempts/\d+(\.supervisor)?\.json|plans/hosts-\d+\.yaml|stacks/attempt-\d+-process-\d+\.txt"
     r"|checkpoints/(damaged-)?\d+(-\d+)?/.*"
 )
 
