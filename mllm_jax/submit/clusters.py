@@ -181,7 +181,7 @@ class Kubernetes(Cluster):
         tpu: kind of TPUs, for plans with `parallel.platform: tpu`.
         cpus_per_node: CPU cores that a node must have free; null: any number.
         memory_per_node: GiB of memory likewise.
-        shared_memory: GiB of /dev/shm, which NCCL uses; it counts as memory.
+        shared_memory: GiB of /dev/shm, which NCCL and snapshots in memory use; it counts as memory.
         node_selector: labels that nodes must have.
         tolerations: keys of taints that do not keep the job from nodes.
         queue: name of the local queue of Kueue; null: no queue.
