@@ -279,6 +279,6 @@ def _seconds(struck: Sequence[Struck]) -> dict[str, Any]:
     return {
         "ridden_out": len(struck) - len(told),
         "named": sum(own.named for own in told),
-        "detection_seconds": median_and_worst(own.detected for own in told if own.detected),
-        "recovery_seconds": median_and_worst(own.recovered for own in told if own.recovered),
+        "detection_seconds": median_and_worst(own.detected for own in told),
+        "recovery_seconds": median_and_worst(own.recovered for own in struck),
     }

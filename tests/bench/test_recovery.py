@@ -130,7 +130,8 @@ def test_what_a_run_may_leave_is_told_from_what_it_may_not(tmp_path: Path) -> No
 
 def test_medians_and_worst() -> None:
     assert median_and_worst([3.0, 1.0, 2.0, 8.0]) == {"median": 2.5, "worst": 8.0}
-    assert median_and_worst([]) == {"median": None, "worst": None}
+    assert median_and_worst([0.0, None, 1.0]) == {"median": 0.5, "worst": 1.0}
+    assert median_and_worst([None]) == {"median": None, "worst": None}
 
 
 def test_processes_are_found_wherever_they_have_gone() -> None:

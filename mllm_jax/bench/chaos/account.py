@@ -112,9 +112,9 @@ def _counted(record: Record) -> Counter[tuple[int, int]]:
     return Counter((step, p) for step, own in record.samples.items() for p in own)
 
 
-def median_and_worst(values: Iterable[float]) -> dict[str, float | None]:
-    """`median` and `worst` of seconds; None without any."""
-    found = sorted(values)
+def median_and_worst(values: Iterable[float | None]) -> dict[str, float | None]:
+    """`median` and `worst` of the seconds that are known; None without any."""
+    found = sorted(value for value in values if value is not None)
     if not found:
         return {"median": None, "worst": None}
     middle = len(found) // 2
