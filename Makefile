@@ -74,6 +74,7 @@ bench: $(COMPILERS) ## Measure the data pipeline, the train step and the pipelin
 	$(BIN)/python launch.py bench step
 	$(BIN)/python launch.py bench pipeline
 	$(BIN)/python launch.py bench microbatches
+	$(BIN)/python launch.py bench co_issue
 	$(BIN)/python launch.py bench overlap
 	$(BIN)/python launch.py bench cost
 	$(BIN)/python launch.py bench balance

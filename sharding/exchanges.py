@@ -1,4 +1,7 @@
-"""Forms of exchanges, known without jax: of encoder outputs (`exchange`), tokens (`dispatch`)."""
+"""Forms of exchanges, known without jax: of encoder outputs (`exchange`), tokens (`dispatch`).
+
+And which collectives of layers run beside compute.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,14 @@ def possible(apart: bool) -> tuple[Exchange, ...]:
             any other; otherwise they stay within the block of their row.
     """
     return EXCHANGES if apart else tuple(name for name in EXCHANGES if name != "all_to_all")
+
+
+# ---- collectives beside compute ------------------------------------------------------------------
+
+#: Collectives of layers that may run beside compute: the `gather` of the next layer's parameters,
+#: the `scatter` of the gradients of the layer before, and the rows of `tensor` ranks, in rings.
+Piece = Literal["gather", "scatter", "tensor"]
+PIECES: tuple[Piece, ...] = get_args(Piece)
 
 
 # ---- copies of tokens and the ranks of their experts ---------------------------------------------

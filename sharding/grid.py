@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from sharding.exchanges import Piece
 from sharding.numbering import Span, numbering, overlap
 from sharding.plan import AXES, POSITIONS, ROWS, ParallelPlan, PlanError, divisors, factorizations
 
@@ -34,6 +35,7 @@ class View:
         data, fsdp, stage, expert, context, tensor: mesh axis names, slowest first.
         copies: the last of the tensor axes, along which ranks hold the same heads of keys and
             values, as there are fewer of these than ranks.
+        overlap: collectives that run beside compute.
         sizes: `(name, size)` of every grid axis, those of other modules included.
     """
 
@@ -44,6 +46,7 @@ class View:
     context: Axes = ()
     tensor: Axes = ()
     copies: Axes = ()
+    overlap: frozenset[Piece] = frozenset()
     sizes: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -55,6 +58,16 @@ class View:
     def vocab(self) -> Axes:
         """Axes over which the vocabulary is split: all stages share embedding and head."""
         return self.stage + self.tensor
+
+    @property
+    def ring(self) -> bool:
+        """Whether products gather and scatter their rows in steps of a ring."""
+        return "tensor" in self.overlap and bool(self.tensor)
+
+    @property
+    def gathered(self) -> View:
+        """The view of ranks that hold parameters whole along fsdp."""
+        return replace(self, data=self.data + self.fsdp, fsdp=())
 
     @property
     def kv_heads(self) -> Axes:
@@ -105,13 +118,19 @@ class JointGrid:
     views: Mapping[str, View] = field(repr=False)
 
     @classmethod
-    def build(cls, plans: Mapping[str, ParallelPlan], kv_heads: int | None = None) -> JointGrid:
+    def build(
+        cls,
+        plans: Mapping[str, ParallelPlan],
+        kv_heads: int | None = None,
+        overlap: frozenset[Piece] = frozenset(),
+    ) -> JointGrid:
         """Refine `plans`, which must contain `"decoder"`.
 
         Args:
             kv_heads: number of the decoder's heads of keys and values. If its tensor degree does
                 not divide them, they are split as far as the grid allows, and copied beyond; None
                 if every degree divides them.
+            overlap: collectives that run beside compute.
 
         Raises:
             PlanError: the plans cover different numbers of devices, an encoder's groups reach
@@ -132,6 +151,7 @@ class JointGrid:
         axes = _name_axes(sorted(cuts | {copies}), decoder)
         views = {name: _view(plan, axes, decoder) for name, plan in plans.items()}
         views["decoder"] = _with_copies(views["decoder"], copies)
+        views = {name: replace(view, overlap=overlap) for name, view in views.items()}
         return cls(axes, dict(plans), views)
 
     @property
@@ -244,4 +264,5 @@ def _view(plan: ParallelPlan, axes: tuple[tuple[str, int], ...], decoder: Parall
     }
     if decoder.devices == 1:  # nothing is dealt, yet it is dealt over "data"
         runs["data"] = tuple(name for name, _ in axes)
-    return View(**runs, sizes=axes)
+    data, fsdp, stage, expert, context, tensor = (runs[axis] for axis in AXES)
+    return View(data, fsdp, stage, expert, context, tensor, sizes=axes)

@@ -55,7 +55,7 @@ class StageViews:
             fsdp = tuple(axis for axis in view.fsdp if axis not in decoder.stage)
             views[name] = replace(view, data=data, fsdp=fsdp, stage=())
         if gather == "step":
-            views = {n: replace(v, data=v.data + v.fsdp, fsdp=()) for n, v in views.items()}
+            views = {name: view.gathered for name, view in views.items()}
         pipelines = {
             name: tuple(axis for axis in decoder.stage if axis not in view.stage)
             for name, view in encoders.items()

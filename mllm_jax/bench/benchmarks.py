@@ -77,6 +77,7 @@ _ALL = (
     Benchmark("experts", "configs/bench/experts.yaml", one_thread=True),
     Benchmark("exchange", "configs/bench/cost.yaml", one_thread=True),
     Benchmark("placing", "configs/optimus/dual_22b_5b_gpt175b_512.yaml", devices="host"),
+    Benchmark("co_issue", "configs/bench/co_issue.yaml"),
     Benchmark("overlap", "configs/bench/overlap.yaml"),
     Benchmark("dispatch", "configs/bench/dispatch.yaml"),
     Benchmark(
@@ -119,7 +120,13 @@ _ALL = (
     Benchmark("loader", "configs/bench/loader.yaml", devices="host"),
     Benchmark("import", "configs/bench/import.yaml", file="imports"),
     Benchmark("peers", "configs/bench/peers.yaml", devices="host"),
-    Benchmark("startup", "configs/demo.yaml", devices="host"),
+    Benchmark(
+        "startup",
+        "configs/demo.yaml",
+        devices="host",
+        options=(Option("members", "count", "N", "processes that are joined, and halves of them"),),
+        without="CPU seconds of commands",
+    ),
     Benchmark("checkpoint", "configs/bench/checkpoint.yaml"),
     Benchmark("snapshots", "configs/demo.yaml"),
     Benchmark(

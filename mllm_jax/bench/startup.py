@@ -1,4 +1,7 @@
-"""CPU seconds from the start of a command to its answer about the configuration."""
+"""CPU seconds from the start of a command to its answer about the configuration.
+
+Or the seconds until many processes have joined (`mllm_jax.bench.joining`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+from mllm_jax.bench.joining import joined
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 
 #: Processes of which the fastest counts: others on the machine only slow one down.
@@ -18,21 +23,28 @@ LAUNCH = Path(__file__).parents[2] / "launch.py"
 
 
 def bench_startup(
-    config: ExperimentConfig, tell: Callable[[str], None] = lambda text: None
-) -> list[dict[str, str | float]]:
+    config: ExperimentConfig,
+    tell: Callable[[str], None] = lambda text: None,
+    members: int | None = None,
+) -> list[dict[str, Any]]:
     """Start `launch.py` in processes of its own, with cached bytecode and without any.
+
+    Args:
+        members: join up to so many processes instead, see `joined`.
 
     Returns:
         For the help, a misspelt key and the whole configuration checked and printed: `cached` and
         `uncached` CPU seconds of user and system, the least of `TURNS`; without cached bytecode
         all packages are compiled that are imported, Python's own too.
     """
+    if members is not None:
+        return joined(members, tell)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "config.yaml"
         file.write_text(to_yaml(config), encoding="utf-8")
         given = ["config", "--config", str(file)]
         cases = {"help": ["--help"], "a misspelt key": [*given, "train.stepz=3"], "config": given}
-        rows: list[dict[str, str | float]] = []
+        rows: list[dict[str, Any]] = []
         for case, arguments in cases.items():
             tell(f"{case}: {2 * TURNS} processes")
             # Every process has a folder of its own, so that none uses another's bytecode.

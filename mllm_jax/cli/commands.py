@@ -145,9 +145,10 @@ def check(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 def config(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Print the configuration with every default filled in, and what is chosen by it."""
     from mllm_jax.config.load import to_yaml
+    from mllm_jax.config.overlap import overlap
     from mllm_jax.plan.exchanges import lane_exchanges
 
-    told = [f"# {own}" for own in lane_exchanges(config)]
+    told = [f"# {own}" for own in (*lane_exchanges(config), *overlap(config).lines)]
     return Answer(config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n"), *told])
 
 
@@ -245,6 +246,8 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     from mllm_jax.plan.simulate import simulate as run
     from scheduling.costs.hardware import named
 
+    if args.ablate:
+        return _ablation(args, config)
     if args.mixture:
         return _mixture(args, config, console)
     if args.even:
@@ -253,6 +256,20 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     hardware = named(_hardware(args, config))
     result = run(config, hardware, Path(args.output or config.run.path), variation)
     return Answer(result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes)
+
+
+def _ablation(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
+    """Predict the gains of MegaScale's techniques."""
+    from mllm_jax.config.sections import ConfigError
+    from mllm_jax.plan.ablate import COLUMNS, ablate
+    from scheduling.costs.hardware import named
+
+    others = {"--mixture": args.mixture, "--slow": args.slow, "--vary": args.vary is not None}
+    if given := [name for name, value in others.items() if value]:
+        problems = [f"{' and '.join(given)} is of other predictions; valid: --ablate alone"]
+        raise ConfigError("simulate --ablate", problems)
+    result = ablate(config, named(_hardware(args, config)))
+    return Answer(result.to_json(), [(COLUMNS, [row.cells for row in result.rows])], result.notes)
 
 
 def _seed(args: argparse.Namespace, config: ExperimentConfig) -> int:
@@ -324,8 +341,14 @@ def calibrate(args: argparse.Namespace, config: ExperimentConfig, console: Conso
 def compile(  # noqa: A001 - commands are called as their functions
     args: argparse.Namespace, config: ExperimentConfig, console: Console
 ) -> Answer:
-    """Compile the train step for accelerators that are not here; tell its memory and network."""
-    from mllm_jax.config.sections import ParallelConfig
+    """Compile the train step for accelerators that are not here, or for later runs (--save)."""
+    from mllm_jax.config.sections import ConfigError, ParallelConfig
+
+    if (args.save is None) == (args.topology is None):
+        problem = "devices that are not here, or those of this machine; valid: --topology or --save"
+        raise ConfigError("compile", [problem])
+    if args.save is not None:
+        return _compile_and_save(args, config, console)
     from mllm_jax.runtime.devices import start
 
     start(ParallelConfig())  # compiling runs on the CPU
@@ -337,6 +360,17 @@ def compile(  # noqa: A001 - commands are called as their functions
     columns = ("collectives of a step", "in the program", "GiB", "ms", "overlapped")
     tables = [memory, (columns, report.collective_rows)]
     return Answer(report.to_json(), tables, [report.summary], _code(report.fits))
+
+
+def _compile_and_save(
+    args: argparse.Namespace, config: ExperimentConfig, console: Console
+) -> Answer:
+    """Compile the train step for the devices of this machine, and write it."""
+    _start(args, config)
+    from mllm_jax.compile.save import save_step
+
+    saved = save_step(config, Path(args.save), _teller(console))
+    return Answer(saved.to_json(), lines=[f"written: {saved.file}", saved.summary])
 
 
 def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
@@ -477,7 +511,7 @@ def _start(
     limits = Limits(run.hang_seconds + later, run.stall_seconds, run.phase_seconds)
     same = partial(agree, "configuration and code")
     if keep:
-        from mllm_jax.runtime.cache import keep_compiled
+        from mllm_jax.runtime.compiled.cache import keep_compiled
 
         keep_compiled(config.run.compilation_cache)
     facts = {

@@ -30,7 +30,7 @@ Exit codes:
 #: Requirements of commands besides a configuration.
 INPUTS = {
     "bench": "{" + ",".join(BENCHMARKS) + "} [--config FILE]",
-    "compile": "--config FILE --topology TOPOLOGY",
+    "compile": "--config FILE (--topology TOPOLOGY | --save DIR)",
     "submit": "--cluster NAME|FILE --nodes N --config FILE",
     "report": "--run DIR",
     "import": "--from FOLDER|HUB_ID --out DIR",
@@ -237,6 +237,11 @@ def _simulate(sub: argparse.ArgumentParser) -> None:
         "follows them beside other systems, each planned once for their mean"
     )
     sub.add_argument("--mixture", type=_mixtures, metavar="MIXTURES", help=help_text)
+    help_text = (
+        "instead of one step: the gain of each of MegaScale's techniques for this decoder, in the "
+        "order of the paper's table and beside its figures"
+    )
+    sub.add_argument("--ablate", action="store_true", help=help_text)
     help_text = "with --mixture: every row brings the same, so that nothing is left to balance"
     sub.add_argument("--even", action="store_true", help=help_text)
 
@@ -265,7 +270,12 @@ def _plan(sub: argparse.ArgumentParser) -> None:
 
 def _compile(sub: argparse.ArgumentParser) -> None:
     help_text = "tpu:CHIP:SIZES (tpu:v5p:4x4x4) or gpu:CHIP:HOSTSxDEVICES (gpu:h100:4x8)"
-    sub.add_argument("--topology", required=True, metavar="TOPOLOGY", help=help_text)
+    sub.add_argument("--topology", metavar="TOPOLOGY", help=help_text)
+    help_text = (
+        "instead: compile for the devices of this machine and write the compiled step into DIR, "
+        "for `train run.compiled_steps=DIR`"
+    )
+    sub.add_argument("--save", type=_path, metavar="DIR", help=help_text)
 
 
 def _submit(sub: argparse.ArgumentParser) -> None:
@@ -364,7 +374,7 @@ _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "simulate": (_folder, _simulate),
     "calibrate": (_processes, _calibrate),
     "plan": (_plan,),
-    "compile": (_compile,),
+    "compile": (_processes, _compile),
     "submit": (_submit,),
     "import": (_import,),
     "export": (_export,),

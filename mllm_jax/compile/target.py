@@ -47,7 +47,8 @@ class Compiler:
     Attributes:
         module: Python module of the compiler.
         extra: extra of this project that installs it.
-        options: options of every compilation; docs/compile.md says how to train with them.
+        options: options of every compilation, beside those of the step (`config.overlap`); they
+            make compiling fast and are not for training.
     """
 
     module: str
@@ -67,18 +68,6 @@ COMPILERS = {
         "libtpu",
         "compile",
         {
-            # Collectives are not fused with products: results may be wrong on all chips but v5e,
-            # where newer compilers refuse it.
-            "xla_enable_async_all_gather": True,
-            "xla_tpu_enable_async_collective_fusion": False,
-            "xla_tpu_overlap_compute_collective_tc": True,
-            # Reduce-scatters run on the SparseCores.
-            "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
-            # Exchanges of experts run beside products.
-            "xla_tpu_enable_async_ragged_all_to_all": True,
-            # Combined, collectives of two tasks wait for both and leave nothing to run beside them.
-            "xla_all_gather_combiner_threshold_count": "1",
-            "xla_jf_crs_combiner_threshold_count": "1",
             # Machine code that never runs is made quickly: buffers and schedule stay as they are.
             "xla_jf_convolution_performance_target": "0",
             "xla_jf_hlo_deduplication": True,
@@ -93,11 +82,6 @@ COMPILERS = {
             # which some products have none. cuBLAS has them all.
             "xla_gpu_autotune_level": "0",
             "xla_gpu_enable_triton_gemm": False,
-            "xla_gpu_enable_latency_hiding_scheduler": True,
-            # Collectives are not combined, as above.
-            "xla_gpu_all_gather_combine_threshold_bytes": "0",
-            "xla_gpu_all_reduce_combine_threshold_bytes": "0",
-            "xla_gpu_reduce_scatter_combine_threshold_bytes": "0",
         },
     ),
 }
@@ -211,8 +195,13 @@ def check_installed(targets: Sequence[Target]) -> None:
         )
 
 
-def for_target(config: ExperimentConfig, target: Target) -> ExperimentConfig:
+def for_target(
+    config: ExperimentConfig, target: Target, overlap: str | Sequence[str] | None = None
+) -> ExperimentConfig:
     """The configuration as it would be loaded on `target`.
+
+    Args:
+        overlap: value of `parallel.overlap`; None: the configured one.
 
     Raises:
         ConfigError: the plans are for another number of devices, or something in it cannot run on
@@ -229,6 +218,8 @@ def for_target(config: ExperimentConfig, target: Target) -> ExperimentConfig:
         )
     values = config.model_dump(mode="json")
     values["parallel"]["platform"] = target.hardware.platform
+    if overlap is not None:
+        values["parallel"]["overlap"] = overlap
     return resolve(values, source=f"--topology {target}")
 
 

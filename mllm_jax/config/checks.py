@@ -14,6 +14,7 @@ from data.planning.ladder import Ladder
 from data.sample import DataError
 from mllm_jax.config.lower import lower
 from mllm_jax.config.modalities import own_positions
+from mllm_jax.config.overlap import overlap_checks
 from mllm_jax.config.pipeline_checks import pipeline_checks
 from mllm_jax.config.plan_checks import (
     elsewhere,
@@ -39,7 +40,7 @@ def check(config: ExperimentConfig) -> list[str]:
 
 def check_sections(config: ExperimentConfig) -> list[Problem]:
     """Disagreements that show without a schedule, which takes seconds for a large pipeline."""
-    plans = [*plan_checks(config), *pipeline_checks(config)]
+    plans = [*plan_checks(config), *pipeline_checks(config), *overlap_checks(config)]
     own = [*_unplanned(config), *_attention(config), *_lanes(config), *_replicas(config)]
     return [*plans, *own]
 

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from data.planning.units import units_of
 from mllm_jax.config.modalities import longest, own_positions, own_rows
+from mllm_jax.config.overlap import overlap
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.attention.limits import (
@@ -22,7 +23,7 @@ from mllm_jax.models.work.profile import tower_profiles
 from scheduling.costs.exchange import exchange_of
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware, HardwareError, named
-from scheduling.costs.strategy import Strategy, communicates
+from scheduling.costs.strategy import PARAMETERS, Strategy, communicates
 from scheduling.costs.workload import Workload
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import TaskCosts
@@ -122,7 +123,7 @@ def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
     # A step without stages has no bubbles to place anything in.
     placed = hardware if config.parallel.decoder.stage > 1 else None
     platform = platform or (placed.platform if placed else config.parallel.platform)
-    whole, chosen = workload(on_platform(config, platform)), strategy(config)
+    whole, chosen = workload(on_platform(config, platform)), strategy(config, platform)
     asked = config.schedule
     beside = asked.pad_layers, asked.encoder_microbatches, config.train.check_schedules
     key = repr((whole, chosen, hardware, config.parallel.platform, beside))
@@ -209,8 +210,8 @@ def _windowed(model: ModelConfig, tokens: int) -> dict[str, float]:
     return {} if window is None else {"decoder": causal_share(model.attention, tokens, window)}
 
 
-def strategy(config: ExperimentConfig) -> Strategy:
-    """The strategy of `config`, with pieces only for the encoders that it names."""
+def strategy(config: ExperimentConfig, platform: str) -> Strategy:
+    """The strategy of `config` on `platform`, with pieces only for the encoders that it names."""
     chosen, plans = config.schedule, config.parallel.plans
     stages = config.parallel.decoder.stage > 1
     return Strategy(
@@ -227,4 +228,6 @@ def strategy(config: ExperimentConfig) -> Strategy:
         kind=chosen.kind,
         fill=chosen.fill,
         work_ahead=chosen.work_ahead and chosen.encoder_microbatches == "decoder",
+        # Beside stages other tasks of a bundle hide them.
+        overlap=overlap(config, platform).pieces | (PARAMETERS if stages else frozenset()),
     )

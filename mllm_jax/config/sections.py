@@ -90,6 +90,9 @@ class RunConfig(Section):
             `auto`: the folder of JAX_COMPILATION_CACHE_DIR, or else one in the user's caches; null:
             no folder. Programs that took at least 0.1 s to compile are kept, unless
             JAX_PERSISTENT_CACHE_MIN_... set other limits.
+        compiled_steps: folder that `launch.py compile --save` has written: its train step is loaded
+            rather than compiled, if all that it depends on is the same here; null: none. Its files
+            are run as code.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -112,11 +115,16 @@ class RunConfig(Section):
     min_hosts: int | None = Field(None, ge=1)
     fallback: Literal["plan"] | tuple[FallbackPlan, ...] = ()
     compilation_cache: LocalText | None = "auto"
+    compiled_steps: LocalText | None = None
 
     @property
     def path(self) -> Path:
         """Folder of this run."""
         return Path(self.directory) / self.name
+
+
+#: An entry of `parallel.overlap`: XLA's options, or collectives that the program moves.
+Asked = Literal["flags", "gather", "scatter", "tensor"]
 
 
 class ParallelConfig(Section):
@@ -134,6 +142,11 @@ class ParallelConfig(Section):
             `data.balance: per_phase`), `gather` of all outputs, or `reduce_scatter` of arrays of
             all tokens; `auto`: for every lane the one of the fewest predicted seconds on
             `schedule.hardware`, without it the one that moves the fewest bytes.
+        overlap: collectives that run beside compute: `auto`, on accelerators all that are known to
+            help under these plans, `flags` alone beside stages; `off`; or a list of
+            `flags` (options of XLA's compiler for the platform), `gather` (of the parameters of the
+            next layer, over fsdp), `scatter` (of the gradients of the layer before, over fsdp) and
+            `tensor` (rows before and behind products, over tensor ranks, in rings).
     """
 
     platform: Literal["cpu", "gpu", "tpu"] = "cpu"
@@ -142,6 +155,7 @@ class ParallelConfig(Section):
     decoder: ParallelPlan = ParallelPlan()
     encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
     exchange: Literal["auto", "all_to_all", "gather", "reduce_scatter"] = "auto"
+    overlap: Literal["auto", "off"] | tuple[Asked, ...] = "auto"
 
     @property
     def plans(self) -> dict[str, ParallelPlan]:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.config.encoder import EncoderConfig
-from mllm_jax.models.layers import MLP, Dense, LayerNorm, gathered
+from mllm_jax.models.layers import MLP, Dense, LayerNorm
 from mllm_jax.models.parameters import Block
 from sharding.collectives import shard_slice
 from sharding.grid import View
@@ -82,4 +82,4 @@ def connect(
         x = norm(jnp.mean(x.reshape(rows, positions // stack, stack, width), axis=2))
     else:
         x = x.reshape(rows, positions // stack, stack * width)
-    return module.linear(x) if isinstance(module, Linear) else module(gathered(x, view), view)
+    return module.linear(x) if isinstance(module, Linear) else module(x, view)

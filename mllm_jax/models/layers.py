@@ -4,7 +4,8 @@ Layers run on shards. Between blocks an activation is `[rows, tokens / shards, d
 context x tensor shards; norms work on that. What follows says `tokens` for those of one context
 rank, its run of the row; only attention sees all of them, on a part of the heads. Before a
 column-parallel product the tokens are gathered, after a row-parallel one the partial sums are
-reduced and scattered over tokens (Korthikanti et al., arXiv 2205.05198).
+reduced and scattered over tokens (Korthikanti et al., arXiv 2205.05198), or both happen in a ring,
+step by step beside the product (`models.rings`).
 With `View()` the collectives are identities and the same code is the single-device reference.
 Sizes come from the local arrays, never from the configuration.
 """
@@ -23,17 +24,12 @@ from flax import nnx
 
 from mllm_jax.models.attention.dispatch import attention
 from mllm_jax.models.config.encoder import Activation
-from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.positions import Rotary, rotate
-from mllm_jax.models.varying import gelu
+from mllm_jax.models.products import cheap, gathered_in_a_ring, product, scattered
+from mllm_jax.models.varying import gelu, vary_like
 from sharding.axes import LogicalAxes
-from sharding.collectives import all_gather, all_to_all, axis_index, reduce_scatter
+from sharding.collectives import all_gather, all_to_all, axis_index
 from sharding.grid import View
-
-#: Marks a function whose values a backward computes again rather than keeps: they are cheap beside
-#: the products, and would be kept many times over, in float32. Where a whole layer is computed
-#: again, XLA computes them once.
-cheap = partial(jax.checkpoint, prevent_cse=False)
 
 #: `(logical axis, size)` of each dimension.
 Dims = tuple[tuple[str | None, int], ...]
@@ -94,7 +90,7 @@ class Dense(nnx.Module):
 
     def product(self, x: jax.Array) -> jax.Array:
         """The product without the bias."""
-        return _product(x, self.kernel[...].astype(x.dtype), self.contracted)
+        return product(x, self.kernel[...].astype(x.dtype), self.contracted)
 
     def add_bias(self, x: jax.Array) -> jax.Array:
         """Add the bias, if there is one."""
@@ -114,72 +110,44 @@ def scattered_sum(terms: Sequence[tuple[Dense, jax.Array]], view: View) -> jax.A
     """
     if not view.tensor:
         return sum((dense.product(x) for dense, x in terms[1:]), terms[0][0].product(terms[0][1]))
-    operands = tuple((x, dense.kernel[...].astype(x.dtype)) for dense, x in terms)
-    return _scattered(operands, tuple(dense.contracted for dense, _ in terms), view.tensor)
+    operands = tuple((x, _kernel(dense, x)) for dense, x in terms)
+    return scattered(operands, tuple(dense.contracted for dense, _ in terms), view)
 
 
-Operands = tuple[tuple[jax.Array, jax.Array], ...]
+def gathered_products(layers: Sequence[Dense], x: jax.Array, view: View) -> list[jax.Array]:
+    """Column-parallel products of the same rows, which are gathered once.
 
+    Args:
+        x: sequence shards `[rows, tokens / tensor, d]`.
 
-def _products(operands: Operands, contracted: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
-    """Sum of `x @ kernel`, accumulated and returned in `dtype`."""
-    pairs = zip(operands, contracted, strict=True)
-    products = [_product(x, kernel, n, dtype) for (x, kernel), n in pairs]
-    return sum(products[1:], products[0])
-
-
-def _product(
-    x: jax.Array, kernel: jax.Array, contracted: int, dtype: jnp.dtype | None = None
-) -> jax.Array:
-    """Product over the last dimensions of `x` and as many first ones of `kernel`."""
-    if traced_platform() != "cpu":
-        return jnp.tensordot(x, kernel, contracted, preferred_element_type=dtype)
-    # For a backward `x` is kept as it is, once for all products that it enters.
-    return cheap(partial(_of_matrices, contracted=contracted, dtype=dtype))(x, kernel)
-
-
-def _of_matrices(
-    x: jax.Array, kernel: jax.Array, *, contracted: int, dtype: jnp.dtype | None
-) -> jax.Array:
-    """`_product` as one of matrices.
-
-    On CPUs, gradients of kernels that are sums over rows and over tokens are otherwise made of
-    transposed copies; on others XLA knows better, and these reshapes cost it memory.
+    Returns:
+        `[rows, tokens, *outputs]` of every layer, with its bias.
     """
-    inputs = math.prod(kernel.shape[:contracted])
-    shape = *x.shape[: x.ndim - contracted], *kernel.shape[contracted:]
-    matrices = x.reshape(-1, inputs), kernel.reshape(inputs, -1)
-    return jnp.matmul(*matrices, preferred_element_type=dtype).reshape(shape)
+    if not view.ring:
+        whole = gathered(x, view)
+        return [layer(whole) for layer in layers]
+    made = gathered_in_a_ring(x, tuple(_kernel(layer, x) for layer in layers), view.tensor)
+    return [layer.add_bias(own) for layer, own in zip(layers, made, strict=True)]
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _scattered(operands: Operands, contracted: tuple[int, ...], axes: tuple[str, ...]) -> jax.Array:
-    """`_products` reduced and scattered in float32, in the type of the operands.
+def side_by_side(
+    attention: SelfAttention, mlp: MLP | GatedMLP, x: jax.Array, segments: Segments, view: View
+) -> jax.Array:
+    """Sum of attention and MLP of the same rows, which share one gather and one scatter.
 
-    The gradient is that of the same sum in the operands' type: it adds up nothing over `axes`, and
-    float32 would only double what is gathered and slow its products down.
+    `[rows, tokens / shards, d_model]` to the same.
     """
-    sums = _products(operands, contracted, jnp.dtype("float32"))
-    return reduce_scatter(sums, axes, dim=1).astype(operands[0][0].dtype)
+    products = gathered_products([*attention.first, *mlp.first], x, view)
+    count = len(attention.first)
+    attended = attention.last, attention.attended(products[:count], segments, view)
+    activated = mlp.last, mlp.activated(products[count:])
+    total = scattered_sum([attended, activated], view)
+    return mlp.last.add_bias(attention.last.add_bias(total))
 
 
-def _scattered_forward(
-    operands: Operands, contracted: tuple[int, ...], axes: tuple[str, ...]
-) -> tuple[jax.Array, Operands]:
-    return _scattered(operands, contracted, axes), operands
-
-
-def _scattered_backward(
-    contracted: tuple[int, ...], axes: tuple[str, ...], operands: Operands, cotangent: jax.Array
-) -> tuple[Operands]:
-    def product(operands: Operands) -> jax.Array:
-        return reduce_scatter(_products(operands, contracted, cotangent.dtype), axes, dim=1)
-
-    _, pull = jax.vjp(product, operands)
-    return pull(cotangent)
-
-
-_scattered.defvjp(_scattered_forward, _scattered_backward)
+def _kernel(dense: Dense, x: jax.Array) -> jax.Array:
+    """The kernel in the type of the input `x`; its gradient varies as that of `x` does."""
+    return vary_like(dense.kernel[...].astype(x.dtype), x)
 
 
 def _bias(outputs: Dims) -> nnx.Param[jax.Array]:
@@ -257,16 +225,27 @@ class SelfAttention(nnx.Module):
         self.k_norm = RMSNorm(spec.head_dim, spec.qk_norm or 0.0, rngs) if normed else None
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
-        """Gathered `[rows, tokens, d_model]` to sequence shards of the block's output."""
-        return self.o_proj.scattered(self.attended(x, segments, view), view)
+        """Sequence shards `[rows, tokens / shards, d_model]` to those of the block's output."""
+        products = gathered_products(self.first, x, view)
+        return self.last.scattered(self.attended(products, segments, view), view)
 
-    def attended(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
-        """`[rows, tokens, d_model]` to `[rows, tokens, heads / tensor, head_dim]`.
+    @property
+    def first(self) -> tuple[Dense, ...]:
+        """The products before attention: queries, keys and values."""
+        return self.q_proj, self.k_proj, self.v_proj
+
+    @property
+    def last(self) -> Dense:
+        """The product behind attention."""
+        return self.o_proj
+
+    def attended(self, products: Sequence[jax.Array], segments: Segments, view: View) -> jax.Array:
+        """`first` of all tokens to `[rows, tokens, heads / tensor, head_dim]`.
 
         Context ranks exchange heads for positions before attention, and back behind it (DeepSpeed
         Ulysses, arXiv 2309.14509, section 3): each has whole rows, and so any backend will do.
         """
-        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        q, k, v = products
         if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         k, v = (self._own_heads(heads, q.shape[2], view) for heads in (k, v))
@@ -313,12 +292,18 @@ class GatedMLP(nnx.Module):
         self.down_proj = Dense(hidden, width, rngs, gain=gain)
 
     def __call__(self, x: jax.Array, view: View) -> jax.Array:
-        """Gathered `[rows, tokens, d_model]` to sequence shards of the block's output."""
-        return self.last.scattered(self.activated(x), view)
+        """Sequence shards `[rows, tokens / shards, d_model]` to those of the block's output."""
+        products = gathered_products(self.first, x, view)
+        return self.last.scattered(self.activated(products), view)
 
-    def activated(self, x: jax.Array) -> jax.Array:
-        """`[rows, tokens, d_model]` to `[rows, tokens, d_ff / tensor]`."""
-        return gated(self.gate_proj(x), self.up_proj(x))
+    @property
+    def first(self) -> tuple[Dense, ...]:
+        """The products before the activations."""
+        return self.gate_proj, self.up_proj
+
+    def activated(self, products: Sequence[jax.Array]) -> jax.Array:
+        """`first` of all tokens to `[rows, tokens, d_ff / tensor]`."""
+        return gated(*products)
 
     @property
     def last(self) -> Dense:
@@ -347,12 +332,18 @@ class MLP(nnx.Module):
         self.fc2 = Dense((("mlp", hidden),), (("embed", outputs),), rngs, bias, gain)
 
     def __call__(self, x: jax.Array, view: View) -> jax.Array:
-        """Gathered `[rows, tokens, inputs]` to sequence shards of the block's output."""
-        return self.last.scattered(self.activated(x), view)
+        """Sequence shards `[rows, tokens / shards, inputs]` to those of the block's output."""
+        products = gathered_products(self.first, x, view)
+        return self.last.scattered(self.activated(products), view)
 
-    def activated(self, x: jax.Array) -> jax.Array:
-        """`[rows, tokens, inputs]` to `[rows, tokens, hidden / tensor]`."""
-        return _activated(self.fc1(x), self.activation)
+    @property
+    def first(self) -> tuple[Dense, ...]:
+        """The product before the activations."""
+        return (self.fc1,)
+
+    def activated(self, products: Sequence[jax.Array]) -> jax.Array:
+        """`first` of all tokens to `[rows, tokens, hidden / tensor]`."""
+        return _activated(*products, self.activation)
 
     @property
     def last(self) -> Dense:

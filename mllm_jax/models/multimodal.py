@@ -110,7 +110,17 @@ class Encoder:
         self, params: Params, x: jax.Array, context: Segments, place: int = 0
     ) -> tuple[jax.Array, Aux]:
         """A layer on activations `[rows, positions / shards, d_model]`; all layers are alike."""
-        own = self.tower["layers"].bind(params, self.view, x.dtype, place)
+        return self.layer_of_whole(self.whole(params), x, context, place)
+
+    def whole(self, params: Params) -> Params:
+        """A layer's parameters made whole along fsdp, in the type of the activations."""
+        return self.tower["layers"].gathered(params, self.view, self.dtype)
+
+    def layer_of_whole(
+        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+    ) -> tuple[jax.Array, Aux]:
+        """`layer` of parameters that are whole along fsdp."""
+        own = self.tower["layers"].bind(params, self.view.gathered, place=place)
         return own(x, context, self.view), {}
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
@@ -189,7 +199,17 @@ class Decoder:
         self, params: Params, x: jax.Array, context: Segments, place: int = 0
     ) -> tuple[jax.Array, Aux]:
         """A layer on activations `[rows, tokens / shards, d_model]`, and its auxiliary losses."""
-        own = self.tower["layers"].bind(params, self.view, x.dtype, place)
+        return self.layer_of_whole(self.whole(params), x, context, place)
+
+    def whole(self, params: Params) -> Params:
+        """See `Encoder.whole`."""
+        return self.tower["layers"].gathered(params, self.view, self.dtype)
+
+    def layer_of_whole(
+        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+    ) -> tuple[jax.Array, Aux]:
+        """`layer` of parameters that are whole along fsdp."""
+        own = self.tower["layers"].bind(params, self.view.gathered, place=place)
         return own(x, context, self.view)
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:

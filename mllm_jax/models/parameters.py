@@ -25,7 +25,8 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.models.varying import vary_like
-from scheduling.executor.layers import Aux, LayerRun, LayerTraits, apply_layers, interleaved
+from scheduling.executor.ahead import GatheredRun, apply_layers
+from scheduling.executor.layers import Aux, LayerTraits, interleaved
 from sharding.grid import View
 from sharding.rules import gather_parameters
 
@@ -125,8 +126,12 @@ class Block:
             place: place of the layer in its period.
         """
         structure, _ = self._abstract[place]
+        return nnx.merge(structure, self.gathered(params, view, dtype))
+
+    def gathered(self, params: Params, view: View, dtype: jnp.dtype | None = None) -> Params:
+        """Local shards of one copy made whole along fsdp; arguments as of `bind`."""
         axes = {name: self.axes[name] for name in params}
-        return nnx.merge(structure, gather_parameters(params, axes, view, dtype))
+        return gather_parameters(params, axes, view, dtype)
 
 
 def _initial(build: Build, key: jax.Array) -> Params:
@@ -140,9 +145,14 @@ class Layers(Protocol):
     """Layers of a tower on the ranks of its view.
 
     Attributes:
+        view: these ranks.
         traits: how layers differ, and what else they take and give.
         aux: auxiliary losses that every layer gives, and their weights in the loss.
     """
+
+    @property
+    def view(self) -> View:
+        """The ranks that share the layers."""
 
     @property
     def traits(self) -> LayerTraits:
@@ -159,6 +169,14 @@ class Layers(Protocol):
 
         Its auxiliary losses are float32 scalars, this rank's shares of sums over all ranks.
         """
+
+    def whole(self, params: Params) -> Params:
+        """A layer's parameters made whole along fsdp."""
+
+    def layer_of_whole(
+        self, params: Params, x: jax.Array, context: Any, place: int
+    ) -> tuple[jax.Array, Aux]:
+        """`layer` of what `whole` makes of its parameters."""
 
 
 def init_tower(tower: Tower, key: jax.Array) -> Params:
@@ -191,5 +209,16 @@ def run_layers(
     """
     everywhere = [name for name in params if len(tower.traits.holders(name)) == tower.traits.period]
     count = jax.tree.leaves(params[everywhere[0]])[0].shape[0]
-    own = params, count, remat, (), None, tower.traits
-    return apply_layers(LayerRun(tower.layer, *own), vary_like(x, (x, params)), context)
+    overlap = tower.view.overlap if tower.view.fsdp else frozenset()
+    run = GatheredRun(
+        tower.layer_of_whole,
+        params,
+        count,
+        remat,
+        (),
+        traits=tower.traits,
+        gather=tower.whole,
+        ahead="gather" in overlap,
+        behind="scatter" in overlap,
+    )
+    return apply_layers(run, vary_like(x, (x, params)), context)

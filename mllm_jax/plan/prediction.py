@@ -8,6 +8,7 @@ from typing import Any
 
 from mllm_jax.plan.planner import Planner
 from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
 from scheduling.search.branch_and_bound import Outcome
 from scheduling.simulate.simulation import IDLE_KINDS, Simulation
 
@@ -148,10 +149,20 @@ def of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simulat
 def utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[float, float]:
     """Model FLOPs utilisation of the used devices, without and with recomputation."""
     work = planner.workload
-    forward = sum(work.flops(name) for name in work.towers)
-    trained = sum(work.flops(name) for name in work.towers if name not in work.frozen)
-    through = work.flops("decoder") if "decoder" in work.frozen else 0.0
+    trained, through = _backward_flops(work)
     again = 0.0 if strategy.remat == "none" else trained + through
     peak = planner.hardware.peak(work.dtype) * strategy.decoder.devices * seconds
-    flops = forward + 2 * trained + through
+    flops = model_step_flops(work)
     return flops / peak, (flops + again) / peak
+
+
+def model_step_flops(work: Workload) -> float:
+    """FLOPs of a step without recomputation."""
+    trained, through = _backward_flops(work)
+    return sum(map(work.flops, work.towers)) + 2 * trained + through
+
+
+def _backward_flops(work: Workload) -> tuple[float, float]:
+    """FLOPs of the forwards of trained towers, and of a frozen decoder under trained ones."""
+    trained = sum(work.flops(name) for name in work.towers if name not in work.frozen)
+    return trained, work.flops("decoder") if "decoder" in work.frozen else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,4 +142,5 @@ def step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
         HardwareError: `hardware` has no speed for the type of the activations.
     """
     there = lower(config, hardware.platform)
-    return estimate.step_times(there.workload, lower(config).strategy, hardware)
+    strategy = replace(lower(config).strategy, overlap=there.chosen.overlap)
+    return estimate.step_times(there.workload, strategy, hardware)

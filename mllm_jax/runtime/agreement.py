@@ -29,7 +29,7 @@ SCRIPTS = ("launch.py",)
 #: Keys that a host may have of its own: where its files are, and how it reads them. That it reads
 #: the same is told by the identity of the data, the tokenizer included (`data.loading.identity`).
 OWN_KEYS = re.compile(
-    r"run\.compilation_cache|checkpoint\.local_folder|"
+    r"run\.(compilation_cache|compiled_steps)|checkpoint\.local_folder|"
     r"data\.(cache|lengths_folder|workers|prefetch|processor|source\.(.*\.)?(path|media)(\..*)?)"
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import jax
 from jax.sharding import Mesh
@@ -11,6 +12,7 @@ from jax.sharding import Mesh
 from data.processing.processor import Processor, make_processor
 from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.compiled.precompiled import Precompiled
 from mllm_jax.train.step.build import build_step, train_step, with_plan
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.train_step import TrainStep
@@ -18,6 +20,8 @@ from scheduling.schedules.schedule import Observer
 from sharding.grid import JointGrid
 from sharding.stages import without_stages
 
+#: Name of the program that takes a step, for messages and for where it is stored.
+STEP_PROGRAM = "the train step"
 #: Positions of a microbatch by resource.
 Shape = tuple[tuple[str, int], ...]
 
@@ -57,6 +61,14 @@ class Experiment:
             return self.step
         plans = without_stages(self.config.parallel.plans)
         return build_step(self.config.model, plans, devices=self.mesh)
+
+    @property
+    def compiled_ahead(self) -> Precompiled | None:
+        """Programs that were compiled ahead of time, if the configuration names their folder."""
+        folder = self.config.run.compiled_steps
+        if folder is None:
+            return None
+        return Precompiled(Path(folder), self.step.options, [*self.mesh.devices.flat])
 
     def observed(self, observe: Observer) -> TrainStep:
         """The train step of a pipeline that calls `observe` at the start and end of bundles."""

@@ -45,7 +45,7 @@ from mllm_jax.train.events import (
     Taken,
     nobody,
 )
-from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.experiment import STEP_PROGRAM, Experiment
 from mllm_jax.train.feed import check_sources, open_loader
 from mllm_jax.train.goodput.ledger import Ledger, age
 from mllm_jax.train.groups import state_of_all
@@ -402,7 +402,7 @@ def steps(
     # Emulated devices share the host's threads: more than one step at a time could starve.
     ahead = 1 if config.parallel.platform == "cpu" else 2
     running: deque[tuple[int, jax.Array]] = deque()
-    take = compiled_together("the train step", experiment.step.update)
+    take = compiled_together(STEP_PROGRAM, experiment.step.update, experiment.compiled_ahead)
     compare = ReplicaCheck(experiment.step) if config.train.check_every else None
     with open_loader(experiment, progress.loader) as loader:
         since, paused = Stopwatch(), progress.paused

@@ -66,6 +66,8 @@ class Chain:
         workload, strategy, hardware: as of `scheduling.costs.estimate.step_times`; encoders take
             the decoder's plan, all with parameters whole along the data-parallel ranks.
         overlapped: whether stages send and receive beside compute, and not between tasks.
+        by_chunk: whether each virtual chunk gathers its parameters and scatters its gradients
+            beside the compute of others: only the first gather and the last scatter are waited for.
         uneven: rows of several steps that bring unequal work to the encoders; None: all bring the
             same. The decoder's rows are full, and all take the same.
     """
@@ -74,6 +76,7 @@ class Chain:
     strategy: Strategy
     hardware: Hardware
     overlapped: bool = False
+    by_chunk: bool = False
     uneven: Uneven | None = None
 
     @cached_property
@@ -164,7 +167,8 @@ class Chain:
         gather, scatter, update = (
             sum(map(kind, own)) for kind in (self.gather, self.scatter, self.update)
         )
-        return gather, scatter, update
+        alone = self.strategy.chunks if self.by_chunk else 1
+        return gather / alone, scatter / alone, update
 
     def shared(self, timing: Timing) -> float:
         """Parameters of a tower on one device; the optimizer's state is spread over the ranks."""

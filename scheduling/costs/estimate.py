@@ -16,7 +16,7 @@ a step in `scheduling.costs.memory`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
@@ -31,6 +31,7 @@ from scheduling.costs.tower import Tower
 from scheduling.costs.work import ExpertWork, Part, TowerWork
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.schedules.task_kinds import EB, EF, TaskKind, W
+from sharding.exchanges import Piece
 from sharding.numbering import Span, numbering
 
 
@@ -265,14 +266,37 @@ class Timing(Tower):
     @cached_property
     def layer_forward(self) -> tuple[Segment, ...]:
         """A layer's forward; the parameters of the next layer are gathered beside it."""
-        block = (Segment(0.0, self.gathered_rows), Segment(self.block, self.scattered_sums))
+        block = self._forward_block(self.block)
         return (*block * self.tower.blocks, *self._beside_blocks, *self._experts_forward)
+
+    def _forward_block(self, compute: float) -> tuple[Segment, Segment]:
+        """A block of a forward: in rings, half of its products are beside each collective."""
+        ring = compute / 2 if self.rings else 0.0
+        gather = self.hidden(self.gathered_rows, ring)
+        return Segment(0.0, gather), Segment(compute, self.hidden(self.scattered_sums, ring))
+
+    @property
+    def rings(self) -> bool:
+        """Whether rows are gathered and sums scattered in rings, beside the products."""
+        return "tensor" in self.strategy.overlap
 
     @property
     def _beside_blocks(self) -> tuple[Segment, ...]:
         """Collectives of a layer's forward that do not belong to a block."""
-        fsdp = self.hidden(self.layer_gather, self.tower.blocks * self.block)
-        return _collectives(self.exchanged_heads, fsdp)
+        ring = self.block / 2 if self.rings else 0.0
+        used = min(self.gathered_rows, ring) + min(self.scattered_sums, ring)
+        beside = self.tower.blocks * (self.block - used)
+        return _collectives(self.exchanged_heads, self._of_layers(["gather"], beside))
+
+    def _of_layers(self, kinds: Sequence[Piece], compute: float) -> float:
+        """Seconds of a layer's gather, scatter or both that compute does not hide.
+
+        Collectives in the iteration of their own layer are taken for exposed.
+        """
+        times: dict[Piece, float] = {"gather": self.layer_gather, "scatter": self.layer_scatter}
+        own = {name: seconds for name, seconds in times.items() if name in kinds}
+        beside = sum(own[name] for name in own if name in self.strategy.overlap)
+        return sum(own.values()) - beside + self.hidden(beside, compute)
 
     @cached_property
     def layer_backward(self) -> tuple[Segment, ...]:
@@ -286,11 +310,15 @@ class Timing(Tower):
             return self._layer_inputs
         half = self.block  # one of the two products for each product of the forward
         products = 2 if self.trains else 1
-        scatter = self.hidden(self.gathered_rows, half if self.trains else 0.0)
-        block = (Segment(0.0, self.gathered_rows), Segment(products * half, scatter))
-        gather = self.layer_gather if self.remat == "none" else 0.0
-        beside = products * half - min(self.gathered_rows, half)
-        fsdp = self.hidden(gather + self.layer_scatter, self.tower.blocks * beside)
+        rows, ring = self.gathered_rows, half / 2 if self.rings else 0.0
+        weights = ring + (half if self.trains else 0.0)
+        block = (
+            Segment(0.0, self.hidden(rows, ring)),
+            Segment(products * half, self.hidden(rows, weights)),
+        )
+        beside = products * half - min(rows, ring) - min(rows, weights if self.trains else half)
+        kinds: list[Piece] = ["gather", "scatter"] if self.remat == "none" else ["scatter"]
+        fsdp = self._of_layers(kinds, self.tower.blocks * beside)
         alone = (*_collectives(self.exchanged_heads, fsdp), *self._experts_backward)
         whole = TaskTime((*block * self.tower.blocks, *alone))
         return self._summed(whole, self.of_layer if self.trains else 0.0)
@@ -310,8 +338,8 @@ class Timing(Tower):
         """
         compute = 2 * self.block - self.weights_block
         block = (Segment(0.0, self.gathered_rows), Segment(compute, self.gathered_rows))
-        gather = self.layer_gather if self.remat == "none" else 0.0
-        fsdp = self.hidden(gather, self.tower.blocks * compute)
+        kinds: list[Piece] = ["gather"] if self.remat == "none" else []
+        fsdp = self._of_layers(kinds, self.tower.blocks * compute)
         alone = _collectives(self.exchanged_heads, fsdp)
         return (*block * self.tower.blocks, *alone, *self._experts_backward)
 
@@ -322,7 +350,7 @@ class Timing(Tower):
         Those of shared experts need the exchange of the backward once more.
         """
         block = (Segment(0.0, self.gathered_rows), Segment(self.weights_block))
-        fsdp = self.hidden(self.layer_scatter, self.tower.blocks * self.weights_block)
+        fsdp = self._of_layers(["scatter"], self.tower.blocks * self.weights_block)
         alone = (*_collectives(fsdp), *self._experts_backward)
         whole = TaskTime((*block * self.tower.blocks, *alone))
         return self._summed(whole, self.of_layer)
@@ -343,8 +371,7 @@ class Timing(Tower):
         if self.remat == "full":
             return self.layer_forward
         compute = self.block - self.of_experts / self.tower.blocks
-        block = (Segment(0.0, self.gathered_rows), Segment(compute, self.scattered_sums))
-        blocks = (*(block * self.tower.blocks)[:-1], Segment(compute))
+        blocks = (*(self._forward_block(compute) * self.tower.blocks)[:-1], Segment(compute))
         return (*blocks, *self._beside_blocks)
 
     def forward(self, layers: int) -> TaskTime:

@@ -11,7 +11,11 @@ from scheduling.programs.program import Remat
 from scheduling.schedules.bubbles import Fill, Placement
 from scheduling.schedules.kinds import WEIGHTS_APART
 from scheduling.schedules.schedule import EncoderPieces
+from sharding.exchanges import Piece
 from sharding.plan import ParallelPlan
+
+#: The gather of parameters and the scatter of gradients, layer by layer.
+PARAMETERS: frozenset[Piece] = frozenset({"gather", "scatter"})
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Strategy:
             `scheduling.schedules.schedule.SCHEDULES`.
         fill: kinds of bubbles that take encoder work.
         work_ahead: whether frozen encoders may work for the next step.
+        overlap: collectives of layers that run beside compute.
     """
 
     plans: Mapping[str, ParallelPlan]
@@ -50,6 +55,7 @@ class Strategy:
     fill: tuple[Fill, ...] = get_args(Fill)
     work_ahead: bool = True
     remats: Mapping[str, Remat] = field(default_factory=dict)
+    overlap: frozenset[Piece] = PARAMETERS
 
     @property
     def decoder(self) -> ParallelPlan:

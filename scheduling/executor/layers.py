@@ -1,7 +1,7 @@
 """Runs of layers, as loops of their forward and their backward.
 
 A layer's backward is written out as a call of `jax.vjp`, from what the rematerialisation policy has
-kept of its forward (`residuals.py`). `apply_layers` is the same without a pipeline.
+kept of its forward (`residuals.py`). `ahead.py` runs layers without a pipeline.
 
 The layers of a stack may be unlike one another, in a period that repeats. One iteration of a loop
 is a whole period, so that every kind of layer is compiled once and nothing is chosen at run time.
@@ -105,20 +105,21 @@ class LayerRun:
         x, beside = self.apart(x)
 
         def body(carry: Tree, first: jax.Array) -> tuple[Tree, tuple[Tree, ...]]:
-            (x, aux, taps), kept = carry, []
+            (x, aux, taps, ready), kept = carry, []
             for place in range(self.traits.period):
                 i = first + place if place else first
-                (x, aux), own = self._layer(place, i, (x, aux), context)
+                params, ready = self.taken(place, i, ready)
+                (x, aux), own = self._layer(place, i, params, (x, aux), context)
                 x, taps = self._add_input(i - start, x, beside), self._tap(i, x, taps)
                 kept.append(own)
-            return (x, aux, taps), tuple(kept)
+            return (x, aux, taps, ready), tuple(kept)
 
-        taps = beside if self.traits.taps else ()
-        return Loop(body, (x, self._no_aux(x), taps), self._firsts(start))
+        taps, ready = beside if self.traits.taps else (), self.ready(0, start)
+        return Loop(body, (x, self._no_aux(x), taps, ready), self._firsts(start))
 
     def made(self, carry: Tree) -> tuple[jax.Array, Aux]:
         """The activation with the outputs handed on, and the sums, of a forward's last carry."""
-        x, aux, taps = carry
+        x, aux, taps, _ = carry
         return jnp.concatenate([x, *taps], axis=-1) if self.traits.taps else x, aux
 
     def apart(self, x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
@@ -145,14 +146,19 @@ class LayerRun:
         return tuple(jnp.where(i + 1 == number, x, tap) for number, tap in pairs)
 
     def _layer(
-        self, place: int, i: jax.Array, carry: tuple[jax.Array, Aux], context: Tree
+        self,
+        place: int,
+        i: jax.Array,
+        params: Tree,
+        carry: tuple[jax.Array, Aux],
+        context: Tree,
     ) -> tuple[tuple[jax.Array, Aux], list[Any]]:
         """Layer `i` of the forward: the new carry, and the kept values."""
         x, sums = carry
         if self.remat == "none":
-            (y, aux), kept = with_residuals(partial(self._vjp, place), x, (i, context))
+            (y, aux), kept = with_residuals(partial(self._vjp, place), x, (params, i, context))
         else:
-            y, aux = self._apply(place, i, self._params(place, i), x, context)
+            y, aux = self._apply(place, i, params, x, context)
             kept = [x] if self.remat == "layer" else []
         return (y, jax.tree.map(jnp.add, sums, aux)), kept
 
@@ -161,7 +167,7 @@ class LayerRun:
         return vary(start + jnp.arange(0, self.count, self.traits.period), self.axes)
 
     @property
-    def _periods(self) -> jax.Array:
+    def periods(self) -> jax.Array:
         """Numbers of the periods, `[periods]`."""
         return vary(jnp.int32(0) + jnp.arange(self.count // self.traits.period), self.axes)
 
@@ -182,22 +188,23 @@ class LayerRun:
             aux: gradients of the sums of auxiliary losses.
             sums: tree like `stack`, or the first of `sums_apart`.
         """
-        gradient, beside = self._gradients_apart(gradient)
+        gradient, beside = self.gradients_apart(gradient)
 
         def body(carry: Tree, number: jax.Array) -> tuple[Tree, tuple[Any, ...]]:
             (g, beside, sums), found = carry, []
             # Kept values are read in place: reversing their order would copy all of them.
             own = read(kept, number)
             for place in reversed(range(self.traits.period)):
-                offset = self._index(number, place)
+                offset = self.index(number, place)
                 i = start + offset
-                g, beside = self._beside_gradients(offset, i, g, beside)
-                d_params, g, pairs = self._pulled(place, i, own[place], (g, aux), context)
-                sums = self._added(place, i, sums, d_params, late=False)
+                g, beside = self.beside_gradients(offset, i, g, beside)
+                params = self.params(place, i)
+                d_params, g, pairs = self.pulled(place, i, params, own[place], (g, aux), context)
+                sums = self.added(place, i, sums, d_params, late=False)
                 found.append(pairs)
             return (g, beside, sums), tuple(found[::-1])
 
-        return Loop(body, (gradient, beside, sums), self._periods[::-1])
+        return Loop(body, (gradient, beside, sums), self.periods[::-1])
 
     def weights(
         self, start: jax.Array, pairs: tuple[Pairs, ...], like: jax.Array, context: Tree, sums: Tree
@@ -213,13 +220,14 @@ class LayerRun:
         def body(sums: Tree, own: tuple[jax.Array, tuple[Pairs, ...]]) -> tuple[Tree, tuple[()]]:
             number, pairs = own
             for place in range(self.traits.period):
-                i = start + self._index(number, place)
-                leaves = jax.tree.leaves(self._params(place, i))
-                found = self._cut(place, like, (i, context)).weights(leaves, pairs[place])
-                sums = self._added(place, i, sums, found, late=True)
+                i = start + self.index(number, place)
+                params = self.params(place, i)
+                cut = self._cut(place, params, like, (i, context))
+                found = cut.weights(jax.tree.leaves(params), pairs[place])
+                sums = self.added(place, i, sums, found, late=True)
             return sums, ()
 
-        return Loop(body, sums, (self._periods[::-1], pairs))
+        return Loop(body, sums, (self.periods[::-1], pairs))
 
     def apart_from_weights(self, x: jax.Array, context: Tree) -> LayerRun:
         """The run with the parameters that products alone read as late ones.
@@ -230,7 +238,8 @@ class LayerRun:
         early = set[int]()
         for place in range(self.traits.period):
             numbers = self._numbers(place)
-            late = self._cut(place, x, (jnp.int32(0), context)).late
+            i = jnp.int32(0)
+            late = self._cut(place, self.params(place, i), x, (i, context)).late
             early |= {number for n, number in enumerate(numbers) if n not in late}
         return replace(self, late=frozenset(range(len(self._entries))) - early)
 
@@ -266,13 +275,13 @@ class LayerRun:
         g, beside, sums = carry
         return jnp.concatenate([g, *beside], axis=-1) if beside else g, sums
 
-    def _gradients_apart(self, gradient: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+    def gradients_apart(self, gradient: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Gradients of the activation, and of what lies behind the features of the input."""
         if self.traits.taps:
             return self.apart(gradient)
         return gradient, (jnp.zeros_like(gradient),) * self.traits.inputs
 
-    def _beside_gradients(
+    def beside_gradients(
         self, number: jax.Array, i: jax.Array, g: jax.Array, beside: tuple[jax.Array, ...]
     ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """The gradient of the output of layer `i` before its input was added, and of that input."""
@@ -294,14 +303,15 @@ class LayerRun:
         def body(carry: Tree, own: tuple[jax.Array, Tree]) -> tuple[Tree, list[Tree]]:
             (g, beside), (number, kept), found = carry, own, []
             for place in reversed(range(self.traits.period)):
-                i = self._index(number, place)
-                g, beside = self._beside_gradients(i, i, g, beside)
-                d_params, g, _ = self._pulled(place, i, kept[place], (g, aux), context)
+                i = self.index(number, place)
+                g, beside = self.beside_gradients(i, i, g, beside)
+                params = self.params(place, i)
+                d_params, g, _ = self.pulled(place, i, params, kept[place], (g, aux), context)
                 found.append(d_params)
             return (g, beside), found[::-1]
 
-        apart = self._gradients_apart(gradient)
-        made, found = lax.scan(body, apart, (self._periods, kept), reverse=True)
+        apart = self.gradients_apart(gradient)
+        made, found = lax.scan(body, apart, (self.periods, kept), reverse=True)
         return self._together(found), self.of_carry((*made, ()))[0]
 
     def _together(self, found: list[Tree]) -> Tree:
@@ -313,13 +323,22 @@ class LayerRun:
             for name in self.stack
         }
 
-    def _index(self, number: jax.Array, place: int) -> jax.Array:
+    def index(self, number: jax.Array, place: int) -> jax.Array:
         """Index of a layer in the run, by the number of its period."""
         return number if self.traits.period == 1 else number * self.traits.period + place
 
     # ---- the stack -------------------------------------------------------------------------------
 
-    def _params(self, place: int, i: jax.Array) -> Tree:
+    def ready(self, place: int, i: jax.Array) -> Tree:
+        """What the carry of a loop that begins with layer `i` holds of that layer's parameters."""
+        del place, i
+        return ()
+
+    def taken(self, place: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
+        """Parameters of layer `i` of a forward, and what the carry then holds of the next one's."""
+        return self.params(place, i), ready
+
+    def params(self, place: int, i: jax.Array) -> Tree:
         """Parameters of layer `i`."""
         if not self.traits.without:
             return read(self.stack, i)
@@ -348,7 +367,7 @@ class LayerRun:
         without = self.traits.without[place] if self.traits.without else ()
         return [number for number, name in enumerate(self._entries) if name not in without]
 
-    def _added(self, place: int, i: jax.Array, sums: Tree, found: Tree, *, late: bool) -> Tree:
+    def added(self, place: int, i: jax.Array, sums: Tree, found: Tree, *, late: bool) -> Tree:
         """`sums` with the gradients of layer `i`.
 
         Args:
@@ -385,21 +404,22 @@ class LayerRun:
         return jax.tree.map(lambda own, other: jnp.where(exists, own, other), made, without)
 
     def _vjp(
-        self, place: int, x: jax.Array, rest: tuple[jax.Array, Tree]
+        self, place: int, x: jax.Array, rest: tuple[Tree, jax.Array, Tree]
     ) -> tuple[tuple[jax.Array, Aux], Any]:
-        """Layer `rest[0]` and its backward, from gradients of its outputs to those of its inputs.
+        """A layer and its backward, from gradients of its outputs to those of its inputs.
 
-        Its inputs are its parameters and `x`; `rest[1]` is the context. With late parameters the
-        backward is what `CutLayer.backward` takes.
+        Its inputs are its parameters and `x`; `rest` are the parameters, the number of the layer
+        and the context. With late parameters the backward is what `CutLayer.backward` takes.
         """
-        i, context = rest
+        params, i, context = rest
         if self.late is not None:
-            leaves = jax.tree.leaves(self._params(place, i))
-            return self._cut(place, x, rest).linearized(leaves, x, rest)
-        params = self._params(place, i)
+            leaves, own = jax.tree.leaves(params), (i, context)
+            return self._cut(place, params, x, own).linearized(leaves, x, own)
         return jax.vjp(lambda p, x: self._apply(place, i, p, x, context), params, x)
 
-    def _cut(self, place: int, x: jax.Array, rest: tuple[jax.Array, Tree]) -> CutLayer:
+    def _cut(
+        self, place: int, params: Tree, x: jax.Array, rest: tuple[jax.Array, Tree]
+    ) -> CutLayer:
         """The layers of a place, cut at their products, for arguments like these."""
 
         def layer(params: Tree, x: jax.Array, rest: tuple[jax.Array, Tree]) -> Tree:
@@ -413,12 +433,13 @@ class LayerRun:
                 n for n, number in enumerate(self._numbers(place)) if number in self.late
             )
         )
-        return CutLayer.of(layer, self._params(place, rest[0]), x, rest, late)
+        return CutLayer.of(layer, params, x, rest, late)
 
-    def _pulled(
+    def pulled(
         self,
         place: int,
         i: jax.Array,
+        params: Tree,
         kept: list[Any],
         gradients: tuple[jax.Array, Aux],
         context: Tree,
@@ -430,49 +451,13 @@ class LayerRun:
         """
         if self.remat == "layer":
             (x,) = kept
-            pull = self._vjp(place, x, (i, context))[1]
+            pull = self._vjp(place, x, (params, i, context))[1]
         else:
             linearized = partial(self._vjp, place)
-            pull = from_residuals(linearized, kept, gradients[0], (i, context))
+            pull = from_residuals(linearized, kept, gradients[0], (params, i, context))
         if self.late is not None:
             return CutLayer.backward(pull, gradients)
         return (*pull(gradients), ())
-
-
-def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
-    """All layers of `run` in order, outside a pipeline, and the sums of their auxiliary losses.
-
-    Derivatives are those of `run`: of the forward is kept what `run.remat` says, and in no case
-    what depends on parameters alone. There are none with respect to `context`.
-    """
-
-    def start() -> jax.Array:
-        # Made where it is used: the backward is traced outside a branch that holds the forward.
-        return jnp.int32(0)
-
-    @jax.custom_vjp
-    def apply(stack: Tree, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
-        own = replace(run, stack=stack, remat="full")
-        return own.made(own.forward(start(), x, context).run()[0])
-
-    def forward(
-        stack: Tree, x: jax.Array, context: Tree
-    ) -> tuple[tuple[jax.Array, Aux], tuple[Tree, ...]]:
-        own = replace(run, stack=stack)
-        carry, kept = own.forward(start(), x, context).run()
-        return own.made(carry), (stack, x if run.remat == "full" else kept, context)
-
-    def backward(
-        residuals: tuple[Tree, ...], gradients: tuple[jax.Array, Aux]
-    ) -> tuple[Tree, jax.Array, None]:
-        stack, kept, context = residuals
-        own = replace(run, stack=stack)
-        if run.remat == "full":
-            _, kept = own.recompute(start(), kept, context).run()
-        return (*own.gradients(kept, *gradients, context), None)
-
-    apply.defvjp(forward, backward)
-    return apply(run.stack, x, context)
 
 
 def interleaved(*places: jax.Array) -> jax.Array:

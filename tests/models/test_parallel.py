@@ -10,10 +10,11 @@ import pytest
 from flax import nnx
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.models import layers, multimodal
+from mllm_jax.models import multimodal, products
 from mllm_jax.models.layers import Dense, Dims
 from mllm_jax.models.model_config import ModelConfig
 from sharding.collectives import psum
+from sharding.exchanges import PIECES, Piece
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
@@ -47,12 +48,18 @@ def encoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> An
 
 
 def both(
-    loss: Any, config: ModelConfig, module: Any, params: Any, batch: Any, plan: ParallelPlan = PLAN
+    loss: Any,
+    config: ModelConfig,
+    module: Any,
+    params: Any,
+    batch: Any,
+    plan: ParallelPlan = PLAN,
+    overlap: frozenset[Piece] = frozenset(),
 ) -> Any:
     """`((loss, extra), gradients)` on one device and under `plan`."""
     step = jax.value_and_grad(loss, argnums=1, has_aux=True)
     alone = towers.quick(lambda p, b: step(config, p, b, View()))(params, batch)
-    grid = JointGrid.build({"decoder": plan}, config.decoder.kv_heads)
+    grid = JointGrid.build({"decoder": plan}, config.decoder.kv_heads, overlap)
     view = grid.decoder
     lay = layouts(module, view)
     specs = jax.tree.map(lambda layout: layout.spec, lay)
@@ -120,6 +127,53 @@ def test_encoder(family: str) -> None:
     check(*both(encoder_loss, config, module, owner, batch))
 
 
+#: Pieces of overlap, plans and decoders; a period of layers of two kinds, and a parallel block.
+PATTERN = {"layers": 4, "pattern": ("window", "full"), "window": 4}
+#: Those of the quick tests.
+QUICK = (2, 5)
+PARALLEL = {"heads": 6, "head_dim": 8, "parallel_block": True}
+OVERLAPS: list[tuple[tuple[Piece, ...], ParallelPlan, str, dict[str, Any]]] = [
+    (("gather",), ParallelPlan(fsdp=4), "layer", {"layers": 3}),
+    (("scatter",), ParallelPlan(fsdp=4), "layer", {"layers": 3}),
+    (("gather", "scatter"), ParallelPlan(fsdp=2), "full", PATTERN),
+    (("tensor",), ParallelPlan(tensor=4), "none", {}),
+    (("tensor",), ParallelPlan(tensor=3, fsdp=2), "layer", PARALLEL),
+    (PIECES, ParallelPlan(fsdp=2, tensor=2, context=2), "layer", {"layers": 2}),
+]
+
+
+@pytest.mark.parametrize(
+    ("overlap", "plan", "remat", "changes"),
+    [
+        pytest.param(*own, marks=() if n in QUICK else pytest.mark.slow)
+        for n, own in enumerate(OVERLAPS)
+    ],
+)
+def test_collectives_beside_compute_change_no_gradient(
+    overlap: tuple[Piece, ...], plan: ParallelPlan, remat: str, changes: dict[str, Any]
+) -> None:
+    config = towers.model("qwen2", decoder_changes=changes, remat=remat)
+    params, axes = towers.parameters(config), multimodal.parameter_axes(config)
+    lengths = [[5, 9], [16], [3, 3, 7], [1]]
+    texts = towers.texts([n for row in lengths for n in row])
+    batch = towers.text_batch(towers.lay(lengths, 24), texts)
+    own = config, axes["decoder"], params["decoder"], batch, plan
+    check(*both(decoder_loss, *own, frozenset(overlap)))
+
+
+@pytest.mark.parametrize("family", ["siglip", "vit22b"])
+def test_encoders_with_collectives_beside_compute(family: str) -> None:
+    config = towers.model(encoder=family)
+    settings = config.encoders["media"]
+    params, axes = towers.parameters(config), multimodal.parameter_axes(config)
+    lengths = [[5, 9], [16], [3, 3, 7], [1]]
+    flat = [n for row in lengths for n in row]
+    media = towers.signals(flat, settings.features)
+    batch = towers.media_batch(config, towers.lay(lengths, 24, settings.reduction), media, flat)
+    module, owner = axes["encoders"]["media"], params["encoders"]["media"]
+    check(*both(encoder_loss, config, module, owner, batch, PLAN, frozenset(PIECES)))
+
+
 def test_partial_sums_of_bfloat16_are_added_in_float32() -> None:
     # Each rank's partial sum is 257 or -256; in bfloat16, 257 is 256 and their sum 0.
     layer = Dense((("mlp", 4),), (("embed", 1),), nnx.Rngs(0))
@@ -184,7 +238,7 @@ def test_products_are_the_same_on_every_platform(
 ) -> None:
     gradient, arguments = gradient_of_product(inputs, outputs)
     expected = gradient(*arguments)
-    monkeypatch.setattr(layers, "traced_platform", lambda: "tpu")
+    monkeypatch.setattr(products, "traced_platform", lambda: "tpu")
     gradient, arguments = gradient_of_product(inputs, outputs)
     assert "reshape" not in str(jax.make_jaxpr(gradient)(*arguments))
     for found, wanted in zip(*map(jax.tree.leaves, (gradient(*arguments), expected)), strict=True):

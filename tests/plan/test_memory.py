@@ -52,7 +52,7 @@ def predicted(experiment: Experiment) -> Memory:
         tables = program.standing
         sizes = tables.sizes, {name: one.sizes for name, one in tables.encoders.items()}
         pieces = {cut.name: cut.pieces for cut in program.schedule.encoders}
-    chosen = replace(strategy(own), pieces=pieces)
+    chosen = replace(strategy(own, "gpu"), pieces=pieces)
     return step_memory(traced_workload(own, splits), chosen, named("h100"), sizes)
 
 
@@ -99,7 +99,7 @@ def test_state_and_batch_take_what_is_predicted(own: ExperimentConfig) -> None:
 def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
     def memory(*freeze: str) -> Memory:
         own = on_platform(config(train__freeze=list(freeze), model__remat="none"), "cpu")
-        return step_memory(traced_workload(own, SPLITS), strategy(own), named("h100"))
+        return step_memory(traced_workload(own, SPLITS), strategy(own, "gpu"), named("h100"))
 
     whole, encoders, decoder = memory(), memory("vision", "audio"), memory("decoder")
     assert encoders.encoders == 0 < whole.encoders == decoder.encoders
@@ -120,7 +120,7 @@ def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
 )
 def test_tpus_hold_a_cast_copy_of_parameters(changes: dict[str, Any], casts: bool | str) -> None:
     own = on_platform(config(**{"model__dtype": "bfloat16"} | changes), "cpu")
-    workload, chosen = traced_workload(own, SPLITS), strategy(own)
+    workload, chosen = traced_workload(own, SPLITS), strategy(own, "gpu")
     sizes = (DecoderSizes(1, 1, 1), {name: EncoderSizes(1, 1, 1, 1, 1) for name in own.model.lanes})
     given = sizes if chosen.decoder.stage > 1 else None
     tpu, gpu = (step_memory(workload, chosen, named(chip), given) for chip in ("v5p", "h100"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from mllm_jax.runtime.cache import WORTH_KEEPING, keep_compiled
+from mllm_jax.runtime.compiled.cache import WORTH_KEEPING, keep_compiled
 
 SECONDS, BYTES = WORTH_KEEPING
 FOLDER, ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"

@@ -420,3 +420,24 @@ def test_a_full_disk_is_refused_before_training_and_holds_up_no_restart(
         prepare_folder(tmp_path)
     prepare_folder(tmp_path, lenient=True)
     assert "cannot be written: No space left on device" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_step_that_was_compiled_ahead_is_loaded(folder: Path, tmp_path: Path) -> None:
+    # The learning rates of a run's steps are part of its program, and so is their number.
+    config = write_config(folder, "ahead", train__steps=2)
+    steps = tmp_path / "steps"
+    done = launch("compile", config, "--save", str(steps))
+    out, err = done.communicate(timeout=300)
+    assert done.returncode == 0, err
+    assert "written: " in out
+    texts = []
+    for name, more in (("loaded", ()), ("anew", ("train.learning_rate=0.5",))):
+        own = f"run.compiled_steps={steps}", f"run.name={name}"
+        run = launch("train", config, *own, *more)
+        out, err = run.communicate(timeout=300)
+        assert run.returncode == 0, err
+        texts.append(out + err)
+    assert "the train step is not compiled: loaded from" in texts[0]
+    assert "is compiled anew: the one that was compiled ahead of time is refused" in texts[1]
+    assert "its program is" in texts[1]

@@ -19,10 +19,9 @@ from mllm_jax.models.layers import (
     RMSNorm,
     Segments,
     SelfAttention,
-    gathered,
     normal,
     residual_gain,
-    scattered_sum,
+    side_by_side,
 )
 from mllm_jax.models.parameters import Block, Params, Tower
 from mllm_jax.models.positions import rotary
@@ -75,7 +74,7 @@ class DecoderLayer(nnx.Module):
         if self.parallel:
             made, own = self._side_by_side(normed, segments, view)
         else:
-            x = x + self.self_attn(gathered(normed, view), segments, view)
+            x = x + self.self_attn(normed, segments, view)
             made, own = self._behind(self.post_attention_layernorm(x), segments, view)
         x, losses = x + made, {**losses, **own}
         if self.penalized:
@@ -86,7 +85,7 @@ class DecoderLayer(nnx.Module):
         """What MLP or experts make of a norm's output, and their auxiliary losses."""
         if self.sparse:
             return self.experts(normed, segments, view)
-        return self.mlp(gathered(normed, view), view), {}
+        return self.mlp(normed, view), {}
 
     def _side_by_side(
         self, normed: jax.Array, segments: Segments, view: View
@@ -95,14 +94,10 @@ class DecoderLayer(nnx.Module):
 
         Attention and MLP share one gather and one scatter.
         """
-        whole = gathered(normed, view)
         if self.sparse:
             made, own = self.experts(normed, segments, view)
-            return self.self_attn(whole, segments, view) + made, own
-        out, last = self.self_attn.o_proj, self.mlp.last
-        attended = out, self.self_attn.attended(whole, segments, view)
-        total = scattered_sum([attended, (last, self.mlp.activated(whole))], view)
-        return last.add_bias(out.add_bias(total)), {}
+            return self.self_attn(normed, segments, view) + made, own
+        return side_by_side(self.self_attn, self.mlp, normed, segments, view), {}
 
     @property
     def penalized(self) -> bool:

@@ -14,7 +14,6 @@ from mllm_jax.models.layers import (
     LayerNorm,
     Segments,
     SelfAttention,
-    gathered,
     normal,
     residual_gain,
 )
@@ -53,8 +52,8 @@ class PreNormLayer(nnx.Module):
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """`[rows, patches / shards, d_model]` to the same."""
-        x = x + self.self_attn(gathered(self.layer_norm1(x), view), segments, view)
-        return x + self.mlp(gathered(self.layer_norm2(x), view), view)
+        x = x + self.self_attn(self.layer_norm1(x), segments, view)
+        return x + self.mlp(self.layer_norm2(x), view)
 
 
 def embed(

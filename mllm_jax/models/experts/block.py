@@ -113,7 +113,8 @@ class Experts(nnx.Module):
 
     def _of_shared(self, x: jax.Array, whole: jax.Array, view: View) -> jax.Array:
         assert self.shared is not None  # as the caller knows
-        out = self.shared(whole, view)
+        products = [layer(whole) for layer in self.shared.first]
+        out = self.shared.last.scattered(self.shared.activated(products), view)
         return out if self.shared_gate is None else jax.nn.sigmoid(self.shared_gate(x)) * out
 
 

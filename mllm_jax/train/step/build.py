@@ -11,6 +11,8 @@ from jax.sharding import Mesh
 
 from mllm_jax.config.load import ExperimentConfig, TrainConfig
 from mllm_jax.config.lower import lower
+from mllm_jax.config.overlap import Overlap
+from mllm_jax.config.overlap import overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
@@ -24,6 +26,8 @@ from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, mesh_like
 from sharding.plan import ParallelPlan
 
+#: Nothing runs beside compute, unless the compiler sees to it.
+NO_OVERLAP = Overlap()
 #: Place of a step: devices, in the order that suits them, or a mesh, in its order.
 Devices = Sequence[jax.Device] | Mesh
 
@@ -56,6 +60,7 @@ def build_step(
     train: TrainConfig | None = None,
     devices: Devices | None = None,
     exchanges: Exchanges = AS_USUAL,
+    overlap: Overlap = NO_OVERLAP,
 ) -> TrainStep:
     """A step from its parts.
 
@@ -67,19 +72,21 @@ def build_step(
         train: how parameters are updated; by default not at all.
         devices: devices, as many as the plans need; by default the first that are present.
         exchanges: by lane, the exchange of its outputs, see `train.step.media`.
+        overlap: collectives that run beside compute.
 
     Raises:
         PlanError: the plans do not fit each other or the devices.
     """
-    grid = JointGrid.build(plans, model.decoder.kv_heads)
+    grid = JointGrid.build(plans, model.decoder.kv_heads, overlap.pieces)
     program = gradient_program(model, grid, pipeline, frozen, exchanges)
     mesh = _mesh(grid, devices)
     if train is None:
-        return TrainStep(program, mesh, optax.identity())
+        return TrainStep(program, mesh, optax.identity(), options=overlap.options)
     experts = model.decoder.experts
     rate = experts.bias_rate if experts else 0.0
     optimizer = build_optimizer(train, program.form.layout, rate)
-    return TrainStep(program, mesh, optimizer, skips=train.guard.skip > 0)
+    skips = train.guard.skip > 0
+    return TrainStep(program, mesh, optimizer, skips=skips, options=overlap.options)
 
 
 def gradient_program(
@@ -104,13 +111,20 @@ def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
     program = step.program
     if not isinstance(program, PipelineProgram):
         raise TypeError(f"{type(program).__name__} has no PipelinePlan; valid: PipelineProgram")
-    return TrainStep(program.with_plan(**changes), step.mesh, step.optimizer, skips=step.skips)
+    own = step.mesh, step.optimizer
+    return TrainStep(program.with_plan(**changes), *own, skips=step.skips, options=step.options)
 
 
 def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None) -> TrainStep:
     frozen, lowered = Frozen(config.train.freeze), lower(config)
     parts = config.model, config.parallel.plans, lowered.pipeline, frozen
-    return build_step(*parts, train=train, devices=devices, exchanges=lowered.exchanges)
+    return build_step(
+        *parts,
+        train=train,
+        devices=devices,
+        exchanges=lowered.exchanges,
+        overlap=overlap_of(config),
+    )
 
 
 def _mesh(grid: JointGrid, devices: Devices | None) -> Mesh:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh, PartitionSpec
 
+from mllm_jax.config.overlap import NO_OPTIONS, Options
 from mllm_jax.models import multimodal
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.state.lamb import trust_ratios
@@ -40,6 +41,7 @@ class TrainStep:
         mesh: mesh of the program's grid.
         optimizer: made by `build_optimizer` for the layout of the program's parameters.
         skips: a step whose loss or gradients are not finite leaves the state as it was.
+        options: options of XLA's compiler for the step.
 
     Attributes:
         form: how parameters are stored.
@@ -55,9 +57,10 @@ class TrainStep:
         optimizer: optax.GradientTransformation,
         *,
         skips: bool = False,
+        options: Options = NO_OPTIONS,
     ) -> None:
         self.program, self.form = program, program.form
-        self.mesh, self.optimizer, self.skips = mesh, optimizer, skips
+        self.mesh, self.optimizer, self.skips, self.options = mesh, optimizer, skips, options
         self.state_specs = self._state_specs()
         params = self.state_specs["params"]
         scalar, carried = PartitionSpec(), program.carried_specs
@@ -68,8 +71,11 @@ class TrainStep:
         self.update = jax.jit(
             self.shard(self._update, self.state_specs, (self.state_specs, scalars)),
             donate_argnums=0,
+            compiler_options=dict(options),
         )
-        self.gradients = jax.jit(self.shard(self._gradients, params, (params, scalar)))
+        self.gradients = jax.jit(
+            self.shard(self._gradients, params, (params, scalar)), compiler_options=dict(options)
+        )
 
     def primed(self, params: Any, batch: Any) -> Any:
         """`batch` with the outputs that a step before would have carried on, for a first step.

@@ -14,7 +14,6 @@ from mllm_jax.models.layers import (
     RMSNorm,
     Segments,
     SelfAttention,
-    gathered,
     normal,
     residual_gain,
 )
@@ -48,8 +47,8 @@ class Layer(nnx.Module):
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """Map activations `[rows, patches / shards, d_model]` to activations of the same shape."""
-        x = x + self.attention(gathered(self.rms_norm1(x), view), segments, view)
-        return x + self.ffn(gathered(self.rms_norm2(x), view), view)
+        x = x + self.attention(self.rms_norm1(x), segments, view)
+        return x + self.ffn(self.rms_norm2(x), view)
 
 
 def tower(config: Aimv2Config, backend: str) -> Tower:

@@ -14,7 +14,6 @@ from mllm_jax.models.layers import (
     RMSNorm,
     Segments,
     SelfAttention,
-    gathered,
     residual_gain,
 )
 from mllm_jax.models.parameters import Block, Params, Tower
@@ -46,8 +45,8 @@ class Layer(nnx.Module):
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """Map activations `[rows, points / shards, d_model]` to activations of the same shape."""
-        x = x + self.attention(gathered(self.norm1(x), view), segments, view)
-        return x + self.mlp(gathered(self.norm2(x), view), view)
+        x = x + self.attention(self.norm1(x), segments, view)
+        return x + self.mlp(self.norm2(x), view)
 
 
 def tower(config: PointsConfig, backend: str) -> Tower:

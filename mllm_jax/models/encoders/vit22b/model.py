@@ -13,9 +13,8 @@ from mllm_jax.models.layers import (
     RMSNorm,
     Segments,
     SelfAttention,
-    gathered,
     residual_gain,
-    scattered_sum,
+    side_by_side,
 )
 from mllm_jax.models.parameters import Block, Tower
 from sharding.grid import View
@@ -38,10 +37,7 @@ class Vit22bLayer(nnx.Module):
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """`[rows, patches / shards, d_model]` to the same."""
-        whole = gathered(self.layer_norm(x), view)
-        attended = self.self_attn.o_proj, self.self_attn.attended(whole, segments, view)
-        activated = self.mlp.last, self.mlp.activated(whole)
-        return x + self.mlp.last.add_bias(scattered_sum([attended, activated], view))
+        return x + side_by_side(self.self_attn, self.mlp, self.layer_norm(x), segments, view)
 
 
 def tower(config: Vit22bConfig, backend: str) -> Tower:

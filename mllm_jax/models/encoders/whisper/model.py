@@ -25,7 +25,6 @@ from mllm_jax.models.layers import (
     LayerNorm,
     Segments,
     SelfAttention,
-    gathered,
     residual_gain,
 )
 from mllm_jax.models.parameters import Block, Params, Tower
@@ -77,8 +76,8 @@ class WhisperLayer(nnx.Module):
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """`[rows, frames / shards, d_model]` to the same."""
-        x = x + self.self_attn(gathered(self.self_attn_layer_norm(x), view), segments, view)
-        return x + self.mlp(gathered(self.final_layer_norm(x), view), view)
+        x = x + self.self_attn(self.self_attn_layer_norm(x), segments, view)
+        return x + self.mlp(self.final_layer_norm(x), view)
 
 
 def tower(config: WhisperConfig, backend: str) -> Tower:

@@ -41,7 +41,7 @@ def keep_compiled(where: str | None) -> None:
             jax.config.update(setting, ours)
     if where == AUTO and "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    folder = (_user_caches() if where == AUTO else Path(where)) / _machine()
+    folder = (_user_caches() if where == AUTO else Path(where)) / machine()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)
@@ -63,7 +63,7 @@ def _user_caches() -> Path:
     return (Path(root) if Path(root).is_absolute() else Path.home() / ".cache") / "mllm_jax"
 
 
-def _machine() -> str:
+def machine() -> str:
     """The kind of CPU: its architecture, and a digest of its features."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.exists() else []

@@ -1,0 +1,58 @@
+"""The train step compiled for the devices of this machine, and kept in a file for later runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.compile.target import training_batch
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.compiled.precompiled import Precompiled
+from mllm_jax.train.experiment import STEP_PROGRAM
+from mllm_jax.train.step.build import train_step
+
+
+@dataclass(frozen=True)
+class SavedStep:
+    """A compiled step in a file.
+
+    Attributes:
+        file: the file.
+        facts: all that the compiled step depends on.
+        seconds: seconds of tracing, lowering and compiling.
+    """
+
+    file: Path
+    facts: dict[str, str]
+    seconds: float
+
+    @property
+    def summary(self) -> str:
+        """A line for people."""
+        return f"compiled in {self.seconds:.1f} s for {self.facts['devices']}"
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"file", "facts", "compile_seconds"}`."""
+        return {"file": str(self.file), "facts": self.facts, "compile_seconds": self.seconds}
+
+
+def save_step(
+    config: ExperimentConfig, folder: Path, tell: Callable[[str], None] = lambda text: None
+) -> SavedStep:
+    """Compile the step that `train` takes and write it into `folder`, by every process its own.
+
+    Raises:
+        PlanError, ScheduleError: as of `train_step`.
+        RunError: the folder cannot be written.
+    """
+    begin = time.perf_counter()
+    step = train_step(config)
+    tell("tracing and lowering the step")
+    lowered = step.update.lower(step.abstract, training_batch(config, step))
+    tell("compiling it")
+    ahead = Precompiled(folder, step.options, [*step.mesh.devices.flat])
+    file = ahead.save(STEP_PROGRAM, lowered)
+    return SavedStep(file, ahead.facts(lowered), time.perf_counter() - begin)

@@ -1,0 +1,129 @@
+"""Collectives beside compute: what `parallel.overlap` stands for, and XLA's options for it.
+
+On accelerators a collective starts, and ends when its result is needed. Compute runs beside it only
+if there is some that does not need the result: three pieces of the program see to that. And only if
+the compiler moves it there: that is what the options are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from mllm_jax.config.problems import Choice, Problem
+from mllm_jax.config.sections import Asked, ExperimentConfig
+from sharding.exchanges import PIECES, Piece
+
+#: Options of XLA's compiler by name, as `jax.jit(compiler_options=..)` takes them.
+Options = Mapping[str, str | bool]
+NO_OPTIONS: Options = MappingProxyType({})
+
+OPTIONS: Mapping[str, Options] = MappingProxyType(
+    {
+        "tpu": {
+            # Collectives are not fused with products: results may be wrong on all chips but v5e,
+            # where newer compilers refuse it.
+            "xla_enable_async_all_gather": True,
+            "xla_tpu_enable_async_collective_fusion": False,
+            "xla_tpu_overlap_compute_collective_tc": True,
+            # Reduce-scatters run on the SparseCores.
+            "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
+            # Exchanges of experts run beside products.
+            "xla_tpu_enable_async_ragged_all_to_all": True,
+            # Combined, collectives of two tasks wait for both and leave nothing to run beside them.
+            "xla_all_gather_combiner_threshold_count": "1",
+            "xla_jf_crs_combiner_threshold_count": "1",
+        },
+        "gpu": {
+            "xla_gpu_enable_latency_hiding_scheduler": True,
+            # Collectives are not combined, as above.
+            "xla_gpu_all_gather_combine_threshold_bytes": "0",
+            "xla_gpu_all_reduce_combine_threshold_bytes": "0",
+            "xla_gpu_reduce_scatter_combine_threshold_bytes": "0",
+        },
+    }
+)
+
+#: Pieces that run beside compute in compiled schedules (`bench overlap`): the compiler for TPUs
+#: starts no all-gather before the compute that is independent of it.
+PROVEN: Mapping[str, tuple[Piece, ...]] = MappingProxyType(
+    {"gpu": PIECES, "tpu": ("scatter", "tensor")}
+)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What runs beside compute.
+
+    Attributes:
+        pieces: collectives of layers that the program moves.
+        options: options of the compiler.
+    """
+
+    pieces: frozenset[Piece] = frozenset()
+    options: Options = field(default_factory=dict)
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines for people: the pieces, and an option of the compiler each."""
+        pieces = ", ".join(name for name in PIECES if name in self.pieces) or "none"
+        options = [f"  {name}={_written(value)}" for name, value in self.options.items()]
+        told = "options of XLA's compiler:" if options else "options of XLA's compiler: none"
+        return [f"collectives of layers beside compute: {pieces}", told, *options]
+
+
+def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
+    """What `parallel.overlap` of `config` stands for.
+
+    Args:
+        platform: platform on which `auto` is settled; None: that of the configuration.
+    """
+    chosen, platform = config.parallel.overlap, platform or config.parallel.platform
+    if chosen == "off" or (chosen == "auto" and platform == "cpu"):
+        return Overlap()
+    if chosen == "auto":
+        # Beside stages, other tasks of a bundle hide the collectives of tensor ranks (co-issue).
+        able = PROVEN[platform] if config.parallel.decoder.stage == 1 else ()
+        pieces = frozenset(piece for piece in able if not _useless(config, piece))
+        return Overlap(pieces, OPTIONS[platform])
+    options = OPTIONS.get(platform, NO_OPTIONS) if "flags" in chosen else NO_OPTIONS
+    return Overlap(frozenset(piece for piece in PIECES if piece in chosen), options)
+
+
+def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
+    """Pieces that are asked for do something."""
+    chosen, key = config.parallel.overlap, "parallel.overlap"
+    if isinstance(chosen, str):
+        return
+    reasons = {name: reason for name in chosen if (reason := _reason(config, name))}
+    if reasons:
+        left = [name for name in chosen if name not in reasons]
+        choices = [Choice.of(key, "auto"), Choice.of(key, left or "off")]
+        told = "; ".join(f"{name} {reason}" for name, reason in reasons.items())
+        yield Problem(key, told, lambda: [choices])
+
+
+def _reason(config: ExperimentConfig, name: Asked) -> str:
+    """Why one of the entries would do nothing; empty if it does something."""
+    if name != "flags":
+        return _useless(config, name)
+    platform = config.parallel.platform
+    return "" if platform in OPTIONS else f"are none for platform {platform}"
+
+
+def _useless(config: ExperimentConfig, piece: Piece) -> str:
+    """Why a piece would do nothing for these plans; empty if it does something."""
+    plans = config.parallel.plans.values()
+    if piece == "tensor":
+        return "" if any(plan.tensor > 1 for plan in plans) else "needs a plan with tensor above 1"
+    if config.parallel.decoder.stage > 1:
+        return (
+            "is for a decoder without stages; beside stages schedule.fill with data hides the "
+            "gather and the scatter"
+        )
+    return "" if any(plan.fsdp > 1 for plan in plans) else "needs a plan with fsdp above 1"
+
+
+def _written(value: str | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else value

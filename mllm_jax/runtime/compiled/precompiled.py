@@ -1,0 +1,139 @@
+"""Programs that were compiled ahead of time: loaded, where all that they depend on is the same.
+
+A folder has a file of each program and process. Its first line are the facts under which the
+program was compiled, JSON; what follows is the compiled program. Compiled programs are code: a
+folder of them must be one that is trusted as much as the project itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.experimental import serialize_executable
+
+from mllm_jax.config.overlap import Options
+from mllm_jax.runtime.compiled.cache import machine
+from mllm_jax.runtime.folder import RunError
+
+logger = logging.getLogger(__name__)
+
+#: Environment that the compilers read.
+ENVIRONMENT = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+#: The fact of the stored program itself.
+STORED = "stored program"
+
+Facts = Mapping[str, str]
+
+
+class RefusedError(ValueError):
+    """A stored program that is not to be used here; the message is the reason."""
+
+
+def digest_of(lowered: Any) -> str:
+    """Digest of a lowered program's text."""
+    return hashlib.sha256(lowered.as_text().encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Precompiled:
+    """A folder of programs that were compiled ahead of time.
+
+    Attributes:
+        folder: where they are.
+        options: options of the compiler that are not in the programs' texts.
+        devices: devices of the programs, in their order.
+    """
+
+    folder: Path
+    options: Options
+    devices: Sequence[jax.Device]
+
+    def save(self, name: str, lowered: Any) -> Path:
+        """Compile a lowered program and write it; the file that is written.
+
+        Args:
+            name: name of the program, as of `compiled_together`.
+
+        Raises:
+            RunError: the folder cannot be written.
+        """
+        payload, _, _ = serialize_executable.serialize(lowered.compile())
+        facts = self.facts(lowered) | {STORED: _sum_of(payload)}
+        file = self._file(name)
+        new = file.with_suffix(".new")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            new.write_bytes(json.dumps(facts).encode() + b"\n" + payload)
+            new.replace(file)
+        except OSError as error:
+            raise RunError(f"--save {self.folder}: {error}") from error
+        return file
+
+    def load(self, name: str, lowered: Any) -> Callable[..., Any] | None:
+        """The stored program, if it is what `lowered` would be compiled to; the log says so.
+
+        None, with a warning of the reason, if there is none that may be used.
+        """
+        file = self._file(name)
+        try:
+            run = self._loaded(file, lowered)
+        except RefusedError as error:
+            logger.warning(
+                "%s is compiled anew: the one that was compiled ahead of time is refused, as %s",
+                name,
+                error,
+            )
+            return None
+        logger.info("%s is not compiled: loaded from %s", name, file)
+        return run
+
+    def facts(self, lowered: Any) -> dict[str, str]:
+        """All that a compiled program depends on, by name."""
+        device = self.devices[0]
+        environment = {name: os.environ.get(name, "") for name in ENVIRONMENT}
+        return {
+            "jax": jax.__version__,
+            "jaxlib": version("jaxlib"),
+            "compiler": " ".join(device.client.platform_version.split()),
+            "devices": f"{len(self.devices)} x {device.device_kind}",
+            "processes": str(jax.process_count()),
+            "host": machine() if device.platform == "cpu" else "any",
+            "options": json.dumps(dict(self.options) | environment, sort_keys=True),
+            "program": digest_of(lowered),
+        }
+
+    def _loaded(self, file: Path, lowered: Any) -> Callable[..., Any]:
+        try:
+            first, _, payload = file.read_bytes().partition(b"\n")
+            stored: Facts = json.loads(first)
+        except FileNotFoundError:
+            raise RefusedError(f"{file} does not exist") from None
+        except (OSError, ValueError) as error:
+            raise RefusedError(f"{file} cannot be read: {error}") from error
+        for key, here in self.facts(lowered).items():
+            if stored.get(key) != here:
+                raise RefusedError(f"its {key} is {stored.get(key)}, and here it is {here}")
+        if stored.get(STORED) != _sum_of(payload):
+            raise RefusedError(f"{file} is damaged: its checksum is not that of its content")
+        run: Callable[..., Any] = serialize_executable.deserialize_and_load(
+            payload, lowered.in_tree, lowered.out_tree, execution_devices=self.devices
+        )
+        return run
+
+    def _file(self, name: str) -> Path:
+        words = re.sub(r"\W+", "-", name)
+        return self.folder / f"{words}-{jax.process_index()}-of-{jax.process_count()}.xla"
+
+
+def _sum_of(payload: bytes) -> str:
+    return hashlib.sha256(payload).hexdigest()

@@ -1,0 +1,134 @@
+"""One reader feeds all devices of a process, beside the steps, whose waits are measured."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from data.loading.loader import Loader
+from data.planning.stream import LoaderState
+from data.processing.processor import Processor
+from mllm_jax.train import feed, loop
+from mllm_jax.train.events import Read
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed import open_loader
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.step.batch import place
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each text and each medium has been read."""
+    found: Counter[str] = Counter()
+    text, medium, lock = Processor.text, Processor.medium, threading.Lock()
+
+    def note(what: str) -> None:
+        with lock:
+            found[what] += 1
+
+    def noted_text(self: Any, sample: Any, lengths: Any) -> Any:
+        note(f"{sample.name} text")
+        return text(self, sample, lengths)
+
+    def noted_medium(self: Any, sample: Any, encoder: str, number: int, lengths: Any) -> Any:
+        note(f"{sample.name} {encoder} {number}")
+        return medium(self, sample, encoder, number, lengths)
+
+    monkeypatch.setattr(Processor, "text", noted_text)
+    monkeypatch.setattr(Processor, "medium", noted_medium)
+    return found
+
+
+def test_one_reader_feeds_all_devices(
+    experiment: Experiment, reads: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def counted(*arguments: Any) -> Any:
+        made.append(Loader(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(feed, "Loader", counted)
+    with open_loader(experiment, LoaderState(0)) as loader:
+        own = next(loader)
+    assert len(made) == 1
+    assert reads
+    assert set(reads.values()) == {1}, "devices that share a sample's row share its reading"
+    tokens = place([own.batch], experiment.step)["decoder"]["tokens"]
+    shards = tokens.addressable_shards
+    assert {shard.device for shard in shards} == set(experiment.mesh.devices.flat)
+    assert len(experiment.mesh.devices.flat) == 4
+    for shard in shards:
+        np.testing.assert_array_equal(shard.data, own.batch["decoder"]["tokens"][None][shard.index])
+
+
+def test_the_next_batches_are_made_while_nobody_asks_for_them(
+    experiment: Experiment, reads: Counter[str]
+) -> None:
+    with open_loader(experiment, LoaderState(0)) as loader:
+        first = next(loader)
+        mine = np.count_nonzero(np.diff(first.batch["decoder"]["segment_ids"], prepend=0) > 0)
+        # A step runs now, and reads nothing.
+        until = time.monotonic() + 20
+        while time.monotonic() < until and _texts(reads) <= mine:
+            time.sleep(0.01)
+    assert _texts(reads) > mine
+
+
+def _texts(reads: Counter[str]) -> int:
+    return sum(name.endswith(" text") for name in list(reads))
+
+
+class Slow(Iterator[Any]):
+    """A loader whose batches take long to come."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __next__(self) -> Any:
+        time.sleep(self._seconds)
+        return _Nothing()
+
+
+class _Nothing:
+    """A microbatch of which nothing is used but the state behind it."""
+
+    state, skipped = LoaderState(0), ()
+    stats = type("Stats", (), {"group": None})
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+def test_what_a_step_waits_for_data_is_measured(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    @contextmanager
+    def opened(*_: Any) -> Iterator[Slow]:
+        yield Slow(seconds)
+
+    def taken(name: str, program: Any, ahead: Any) -> Any:
+        return lambda state, batch: (state, {"loss": jnp.zeros(()), "carried": {}})
+
+    monkeypatch.setattr(loop, "open_loader", opened)
+    monkeypatch.setattr(loop, "batch_of", lambda *_: None)
+    monkeypatch.setattr(loop, "compiled_together", taken)
+    waits: list[float] = []
+
+    def listen(event: Any) -> None:
+        if isinstance(event, Read):
+            waits.append(event.seconds)
+
+    progress = Progress(0, LoaderState(0), sources={})
+    for _ in loop.steps(experiment, jax.tree.map(lambda x: x, {}), progress, listen):
+        pass
+    assert len(waits) == experiment.config.train.steps
+    assert min(waits) >= seconds
+    assert seconds or min(waits) < 0.1, "without a slow loader nothing is waited for"
