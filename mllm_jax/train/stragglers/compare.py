@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.events import Event, Taken
+from mllm_jax.train.events import Event
 from mllm_jax.train.records.sinks import JsonlSink
 from mllm_jax.train.stragglers.heat import RANKS
 from mllm_jax.train.stragglers.judge import Judge, Straggler
@@ -38,9 +38,9 @@ class Comparing:
         self._told: dict[tuple[str, str], int] = {}
 
     def __call__(self, event: Event) -> None:
-        """Take an event in."""
-        if isinstance(event, Taken):
-            self.look()
+        """Take an event in, and look for times that have come since."""
+        del event
+        self.look()
 
     def look(self) -> None:
         """Compare the windows that have come from all processes."""

@@ -1,10 +1,14 @@
-"""Probes: a fixed amount of work on the host and on every device of this process, timed."""
+"""Probes: a fixed amount of work on the host and on every device of this process, timed.
+
+Emulated devices share the cores of their host, so that none is slower than another by itself: only
+the host is probed.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from statistics import median
 
@@ -21,9 +25,15 @@ REPEATS = 5
 
 
 class Probes:
-    """The probes of this process."""
+    """The probes of this process.
 
-    def __init__(self) -> None:
+    Args:
+        devices: devices to probe; None: those of this process, if they are not emulated.
+    """
+
+    def __init__(self, devices: Sequence[jax.Device] | None = None) -> None:
+        own = [device for device in jax.local_devices() if device.platform != "cpu"]
+        self._devices = own if devices is None else devices
         self._bytes = bytes(BYTES)
 
     def host(self) -> float:
@@ -37,12 +47,14 @@ class Probes:
     @cached_property
     def names(self) -> list[str]:
         """Names of the devices."""
-        return [f"device {device.id}" for device in jax.local_devices()]
+        return [f"device {device.id}" for device in self._devices]
 
     @cached_property
     def _products(self) -> list[Callable[[], object]]:
         """For each device, what does its work; compiled already."""
-        size, times = PRODUCTS.get(jax.local_devices()[0].platform, ACCELERATOR)
+        if not self._devices:
+            return []
+        size, times = PRODUCTS.get(self._devices[0].platform, ACCELERATOR)
         dtype = jnp.float32 if size < ACCELERATOR[0] else jnp.bfloat16
 
         @jax.jit
@@ -54,9 +66,8 @@ class Probes:
         def done(matrix: jax.Array) -> None:
             products(matrix).block_until_ready()
 
-        matrices = [
-            jax.device_put(jnp.eye(size, dtype=dtype), device) for device in jax.local_devices()
-        ]
+        one = jnp.eye(size, dtype=dtype)
+        matrices = [jax.device_put(one, device) for device in self._devices]
         for matrix in matrices:
             done(matrix)
         return [partial(done, matrix) for matrix in matrices]
