@@ -73,7 +73,9 @@ def _heat_map(title: str, phases: Sequence[str], lines: Sequence[Mapping[str, An
         places = tuple(line.get("places", {}).get(phases[0], places))
         if all(phase in line for phase in phases):
             seconds = np.sum([line[phase] for phase in phases], axis=0)
-            columns.append(dict(zip(places, seconds / (np.median(seconds) or 1.0), strict=True)))
+            # The line with their names may be lost, with the folder of the run.
+            named = places or tuple(map(str, range(len(seconds))))
+            columns.append(dict(zip(named, seconds / (np.median(seconds) or 1.0), strict=True)))
             steps.append(line["step"])
     names = tuple(dict.fromkeys(name for column in columns for name in column))
     ratio = [[column.get(name, np.nan) for column in columns] for name in names]

@@ -179,6 +179,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
         "AWS_SECRET_ACCESS_KEY": "b",
         "AWS_DEFAULT_REGION": "us-east-1",
     }
+    s3fs.S3FileSystem.clear_instance_cache()  # a test before may have made one without keys
     for name, value in {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}.items():
         monkeypatch.setenv(name, value)
     system = s3fs.S3FileSystem(skip_instance_cache=True)
@@ -192,6 +193,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
     soon(made)
     yield "s3://runs/of/mine"
+    s3fs.S3FileSystem.clear_instance_cache()
     server.kill()
     server.wait()
 

@@ -273,7 +273,7 @@ def test_a_folder_of_several_splits_is_refused(put: Callable[[str, bytes], str])
         ("{}/*.none", "no such file, nor a folder of .bin"),
         ("{}", "no such file, nor a folder of .bin"),
         ("memory://{}", "no such file, nor a folder of .bin"),
-        ("s3://bucket/folder", "cannot open s3://bucket/folder: Install s3fs"),
+        ("gs://bucket/folder", "cannot open gs://bucket/folder: Please install gcsfs"),
         ("nosuch://bucket", "cannot open nosuch://bucket: Protocol not known"),
     ],
 )
