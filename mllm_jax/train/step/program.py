@@ -165,7 +165,8 @@ class GradientProgram(ABC):
         Raises:
             ValueError: `batch["carried"]` lacks outputs of the step before.
         """
-        made, tokens = self.own(params, batch), self._tokens(batch)
+        tokens = self._tokens(batch)
+        made = self._own(params, batch, tokens)
         with jax.named_scope("sum_over_replicas"):
             summed = jax.tree.map(
                 lambda g, layout: psum(g, layout.replicated), made.gradients, self.form.layout
@@ -182,9 +183,11 @@ class GradientProgram(ABC):
         Raises:
             ValueError: as of `__call__`.
         """
+        return self._own(params, batch, self._tokens(batch))
+
+    def _own(self, params: Any, batch: Any, tokens: jax.Array) -> Gradients:
         self._check_carried(batch["carried"])
         weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch)
-        tokens = self._tokens(batch)
         aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
         # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
         return self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
