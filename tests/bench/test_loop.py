@@ -58,6 +58,7 @@ def test_the_median_of_what_is_measured_is_missed_once_in_twenty_times():
     assert np.mean([low <= 1 <= high for low, high in ends]) == pytest.approx(0.95, abs=0.02)
 
 
+@pytest.mark.slow
 def test_saves_with_and_without_checksums_take_turns(small_config, tmp_path, monkeypatch):
     monkeypatch.setattr(bench_checkpoint, "TURNS", 1)
     told: list[str] = []

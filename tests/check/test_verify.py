@@ -37,7 +37,11 @@ def test_a_right_plan_passes(small_config):
 
 @pytest.mark.parametrize(
     ("exchange", "balance"),
-    [("reduce_scatter", "none"), ("reduce_scatter", "per_phase"), ("all_to_all", "per_phase")],
+    [
+        pytest.param("reduce_scatter", "none", marks=pytest.mark.slow),
+        pytest.param("reduce_scatter", "per_phase", marks=pytest.mark.slow),
+        ("all_to_all", "per_phase"),
+    ],
 )
 def test_a_wrong_exchange_fails(small_config, monkeypatch, exchange, balance):
     right = getattr(media, exchange)

@@ -111,6 +111,7 @@ def test_pipelines_equal_one_device(
     check(loss_and_gradients(model(), plans, parameters(), batches(3, order), pipeline), 3)
 
 
+@pytest.mark.slow
 def test_verify_shrinks_tiles(small_config: Any) -> None:
     values = small_config().model_dump(mode="json")
     values["model"]["decoder"]["extra_tokens"] = 1
