@@ -7,6 +7,7 @@ All run inside a fully manual `jax.shard_map` on local shards, or outside it wit
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -74,7 +75,41 @@ def abstract_parameters(config: ModelConfig) -> tuple[Params, Params]:
     return shapes, parameter_axes(config)
 
 
-class Encoder:
+class _Stacked(ABC):
+    """A tower with stacked layers, whose parameters are gathered along fsdp.
+
+    Attributes:
+        tower: its blocks.
+        view: its ranks.
+        dtype: type of its activations.
+    """
+
+    tower: Tower
+    view: View
+    dtype: jnp.dtype
+
+    def layer(
+        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+    ) -> tuple[jax.Array, Aux]:
+        """A layer on activations `[rows, tokens / shards, d_model]`, and its auxiliary losses."""
+        return self.layer_of_whole(self.whole(params), x, context, place)
+
+    def whole(self, params: Params) -> Params:
+        """A layer's parameters made whole along fsdp, in the type of the activations."""
+        return self.tower["layers"].gathered(params, self.view, self.dtype)
+
+    def bound(self, params: Params, place: int) -> Any:
+        """The module of a layer whose parameters are whole along fsdp."""
+        return self.tower["layers"].bind(params, self.view.gathered, place=place)
+
+    @abstractmethod
+    def layer_of_whole(
+        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+    ) -> tuple[jax.Array, Aux]:
+        """`layer` of parameters that are whole along fsdp."""
+
+
+class Encoder(_Stacked):
     """One encoder with its connector, in the parts that a pipeline runs by themselves.
 
     Batches and views are those of a lane of it.
@@ -106,22 +141,11 @@ class Encoder:
         """The segments and positions of a batch, which the layers read."""
         return self._family.segments(batch, self.settings)
 
-    def layer(
-        self, params: Params, x: jax.Array, context: Segments, place: int = 0
-    ) -> tuple[jax.Array, Aux]:
-        """A layer on activations `[rows, positions / shards, d_model]`; all layers are alike."""
-        return self.layer_of_whole(self.whole(params), x, context, place)
-
-    def whole(self, params: Params) -> Params:
-        """A layer's parameters made whole along fsdp, in the type of the activations."""
-        return self.tower["layers"].gathered(params, self.view, self.dtype)
-
     def layer_of_whole(
         self, params: Params, x: jax.Array, context: Segments, place: int = 0
     ) -> tuple[jax.Array, Aux]:
-        """`layer` of parameters that are whole along fsdp."""
-        own = self.tower["layers"].bind(params, self.view.gathered, place=place)
-        return own(x, context, self.view), {}
+        """See `_Stacked.layer_of_whole`; all layers are alike, and none has auxiliary losses."""
+        return self.bound(params, place)(x, context, self.view), {}
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
         """The norm after the layers, for the families that have one."""
@@ -158,7 +182,7 @@ class Encoder:
         return connect(*joint, x, ids, self.settings, norm, self.view)
 
 
-class Decoder:
+class Decoder(_Stacked):
     """The decoder in the parts that a pipeline runs by themselves; see `Encoder`.
 
     Args:
@@ -195,22 +219,12 @@ class Decoder:
         """The segments and positions of a batch, which the layers read."""
         return decoder.segments_of(self.config.decoder, batch["segment_ids"], batch["positions"])
 
-    def layer(
-        self, params: Params, x: jax.Array, context: Segments, place: int = 0
-    ) -> tuple[jax.Array, Aux]:
-        """A layer on activations `[rows, tokens / shards, d_model]`, and its auxiliary losses."""
-        return self.layer_of_whole(self.whole(params), x, context, place)
-
-    def whole(self, params: Params) -> Params:
-        """See `Encoder.whole`."""
-        return self.tower["layers"].gathered(params, self.view, self.dtype)
-
     def layer_of_whole(
         self, params: Params, x: jax.Array, context: Segments, place: int = 0
     ) -> tuple[jax.Array, Aux]:
-        """`layer` of parameters that are whole along fsdp."""
-        own = self.tower["layers"].bind(params, self.view.gathered, place=place)
-        return own(x, context, self.view)
+        """See `_Stacked.layer_of_whole`."""
+        made: tuple[jax.Array, Aux] = self.bound(params, place)(x, context, self.view)
+        return made
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
         """The norm before the head."""
